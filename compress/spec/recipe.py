@@ -1,0 +1,69 @@
+"""The recipe: teacher -> stages -> model."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from .base import Name, Positive, Spec
+from .stages import STAGE_SPECS, Distill, Export, Finetune, Quantize
+
+
+class Stage(Spec):
+    """Exactly one of the fields is set: the stage's kind."""
+
+    finetune: Finetune | None = None
+    distill: Distill | None = None
+    export: Export | None = None
+    quantize: Quantize | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_means_defaults(cls, value: Any) -> Any:
+        if isinstance(value, str) and value in STAGE_SPECS:
+            return {value: {}}
+        if isinstance(value, dict):
+            return {key: {} if body is None and key in STAGE_SPECS else body for key, body in value.items()}
+        return value
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Stage:
+        if len(self.model_fields_set) != 1:
+            raise ValueError(f"expected one stage, one of {', '.join(STAGE_SPECS)}")
+        return self
+
+    @property
+    def kind(self) -> str:
+        return next(iter(self.model_fields_set))
+
+    @property
+    def spec(self) -> Any:
+        return getattr(self, self.kind)
+
+
+ORDER = ("finetune", "distill", "export", "quantize")
+
+
+class Recipe(Spec):
+    """How a teacher becomes a small model. `student` is a card's name, or a card per teacher depth."""
+
+    name: Name
+    title: str
+    paper: str | None = Field(None, description="arXiv id or URL of the method")
+    description: str = ""
+    teacher: str = Field("minilm-l6", description="a teacher card, unless the command names another")
+    student: str | dict[Positive, str] | None = Field(None, description="a student card, or one per number of teacher layers")
+    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="of training; auto: bf16 where the hardware has it")
+    stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _order(self) -> Recipe:
+        kinds = [stage.kind for stage in self.stages]
+        if kinds != sorted(kinds, key=ORDER.index) or len(set(kinds)) != len(kinds):
+            raise ValueError(f"stages are {kinds}; expected each at most once, in the order {list(ORDER)}")
+        if ("distill" in kinds) != (self.student is not None):
+            raise ValueError("`student` and a `distill` stage come together: one is missing")
+        if "export" not in kinds:
+            raise ValueError("an `export` stage is missing: every recipe ends in an ONNX model")
+        return self
