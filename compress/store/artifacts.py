@@ -1,0 +1,158 @@
+"""The store: find an artefact by key, or build it once, whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from . import manifest
+from .failures import as_user_error
+
+Make = Callable[[Path, Path], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A verified artefact. Its files may be read and must not be changed."""
+
+    path: Path
+    key: str
+    info: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class Store:
+    """Layout: `<key>/` artefacts; `.building/<key>/{out,work}` unfinished; `.locks/<key>`.
+
+    `on_notice` gets a line when this process waits for another one or rebuilds a damaged artefact.
+    """
+
+    def __init__(self, root: Path, on_notice: Callable[[str], None] | None = None) -> None:
+        self.root = root
+        self.last_problem: str | None = None
+        self._notice = on_notice or (lambda line: None)
+        self._seen: dict[str, tuple[Any, Artifact]] = {}
+        self._swept = False
+
+    def path(self, key: str) -> Path:
+        """Where the artefact `key` is or would be."""
+        return self.root / key
+
+    def find(self, key: str) -> Artifact | None:
+        """The artefact, every byte of it verified, or None.
+
+        Changes nothing on disk, so that a plan may ask and a read-only store works; a damaged
+        artefact is replaced by `build`. `last_problem` then says what was wrong, else it is None.
+        """
+        self.last_problem = None
+        folder = self.path(key)
+        if not folder.is_dir():
+            return None
+        try:
+            return self._verified(folder, key)
+        except manifest.DamagedError as problem:
+            self.last_problem = f"{folder}: {problem}"
+            return None
+
+    def build(self, key: str, make: Make, *, describe: dict[str, Any]) -> Artifact:
+        """The artefact `key`, made by `make(out, work) -> info` unless it is there already.
+
+        `out` starts empty and becomes the artefact. `work` outlives an interruption, for
+        checkpoints, and goes when the artefact is done. Other processes that build the same key
+        wait and then share the result. `describe` and `info` go into the manifest. Whatever
+        `make` raises passes through and leaves no artefact; a full disk or a folder that cannot
+        be written becomes a `CompressError`.
+        """
+        if found := self.find(key):
+            return found
+        with as_user_error(self.root):
+            self._sweep()
+            with self._lock(key, describe):
+                return self.find(key) or self._make(key, make, describe)
+
+    def _make(self, key: str, make: Make, describe: dict[str, Any]) -> Artifact:
+        building = self.root / ".building" / key
+        out, work = building / "out", building / "work"
+        if self.last_problem:
+            self._notice(f"{self.last_problem}; building it again")
+            self._discard(self.path(key), building)
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir(parents=True)
+        work.mkdir(exist_ok=True)
+        try:
+            started = time.perf_counter()
+            info = make(out, work)
+            manifest.write(out, key, describe, info, time.perf_counter() - started)
+            out.rename(self.path(key))
+            manifest.sync(self.root)
+        except BaseException:
+            shutil.rmtree(out, ignore_errors=True)
+            raise
+        shutil.rmtree(building, ignore_errors=True)
+        return self._load(self.path(key), key)
+
+    def _load(self, folder: Path, key: str) -> Artifact:
+        document = manifest.read(folder, key)
+        return Artifact(folder, key, document["info"], document["seconds"])
+
+    def _verified(self, folder: Path, key: str) -> Artifact:
+        """Hashes are not taken twice in one process while no file's status changed."""
+        status = sorted(
+            (name, s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for name, s in manifest.contents(folder).items()
+        )
+        seen, artifact = self._seen.get(key, (None, None))
+        if artifact is not None and seen == status:
+            return artifact
+        document = manifest.read(folder, key)
+        manifest.verify(folder, document["files"])
+        artifact = Artifact(folder, key, document["info"], document["seconds"])
+        newest = max(max(entry[3:]) for entry in status)
+        if newest < time.time_ns() - 2_000_000_000:  # a later change is sure to show, even on coarse clocks
+            self._seen[key] = (status, artifact)
+        return artifact
+
+    @contextmanager
+    def _lock(self, key: str, describe: dict[str, Any]) -> Iterator[None]:
+        """Held by one process per key; the system frees it when its holder dies."""
+        lock = FileLock(self.root / ".locks" / key)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            label = describe.get("label") or describe.get("kind") or key
+            self._notice(f"waiting for another process that is building {label}")
+            lock.acquire(poll_interval=0.2)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _discard(self, folder: Path, building: Path) -> None:
+        """Away in one step, so that a crash cannot leave it half removed under its own name."""
+        doomed = building / "damaged"
+        building.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(doomed, ignore_errors=True)
+        folder.rename(doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        """Once per process: remove what dead processes left, except `work` that can be continued."""
+        (self.root / ".locks").mkdir(parents=True, exist_ok=True)
+        building = self.root / ".building"
+        building.mkdir(exist_ok=True)
+        if self._swept:
+            return
+        self._swept = True
+        for leftover in building.iterdir():
+            with suppress(Timeout), FileLock(self.root / ".locks" / leftover.name, timeout=0):
+                for part in leftover.iterdir():
+                    if part.name != "work" or self.path(leftover.name).is_dir():
+                        shutil.rmtree(part, ignore_errors=True)
+                with suppress(OSError):
+                    leftover.rmdir()

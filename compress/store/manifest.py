@@ -1,0 +1,112 @@
+"""The manifest: what an artefact holds, with a SHA-256 per file and one of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .hashing import sha256_all
+
+NAME = "manifest.json"
+SCHEMA = 1
+
+
+class DamagedError(Exception):
+    """What differs between an artefact and its manifest, in one line."""
+
+
+def contents(folder: Path) -> dict[str, os.stat_result]:
+    """Relative name -> status of every file below `folder`. Links and special files are refused."""
+    found: dict[str, os.stat_result] = {}
+    for path in folder.rglob("*"):
+        if path.is_dir() and not path.is_symlink():
+            continue
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not path.is_file():
+            raise DamagedError(f"{name} is a link or a special file")
+        found[name] = path.stat()
+    return found
+
+
+def sync(path: Path) -> None:
+    """Force a file or a folder's entries to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # numpy scalars and arrays, torch tensors
+        return value.tolist()
+    if isinstance(value, Path):
+        return value.as_posix()
+    raise TypeError(f"a manifest holds JSON values, not {type(value).__name__}")
+
+
+def write(folder: Path, key: str, describe: dict[str, Any], info: dict[str, Any], seconds: float) -> None:
+    """Hash and sync every file in `folder`, then write the manifest, last."""
+    found = sorted(contents(folder).items())
+    hashes = sha256_all(folder / name for name, _ in found)
+    for name, _ in found:
+        sync(folder / name)
+    files = {
+        name: {"bytes": stat.st_size, "sha256": digest} for (name, stat), digest in zip(found, hashes, strict=True)
+    }
+    document = {
+        "schema": SCHEMA,
+        "key": key,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "describe": describe,
+        "info": info,
+        "seconds": round(seconds, 3),
+        "files": files,
+    }
+    document = json.loads(json.dumps(document, default=_plain))
+    document["digest"] = _digest(document)
+    (folder / NAME).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    sync(folder / NAME)
+    for below in [*(path for path in folder.rglob("*") if path.is_dir()), folder]:
+        sync(below)
+
+
+def _digest(document: dict[str, Any]) -> str:
+    """Of everything but itself, so that a changed byte in the manifest is seen too."""
+    body = {name: value for name, value in document.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def read(folder: Path, key: str) -> dict[str, Any]:
+    """The manifest of `folder`; raises `DamagedError` when it is absent, altered or another artefact's."""
+    try:
+        document = json.loads((folder / NAME).read_bytes())
+    except (OSError, ValueError) as error:
+        raise DamagedError(f"{NAME} cannot be read ({type(error).__name__})") from None
+    if not isinstance(document, dict) or document.get("digest") != _digest(document):
+        raise DamagedError(f"{NAME} was altered")
+    if document["schema"] != SCHEMA or document["key"] != key:
+        raise DamagedError(f"{NAME} is that of another artefact or version")
+    return document
+
+
+def verify(folder: Path, files: dict[str, dict[str, Any]]) -> None:
+    """Compare every file of `folder` with the manifest's `files`; raises `DamagedError` naming the first difference."""
+    found = contents(folder)
+    found.pop(NAME, None)
+    for name in sorted(files.keys() ^ found.keys()):
+        raise DamagedError(f"{name} is {'missing' if name in files else 'not in the manifest'}")
+    for name, stat in found.items():
+        if stat.st_size != files[name]["bytes"]:
+            raise DamagedError(f"{name} has {stat.st_size} bytes, expected {files[name]['bytes']}")
+    try:
+        hashes = sha256_all(folder / name for name in found)
+    except OSError as error:
+        raise DamagedError(f"{error.filename} cannot be read ({error.strerror})") from None
+    for name, digest in zip(found, hashes, strict=True):
+        if digest != files[name]["sha256"]:
+            raise DamagedError(f"{name} was altered (SHA-256 differs)")
