@@ -1,0 +1,155 @@
+"""A YAML file as plain data that remembers the line and spelling of everything in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import CompressError
+
+Where = tuple[str | int, ...]
+MOST_BYTES = 1 << 20
+MOST_NODES = 20_000
+MOST_DEPTH = 40
+
+
+@dataclass
+class Document:
+    """`lines`: path -> line. `spellings`: path of a scalar -> its text. `overridden`: paths set from the command line."""
+
+    file: str
+    data: Any
+    lines: dict[Where, int] = field(default_factory=dict)
+    spellings: dict[Where, str] = field(default_factory=dict)
+    overridden: set[Where] = field(default_factory=set)
+
+    def place(self, where: Where) -> str:
+        """`file:line`, or `--set` for what the command line set; of the nearest thing that has one."""
+        for end in range(len(where), -1, -1):
+            if where[:end] in self.overridden:
+                return "--set"
+            if where[:end] in self.lines:
+                return f"{self.file}:{self.lines[where[:end]]}"
+        return self.file
+
+
+def spell(where: Where) -> str:
+    """`stages[1].distill.learning_rate`; empty for the document itself."""
+    text = ""
+    for part in where:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def shown(path: Path) -> str:
+    """Relative to the working directory where it is below it."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)
+
+
+def read_document(path: Path) -> Document:
+    """Parse `path` with the safe loader. Raises `CompressError`, one line per mistake."""
+    file = shown(path)
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise CompressError(f"{file}: larger than {MOST_BYTES >> 20} MiB; expected a short YAML file")
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CompressError(f"{file}: expected UTF-8 text, found byte {error.object[error.start]:#04x}") from None
+    except OSError as error:
+        raise CompressError(f"{file}: cannot be read: {error.strerror}; expected a YAML file") from None
+    return parse(text, file)
+
+
+def parse(text: str, file: str) -> Document:
+    """The same for text; `file` is what messages call it."""
+    loader = None
+    try:
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        document = Document(file, None)
+        reader = _Reader(loader, document)
+        document.data = None if root is None else reader.value(root, ())
+    except yaml.YAMLError as error:
+        raise CompressError(_yaml_message(file, error)) from None
+    except RecursionError:
+        raise CompressError(f"{file}: nested too deeply; at most {MOST_DEPTH} levels are read") from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+    if reader.problems:
+        raise CompressError("\n".join(reader.problems))
+    document.lines.setdefault((), 1)
+    return document
+
+
+def _yaml_message(file: str, error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
+    context = getattr(error, "context", None)
+    if context == "expected a single document in the stream":
+        problem, context = "expected one document, found a second (`---`)", None
+    place = f"{file}:{mark.line + 1}" if mark else file
+    return f"{place}: not valid YAML: {problem}" + (f" {context}" if context else "")
+
+
+class _Reader:
+    """Nodes -> data. Collects mistakes; bounds what aliases can multiply."""
+
+    def __init__(self, loader: yaml.SafeLoader, document: Document) -> None:
+        self.loader, self.document = loader, document
+        self.problems: list[str] = []
+        self.nodes = 0
+
+    def value(self, node: yaml.Node, where: Where) -> Any:
+        self.nodes += 1
+        if self.nodes > MOST_NODES or len(where) > MOST_DEPTH:
+            line = node.start_mark.line + 1
+            limit = f"{MOST_NODES} values, {MOST_DEPTH} levels"
+            raise CompressError(f"{self.document.file}:{line}: too large or too deep once aliases are read ({limit})")
+        self.document.lines.setdefault(where, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, where)
+        if isinstance(node, yaml.SequenceNode):
+            return tuple(self.value(item, (*where, index)) for index, item in enumerate(node.value))
+        self.document.spellings[where] = node.value
+        try:
+            return self.loader.construct_object(node)
+        except ValueError as error:  # e.g. a date that does not exist
+            self._problem(node, where, f"cannot be read as a value ({error}); quote it if it is text")
+            return None
+
+    def _mapping(self, node: yaml.MappingNode, where: Where) -> dict[str | int, Any]:
+        data: dict[str | int, Any] = {}
+        for key_node, value_node in node.value:
+            key = self._key(key_node, where)
+            if key is None:
+                continue
+            if key in data:
+                self._problem(
+                    key_node, (*where, key), f"written twice; first on line {self.document.lines[*where, key]}"
+                )
+                continue
+            self.document.lines[*where, key] = key_node.start_mark.line + 1
+            data[key] = self.value(value_node, (*where, key))
+        return data
+
+    def _key(self, node: yaml.Node, where: Where) -> str | int | None:
+        if node.tag == "tag:yaml.org,2002:merge":
+            self._problem(node, where, "merge keys (`<<`) are not supported; write the fields out")
+            return None
+        key = self.loader.construct_object(node) if isinstance(node, yaml.ScalarNode) else None
+        if isinstance(key, str) or (isinstance(key, int) and not isinstance(key, bool)):
+            return key
+        found = f"`{node.value}`; quote it if it is text" if isinstance(node, yaml.ScalarNode) else "a list or mapping"
+        self._problem(node, where, f"expected text or a whole number as a key, found {found}")
+        return None
+
+    def _problem(self, node: yaml.Node, where: Where, problem: str) -> None:
+        path = spell(where)
+        self.problems.append(f"{self.document.file}:{node.start_mark.line + 1}: {path + ': ' if path else ''}{problem}")

@@ -1,0 +1,132 @@
+"""`--set path=value`: change a document before it is validated, so that it is validated just as the file is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from ..errors import CompressError, did_you_mean
+from .document import Document, Where, spell
+
+PART = re.compile(r"\.?(?:(?P<name>[^.\[\]=]+)|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\])")
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
+
+
+def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
+    """Set each `path=value` in `document`, in order. Raises `CompressError`, one line per path that leads nowhere.
+
+    Paths: `teacher`, `stages[1].distill.epochs` or `stages.1.distill.epochs`, and, by the kind of a
+    stage, `distill.epochs`. Values are YAML (`[1, 2]`, `{12: distil-3l}`, `null`); `1e-4` is a number.
+    """
+    problems = []
+    for text in overrides:
+        try:
+            path, value = _parse(text)
+            _set(document, path, value)
+        except ValueError as error:
+            problems.append(f"--set {text.partition('=')[0]}: {error}")
+    if problems:
+        raise CompressError("\n".join(problems))
+
+
+def _parse(text: str) -> tuple[list[str | int], Any]:
+    path, equals, value = text.partition("=")
+    if not equals or not path.strip():
+        raise ValueError("expected PATH=VALUE, e.g. distill.epochs=3")
+    parts, position = [], 0
+    path = path.strip()
+    while position < len(path):
+        match = PART.match(path, position)
+        if match is None:
+            raise ValueError(f"not a path at `{path[position:]}`; expected e.g. stages[1].distill.epochs")
+        index = match["index"]
+        parts.append(int(index) if index else match["name"] or match["quoted"])
+        position = match.end()
+    return parts, _value(value)
+
+
+def _value(text: str) -> Any:
+    if NUMBER.fullmatch(text.strip()):
+        return float(text)
+    try:
+        return _frozen(yaml.safe_load(text))
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise ValueError(f"{text!r} is not a YAML value; quote it if it is text") from None
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, as documents have them; exponents are kind to inner numbers too."""
+    if isinstance(value, list):
+        return tuple(_frozen(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _frozen(item) for key, item in value.items()}
+    if isinstance(value, str) and NUMBER.fullmatch(value):
+        return float(value)
+    return value
+
+
+def _set(document: Document, path: list[str | int], value: Any) -> None:
+    parts = _by_kind(document.data, path)
+    if not isinstance(document.data, dict):
+        raise ValueError(f"{document.file} is not a mapping")
+    where: list[str | int] = []
+    document.data = _replaced(document.data, parts, value, where)
+    document.overridden.add(tuple(where))
+    inside = len(where)
+    for known in [*document.spellings]:
+        if known[:inside] == tuple(where):
+            del document.spellings[known]
+
+
+def _replaced(data: Any, parts: list[str | int], value: Any, where: list[str | int]) -> Any:
+    """`data` with `value` at `parts`; appends the steps taken, as keys of the data, to `where`."""
+    if not parts:
+        return value
+    part, rest = parts[0], parts[1:]
+    if isinstance(data, tuple):
+        index = _index(part, data, where)
+        where.append(index)
+        return (*data[:index], _replaced(data[index], rest, value, where), *data[index + 1 :])
+    if isinstance(data, str) and len(where) == 2 and where[0] == "stages":
+        data = {data: None}  # a stage without fields may be written as its kind alone
+    if data is not None and not isinstance(data, dict):
+        raise ValueError(f"`{spell(tuple(where))}` is {data!r}, which has no `{part}` inside")
+    key = _key(part, data or {})
+    where.append(key)
+    return {**(data or {}), key: _replaced((data or {}).get(key), rest, value, where)}
+
+
+def _index(part: str | int, data: tuple[Any, ...], where: Sequence[str | int]) -> int:
+    if not str(part).isdecimal():
+        raise ValueError(f"`{spell(tuple(where))}` is a list; expected an index such as [0], found `{part}`")
+    index = int(part)
+    if index >= len(data):
+        raise ValueError(f"`{spell(tuple(where))}` has {len(data)} entries, counted from 0; there is no [{index}]")
+    return index
+
+
+def _key(part: str | int, data: dict[Any, Any]) -> str | int:
+    """Keys that are numbers (a student per teacher depth) are written as such where the file has such keys."""
+    if str(part).isdecimal() and (isinstance(part, int) or any(isinstance(key, int) for key in data)):
+        return int(part)
+    return part
+
+
+def _by_kind(data: Any, path: list[str | int]) -> list[str | int]:
+    """`distill.epochs` -> `stages[1].distill.epochs`."""
+    stages = data.get("stages") if isinstance(data, dict) else None
+    if not isinstance(stages, tuple) or path[0] in data or len(path) < 2:
+        return path
+    kinds = [next(iter(stage), None) if isinstance(stage, dict) else stage for stage in stages]
+    if path[0] in kinds:
+        return ["stages", kinds.index(path[0]), *path]
+    known = [kind for kind in kinds if isinstance(kind, str)]
+    raise ValueError(f"the recipe has no `{path[0]}`{did_you_mean(str(path[0]), known)}")
+
+
+def where_of(path: str) -> Where:
+    """The steps of a written path; for tests and messages."""
+    return tuple(_parse(f"{path}=0")[0])

@@ -1,0 +1,176 @@
+"""pydantic's errors in plain words: expected X, found Y; what to do."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from ..errors import did_you_mean
+from . import schema
+from .document import Document, Where
+
+EXPECTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "`true` or `false`",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+BOUNDS = {"greater_than": ("above", "gt"), "greater_than_equal": ("at least", "ge")}
+BOUNDS |= {"less_than": ("below", "lt"), "less_than_equal": ("at most", "le")}
+NUMERIC = {"int_type", "int_from_float", "float_type"}
+NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]*$"
+
+
+def explain(error: ValidationError, document: Document, model: type[BaseModel]) -> list[tuple[Where, str]]:
+    """(path, problem) of every mistake, in the order of the file."""
+    errors: list[Any] = list(error.errors(include_url=False))
+    found: dict[Where, list[str]] = {}
+    for item in errors:
+        where, _, value = schema.clean(model, document.data, item["loc"])
+        if _is_echo(item, where, value, model, document):
+            continue
+        problem = _problem(item, where, value, document, model)
+        if problem not in found.setdefault(where, []):
+            found[where].append(problem)
+    merged = [(where, _merge(problems)) for where, problems in found.items()]
+    return sorted(merged, key=lambda entry: _order(entry[0], document))
+
+
+def _order(where: Where, document: Document) -> int:
+    while where and where not in document.lines:
+        where = where[:-1]
+    return document.lines.get(where, 0)
+
+
+def _is_echo(item: Any, where: Where, value: Any, model: type[BaseModel], document: Document) -> bool:
+    """Errors that only repeat another: a list that is short because its items were wrong, and the
+    members of a union that do not have the shape of what was written."""
+    if item["type"] == "too_short":
+        return isinstance(value, tuple) and len(value) >= item["ctx"]["min_length"]
+    wants_scalar = item["type"] in ("string_type", "literal_error")
+    return wants_scalar and isinstance(value, dict | tuple) and _union_takes(model, document.data, where, value)
+
+
+def _union_takes(model: type[BaseModel], data: Any, where: Where, value: Any) -> bool:
+    annotation: Any = model
+    for part in where:
+        annotation = schema.below(schema.discriminated(annotation, data), part)
+        data = schema.child(data, part)
+    choices = schema.members(annotation)
+    container = dict if isinstance(value, dict) else tuple
+    return len(choices) > 1 and any(get_origin(choice) is container for choice in choices)
+
+
+def _merge(problems: list[str]) -> str:
+    """`expected text, found X` + `expected a mapping, found X` -> `expected text or a mapping, found X`."""
+    halves = [problem.partition(", found ") for problem in problems]
+    if len(problems) > 1 and all(head.startswith("expected ") and sep for head, sep, _ in halves):
+        wanted = " or ".join(head.removeprefix("expected ") for head, _, _ in halves)
+        return f"expected {wanted}, found {halves[0][2]}"
+    return "; ".join(problems)
+
+
+def _problem(item: Any, where: Where, value: Any, document: Document, model: type[BaseModel]) -> str:
+    kind, context = item["type"], item.get("ctx", {})
+    if item["loc"][-1:] == ("[key]",):
+        return f"expected a whole number from 1 as the key, found `{where[-1]}`"
+    if kind == "extra_forbidden":
+        known = schema.fields_at(model, document.data, where[:-1])
+        return f"unknown key{did_you_mean(str(where[-1]), known)}"
+    if kind == "missing":
+        return "missing; expected a value"
+    if kind == "union_tag_not_found":
+        return (
+            f"`{_unquoted(context['discriminator'])}` is missing; expected one of {_tags(model, document.data, where)}"
+        )
+    if kind == "union_tag_invalid":
+        tags = _tag_names(model, document.data, where)
+        return f"unknown {_unquoted(context['discriminator'])} `{context['tag']}`{did_you_mean(context['tag'], tags)}"
+    return _about_value(kind, context, item, where, value, document)
+
+
+def _about_value(kind: str, context: Any, item: Any, where: Where, value: Any, document: Document) -> str:
+    found = describe(value)
+    if kind in EXPECTED:
+        return f"expected {EXPECTED[kind]}, found {found}{_hint(kind, where, value, document)}"
+    if kind in BOUNDS:
+        word, bound = BOUNDS[kind]
+        return f"expected a number {word} {context[bound]:g}, found {found}"
+    if kind == "literal_error":
+        return f"expected {_one_of(context['expected'], value)}, found {found}{_near(context['expected'], value)}"
+    if kind == "string_pattern_mismatch" and context["pattern"] == NAME_PATTERN:
+        return f"expected a name of lower-case letters, digits, `.`, `_` and `-`, found {found}"
+    if kind in ("too_short", "too_long"):
+        count = f"at least {context['min_length']}" if kind == "too_short" else f"at most {context['max_length']}"
+        return f"expected {count} in the list, found {context['actual_length'] or 'none'}"
+    if kind == "string_too_long":
+        return f"expected at most {context['max_length']} characters, found {len(value)}"
+    message = str(context["error"]) if kind == "value_error" else item["msg"]
+    return message if kind == "value_error" else f"{message[:1].lower()}{message[1:]}, found {found}"
+
+
+def describe(value: Any) -> str:
+    """A value as a person would name it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, str):
+        return f"the text {value[:60] + '…' if len(value) > 60 else value!r}" if value else "an empty text"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, dict):
+        return "a mapping"
+    return "a list" if isinstance(value, list | tuple) else f"the {type(value).__name__} {value}"
+
+
+def _hint(kind: str, where: Where, value: Any, document: Document) -> str:
+    spelling = document.spellings.get(where, "")
+    if kind in NUMERIC and isinstance(value, str):
+        if re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", value):
+            mantissa, _, exponent = value.lower().partition("e")
+            return f" (YAML needs a dot: {mantissa}.0e{exponent})"
+        if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", value):
+            return f" (remove the quotes: {value})"
+    if kind == "string_type" and spelling and not isinstance(value, dict | tuple):
+        return f' (quote it: "{spelling}")'
+    return ""
+
+
+def _unquoted(text: str) -> str:
+    return text.strip("'")
+
+
+def _literals(expected: str) -> list[str]:
+    return re.findall(r"'([^']*)'", expected)
+
+
+def _one_of(expected: str, value: Any) -> str:
+    names = [f"`{name}`" for name in _literals(expected)]
+    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+
+
+def _near(expected: str, value: Any) -> str:
+    suggestion = did_you_mean(value, _literals(expected)) if isinstance(value, str) else ""
+    return suggestion if "did you mean" in suggestion else ""
+
+
+def _tag_names(model: type[BaseModel], data: Any, where: Where) -> list[str]:
+    annotation: Any = model
+    for part in where:
+        annotation = schema.below(schema.discriminated(annotation, data), part)
+        data = schema.child(data, part)
+    names = [choice.model_fields["name"].annotation for choice in schema.members(annotation)]
+    return [tag for name in names for tag in get_args(name)]
+
+
+def _tags(model: type[BaseModel], data: Any, where: Where) -> str:
+    return ", ".join(f"`{tag}`" for tag in _tag_names(model, data, where))

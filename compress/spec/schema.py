@@ -1,0 +1,95 @@
+"""Walk a model's annotations along the data: what is allowed at a place, and pydantic's paths without its tags."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from .document import Where
+
+
+def bare(annotation: Any) -> Any:
+    """Without `Annotated` and `| None`."""
+    if get_origin(annotation) is Annotated:
+        return bare(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        members = [member for member in get_args(annotation) if member is not type(None)]
+        return bare(members[0]) if len(members) == 1 else Union[tuple(members)]  # noqa: UP007
+    return annotation
+
+
+def members(annotation: Any) -> list[Any]:
+    """The choices of a union, bare; one for anything else."""
+    annotation = bare(annotation)
+    if get_origin(annotation) is Union:
+        return [bare(member) for member in get_args(annotation)]
+    return [annotation]
+
+
+def is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def discriminated(annotation: Any, data: Any) -> Any:
+    """The member of a union that fits the shape and the `name` of `data`."""
+    choices = members(annotation)
+    for choice in choices:
+        if is_model(choice) and isinstance(data, dict):
+            tag = choice.model_fields.get("name")
+            if len(choices) == 1 or tag is None or data.get("name") in get_args(bare(tag.annotation)):
+                return choice
+        origin = get_origin(choice)
+        if (origin is dict and isinstance(data, dict)) or (origin is tuple and isinstance(data, tuple)):
+            return choice
+    return choices[0]
+
+
+def below(annotation: Any, part: str | int) -> Any:
+    """The annotation one step down, or None."""
+    if is_model(annotation):
+        found = annotation.model_fields.get(part)
+        return found.annotation if found else None
+    if get_origin(annotation) is dict:
+        return get_args(annotation)[1]
+    if get_origin(annotation) is tuple:
+        return get_args(annotation)[0]
+    return None
+
+
+def child(data: Any, part: str | int) -> Any:
+    if isinstance(data, dict):
+        return data.get(part)
+    if isinstance(data, tuple) and isinstance(part, int) and part < len(data):
+        return data[part]
+    return None
+
+
+def clean(model: type[BaseModel], data: Any, location: Sequence[str | int]) -> tuple[Where, Any, Any]:
+    """(path, annotation, value) of a pydantic error: its union tags and `[key]` marks taken out."""
+    annotation: Any = model
+    path: list[str | int] = []
+    parts = list(location)
+    while parts:
+        if len(members(annotation)) > 1:
+            parts.pop(0)
+            annotation = discriminated(annotation, data)
+            continue
+        part = parts.pop(0)
+        if part == "[key]":
+            continue
+        annotation, data = below(bare(annotation), part), child(data, part)
+        path.append(part)
+    return tuple(path), annotation, data
+
+
+def fields_at(model: type[BaseModel], data: Any, where: Where) -> list[str]:
+    """Names of the fields allowed in the mapping at `where`, or an empty list."""
+    annotation: Any = model
+    for part in where:
+        annotation = below(discriminated(annotation, data), part)
+        data = child(data, part)
+    annotation = discriminated(annotation, data)
+    return list(annotation.model_fields) if is_model(annotation) else []

@@ -1,0 +1,42 @@
+"""YAML file -> validated model; all mistakes at once, each with its file, line and path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ..errors import CompressError
+from .document import Document, read_document, spell
+from .overrides import apply_overrides
+from .problems import explain
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def load(path: Path, model: type[Model], *, overrides: Sequence[str] = ()) -> Model:
+    """Read `path`, apply `overrides` (`path=value`), validate.
+
+    Raises `CompressError` with one line per mistake: `file:line: path: what is wrong; what to do`,
+    where what an override set is placed at `--set`.
+    """
+    document = read_document(path)
+    apply_overrides(document, overrides)
+    return validate(document, model)
+
+
+def validate(document: Document, model: type[Model]) -> Model:
+    """Strictly: text is not a number, `true` is not 1; whole numbers do for numbers and lists for tuples."""
+    try:
+        return model.model_validate(document.data, strict=True)
+    except ValidationError as error:
+        problems = explain(error, document, model)
+    lines = []
+    for where, problem in problems:
+        path = spell(where)
+        place = document.place(where)
+        separator = " " if place == "--set" else ": "
+        lines.append(f"{place}{separator}{path}: {problem}" if path else f"{place}: {problem}")
+    raise CompressError("\n".join(dict.fromkeys(lines)))
