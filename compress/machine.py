@@ -1,0 +1,148 @@
+"""The machine a figure was measured on: CPU, vector extensions, usable cores, memory, library versions."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .results import Machine
+
+# Name shown -> the flags that kernels and operating systems give it.
+ISA = {
+    "avx2": {"avx2"},
+    "avx512f": {"avx512f"},
+    "avx_vnni": {"avx_vnni"},
+    "avx512_vnni": {"avx512_vnni", "avx512vnni"},
+    "avx512_bf16": {"avx512_bf16"},
+    "amx_int8": {"amx_int8"},
+    "amx_bf16": {"amx_bf16"},
+    "neon": {"asimd", "neon"},
+    "dotprod": {"asimddp"},
+    "i8mm": {"i8mm"},
+    "bf16": {"bf16"},
+    "sve": {"sve"},
+}
+PACKAGES = (
+    "bert-compress", "torch", "transformers", "onnx", "onnxscript", "onnxruntime", "tokenizers", "numpy",
+    "safetensors", "datasets", "accelerate", "pydantic",
+)  # fmt: skip
+
+
+def parse_cpuinfo(text: str) -> tuple[str, frozenset[str]]:
+    """(model name, flags) of the first processor in Linux's /proc/cpuinfo; x86 `flags`, Arm `Features`."""
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip().lower(), value.strip())
+    flags = fields.get("flags") or fields.get("features") or ""
+    return fields.get("model name") or fields.get("cpu model") or "", frozenset(flags.split())
+
+
+@cache
+def _cpu() -> tuple[str, frozenset[str]]:
+    """py-cpuinfo starts processes and takes a second, so it is asked only where /proc does not answer."""
+    cpuinfo = Path("/proc/cpuinfo")
+    name, flags = parse_cpuinfo(cpuinfo.read_text()) if cpuinfo.is_file() else ("", frozenset[str]())
+    if not flags:
+        try:
+            from cpuinfo import get_cpu_info
+        except ImportError:
+            pass
+        else:
+            info = get_cpu_info()
+            name, flags = info.get("brand_raw", ""), frozenset(info.get("flags", ()))
+    return name or platform.processor() or platform.machine(), flags
+
+
+def _physical(processors: set[int]) -> int:
+    """Distinct cores among logical processors: two hyper-threads of one core share its arithmetic."""
+    topology = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+    siblings = {Path(topology.format(number)) for number in processors}
+    if not all(path.is_file() for path in siblings):
+        return len(processors)
+    return len({path.read_text().strip() for path in siblings})
+
+
+def _quota(root: Path = Path("/sys/fs/cgroup")) -> float:
+    """CPUs that the control group grants (version 2, then 1); infinity where there is no limit."""
+    try:
+        if (root / "cpu.max").is_file():
+            limit, period = (root / "cpu.max").read_text().split()
+        else:
+            limit = (root / "cpu/cpu.cfs_quota_us").read_text()
+            period = (root / "cpu/cpu.cfs_period_us").read_text()
+        return int(limit) / int(period) if int(limit) > 0 else math.inf
+    except (OSError, ValueError):
+        return math.inf
+
+
+@cache
+def usable_cores() -> int:
+    """Physical cores that this process may use: affinity and the control group's quota, at least 1."""
+    everything = os.cpu_count() or 1
+    cores = _physical(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else everything
+    return max(1, math.ceil(min(cores, _quota())))
+
+
+def isa() -> tuple[str, ...]:
+    """The vector extensions that matter to int8 and bf16 speed, e.g. ("avx2", "avx512_vnni")."""
+    flags = _cpu()[1]
+    return tuple(name for name, spellings in ISA.items() if spellings & flags)
+
+
+def has_vnni() -> bool:
+    """Exact U8S8 products in one instruction. Without it int8 gains less, and AVX2 sums pairs with
+    16-bit saturation: full-range weights can clip (spec `reduce_range`)."""
+    return bool({"avx_vnni", "avx512_vnni", "amx_int8", "dotprod", "i8mm"} & set(isa()))
+
+
+def fast_bf16() -> bool:
+    """bf16 arithmetic in hardware; elsewhere bf16 on the CPU is emulated and slower than fp32."""
+    return bool({"avx512_bf16", "amx_bf16", "bf16"} & set(isa()))
+
+
+def _gpu() -> str | None:
+    for information in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
+        for line in information.read_text().splitlines():
+            if line.startswith("Model:"):
+                return line.partition(":")[2].strip()
+    return None
+
+
+def _memory() -> int:
+    import psutil
+
+    return psutil.virtual_memory().total
+
+
+@cache
+def describe() -> Machine:
+    """What a result says of the machine, without importing torch."""
+    from .results import Machine
+
+    return Machine(
+        cpu=_cpu()[0],
+        isa=isa(),
+        cores=usable_cores(),
+        memory_bytes=_memory(),
+        os=f"{platform.system()} {platform.release()}",
+        gpu=_gpu(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Installed versions, from the packages' metadata: nothing is imported."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compress import machine
+
+X86 = "processor : 0\nmodel name : A CPU @ 2 GHz\nflags : fpu avx2 avx512f avx512_vnni avx512_bf16\n\nprocessor : 1\nflags : fpu\n"
+ARM = "processor : 0\nCPU architecture: 8\nFeatures : fp asimd asimddp i8mm bf16\n"
+
+
+@pytest.fixture
+def on(monkeypatch: pytest.MonkeyPatch):
+    def choose(text: str) -> None:
+        monkeypatch.setattr(machine, "_cpu", lambda: machine.parse_cpuinfo(text))
+
+    return choose
+
+
+def test_x86_flags_give_isa_vnni_and_bf16(on) -> None:
+    on(X86)
+    assert machine.isa() == ("avx2", "avx512f", "avx512_vnni", "avx512_bf16")
+    assert machine.has_vnni()
+    assert machine.fast_bf16()
+
+
+def test_arm_features_are_read_from_their_own_line(on) -> None:
+    on(ARM)
+    assert machine.isa() == ("neon", "dotprod", "i8mm", "bf16")
+    assert machine.has_vnni()
+
+
+def test_avx2_alone_has_neither(on) -> None:
+    on("model name : Old\nflags : fpu avx avx2\n")
+    assert machine.isa() == ("avx2",)
+    assert not machine.has_vnni()
+    assert not machine.fast_bf16()
+
+
+@pytest.mark.parametrize(("files", "expected"), [
+    ({"cpu.max": "150000 100000\n"}, 1.5),
+    ({"cpu.max": "max 100000\n"}, float("inf")),
+    ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2.0),
+    ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, float("inf")),
+    ({}, float("inf")),
+])  # fmt: skip
+def test_control_group_quota(tmp_path: Path, files: dict[str, str], expected: float) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert machine._quota(tmp_path) == expected
+
+
+def test_usable_cores_follow_affinity_and_quota(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(machine, "_physical", len)
+    for quota, expected in ((float("inf"), 8), (2.5, 3), (0.2, 1), (64.0, 8)):
+        monkeypatch.setattr(machine, "_quota", lambda quota=quota: quota)
+        machine.usable_cores.cache_clear()
+        assert machine.usable_cores() == expected
+    machine.usable_cores.cache_clear()
+
+
+def test_description_is_of_this_machine_and_needs_no_torch() -> None:
+    code = (
+        "import sys; from compress.machine import describe, versions; m = describe(); v = versions()\n"
+        "assert m.cpu and m.cores >= 1 and m.memory_bytes > 2**20, m\n"
+        "assert v['python'] and v['onnxruntime'], v\n"
+        "assert not {'torch', 'onnxruntime', 'transformers', 'onnx'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
