@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 from .errors import CompressError, did_you_mean
 from .spec.base import Spec
 from .spec.cards import StudentCard, TeacherCard
+from .spec.document import shown
 from .spec.recipe import Recipe
 from .spec.source import load
 
@@ -74,6 +75,6 @@ def _matching(path: Path, model: type[Card], overrides: Sequence[str]) -> Card:
     name = getattr(card, "name", path.stem)
     if name != path.stem and not any(text.partition("=")[0].strip() == "name" for text in overrides):
         raise CompressError(
-            f"{path}: name: expected the file's own name `{path.stem}`, found `{name}`; rename one of them"
+            f"{shown(path)}: name: expected the file's own name `{path.stem}`, found `{name}`; rename one of them"
         )
     return card

@@ -15,7 +15,7 @@ class Package(Spec):
 
     name: str = Field(description="distribution name, for `pip install`")
     module: str
-    path: str = Field("model", description="folder inside the module")
+    path: str = Field(default="model", description="folder inside the module")
 
 
 class Checkpoint(Spec):
@@ -24,7 +24,7 @@ class Checkpoint(Spec):
     path: str | None = None
     package: Package | None = None
     hub: str | None = None
-    revision: str | None = Field(None, description="commit of the hub repository")
+    revision: str | None = Field(default=None, description="commit of the hub repository")
 
     @model_validator(mode="after")
     def _somewhere(self) -> Checkpoint:
@@ -54,7 +54,9 @@ class TeacherCard(Spec):
     checkpoint: Checkpoint | None = None
     random: RandomInit | None = None
     finetune: Finetune = Finetune()
-    published: dict[str, dict[str, float]] = Field(default_factory=dict, description="source -> task -> dev score, points")
+    published: dict[str, dict[str, float]] = Field(
+        default_factory=dict, description="source -> task -> dev score, points"
+    )
 
     @model_validator(mode="after")
     def _one_origin(self) -> TeacherCard:
@@ -63,7 +65,9 @@ class TeacherCard(Spec):
         return self
 
 
-LayerRule = Literal["every_other", "first", "last"] | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
+LayerRule = (
+    Literal["every_other", "first", "last"] | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
+)
 
 
 class StudentCard(Spec):
@@ -76,4 +80,6 @@ class StudentCard(Spec):
     hidden: Positive | None = None
     heads: Positive | None = None
     intermediate: Positive | None = None
-    copy_layers: LayerRule = Field("every_other", description="teacher layers that the student's layers start from")
+    copy_layers: LayerRule = Field(
+        default="every_other", description="teacher layers that the student's layers start from"
+    )

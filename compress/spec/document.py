@@ -14,6 +14,7 @@ Where = tuple[str | int, ...]
 MOST_BYTES = 1 << 20
 MOST_NODES = 20_000
 MOST_DEPTH = 40
+PLAIN = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
 @dataclass
@@ -56,13 +57,15 @@ def read_document(path: Path) -> Document:
     """Parse `path` with the safe loader. Raises `CompressError`, one line per mistake."""
     file = shown(path)
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise CompressError(f"{file}: larger than {MOST_BYTES >> 20} MiB; expected a short YAML file")
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+        text = content.decode("utf-8-sig") if len(content) <= MOST_BYTES else ""
     except UnicodeDecodeError as error:
         raise CompressError(f"{file}: expected UTF-8 text, found byte {error.object[error.start]:#04x}") from None
     except OSError as error:
         raise CompressError(f"{file}: cannot be read: {error.strerror}; expected a YAML file") from None
+    if len(content) > MOST_BYTES:
+        raise CompressError(f"{file}: larger than {MOST_BYTES >> 20} MiB; expected a short YAML file")
     return parse(text, file)
 
 
@@ -113,6 +116,9 @@ class _Reader:
             limit = f"{MOST_NODES} values, {MOST_DEPTH} levels"
             raise CompressError(f"{self.document.file}:{line}: too large or too deep once aliases are read ({limit})")
         self.document.lines.setdefault(where, node.start_mark.line + 1)
+        if isinstance(node, yaml.CollectionNode) and node.tag not in PLAIN:
+            self._problem(node, where, f"the tag `{node.tag}` is not supported; expected a plain list or mapping")
+            return None
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, where)
         if isinstance(node, yaml.SequenceNode):

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import yaml
 
 from ..errors import CompressError, did_you_mean
-from .document import Document, Where, spell
+from .document import Document, spell
 
 PART = re.compile(r"\.?(?:(?P<name>[^.\[\]=]+)|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\])")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 
 
-def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
+def apply_overrides(document: Document, overrides: Sequence[str], fields: Collection[str]) -> None:
     """Set each `path=value` in `document`, in order. Raises `CompressError`, one line per path that leads nowhere.
+
+    `fields`: what the document may have at its top.
 
     Paths: `teacher`, `stages[1].distill.epochs` or `stages.1.distill.epochs`, and, by the kind of a
     stage, `distill.epochs`. Values are YAML (`[1, 2]`, `{12: distil-3l}`, `null`); `1e-4` is a number.
@@ -25,7 +27,7 @@ def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
     for text in overrides:
         try:
             path, value = _parse(text)
-            _set(document, path, value)
+            _set(document, path, value, fields)
         except ValueError as error:
             problems.append(f"--set {text.partition('=')[0]}: {error}")
     if problems:
@@ -68,8 +70,8 @@ def _frozen(value: Any) -> Any:
     return value
 
 
-def _set(document: Document, path: list[str | int], value: Any) -> None:
-    parts = _by_kind(document.data, path)
+def _set(document: Document, path: list[str | int], value: Any, fields: Collection[str]) -> None:
+    parts = _by_kind(document.data, path, fields)
     if not isinstance(document.data, dict):
         raise ValueError(f"{document.file} is not a mapping")
     where: list[str | int] = []
@@ -109,24 +111,19 @@ def _index(part: str | int, data: tuple[Any, ...], where: Sequence[str | int]) -
 
 
 def _key(part: str | int, data: dict[Any, Any]) -> str | int:
-    """Keys that are numbers (a student per teacher depth) are written as such where the file has such keys."""
-    if str(part).isdecimal() and (isinstance(part, int) or any(isinstance(key, int) for key in data)):
+    """Keys may be numbers (a student per teacher depth): so read in a mapping that is new or has such keys."""
+    if str(part).isdecimal() and (not data or any(isinstance(key, int) for key in data)):
         return int(part)
     return part
 
 
-def _by_kind(data: Any, path: list[str | int]) -> list[str | int]:
+def _by_kind(data: Any, path: list[str | int], fields: Collection[str]) -> list[str | int]:
     """`distill.epochs` -> `stages[1].distill.epochs`."""
     stages = data.get("stages") if isinstance(data, dict) else None
-    if not isinstance(stages, tuple) or path[0] in data or len(path) < 2:
+    if not isinstance(stages, tuple) or path[0] in fields or len(path) < 2:
         return path
     kinds = [next(iter(stage), None) if isinstance(stage, dict) else stage for stage in stages]
     if path[0] in kinds:
         return ["stages", kinds.index(path[0]), *path]
-    known = [kind for kind in kinds if isinstance(kind, str)]
-    raise ValueError(f"the recipe has no `{path[0]}`{did_you_mean(str(path[0]), known)}")
-
-
-def where_of(path: str) -> Where:
-    """The steps of a written path; for tests and messages."""
-    return tuple(_parse(f"{path}=0")[0])
+    known = [*(kind for kind in kinds if isinstance(kind, str)), *fields]
+    raise ValueError(f"the recipe has neither a field nor a stage `{path[0]}`{did_you_mean(str(path[0]), known)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from .base import Name, Positive, Spec
 from .stages import STAGE_SPECS, Distill, Export, Finetune, Quantize
@@ -21,7 +21,7 @@ class Stage(Spec):
     @model_validator(mode="before")
     @classmethod
     def _empty_means_defaults(cls, value: Any) -> Any:
-        if isinstance(value, str) and value in STAGE_SPECS:
+        if isinstance(value, str):
             return {value: {}}
         if isinstance(value, dict):
             return {key: {} if body is None and key in STAGE_SPECS else body for key, body in value.items()}
@@ -32,6 +32,11 @@ class Stage(Spec):
         if len(self.model_fields_set) != 1:
             raise ValueError(f"expected one stage, one of {', '.join(STAGE_SPECS)}")
         return self
+
+    @model_serializer(mode="wrap")
+    def _only_its_kind(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As a recipe writes it, so that a resolved recipe can be read and run again."""
+        return {name: body for name, body in dump(self).items() if name == self.kind}
 
     @property
     def kind(self) -> str:
@@ -50,11 +55,15 @@ class Recipe(Spec):
 
     name: Name
     title: str
-    paper: str | None = Field(None, description="arXiv id or URL of the method")
+    paper: str | None = Field(default=None, description="arXiv id or URL of the method")
     description: str = ""
     teacher: str = Field("minilm-l6", description="a teacher card, unless the command names another")
-    student: str | dict[Positive, str] | None = Field(None, description="a student card, or one per number of teacher layers")
-    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="of training; auto: bf16 where the hardware has it")
+    student: str | dict[Positive, str] | None = Field(
+        default=None, description="a student card, or one per number of teacher layers"
+    )
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        default="auto", description="of training; auto: bf16 where the hardware has it"
+    )
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
 
     @model_validator(mode="after")

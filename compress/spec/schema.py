@@ -50,6 +50,8 @@ def discriminated(annotation: Any, data: Any) -> Any:
 def below(annotation: Any, part: str | int) -> Any:
     """The annotation one step down, or None."""
     if is_model(annotation):
+        if part == "per_task":  # what differs for a task has the fields of the mapping that it is in
+            return dict[str, annotation]
         found = annotation.model_fields.get(part)
         return found.annotation if found else None
     if get_origin(annotation) is dict:

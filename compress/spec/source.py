@@ -23,7 +23,7 @@ def load(path: Path, model: type[Model], *, overrides: Sequence[str] = ()) -> Mo
     where what an override set is placed at `--set`.
     """
     document = read_document(path)
-    apply_overrides(document, overrides)
+    apply_overrides(document, overrides, model.model_fields)
     return validate(document, model)
 
 

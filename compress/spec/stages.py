@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from .base import Fraction, NonNegative, Positive, PositiveNumber, Spec
 from .losses import HardLabel, LossSpec
@@ -13,19 +14,27 @@ from .losses import HardLabel, LossSpec
 class Training(Spec):
     """What the training loop is told. Unset fields come from the teacher card's `finetune`, then from here."""
 
-    epochs: PositiveNumber = Field(3.0, description="passes over the training split")
-    max_steps: Positive | None = Field(None, description="optimizer steps; stops earlier than `epochs`")
-    batch_size: Positive = Field(32, description="examples per optimizer step")
-    micro_batch_size: Positive | None = Field(None, description="examples per forward; gradients accumulate to batch_size")
-    learning_rate: PositiveNumber = Field(5e-5, description="peak")
-    warmup: Fraction = Field(0.1, description="share of the steps with a rising learning rate")
+    epochs: PositiveNumber = Field(default=3.0, description="passes over the training split")
+    max_steps: Positive | None = Field(default=None, description="optimizer steps; stops earlier than `epochs`")
+    batch_size: Positive = Field(default=32, description="examples per optimizer step")
+    micro_batch_size: Positive | None = Field(
+        default=None, description="examples per forward; gradients accumulate to batch_size"
+    )
+    learning_rate: PositiveNumber = Field(default=5e-5, description="peak")
+    warmup: Fraction = Field(default=0.1, description="share of the steps with a rising learning rate")
     schedule: Literal["linear", "cosine", "constant"] = "linear"
-    weight_decay: NonNegative = Field(0.01, description="AdamW, not on biases and norms")
+    weight_decay: NonNegative = Field(default=0.01, description="AdamW, not on biases and norms")
     max_grad_norm: PositiveNumber = 1.0
-    dropout: Fraction | None = Field(None, description="overrides the model's own hidden and attention dropout")
-    max_length: Positive | None = Field(None, description="tokens; default: the task's")
-    evaluate_every: PositiveNumber = Field(1.0, description="epochs between evaluations on the tuning split")
-    keep: Literal["best", "last"] = Field("best", description="checkpoint kept: best on the tuning split, or the last")
+    dropout: Fraction | None = Field(default=None, description="overrides the model's own hidden and attention dropout")
+    max_length: Positive | None = Field(default=None, description="tokens; default: the task's")
+    evaluate_every: PositiveNumber = Field(default=1.0, description="epochs between evaluations on the tuning split")
+    keep: Literal["best", "last"] = Field(
+        default="best", description="checkpoint kept: best on the tuning split, or the last"
+    )
+
+
+def _problem(where: tuple[int | str, ...], kind: str, value: Any, context: dict[str, Any] | None = None) -> Any:
+    return {"type": kind, "loc": where, "input": value, "ctx": context or {}}
 
 
 class _PerTask(Training):
@@ -33,11 +42,20 @@ class _PerTask(Training):
 
     @model_validator(mode="after")
     def _per_task_is_valid(self) -> _PerTask:
+        whole = self.model_dump(exclude={"per_task"})
+        problems: list[Any] = []
         for task, fields in self.per_task.items():
-            unknown = set(fields) - set(type(self).model_fields) | ({"per_task"} & set(fields))
-            if unknown:
-                raise ValueError(f"per_task.{task}: unknown key {sorted(unknown)}")
-            type(self).model_validate({**self.model_dump(exclude={"per_task"}), **fields})
+            nested = {"per_task": fields["per_task"]} if "per_task" in fields else {}
+            problems += [_problem(("per_task", task, name), "extra_forbidden", value) for name, value in nested.items()]
+            try:  # JSON: strict about types, yet a list does for a tuple
+                type(self).model_validate_json(json.dumps({**whole, **fields, "per_task": {}}), strict=True)
+            except ValidationError as error:
+                problems += [
+                    _problem(("per_task", task, *item["loc"]), item["type"], item["input"], item.get("ctx"))
+                    for item in error.errors()
+                ]
+        if problems:
+            raise ValidationError.from_exception_data(type(self).__name__, problems)
         return self
 
     def for_task(self, task: str) -> dict[str, Any]:
@@ -67,9 +85,11 @@ class Quantize(Spec):
 
     method: Literal["dynamic"] = "dynamic"
     per_channel: bool = True
-    reduce_range: bool = Field(False, description="7-bit weights: for CPUs without VNNI, at some cost in accuracy")
-    embeddings: bool = Field(True, description="quantize the embedding tables too")
-    exclude: tuple[str, ...] = Field((), description="node names, as regular expressions, that stay fp32")
+    reduce_range: bool = Field(
+        default=False, description="7-bit weights: for CPUs without VNNI, at some cost in accuracy"
+    )
+    embeddings: bool = Field(default=True, description="quantize the embedding tables too")
+    exclude: tuple[str, ...] = Field(default=(), description="node names, as regular expressions, that stay fp32")
 
 
 STAGE_SPECS: dict[str, type[Spec]] = {"finetune": Finetune, "distill": Distill, "export": Export, "quantize": Quantize}

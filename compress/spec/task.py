@@ -53,10 +53,14 @@ class TaskSpec(Spec):
     label: str
     labels: tuple[str, ...] | None = None
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
-    positive: str | None = Field(None, description="the label that `f1` counts as positive; default: the last of two")
-    max_length: Positive = Field(128, description="tokens, special tokens included; longer texts are cut")
-    tuning_fraction: Annotated[Fraction, Field(gt=0)] = Field(0.1, description="share of train held out for selection and calibration")
-    tuning_examples: Positive = Field(2000, description="upper limit of the tuning split, in examples")
+    positive: str | None = Field(
+        default=None, description="the label that `f1` counts as positive; default: the last of two"
+    )
+    max_length: Positive = Field(default=128, description="tokens, special tokens included; longer texts are cut")
+    tuning_fraction: Annotated[Fraction, Field(gt=0)] = Field(
+        default=0.1, description="share of train held out for selection and calibration"
+    )
+    tuning_examples: Positive = Field(default=2000, description="upper limit of the tuning split, in examples")
     files: Files | None = None
     hub: Hub | None = None
     synthetic: Synthetic | None = None

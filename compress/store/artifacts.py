@@ -53,22 +53,22 @@ class Store:
         """
         self.last_problem = None
         folder = self.path(key)
-        if not folder.is_dir():
-            return None
-        try:
-            return self._verified(folder, key)
-        except manifest.DamagedError as problem:
-            self.last_problem = f"{folder}: {problem}"
-            return None
+        with as_user_error(self.root):
+            try:
+                return self._verified(folder, key) if folder.is_dir() else None
+            except (manifest.DamagedError, FileNotFoundError) as problem:
+                self.last_problem = f"{folder}: {problem}"
+                return None
 
     def build(self, key: str, make: Make, *, describe: dict[str, Any]) -> Artifact:
         """The artefact `key`, made by `make(out, work) -> info` unless it is there already.
 
         `out` starts empty and becomes the artefact. `work` outlives an interruption, for
         checkpoints, and goes when the artefact is done. Other processes that build the same key
-        wait and then share the result. `describe` and `info` go into the manifest. Whatever
-        `make` raises passes through and leaves no artefact; a full disk or a folder that cannot
-        be written becomes a `CompressError`.
+        wait and then share the result. `describe` (its `label` or `kind` names the artefact in
+        notices) and `info` go into the manifest: JSON values. Whatever `make` raises passes through
+        and leaves no artefact; a full disk, or a folder that cannot be written, becomes a
+        `CompressError`.
         """
         if found := self.find(key):
             return found
@@ -150,9 +150,8 @@ class Store:
             return
         self._swept = True
         for leftover in building.iterdir():
-            with suppress(Timeout), FileLock(self.root / ".locks" / leftover.name, timeout=0):
+            with suppress(Timeout, OSError), FileLock(self.root / ".locks" / leftover.name, timeout=0):
                 for part in leftover.iterdir():
                     if part.name != "work" or self.path(leftover.name).is_dir():
                         shutil.rmtree(part, ignore_errors=True)
-                with suppress(OSError):
-                    leftover.rmdir()
+                leftover.rmdir()  # fails, and may, while it holds `work`

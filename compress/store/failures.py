@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,20 +30,25 @@ def as_user_error(root: Path) -> Iterator[None]:
 
 
 def _explain(error: Exception, root: Path) -> str | None:
-    if _is_full(error, root):
-        return f"{root}: no space left to write; free some, or use a folder on another disk, and run the command again"
+    if reason := _full(error, root):
+        return (
+            f"{root}: cannot write more ({reason}); free some space or choose a folder on another disk, and run again"
+        )
     if isinstance(error, OSError) and error.errno in REFUSED and str(error.filename).startswith(str(root)):
-        return f"{root}: expected a folder that can be written, found: {error.strerror}; choose another folder"
+        return f"{root}: cannot be used as the store ({error.strerror}); expected a folder that can be read and written"
     return None
 
 
-def _is_full(error: Exception, root: Path) -> bool:
+def _full(error: Exception, root: Path) -> str | None:
     """safetensors and torch raise errors of their own for a failed write, so the text and the disk are asked too."""
     if isinstance(error, OSError) and error.errno in FULL:
-        return True
-    if "No space left" in str(error) or "File too large" in str(error):
-        return True
+        return error.strerror
+    text = str(error)
+    for code in FULL:
+        if os.strerror(code) in text:
+            return os.strerror(code)
     try:
-        return "writ" in str(error).lower() and shutil.disk_usage(root).free < LEAST_FREE
+        full = "writ" in text.lower() and shutil.disk_usage(root).free < LEAST_FREE
     except OSError:
-        return False
+        return None
+    return os.strerror(errno.ENOSPC) if full else None
