@@ -1,0 +1,28 @@
+"""Tasks: GLUE, a user's files, hub data sets and embedded synthetic ones; their metrics; their batches."""
+
+from __future__ import annotations
+
+from .batches import BucketSampler, Encoded, collate, encode, sorted_chunks
+from .builtin import BUILTIN_TASKS
+from .data import Split, TaskData
+from .load import fingerprint, load_task
+from .metrics import headline, score
+from .resolve import resolve_task
+from .vocabulary import wordpiece
+
+__all__ = [
+    "BUILTIN_TASKS",
+    "BucketSampler",
+    "Encoded",
+    "Split",
+    "TaskData",
+    "collate",
+    "encode",
+    "fingerprint",
+    "headline",
+    "load_task",
+    "resolve_task",
+    "score",
+    "sorted_chunks",
+    "wordpiece",
+]

@@ -1,0 +1,34 @@
+"""One hash for a task's data: the spec's fields that matter, and every byte of its files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from compress.errors import CompressError
+from compress.spec.task import TaskSpec
+
+READER_VERSION = 1  # raise when reading, checking or carving gives other examples for the same files
+
+
+def fingerprint_of(spec: TaskSpec, source: str, files: Sequence[tuple[str, Path]]) -> str:
+    """SHA-256 in hexadecimal, of (spec without its title, source, each file's name in the task and contents)."""
+    document = {
+        "reader": READER_VERSION,
+        "source": source,
+        "spec": spec.model_dump(mode="json", exclude={"title"}),
+        "files": [[name, _sha256(path)] for name, path in files],
+    }
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise CompressError(f"{path}: no such file") from None
+    except OSError as error:
+        raise CompressError(f"{path}: cannot be read: {error.strerror}") from None

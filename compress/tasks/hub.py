@@ -1,0 +1,118 @@
+"""Data sets of the Hugging Face hub through `datasets`: by pinned revision, or from a folder it saved."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from compress.errors import CompressError, did_you_mean
+from compress.spec.task import Hub, TaskSpec
+
+from .checks import Rows
+from .glue import LAYOUTS, aliases, is_glue
+
+MARKER = "dataset_dict.json"  # what DatasetDict.save_to_disk writes
+
+
+def hub_of(spec: TaskSpec) -> Hub:
+    if spec.hub is None:
+        raise CompressError(f"task {spec.name}: has no `hub`")
+    return spec.hub
+
+
+def local_folder(spec: TaskSpec, folder: Path | None) -> Path | None:
+    """The folder that `hub.path` names beside the task's file, if it does."""
+    if folder is None:
+        return None
+    path = folder / Path(hub_of(spec).path).expanduser()
+    if path.is_dir():
+        return path
+    if hub_of(spec).path.startswith((".", "/", "~")):
+        raise CompressError(f"{path}: no such folder; `hub.path` is a hub id such as owner/name, or a folder")
+    return None
+
+
+def saved_folder(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> Path | None:
+    """Where a saved DatasetDict for this task is: the data directory, a folder in it named for the task, or `hub.path`."""
+    names = [spec.name, *([LAYOUTS[spec.name].folder] if is_glue(spec) else [])]
+    given = [data_dir, *(data_dir / name for name in names)] if data_dir is not None else []
+    candidates = [*given, local_folder(spec, folder)]
+    return next((path for path in candidates if path is not None and (path / MARKER).is_file()), None)
+
+
+def pinned_revision(spec: TaskSpec) -> str:
+    """The commit of a hub data set; a branch or nothing is refused, since its contents may change."""
+    hub = hub_of(spec)
+    if not re.fullmatch(r"[0-9a-f]{40}", hub.revision or ""):
+        raise CompressError(
+            f"task {spec.name}: hub.revision: expected a commit (40 hexadecimal digits), found {hub.revision!r}; "
+            f"see the history of the data set {hub.path!r} on the hub"
+        )
+    return str(hub.revision)
+
+
+def reported_splits(dev: str | dict[str, str]) -> dict[str, str]:
+    """Name in results -> split or file, for a spec's `dev`."""
+    return {"dev": dev} if isinstance(dev, str) else dev
+
+
+def read_saved(spec: TaskSpec, path: Path) -> dict[str, Rows]:
+    datasets = _library()
+    try:
+        loaded = datasets.load_from_disk(str(path))
+    except Exception as error:
+        raise CompressError(f"{path}: cannot be read as a saved DatasetDict: {_first_line(error)}") from error
+    splits = {"train": hub_of(spec).train, **reported_splits(hub_of(spec).dev)}
+    for split in splits.values():
+        if split not in loaded:
+            raise CompressError(f"{path}: no split {split!r}{did_you_mean(split, list(loaded))}")
+    return {name: _rows(spec, f"{path} split {split}", loaded[split]) for name, split in splits.items()}
+
+
+def read_hub(spec: TaskSpec, folder: Path | None) -> dict[str, Rows]:
+    """The data set at its revision, or the folder laid out like a hub repository that `hub.path` names."""
+    hub, local = hub_of(spec), local_folder(spec, folder)
+    revision = None if local else pinned_revision(spec)
+    path = str(local or hub.path)
+    splits = {"train": hub.train, **reported_splits(hub.dev)}
+    try:
+        loaded = _library().load_dataset(path, hub.name, revision=revision, split=list(splits.values()))
+    except Exception as error:  # the library raises a dozen unrelated types: network, layout, configuration, split
+        advice = "" if local else "; without network, give the data as files (--data-dir)"
+        raise CompressError(f"data set {path}: cannot be read: {_first_line(error)}{advice}") from error
+    parts = zip(splits.items(), loaded, strict=True)
+    return {name: _rows(spec, f"data set {path} split {split}", part) for (name, split), part in parts}
+
+
+def _library() -> Any:
+    import datasets
+
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    return datasets
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _rows(spec: TaskSpec, place: str, part: Any) -> Rows:
+    for name in (*spec.text, spec.label):
+        if name not in part.column_names:
+            known = part.column_names
+            raise CompressError(f"{place}: no column {name!r}{did_you_mean(name, known)}; found {known}")
+    texts = tuple(part[name][:] for name in spec.text)
+    labels, declared = _class_names(part[spec.label][:], part.features[spec.label])
+    names: Mapping[str, str] | None = aliases(spec) if declared is None and is_glue(spec) else None
+    return Rows(place, "row", range(1, len(labels) + 1), texts, labels, names, declared)
+
+
+def _class_names(labels: list[Any], feature: Any) -> tuple[list[Any], tuple[str, ...] | None]:
+    """Names for the ids of a ClassLabel column; -1 (hidden) and nulls stay as they are."""
+    names = getattr(feature, "names", None)
+    if not names:
+        return labels, None
+    return [names[i] if i is not None and 0 <= i < len(names) else i for i in labels], tuple(names)

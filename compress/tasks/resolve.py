@@ -1,0 +1,23 @@
+"""A built-in task by name, or a task file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compress.errors import CompressError, did_you_mean
+from compress.spec.task import TaskSpec
+
+from .builtin import BUILTIN_TASKS
+
+
+def resolve_task(name_or_path: str) -> tuple[TaskSpec, Path | None]:
+    """The task and, for a YAML file, its folder, from which its relative paths start."""
+    if name_or_path in BUILTIN_TASKS:
+        return BUILTIN_TASKS[name_or_path], None
+    if name_or_path.endswith((".yaml", ".yml")):
+        from compress.spec.source import load
+
+        path = Path(name_or_path).expanduser()
+        return load(path, TaskSpec), path.parent
+    near = did_you_mean(name_or_path, list(BUILTIN_TASKS))
+    raise CompressError(f"no task {name_or_path!r}{near}; or give a task file, ending in .yaml")

@@ -1,0 +1,50 @@
+"""Embedded tasks in GLUE's shapes, from seeded generators: no download, the same examples on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from compress.errors import CompressError
+from compress.spec.task import Synthetic
+
+from .draw import Draw
+from .entailment import entailment
+from .sentiment import sentiment
+from .similarity import similarity
+
+GENERATOR_VERSION = 1  # raise when a generator gives other examples for the same seed
+Example = tuple[str | float, ...]  # the texts, then the label
+
+GENERATORS: dict[str, Callable[[Draw], Example]] = {
+    "sentiment": sentiment,
+    "entailment": entailment,
+    "similarity": similarity,
+}
+
+
+def generate(spec: Synthetic) -> dict[str, list[Example]]:
+    """`train` and `dev`. No example stands twice, and no sentence of dev stands in train.
+
+    Raises `CompressError` when the sizes asked for exceed what the generator can say.
+    """
+    make = GENERATORS[spec.generator]
+    seen: set[Example] = set()
+    train = _distinct(make, Draw(f"{spec.generator} train {spec.seed}"), spec.train, seen, set())
+    sentences = {text for example in train for text in example[:-1]}
+    dev = _distinct(make, Draw(f"{spec.generator} dev {spec.seed}"), spec.dev, seen, sentences)
+    return {"train": train, "dev": dev}
+
+
+def _distinct(
+    make: Callable[[Draw], Example], draw: Draw, count: int, seen: set[Example], taken: set[str | float]
+) -> list[Example]:
+    """`count` new examples, none with a sentence that is `taken`; adds them to `seen`."""
+    examples: list[Example] = []
+    for _ in range(50 * count + 1000):
+        if len(examples) == count:
+            return examples
+        example = make(draw)
+        if example[:-1] not in seen and taken.isdisjoint(example[:-1]):
+            seen.add(example[:-1])
+            examples.append(example)
+    raise CompressError(f"synthetic: expected {count:,} different examples, the generator found {len(examples):,}")

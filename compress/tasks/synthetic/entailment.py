@@ -1,0 +1,106 @@
+"""Sentence pairs, three labels, decided exactly by word hierarchies and quantifiers.
+
+"A poodle sprints in the park" entails "a dog runs"; under "no" the direction turns: "no dog runs" entails
+"no poodle sprints in the park".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .draw import Draw
+
+NOUNS = {
+    "dog": "poodle terrier beagle spaniel",
+    "bird": "robin sparrow eagle parrot",
+    "fish": "salmon trout carp shark",
+    "musician": "drummer pianist singer violinist",
+    "athlete": "boxer sprinter gymnast skater",
+    "worker": "baker farmer plumber carpenter",
+    "child": "boy girl toddler pupil",
+    "vehicle": "truck bus tractor scooter",
+}
+VERBS = {
+    "runs": "sprints jogs races",
+    "talks": "whispers shouts mumbles",
+    "eats": "nibbles chews devours",
+    "rests": "sleeps dozes naps",
+    "jumps": "hops leaps bounces",
+    "looks": "stares gazes peeks",
+}
+PLACES = ("in the park", "at the station", "near the river", "on the beach")
+GENERAL = {word: noun for table in (NOUNS, VERBS) for noun, words in table.items() for word in words.split()}
+QUANTIFIERS = {"some": ("a", "some", "one"), "no": ("no", "not a single")}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something, or nothing, of kind `noun` does `verb` (at `place`, when not empty)."""
+
+    quantifier: str
+    noun: str
+    verb: str
+    place: str
+
+
+def entailment(draw: Draw) -> tuple[str, str, str]:
+    """(premise, hypothesis, label), the three labels equally likely."""
+    wanted = draw.one(("entailment", "neutral", "contradiction"))
+    while True:
+        premise = _fact(draw)
+        hypothesis = _variation(draw, premise)
+        label = relation(premise, hypothesis)
+        if label == wanted:
+            return _text(draw, premise), _text(draw, hypothesis), label
+
+
+def relation(premise: Fact, hypothesis: Fact) -> str:
+    """What `premise` says about `hypothesis`."""
+    if premise.quantifier == hypothesis.quantifier:
+        narrow, wide = (premise, hypothesis) if premise.quantifier == "some" else (hypothesis, premise)
+        return "entailment" if _within(narrow, wide) else "neutral"
+    something, nothing = (premise, hypothesis) if premise.quantifier == "some" else (hypothesis, premise)
+    return "contradiction" if _within(something, nothing) else "neutral"
+
+
+def _within(narrow: Fact, wide: Fact) -> bool:
+    """Whether every event that `narrow` describes is one that `wide` describes."""
+    nouns = wide.noun in (narrow.noun, GENERAL.get(narrow.noun))
+    verbs = wide.verb in (narrow.verb, GENERAL.get(narrow.verb))
+    return nouns and verbs and wide.place in ("", narrow.place)
+
+
+def _fact(draw: Draw) -> Fact:
+    noun = draw.one(list(NOUNS)) if draw.chance(0.3) else draw.one(_words(NOUNS))
+    verb = draw.one(list(VERBS)) if draw.chance(0.4) else draw.one(_words(VERBS))
+    return Fact(draw.one(("some", "no")), noun, verb, draw.one(PLACES) if draw.chance(0.6) else "")
+
+
+def _variation(draw: Draw, fact: Fact) -> Fact:
+    """One to three changes: wider, narrower or unrelated words, another quantifier or place."""
+    for _ in range(1 + draw.below(3)):
+        kind = draw.below(4)
+        if kind == 0:
+            fact = replace(fact, noun=_other(draw, fact.noun, NOUNS))
+        elif kind == 1:
+            fact = replace(fact, verb=_other(draw, fact.verb, VERBS))
+        elif kind == 2:
+            fact = replace(fact, place=draw.one(PLACES) if not fact.place or draw.chance(0.2) else "")
+        else:
+            fact = replace(fact, quantifier="no" if fact.quantifier == "some" else "some")
+    return fact
+
+
+def _other(draw: Draw, word: str, table: dict[str, str]) -> str:
+    if draw.chance(0.3):
+        return draw.one(_words(table))
+    return GENERAL[word] if word in GENERAL else draw.one(table[word].split())
+
+
+def _words(table: dict[str, str]) -> list[str]:
+    return [word for words in table.values() for word in words.split()]
+
+
+def _text(draw: Draw, fact: Fact) -> str:
+    words = [draw.one(QUANTIFIERS[fact.quantifier]), fact.noun, fact.verb, fact.place]
+    return " ".join(word for word in words if word) + " ."
