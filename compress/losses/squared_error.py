@@ -1,0 +1,7 @@
+from jaxtyping import Float
+from torch import Tensor
+
+
+def squared_error_loss(score: Float[Tensor, "batch 1"], target: Float[Tensor, " batch"]) -> Float[Tensor, ""]:
+    """Mean squared error of a regression score, in squared units of the label."""
+    return (score[:, 0] - target).square().mean()

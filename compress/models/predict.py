@@ -1,0 +1,27 @@
+"""Logits of a torch model over a whole split, for selection and for cached teacher targets."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..tasks import Encoded, collate, sorted_chunks
+from .features import Batch, compute_features
+
+
+def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
+    return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+
+
+@torch.inference_mode()
+def predict_logits(model: nn.Module, encoded: Encoded, pad_id: int) -> np.ndarray:
+    """float32 logits [example, class] in the order of `encoded`; the model's mode is restored afterwards."""
+    training = model.training
+    model.eval()
+    device = next(model.parameters()).device
+    rows: dict[int, np.ndarray] = {}
+    for chunk in sorted_chunks(encoded.lengths):
+        batch = to_tensors(collate(encoded, chunk, pad_id), device)
+        logits = compute_features(model, batch, ("logits",))["logits"].float().cpu().numpy()
+        rows.update(zip(chunk.tolist(), logits, strict=True))
+    model.train(training)
+    return np.stack([rows[index] for index in range(len(rows))])

@@ -1,0 +1,105 @@
+"""Take a fine-tuned teacher as it is: its labels agree with the task's, and it is better than guessing."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import CheckFailed, CompressError
+from ..models.checkpoints import label_fields, load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ..tasks import TaskData, headline, score
+from .context import Context
+from .teachers import TeacherSource
+
+_MOST_CLASSES_PERMUTED = 5
+
+
+def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, where: str) -> tuple[int, ...] | None:
+    """For each class of the task, its row in the checkpoint's head; None where the checkpoint's names say nothing.
+
+    Raises `CompressError` when the names or their number disagree.
+    """
+    if len(checkpoint) != len(task or ("score",)):
+        raise CompressError(
+            f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the task {len(task)}: {list(task)}"
+        )
+    if not task or all(name.upper() == f"LABEL_{index}" for index, name in enumerate(checkpoint)):
+        return None
+    mine = {_plain(name): index for index, name in enumerate(checkpoint)}
+    if set(mine) != {_plain(name) for name in task}:
+        raise CompressError(f"{where}: the checkpoint's labels {list(checkpoint)} are not the task's {list(task)}")
+    return tuple(mine[_plain(name)] for name in task)
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> dict[str, Any]:
+    """Check the teacher on the tuning split and write it in the task's label order."""
+    import torch
+
+    folder, data = source.folder or Path(), context.task.data
+    order = label_order(source.labels, data.labels, where=str(folder))
+    model: Any = load_classifier(folder, labels=data.labels)
+    if order is not None and order != tuple(range(len(order))):
+        context.notice(f"{folder}: classes reordered from {list(source.labels)} to the task's {list(data.labels)}")
+        with torch.no_grad():
+            _reorder_head(model, list(order))
+    tokenizer = load_tokenizer(folder)
+    points = _check_score(model, tokenizer, source, context)
+    for name, value in label_fields(data.labels).items():
+        setattr(model.config, name, value)
+    save_checkpoint(model.eval(), tokenizer, out)
+    return {"tuning_score": points, "label_order": list(order) if order else None}
+
+
+def _reorder_head(model: Any, order: list[int]) -> None:
+    head = model.classifier
+    head = getattr(head, "out_proj", head)
+    head.weight.copy_(head.weight[order].clone())
+    head.bias.copy_(head.bias[order].clone())
+
+
+def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) -> float:
+    from ..models.predict import predict_logits
+
+    data = context.task.data
+    tuning = context.task.encoded("tuning", tokenizer, data.spec.max_length)
+    logits = predict_logits(model, tuning, pad_id(source.config))
+    points = headline(score(data.spec, data.labels, logits, data.tuning.labels))
+    guess = majority_score(data)
+    if points > guess:
+        return points
+    better = _better_order(logits, data)
+    hint = f"; with its labels in the order {better[0]} it scores {better[1]:.1f}: set id2label in config.json" if better else ""
+    raise CheckFailed(
+        f"{source.folder}: said to be fine-tuned, scores {points:.1f} on the tuning split of {data.spec.name}, "
+        f"where {'always answering the majority class' if data.labels else 'a constant'} scores {guess:.1f}{hint}"
+    )
+
+
+def majority_score(data: TaskData) -> float:
+    """Headline points of always answering the most frequent class, or the mean for regression."""
+    gold = data.tuning.labels
+    if not data.labels:
+        return 0.0
+    constant = np.zeros((len(gold), len(data.labels)), dtype=np.float32)
+    constant[:, np.bincount(data.train.labels).argmax()] = 1
+    return headline(score(data.spec, data.labels, constant, gold))
+
+
+def _better_order(logits: np.ndarray, data: TaskData) -> tuple[list[str], float] | None:
+    """The order of labels under which the teacher does beat the majority, if there is one."""
+    if not data.labels or len(data.labels) > _MOST_CLASSES_PERMUTED:
+        return None
+    scored = [
+        (headline(score(data.spec, data.labels, logits[:, list(order)], data.tuning.labels)), order)
+        for order in permutations(range(len(data.labels)))
+    ]
+    points, order = max(scored)
+    names = [data.labels[order.index(row)] for row in range(len(order))]
+    return (names, points) if points > majority_score(data) + 5 else None

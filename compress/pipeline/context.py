@@ -1,0 +1,78 @@
+"""What the stages of one run share: the task's data, the seed, the machine's settings, where to say things."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..spec.task import TaskSpec
+from ..tasks import Encoded, TaskData, encode, fingerprint, load_task
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+class Listener:
+    """What a run tells its caller. The command line overrides these; the default is silence."""
+
+    def stage(self, label: str, cached: bool) -> None:
+        """A stage begins, or was found in the store."""
+
+    def step(self, report: Any) -> None:
+        """One optimizer step: a `training.StepReport`."""
+
+    def notice(self, line: str) -> None:
+        """Something worth a line."""
+
+
+@dataclass
+class TaskSource:
+    """A task and where its data are; read once per process, only when a stage needs it."""
+
+    spec: TaskSpec
+    folder: Path | None
+    data_dir: Path | None
+    _encoded: dict[tuple[str, str, int], Encoded] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.spec, self.folder, self.data_dir)
+
+    @cached_property
+    def data(self) -> TaskData:
+        return load_task(self.spec, self.folder, self.data_dir)
+
+    def encoded(self, split: str, tokenizer: Tokenizer, max_length: int) -> Encoded:
+        """`train`, `tuning` or a reported split as token ids; kept, since stages and models share tokenizers."""
+        key = (split, str(hash(tokenizer.to_str())), max_length)
+        if key not in self._encoded:
+            data = self.data
+            texts = {"train": data.train, "tuning": data.tuning, **data.reported}[split]
+            self._encoded[key] = encode(tokenizer, texts, max_length)
+        return self._encoded[key]
+
+
+@dataclass(frozen=True)
+class Context:
+    """The surroundings of one run's stages. `precision` is resolved: fp32 or bf16."""
+
+    task: TaskSource
+    seed: int
+    precision: str
+    threads: int
+    listener: Listener
+    checkpoint_seconds: float = 60.0
+    notices: list[str] = field(default_factory=list)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.task.data.labels
+
+    def notice(self, line: str) -> None:
+        if line not in self.notices:
+            self.notices.append(line)
+            self.listener.notice(line)
+
+

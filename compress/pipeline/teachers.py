@@ -1,0 +1,67 @@
+"""Where a run's teacher comes from, and what is known of it before anything is loaded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .. import store
+from ..catalog import is_path, load_teacher
+from ..models.checkpoints import config_labels, is_classifier, locate, random_config, weight_files
+from ..models.dimensions import Dimensions, dimensions, read_config
+from ..spec.cards import Checkpoint, TeacherCard
+from ..tasks.synthetic import GENERATOR_VERSION
+
+
+@dataclass(frozen=True)
+class TeacherSource:
+    """A teacher card with its checkpoint found. `folder` is None for a teacher of random weights."""
+
+    card: TeacherCard
+    folder: Path | None
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        if self.folder is None and self.card.random is not None:
+            return random_config(self.card.random, self.card.random.vocabulary)
+        return read_config(self.folder or Path())
+
+    @cached_property
+    def identity(self) -> str:
+        """What stands for the checkpoint in keys: a hash of its files, or of how it is drawn."""
+        if self.folder is None:
+            return f"random {self.config} wordpiece of generator {GENERATOR_VERSION}"
+        files = [*weight_files(self.folder), self.folder / "config.json"]
+        files += [path for name in ("tokenizer.json", "vocab.txt") if (path := self.folder / name).exists()]
+        return " ".join(f"{path.name}={store.hash_file(path)}" for path in files)
+
+    @cached_property
+    def fine_tuned(self) -> bool:
+        """Whether it carries a classification head of its own."""
+        return self.folder is not None and is_classifier(self.folder, self.config)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return config_labels(self.config)
+
+    def dimensions(self, classes: int) -> Dimensions:
+        return dimensions(self.config, classes=classes)
+
+
+def resolve_teacher(name_or_path: str) -> TeacherSource:
+    """A card's name, a card's file, or a checkpoint folder of the user's."""
+    folder = Path(name_or_path).expanduser()
+    if folder.is_dir():
+        return TeacherSource(_own_card(folder), folder)
+    if is_path(name_or_path) and folder.suffix not in (".yaml", ".yml"):
+        read_config(folder)
+    card = load_teacher(name_or_path)
+    return TeacherSource(card, None if card.random is not None else locate(card))
+
+
+def _own_card(folder: Path) -> TeacherCard:
+    slug = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.lower()).strip("-._")[:64] or "teacher"
+    return TeacherCard(name=slug, title=folder.resolve().name, licence="unknown", checkpoint=Checkpoint(path=str(folder)))

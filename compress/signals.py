@@ -1,0 +1,47 @@
+"""Ctrl-C and SIGTERM: at once where nothing is at stake, at the next safe point where state must be saved."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from .errors import Interrupted
+
+
+class _Stop:
+    def __init__(self) -> None:
+        self.requested: int | None = None
+        self.deferring = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        if self.deferring and self.requested is None:
+            self.requested = number
+            return
+        raise Interrupted("interrupted; finished steps are kept, run the same command to continue", number)
+
+
+_stop = _Stop()
+
+
+def install() -> None:
+    """Turn SIGINT and SIGTERM into `Interrupted`."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop.handle)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Within: a first signal only sets `requested()`; a second one raises at once."""
+    _stop.deferring = True
+    try:
+        yield
+    finally:
+        _stop.deferring = False
+        _stop.requested = None
+
+
+def requested() -> int | None:
+    """The number of the signal that waits for a safe point."""
+    return _stop.requested

@@ -1,0 +1,26 @@
+"""The learning rate as a pure function of the step: nothing to save, nothing to get out of step."""
+
+from __future__ import annotations
+
+import math
+
+from ..spec.stages import Training
+
+
+def total_steps(settings: Training, batches_per_epoch: int) -> int:
+    """Optimizer steps of the whole run."""
+    steps = max(1, round(settings.epochs * batches_per_epoch))
+    return min(steps, settings.max_steps) if settings.max_steps else steps
+
+
+def learning_rate(settings: Training, step: int, total: int) -> float:
+    """The rate used by optimizer step `step` (from 0): linear warm-up, then decay to 0 at `total`."""
+    warmup = round(settings.warmup * total)
+    if step < warmup:
+        return settings.learning_rate * (step + 1) / (warmup + 1)
+    if settings.schedule == "constant":
+        return settings.learning_rate
+    left = (total - step) / max(1, total - warmup)
+    if settings.schedule == "cosine":
+        left = 0.5 * (1 - math.cos(math.pi * left))
+    return settings.learning_rate * left
