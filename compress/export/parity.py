@@ -1,0 +1,45 @@
+"""Does the graph compute what the checkpoint computes?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ..errors import CheckFailed
+from ..sessions import open_session
+from .tracing import Traced, example
+
+# Both sides are fp32 and differ only in the order of their sums: about 1e-6 per layer, relative to the
+# activations; 1e-4 leaves room for 24 layers and is far below what a wrong mask or position costs (> 1e-2).
+TOLERANCE = 1e-4
+
+
+def shapes(max_length: int) -> list[tuple[int, int]]:
+    """Small, odd and full: a baked-in batch or length shows in at least one of them."""
+    wanted = [(1, 1), (1, 7), (3, 19), (8, max_length)]
+    return list(dict.fromkeys((batch, min(length, max_length)) for batch, length in wanted))
+
+
+def check_parity(traced: Traced, path: Path) -> dict[str, float]:
+    """Largest absolute error of the logits per shape ("batch x length"), ragged padding included.
+
+    The tolerance is relative to the largest logit, at least 1. CheckFailed lists every shape's error.
+    """
+    session = open_session(path)
+    errors: dict[str, float] = {}
+    bad = False
+    for batch, length in shapes(traced.max_length):
+        inputs = example(traced, batch, length)
+        with torch.inference_mode():
+            expected = traced.model(**inputs).logits.numpy()
+        found = np.asarray(session.run(["logits"], {name: value.numpy() for name, value in inputs.items()})[0])
+        error = float(np.abs(found - expected).max()) if found.shape == expected.shape else float("inf")
+        errors[f"{batch}x{length}"] = error
+        scale = max(1.0, float(np.abs(expected).max()))
+        bad |= not error <= TOLERANCE * scale  # written so that NaN fails
+    if bad:
+        listed = ", ".join(f"{shape}: {error:.2e}" for shape, error in errors.items())
+        raise CheckFailed(f"{path}: logits differ from torch's beyond {TOLERANCE:g}: {listed}; the graph is not kept")
+    return errors

@@ -1,0 +1,173 @@
+"""Load a checkpoint and trace it with torch's dynamo exporter."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+from torch import Tensor, nn
+
+from ..errors import CompressError
+
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+PREFIX = "traced"  # the attribute that holds the model: the first part of every traced name
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A model in eval mode and what its graph must be told."""
+
+    model: Any
+    inputs: tuple[str, ...]
+    classes: int
+    vocab_size: int
+    pad_id: int
+    max_length: int
+
+
+class _AdditiveMask(nn.Module):
+    """The model with its mask made once: 0 where a token is, the lowest float where padding is.
+
+    transformers takes a ready [batch, 1, 1, length] mask as it is. What it builds itself from a
+    [batch, length] one is twenty nodes and a [batch, 1, length, length] tensor.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.traced = model
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        hidden = (1.0 - attention_mask[:, None, None, :].to(torch.float32)) * torch.finfo(torch.float32).min
+        more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        return self.traced(input_ids=input_ids, attention_mask=hidden, **more).logits
+
+
+class _OwnMask(_AdditiveMask):
+    """For a family that does not take a ready mask."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        return self.traced(input_ids=input_ids, attention_mask=attention_mask, **more).logits
+
+
+def load(checkpoint: Path) -> Traced:
+    """Read a checkpoint folder: safetensors only, eager attention, fp32. CompressError names the file."""
+    from transformers import AutoModelForSequenceClassification
+
+    if not (checkpoint / "config.json").is_file():
+        raise CompressError(f"{checkpoint}: expected a checkpoint folder with config.json, found none")
+    try:
+        with quiet():
+            model, report = AutoModelForSequenceClassification.from_pretrained(
+                checkpoint,
+                attn_implementation="eager",
+                dtype=torch.float32,
+                local_files_only=True,
+                output_loading_info=True,
+                use_safetensors=True,
+            )
+    except Exception as error:  # transformers and safetensors raise many unrelated types
+        raise CompressError(f"{checkpoint}: cannot be loaded: {' '.join(str(error).split())}") from None
+    if report["missing_keys"]:
+        missing = ", ".join(sorted(report["missing_keys"]))
+        raise CompressError(
+            f"{checkpoint / 'model.safetensors'}: expected the weights {missing}; found none: fine-tune it first"
+        )
+    return describe(model.eval())
+
+
+def describe(model: Any) -> Traced:
+    config = model.config
+    segments = (
+        "token_type_ids" in inspect.signature(model.forward).parameters and getattr(config, "type_vocab_size", 0) > 1
+    )
+    return Traced(
+        model=model,
+        inputs=INPUTS if segments else INPUTS[:2],
+        classes=config.num_labels,
+        vocab_size=config.vocab_size,
+        pad_id=config.pad_token_id or 0,
+        max_length=_max_length(model),
+    )
+
+
+def _max_length(model: Any) -> int:
+    """Longest input. RoBERTa counts positions from padding_idx + 1, so its table has rows to spare."""
+    longest = model.config.max_position_embeddings
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            return longest - module.padding_idx - 1
+    return longest
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Neither the exporter's notes on its own internals nor the loader's progress bar reach the terminal."""
+    from transformers.utils import logging as transformers_logging
+
+    threshold, bars = logging.root.manager.disable, transformers_logging.is_progress_bar_enabled()
+    logging.disable(logging.WARNING)
+    transformers_logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(threshold)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+def example(traced: Traced, batch: int, length: int) -> dict[str, Tensor]:
+    """Random ids with ragged padding: row i loses a share of its end, the first row none."""
+    generator = torch.Generator().manual_seed(batch * 100_003 + length)
+    ids = torch.randint(0, traced.vocab_size, (batch, length), generator=generator)
+    kept = torch.tensor([max(1, length - (row * length) // batch) for row in range(batch)])
+    mask = (torch.arange(length)[None] < kept[:, None]).long()
+    types = torch.randint(0, 2, (batch, length), generator=generator) * mask
+    full = {"input_ids": ids * mask + traced.pad_id * (1 - mask), "attention_mask": mask, "token_type_ids": types}
+    return {name: full[name] for name in traced.inputs}
+
+
+def trace(traced: Traced, opset: int) -> onnx.ModelProto:
+    """The exporter's graph, batch and length dynamic (traced at 2 and more: a size of 1 would be baked in)."""
+    inputs = example(traced, 2, min(8, traced.max_length))
+    batch, length = torch.export.Dim("batch"), torch.export.Dim("length", max=traced.max_length)
+    try:
+        with quiet(), torch.no_grad():
+            program = torch.onnx.export(
+                _wrap(traced, inputs),
+                tuple(inputs.values()),
+                dynamo=True,
+                external_data=False,
+                verbose=False,
+                opset_version=opset,
+                input_names=list(inputs),
+                output_names=["logits"],
+                dynamic_shapes=tuple({0: batch, 1: length} for _ in inputs),
+            )
+    except Exception as error:  # the exporter wraps everything that can go wrong in a model's code
+        reason = " ".join(str(error).split())[:300]
+        raise CompressError(
+            f"{type(traced.model).__name__}: torch's ONNX exporter cannot trace it: {reason}"
+        ) from error
+    assert program is not None
+    return program.model_proto
+
+
+def _wrap(traced: Traced, inputs: dict[str, Tensor]) -> nn.Module:
+    """The ready mask where it gives the model's own logits, else the model's own mask."""
+    own, ready = _OwnMask(traced.model).eval(), _AdditiveMask(traced.model).eval()
+    try:
+        same = torch.allclose(ready(**inputs), own(**inputs), atol=1e-5)
+    except (RuntimeError, ValueError, TypeError, IndexError):
+        same = False
+    return ready if same else own

@@ -1,0 +1,163 @@
+"""What an ONNX graph holds: which tensors are constant, which matrix products are int8, what may be stripped.
+
+Imports `onnx`: for export and quantization, not for what a shipped bundle needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from onnx import GraphProto, ModelProto, NodeProto
+
+from .errors import CheckFailed, CompressError
+
+INTEGER_PRODUCTS = {"MatMulInteger", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QLinearMatMul"}
+FLOAT_PRODUCTS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"}
+# One of these on the way back from the logits means that the classification head has been left.
+_ENCODER = {"Gather", "GatherND", "Slice", "LayerNormalization", "SkipLayerNormalization", "ReduceMean"}
+_PROTOBUF_LIMIT = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Products:
+    """Names of the nodes that multiply matrices: by a constant weight (int8 or fp32), or two activations."""
+
+    int8: tuple[str, ...]
+    fp32: tuple[str, ...]
+    activation: tuple[str, ...]
+
+
+def constants(graph: GraphProto) -> set[str]:
+    """Tensors that depend on no input: initialisers, and whatever is computed from them alone."""
+    known = {tensor.name for tensor in graph.initializer}
+    for node in graph.node:  # ONNX lists nodes in topological order
+        if all(not name or name in known for name in node.input):
+            known.update(node.output)
+    return known
+
+
+def _weights(node: NodeProto) -> tuple[str, ...]:
+    """The operands of a product (not its scales, zero points or bias)."""
+    return (node.input[0], node.input[3]) if node.op_type == "QLinearMatMul" else tuple(node.input[:2])
+
+
+def products(graph: GraphProto) -> Products:
+    """Count every matrix product; a weight behind Identity, Transpose or DequantizeLinear is a weight."""
+    known = constants(graph)
+    found: dict[str, list[str]] = {"int8": [], "fp32": [], "activation": []}
+    for node in graph.node:
+        if node.op_type not in INTEGER_PRODUCTS | FLOAT_PRODUCTS or all(name in known for name in _weights(node)):
+            continue
+        constant = any(name in known for name in _weights(node))
+        kind = "int8" if node.op_type in INTEGER_PRODUCTS else "fp32"
+        found[kind if constant else "activation"].append(node.name)
+    return Products(tuple(found["int8"]), tuple(found["fp32"]), tuple(found["activation"]))
+
+
+def head(graph: GraphProto) -> tuple[str, ...]:
+    """The pooler's and the classifier's products: between the logits and the pick of one row per text."""
+    producer = {name: node for node in graph.node for name in node.output}
+    found: dict[str, None] = {}
+    waiting = [output.name for output in graph.output]
+    while waiting:
+        node = producer.get(waiting.pop())
+        if node is None or node.name in found or node.op_type in _ENCODER:
+            continue
+        if node.op_type in INTEGER_PRODUCTS | FLOAT_PRODUCTS:
+            found[node.name] = None
+        waiting.extend(node.input)
+    known = set(products(graph).fp32)
+    return tuple(name for name in found if name in known)
+
+
+def strip_identities(graph: GraphProto) -> int:
+    """Remove Identity nodes, rewiring their readers; returns how many went.
+
+    Quantizers look for an initialiser directly at a product's input: ALBERT's shared weights sit behind
+    Identity nodes and would stay fp32 without a word. An Identity that feeds a graph output stays.
+    """
+    outputs = {value.name for value in graph.output}
+    source: dict[str, str] = {}
+    kept: list[NodeProto] = []
+    for node in graph.node:
+        node.input[:] = [source.get(name, name) for name in node.input]
+        if node.op_type == "Identity" and node.output[0] not in outputs:
+            source[node.output[0]] = node.input[0]
+        else:
+            kept.append(node)
+    removed = len(graph.node) - len(kept)
+    _replace(graph.node, kept)
+    return removed
+
+
+def merge_duplicates(graph: GraphProto) -> int:
+    """Store equal initialisers once; returns how many went."""
+    first: dict[bytes, str] = {}
+    source: dict[str, str] = {}
+    kept = []
+    for tensor in graph.initializer:
+        name = first.setdefault(_content(tensor), tensor.name)
+        if name == tensor.name:
+            kept.append(tensor)
+        else:
+            source[tensor.name] = name
+    for node in graph.node:
+        node.input[:] = [source.get(name, name) for name in node.input]
+    _replace(graph.initializer, kept)
+    return len(source)
+
+
+def drop_unused(graph: GraphProto) -> None:
+    """Initialisers that no node reads."""
+    read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+    _replace(graph.initializer, [tensor for tensor in graph.initializer if tensor.name in read])
+
+
+def _content(tensor: onnx.TensorProto) -> bytes:
+    array = onnx.numpy_helper.to_array(tensor)
+    shape = f"{tensor.data_type}:{list(tensor.dims)}".encode()
+    return hashlib.sha256(shape + array.tobytes()).digest()
+
+
+def _replace(field, items: Iterable) -> None:
+    items = list(items)
+    del field[:]
+    field.extend(items)
+
+
+def set_metadata(model: ModelProto, values: dict[str, str]) -> None:
+    """Replace the model's metadata, sorted by key."""
+    del model.metadata_props[:]
+    for key in sorted(values):
+        model.metadata_props.add(key=key, value=values[key])
+
+
+def get_metadata(model: ModelProto) -> dict[str, str]:
+    return {entry.key: entry.value for entry in model.metadata_props}
+
+
+def check_model(path: Path) -> None:
+    """onnx.checker with shape inference, on the absolute path: types, shapes, path escapes. CheckFailed."""
+    try:
+        onnx.checker.check_model(str(Path(path).resolve()), full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise CheckFailed(f"{path}: the ONNX checker refuses it: {' '.join(str(error).split())}") from None
+
+
+def write_model(model: ModelProto, path: Path) -> None:
+    """One file, the same bytes for the same model, whole or absent."""
+    if model.ByteSize() > _PROTOBUF_LIMIT:
+        raise CompressError(
+            f"{path}: expected a model below 2 GiB, found {model.ByteSize():,} bytes; use a smaller teacher"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_bytes(model.SerializeToString(deterministic=True))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

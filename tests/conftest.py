@@ -1,0 +1,73 @@
+"""Tiny random models of each family, as checkpoints and as exported graphs, made once per test process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
+LABELS = ("no", "maybe", "yes")
+
+
+def _config(family: str):
+    from transformers import AutoConfig
+
+    size = {"vocab_size": 120, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    size |= {"intermediate_size": 32, "max_position_embeddings": 24, "num_labels": len(LABELS)}
+    if family == "distilbert":
+        size = {"vocab_size": 120, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}
+        size |= {"max_position_embeddings": 24, "num_labels": len(LABELS)}
+    elif family == "roberta":  # positions start at padding_idx + 1 = 2
+        size |= {"max_position_embeddings": 26, "type_vocab_size": 1}
+    elif family in ("electra", "albert"):
+        size |= {"embedding_size": 8}
+    names = dict(enumerate(LABELS))
+    return AutoConfig.for_model(family, **size, id2label=names, label2id={name: i for i, name in names.items()})
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """family -> checkpoint folder (config.json, model.safetensors), every weight and bias random, dropout on."""
+    made: dict[str, Path] = {}
+
+    def make(family: str) -> Path:
+        if family not in made:
+            import torch
+            from transformers import AutoModelForSequenceClassification
+
+            torch.manual_seed(7)
+            model = AutoModelForSequenceClassification.from_config(_config(family))
+            with torch.no_grad():
+                for parameter in model.parameters():  # larger than the default, so that every part matters
+                    parameter.add_(torch.randn_like(parameter) * 0.2)
+            made[family] = tmp_path_factory.mktemp(f"checkpoint-{family}")
+            model.save_pretrained(made[family])
+        return made[family]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_onnx(
+    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path]
+) -> Callable[[str], Path]:
+    """family -> exported fp32 model.onnx; its info is in the file info.json beside it."""
+    made: dict[str, Path] = {}
+
+    def make(family: str) -> Path:
+        if family not in made:
+            import json
+
+            from compress.export import export_onnx
+
+            out = tmp_path_factory.mktemp(f"onnx-{family}")
+            info = export_onnx(
+                tiny_checkpoint(family), out, opset=20, task_name="toy", labels=LABELS, kind="classification"
+            )
+            (out / "info.json").write_text(json.dumps(info))
+            made[family] = out / "model.onnx"
+        return made[family]
+
+    return make
