@@ -12,7 +12,7 @@ from ..errors import CompressError
 
 Where = tuple[str | int, ...]
 MOST_BYTES = 1 << 20
-MOST_NODES = 20_000
+MOST_NODES = 5_000
 MOST_DEPTH = 40
 PLAIN = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 

