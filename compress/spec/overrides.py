@@ -129,4 +129,6 @@ def _by_kind(data: Any, path: list[str | int], fields: Collection[str]) -> list[
     if path[0] in kinds:
         return ["stages", kinds.index(path[0]), *path]
     known = [*(kind for kind in kinds if isinstance(kind, str)), *fields]
-    raise ValueError(f"the recipe has neither a field nor a stage `{path[0]}`{did_you_mean(str(path[0]), known)}")
+    raise ValueError(
+        f"`{data.get('name', 'it')}` has neither a field nor a stage `{path[0]}`{did_you_mean(str(path[0]), known)}"
+    )

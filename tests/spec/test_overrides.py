@@ -107,7 +107,7 @@ def test_a_student_per_depth():
         ("titel=x", "--set titel: unknown key; did you mean `title`?"),
         (
             "distil.epochs=3",
-            "--set distil.epochs: the recipe has neither a field nor a stage `distil`; did you mean `distill`?",
+            "--set distil.epochs: `mine` has neither a field nor a stage `distil`; did you mean `distill`?",
         ),
         ("stages[9].x=1", "--set stages[9].x: `stages` has 4 entries, counted from 0; there is no [9]"),
         ("stages.first.x=1", "--set stages.first.x: `stages` is a list; expected an index such as [0], found `first`"),
