@@ -75,7 +75,11 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
     if points > guess:
         return points
     better = _better_order(logits, data)
-    hint = f"; with its labels in the order {better[0]} it scores {better[1]:.1f}: set id2label in config.json" if better else ""
+    hint = (
+        f"; with its labels in the order {better[0]} it scores {better[1]:.1f}: set id2label in config.json"
+        if better
+        else ""
+    )
     raise CheckFailed(
         f"{source.folder}: said to be fine-tuned, scores {points:.1f} on the tuning split of {data.spec.name}, "
         f"where {'always answering the majority class' if data.labels else 'a constant'} scores {guess:.1f}{hint}"

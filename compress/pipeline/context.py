@@ -74,5 +74,3 @@ class Context:
         if line not in self.notices:
             self.notices.append(line)
             self.listener.notice(line)
-
-

@@ -60,7 +60,9 @@ class Plan:
     @property
     def name(self) -> str:
         """Readable, and different for any two runs that differ."""
-        digest = store.key("run", 1, self.recipe.model_dump(mode="json"), {node.model: node.key for node in self.nodes}, {})
+        digest = store.key(
+            "run", 1, self.recipe.model_dump(mode="json"), {node.model: node.key for node in self.nodes}, {}
+        )
         return f"{self.recipe.name}-{self.teacher.card.name}-{self.task.spec.name}-seed{self.seed}-{digest[:6]}"
 
     def node(self, kind: str, model: str) -> Node:
@@ -100,7 +102,14 @@ class _Draft:
 
 
 def make_plan(
-    recipe: Recipe, task: TaskSource, teacher: TeacherSource, *, student: str | None, seed: int, precision: str, refit: bool
+    recipe: Recipe,
+    task: TaskSource,
+    teacher: TeacherSource,
+    *,
+    student: str | None,
+    seed: int,
+    precision: str,
+    refit: bool,
 ) -> Plan:
     """Every stage with its key. `refit` fine-tunes a teacher that already has a head.
 

@@ -108,7 +108,13 @@ def _set_dropout(model: Any, rate: float | None) -> None:
         for name in ("dropout_prob", "attention_dropout"):
             if isinstance(getattr(module, name, None), float):
                 setattr(module, name, rate)
-    names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "seq_classif_dropout")
+    names = (
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+        "dropout",
+        "attention_dropout",
+        "seq_classif_dropout",
+    )
     for name in names:
         if hasattr(model.config, name):
             setattr(model.config, name, rate)

@@ -64,4 +64,6 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
 
 def _own_card(folder: Path) -> TeacherCard:
     slug = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.lower()).strip("-._")[:64] or "teacher"
-    return TeacherCard(name=slug, title=folder.resolve().name, licence="unknown", checkpoint=Checkpoint(path=str(folder)))
+    return TeacherCard(
+        name=slug, title=folder.resolve().name, licence="unknown", checkpoint=Checkpoint(path=str(folder))
+    )

@@ -1,0 +1,38 @@
+"""Combinations of hardware and versions that are known to be slow or wrong."""
+
+from __future__ import annotations
+
+import platform
+
+from ..machine import fast_bf16, has_vnni, usable_cores, versions
+
+# Below these a known hole is open, or a path that we use fails.
+FLOORS = {"torch": (2, 11), "transformers": (5, 17), "onnx": (1, 23), "onnxruntime": (1, 30)}
+
+
+def advice() -> list[str]:
+    """One line per thing worth knowing on this machine; empty when there is none."""
+    lines = []
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    if x86 and not has_vnni():
+        lines.append(
+            "this CPU has no VNNI: int8 products run on AVX2 kernels, which gain less speed and can saturate; "
+            "compare int8 scores on the CPU you ship to (`compress verify`), or try --set quantize.reduce_range=true"
+        )
+    if not fast_bf16():
+        lines.append(
+            "this CPU has no bf16 arithmetic: --precision bf16 is emulated, an order of magnitude slower than fp32"
+        )
+    if usable_cores() < 2:
+        lines.append(
+            "one usable core: training will be slow, and latencies are measured beside everything else that runs"
+        )
+    for name, floor in FLOORS.items():
+        found = versions().get(name)
+        if found and _numbers(found) < floor:
+            lines.append(f"{name} {found} is older than {'.'.join(map(str, floor))}, the oldest that is known to work")
+    return lines
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())

@@ -1,0 +1,153 @@
+"""`list` and `doctor`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+class Kind(StrEnum):
+    recipes = "recipes"
+    teachers = "teachers"
+    students = "students"
+    tasks = "tasks"
+    runs = "runs"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+
+
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where runs are kept.")] = Path("runs"),
+    json: Json = False,
+) -> None:
+    """List recipes, teachers, students, tasks or finished runs."""
+    rows = _runs(out) if kind is Kind.runs else _tasks() if kind is Kind.tasks else _cards(kind.value)
+    if json:
+        import json as encoder
+
+        typer.echo(encoder.dumps(rows, indent=1))
+        return
+    if not rows:
+        typer.echo(f"no finished runs in {out}" if kind is Kind.runs else f"no {kind.value}")
+        return
+    from .display import console
+
+    console().print(_table(rows))
+
+
+def _table(rows: list[dict[str, str]]) -> Table:
+    from rich.table import Table
+
+    table = Table(*rows[0], box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row.values())
+    return table
+
+
+def _cards(kind: str) -> list[dict[str, str]]:
+    from ..catalog import list_cards
+
+    if kind == "recipes":
+        return [
+            {
+                "recipe": name,
+                "stages": " -> ".join(stage.kind for stage in card.stages),
+                "paper": card.paper or "",
+                "about": card.description,
+            }
+            for name, card in list_cards("recipes").items()
+        ]
+    if kind == "students":
+        return [
+            {
+                "student": name,
+                "architecture": card.architecture,
+                "layers": str(card.layers),
+                "copies": str(card.copy_layers),
+                "about": card.title,
+            }
+            for name, card in list_cards("students").items()
+        ]
+    return [
+        {"teacher": name, "from": _origin(card), "licence": card.licence, "about": card.title}
+        for name, card in list_cards("teachers").items()
+    ]
+
+
+def _origin(card: object) -> str:
+    checkpoint = getattr(card, "checkpoint", None)
+    if checkpoint is None:
+        return "random weights"
+    return checkpoint.hub or (checkpoint.package.name if checkpoint.package else checkpoint.path)
+
+
+def _tasks() -> list[dict[str, str]]:
+    from ..tasks import BUILTIN_TASKS
+
+    return [
+        {
+            "task": name,
+            "texts": " + ".join(spec.text),
+            "labels": ", ".join(spec.labels) if spec.labels else "a score",
+            "metrics": ", ".join(spec.metrics),
+            "data": "embedded" if spec.synthetic else "--data-dir, or the hub",
+        }
+        for name, spec in BUILTIN_TASKS.items()
+    ]
+
+
+def _runs(root: Path) -> list[dict[str, str]]:
+    from ..results import read_result
+
+    rows = []
+    for path in sorted(root.glob("*/result.json")):
+        result = read_result(path)
+        final = result.final
+        rows.append(
+            {
+                "run": result.run,
+                "task": result.task.name,
+                "seed": str(result.seed),
+                "model": f"{final.name} {final.precision}",
+                "score": f"{final.headline:.2f}",
+                "teacher": f"{result.models[0].headline:.2f}",
+                "MB": f"{final.file_bytes / 1e6:.1f}",
+                "created": result.created,
+            }
+        )
+    return rows
+
+
+def doctor(json: Json = False) -> None:
+    """Show CPU features, threads and versions, and warn of combinations known to be bad."""
+    from ..machine import describe, fast_bf16, usable_cores, versions
+    from .advice import advice
+
+    machine = describe()
+    document = {
+        "machine": machine.model_dump(mode="json"),
+        "usable_cores": usable_cores(),
+        "training_precision": "bf16" if fast_bf16() else "fp32",
+        "versions": versions(),
+        "advice": advice(),
+    }
+    if json:
+        import json as encoder
+
+        typer.echo(encoder.dumps(document, indent=1))
+        return
+    typer.echo(f"CPU        {machine.cpu}, {usable_cores()} usable cores, {machine.memory_bytes / 2**30:.0f} GiB")
+    typer.echo(f"vectors    {', '.join(machine.isa) or 'none that matter'}")
+    typer.echo(f"training   --precision auto is {document['training_precision']} here")
+    for name, version in versions().items():
+        typer.echo(f"{name:<14} {version}")
+    for line in advice():
+        typer.echo(f"note: {line}")

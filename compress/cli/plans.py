@@ -1,0 +1,100 @@
+"""What `plan` shows, as a document and as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..models.layers import copied_layers
+from ..store import Store
+
+if TYPE_CHECKING:
+    from ..pipeline import Plan
+
+
+def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
+    """One plan as plain data."""
+    cache = Store(root / ".store")
+    return {
+        "run": plan.name,
+        "recipe": plan.recipe.name,
+        "task": plan.task.spec.name,
+        "teacher": plan.teacher.card.name,
+        "student": plan.student.name if plan.student else None,
+        "copied_layers": _layers(plan),
+        "seed": plan.seed,
+        "precision": plan.precision,
+        "stages": [
+            {
+                "stage": node.label,
+                "cached": cache.find(node.key) is not None,
+                "key": node.key,
+                "settings": _settings(node.spec),
+            }
+            for node in plan.nodes
+        ],
+        "models": {
+            name: {
+                "architecture": f"{sizes.architecture} {sizes}",
+                "parameters": sizes.parameters,
+                "flops_per_token": round(sizes.flops_per_token()),
+            }
+            for name, sizes in plan.sizes.items()
+        },
+    }
+
+
+def _layers(plan: Plan) -> list[int] | None:
+    if plan.student is None:
+        return None
+    return list(
+        copied_layers(
+            plan.student.copy_layers,
+            teacher_layers=plan.sizes["teacher"].layers,
+            student_layers=plan.student.layers,
+            card=plan.student.name,
+        )
+    )
+
+
+def _settings(spec: Any) -> dict[str, Any]:
+    return {} if spec is None else spec.model_dump(mode="json", exclude={"per_task"}, exclude_none=True)
+
+
+def print_plans(documents: list[dict[str, Any]]) -> None:
+    """Tables on stdout."""
+    from rich.table import Table
+
+    from .display import console
+
+    screen = console()
+    for document in documents:
+        copied = f", copying teacher layers {document['copied_layers']}" if document["copied_layers"] else ""
+        student = f" -> {document['student']}{copied}" if document["student"] else ""
+        screen.print(f"[bold]{document['run']}[/]: {document['teacher']}{student}, {document['precision']}")
+        stages = Table("stage", "state", "settings", box=None, pad_edge=False)
+        for stage in document["stages"]:
+            stages.add_row(stage["stage"], "cached" if stage["cached"] else "to run", _spelled(stage["settings"]))
+        screen.print(stages)
+        sizes = Table("model", "architecture", "parameters", "FLOPs/token", box=None, pad_edge=False)
+        teacher = document["models"]["teacher"]
+        for name, model in document["models"].items():
+            share = f" ({model['parameters'] / teacher['parameters']:.0%})" if name != "teacher" else ""
+            flops = f" ({model['flops_per_token'] / teacher['flops_per_token']:.0%})" if name != "teacher" else ""
+            parameters = f"{model['parameters'] / 1e6:.1f}M{share}"
+            sizes.add_row(name, model["architecture"], parameters, f"{model['flops_per_token'] / 1e6:.1f}M{flops}")
+        screen.print(sizes)
+        screen.print()
+
+
+def _spelled(settings: dict[str, Any]) -> str:
+    losses = settings.get("losses")
+    shown = {
+        name: value
+        for name, value in settings.items()
+        if name in ("epochs", "learning_rate", "batch_size", "opset", "method")
+    }
+    words = [f"{name} {value}" for name, value in shown.items()]
+    if losses:
+        words.append(" + ".join(f"{loss['weight']:g} {loss['name']}" for loss in losses))
+    return ", ".join(words)

@@ -1,0 +1,167 @@
+"""`run`, `plan` and `report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import CompressError
+
+Recipes = Annotated[
+    list[str], typer.Argument(metavar="RECIPE...", help="Recipe names or YAML files.", show_default=False)
+]
+Tasks = Annotated[
+    list[str], typer.Option("--task", "-t", help="Task name or YAML file; repeat for several.", show_default=False)
+]
+Teacher = Annotated[str | None, typer.Option(help="Teacher card, or a checkpoint folder. Default: the recipe's.")]
+Student = Annotated[str | None, typer.Option(help="Student card. Default: the recipe's for the teacher's depth.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Run with this many seeds, from --seed on.")]
+Seed = Annotated[int, typer.Option(min=0, help="First seed.")]
+DataDir = Annotated[Path | None, typer.Option(help="Folder of GLUE's official files, or a saved `datasets` folder.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Where runs and the store of artefacts are kept.")]
+Precision = Annotated[str | None, typer.Option(help="fp32, bf16 or auto. Default: the recipe's.")]
+Refit = Annotated[bool, typer.Option("--refit", help="Fine-tune a teacher that is fine-tuned already.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Override a field of the recipe, e.g. distill.epochs=5."),
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Threads for training and evaluation. Default: the usable cores.")
+]
+BenchThreads = Annotated[int, typer.Option(min=1, help="Threads for latency.")]
+BenchRuns = Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Report = Annotated[
+    Path | None, typer.Option(help="Where the report goes. Default: the run's folder, or OUT/report for several.")
+]
+
+
+def _request(options: dict[str, Any]) -> Any:
+    from ..pipeline import BenchSettings, Request
+
+    if options["precision"] not in (None, "auto", "fp32", "bf16"):
+        raise CompressError(f"--precision: expected fp32, bf16 or auto; found {options['precision']!r}")
+    first = options["seed"]
+    return Request(
+        recipes=tuple(options["recipes"]),
+        tasks=tuple(options["tasks"]),
+        teacher=options["teacher"],
+        student=options["student"],
+        seeds=tuple(range(first, first + options["seeds"])),
+        data_dir=options["data_dir"],
+        root=options["out"],
+        precision=options["precision"],
+        refit=options["refit"],
+        overrides=tuple(options["overrides"] or ()),
+        threads=options.get("threads"),
+        bench=BenchSettings(runs=options.get("bench_runs", 30), threads=options.get("bench_threads", 1)),
+    )
+
+
+def run(
+    recipes: Recipes,
+    tasks: Tasks,
+    teacher: Teacher = None,
+    student: Student = None,
+    seeds: Seeds = 1,
+    seed: Seed = 0,
+    data_dir: DataDir = None,
+    out: Out = Path("runs"),
+    precision: Precision = None,
+    refit: Refit = False,
+    overrides: Overrides = None,
+    threads: Threads = None,
+    bench_threads: BenchThreads = 1,
+    bench_runs: BenchRuns = 30,
+    report: Report = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Carry a teacher through recipes: fine-tune, distil, export, quantize, measure, report.
+
+    Finished stages are kept and shared; an interrupted run continues with the same command.
+    """
+    from ..pipeline import run_all
+    from .display import Display, console
+
+    request = _request(locals())
+    with Display(quiet=quiet) as display:
+        results = run_all(request, display)
+    folder = report or (out / results[0].run if len(results) == 1 else out / "report")
+    _write_report(results, folder, [out / result.run for result in results])
+    if json:
+        typer.echo("[" + ",\n".join(result.model_dump_json() for result in results) + "]")
+        return
+    from ..report import summary_table
+
+    console().print(summary_table(results))
+    for result in results:
+        typer.echo(f"run:    {out / result.run}")
+    typer.echo(f"report: {folder / 'report.html'}")
+
+
+def _write_report(results: list[Any], folder: Path, runs: list[Path]) -> None:
+    """Written again only when a result is newer than the page."""
+    page = folder / "report.html"
+    newest = max((run / "result.json").stat().st_mtime_ns for run in runs)
+    listed = folder / ".runs"
+    names = "\n".join(result.run for result in results)
+    if page.exists() and page.stat().st_mtime_ns > newest and listed.exists() and listed.read_text() == names:
+        return
+    from ..report import write_report
+
+    write_report(results, folder)
+    listed.write_text(names)
+
+
+def plan(
+    recipes: Recipes,
+    tasks: Tasks,
+    teacher: Teacher = None,
+    student: Student = None,
+    seeds: Seeds = 1,
+    seed: Seed = 0,
+    data_dir: DataDir = None,
+    out: Out = Path("runs"),
+    precision: Precision = None,
+    refit: Refit = False,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Show what `run` would do: stages, what is cached, sizes and FLOPs. Runs and writes nothing."""
+    from ..pipeline import plan_all
+    from .plans import plan_document, print_plans
+
+    documents = [plan_document(plan, out) for plan in plan_all(_request(locals()))]
+    if json:
+        import json as encoder
+
+        typer.echo(encoder.dumps(documents, indent=1))
+    else:
+        print_plans(documents)
+
+
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders or result files.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the report.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Write report.md, report.html and the plots from finished runs."""
+    from ..report import collect, summary_table, write_report
+    from .display import console
+
+    results = collect(runs)
+    written = write_report(results, out)
+    if json:
+        import json as encoder
+
+        typer.echo(encoder.dumps([str(path) for path in written]))
+        return
+    console().print(summary_table(results))
+    for path in written:
+        typer.echo(path)

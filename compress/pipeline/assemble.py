@@ -1,0 +1,181 @@
+"""Measurements -> the run directory: result.json, predictions.npz, models.json, log.jsonl."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import results, statistics
+from ..machine import describe, versions
+from ..store import Artifact
+from ..tasks import headline, score
+from .context import Context
+from .measure import BenchSettings, Model
+from .plan import Plan
+
+Predictions = dict[str, dict[str, np.ndarray]]
+_PER_TOKEN_LENGTH = 128
+
+
+def build_result(
+    plan: Plan,
+    context: Context,
+    artifacts: dict[str, Artifact],
+    cached: dict[str, bool],
+    models: list[Model],
+    logits: Predictions,
+    runtimes: dict[str, results.Runtime],
+    settings: BenchSettings,
+    command: str,
+) -> results.Result:
+    """Everything a reader needs to trust the run, in one object."""
+    data = context.task.data
+    records = [_model_result(plan, context, model, models[0], artifacts, logits, runtimes) for model in models]
+    again = runtimes.get("baseline again")
+    return results.Result(
+        run=plan.name,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=command,
+        recipe=plan.recipe.model_dump(mode="json", exclude_none=True),
+        teacher=plan.teacher.card.name,
+        student=plan.student.name if plan.student else None,
+        seed=plan.seed,
+        task=task_info(context),
+        machine=describe(),
+        versions=versions(),
+        stages=tuple(
+            results.StageRecord(
+                kind=node.label,
+                key=node.key,
+                cached=cached[node.model],
+                seconds=artifacts[node.model].seconds,
+                info={**_spec(node.spec), **artifacts[node.model].info},
+            )
+            for node in plan.nodes
+        ),
+        models=tuple(records),
+        noise=again.latency if again else (),
+        settings={
+            "precision": context.precision,
+            "threads": context.threads,
+            "bench": {"runs": settings.runs, "warmup": settings.warmup, "threads": settings.threads},
+            "tuning_examples": len(data.tuning),
+            "notices": list(context.notices),
+            "published": _published(plan, context),
+            "teacher_licence": plan.teacher.card.licence,
+            "teacher_hub": plan.teacher.card.checkpoint.hub if plan.teacher.card.checkpoint else None,
+            "max_length": data.spec.max_length,
+            "text": list(data.spec.text),
+        },
+    )
+
+
+def _spec(spec: Any) -> dict[str, Any]:
+    return {} if spec is None else {"spec": spec.model_dump(mode="json", exclude={"per_task"}, exclude_none=True)}
+
+
+def task_info(context: Context) -> results.TaskInfo:
+    data, spec = context.task.data, context.task.data.spec
+    rows = {"train": len(data.train), "tuning": len(data.tuning)}
+    rows |= {name: len(split) for name, split in data.reported.items()}
+    return results.TaskInfo(
+        name=spec.name,
+        title=spec.title or spec.name,
+        kind=spec.kind,
+        labels=data.labels,
+        metrics=spec.metrics,
+        splits=tuple(data.reported),
+        data=results.Data(source=data.source, rows=rows, notes=data.notes, fingerprint=data.fingerprint),
+    )
+
+
+def _published(plan: Plan, context: Context) -> dict[str, float]:
+    task = context.task.spec.name
+    return {source: scores[task] for source, scores in plan.teacher.card.published.items() if task in scores}
+
+
+def _model_result(
+    plan: Plan,
+    context: Context,
+    model: Model,
+    baseline: Model,
+    artifacts: dict[str, Artifact],
+    logits: Predictions,
+    runtimes: dict[str, results.Runtime],
+) -> results.ModelResult:
+    data, sizes = context.task.data, plan.sizes[model.name]
+    mine = logits[model.label]
+    scores = {split: score(data.spec, data.labels, mine[split], data.reported[split].labels) for split in mine}
+    first = next(iter(data.reported))
+    length = _mean_length(model, context)
+    return results.ModelResult(
+        name=model.name,
+        precision="int8" if model.precision == "int8" else "fp32",
+        architecture=str(sizes),
+        parameters=sizes.parameters,
+        embedding_parameters=sizes.embedding_parameters,
+        flops_per_token=round(sizes.flops_per_token(_PER_TOKEN_LENGTH)),
+        flops_per_example=round(sizes.flops_per_example(length)),
+        file_bytes=model.onnx.stat().st_size,
+        scores=scores,
+        headline=headline(scores[first]),
+        delta=None if model is baseline else _delta(context, first, logits[baseline.label][first], mine[first]),
+        predictions=model.label,
+        onnx=runtimes.get(model.label),
+        torch_eager=runtimes.get(f"{model.name}-torch") if model.precision == "fp32" else None,
+        info=artifacts[model.label].info,
+    )
+
+
+def _mean_length(model: Model, context: Context) -> float:
+    from ..models.checkpoints import load_tokenizer
+
+    tokenizer = load_tokenizer(model.checkpoint.path)
+    return float(context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths.mean())
+
+
+def _delta(context: Context, split: str, base: np.ndarray, other: np.ndarray) -> results.Delta:
+    data = context.task.data
+    gold = data.reported[split].labels
+    points, low, high = statistics.paired_bootstrap(
+        lambda logits, labels: headline(score(data.spec, data.labels, logits, labels)), base, other, gold
+    )
+    p = None
+    if data.spec.metrics == ("accuracy",):
+        p = statistics.mcnemar(base.argmax(1) == gold, other.argmax(1) == gold)
+    return results.Delta(points=points, low=low, high=high, mcnemar_p=p)
+
+
+def write_run(
+    folder: Path, result: results.Result, context: Context, models: list[Model], logits: Predictions, store_root: Path
+) -> None:
+    """The run directory; `result.json` last, so that a folder with one is finished."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {f"{label}/{split}": array for label, splits in logits.items() for split, array in splits.items()}
+    arrays |= {f"gold/{split}": part.labels for split, part in context.task.data.reported.items()}
+    np.savez_compressed(folder / "predictions.npz", **arrays)
+    paths = {
+        model.label: {
+            "onnx": model.onnx.relative_to(store_root).as_posix(),
+            "checkpoint": model.checkpoint.path.relative_to(store_root).as_posix(),
+        }
+        for model in models
+    }
+    (folder / "models.json").write_text(json.dumps(paths, indent=1) + "\n", encoding="utf-8")
+    _merge_logs(folder / "log.jsonl", models)
+    results.write_result(result, folder)
+
+
+def _merge_logs(path: Path, models: list[Model]) -> None:
+    """The training logs of the run's stages, one after the other, each line with its model."""
+    with path.open("w", encoding="utf-8") as out:
+        for model in models:
+            log = model.checkpoint.path / "log.jsonl"
+            if model.precision == "fp32" and log.exists():
+                with log.open(encoding="utf-8") as lines:
+                    for line in lines:
+                        out.write(f'{{"model": "{model.name}", {line[1:]}')

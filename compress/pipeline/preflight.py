@@ -1,0 +1,78 @@
+"""Before any compute: does everything fit together? Each failure names the two things that disagree."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from ..errors import CompressError
+from ..models.checkpoints import load_tokenizer, weight_files
+from .adoption import label_order
+from .plan import Plan
+
+_RESERVED_POSITIONS = {"roberta": 2, "xlm-roberta": 2, "camembert": 2}
+# float32 weights and two Adam moments, the best weights, the checkpoint, and the graphs.
+_BYTES_PER_PARAMETER = 4 * (3 + 1 + 1 + 2)
+
+
+def preflight(plans: list[Plan], root: Path) -> None:
+    """Raise `CompressError` for the first thing that could not work; write nothing but `root` itself."""
+    for plan in plans:
+        _lengths_fit(plan)
+        _checkpoint_fits(plan)
+    _can_write(root)
+    _disk_suffices(plans, root)
+
+
+def _lengths_fit(plan: Plan) -> None:
+    family = plan.teacher.config["model_type"]
+    positions = plan.sizes["teacher"].positions - _RESERVED_POSITIONS.get(family, 0)
+    lengths = {f"task {plan.task.spec.name}": plan.task.spec.max_length}
+    for node in plan.nodes:
+        if getattr(node.spec, "max_length", None):
+            lengths[f"recipe {plan.recipe.name}, {node.kind}"] = node.spec.max_length
+    for where, length in lengths.items():
+        if length > positions:
+            raise CompressError(
+                f"{where}: max_length is {length} tokens and teacher {plan.teacher.card.name} has {positions} positions; "
+                f"set max_length to at most {positions}"
+            )
+
+
+def _checkpoint_fits(plan: Plan) -> None:
+    teacher = plan.teacher
+    if teacher.folder is None:
+        return
+    weight_files(teacher.folder)
+    tokens, rows = load_tokenizer(teacher.folder).get_vocab_size(), plan.sizes["teacher"].vocabulary
+    if tokens > rows:
+        raise CompressError(
+            f"{teacher.folder}: the tokenizer knows {tokens} tokens and the embedding table (config.json: vocab_size) has {rows} rows; "
+            "the tokenizer is not this checkpoint's"
+        )
+    if any(node.kind == "adopt" for node in plan.nodes) and plan.task.spec.labels is not None:
+        label_order(teacher.labels, plan.task.spec.labels, where=str(teacher.folder))
+
+
+def _can_write(root: Path) -> None:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CompressError(
+            f"{root}: runs cannot be written here: {error.strerror}; choose another folder with --out"
+        ) from None
+    if not os.access(root, os.W_OK):
+        raise CompressError(f"{root}: runs cannot be written here: permission denied; choose another folder with --out")
+
+
+def _disk_suffices(plans: list[Plan], root: Path) -> None:
+    missing = {node.key: node for plan in plans for node in plan.nodes if not (root / ".store" / node.key).is_dir()}
+    sizes = {node.key: plan.sizes[node.model.split("-")[0]] for plan in plans for node in plan.nodes}
+    training = [key for key, node in missing.items() if node.kind in ("finetune", "distill", "adopt")]
+    needed = sum(sizes[key].parameters * _BYTES_PER_PARAMETER for key in training)
+    free = shutil.disk_usage(root).free
+    if needed > free:
+        raise CompressError(
+            f"{root}: {free / 1e9:.1f} GB are free and this plan needs about {needed / 1e9:.1f} GB; free some, or choose another folder with --out"
+        )

@@ -1,0 +1,173 @@
+"""Run recipes on tasks: plan, check, build what is missing, measure, write results."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..catalog import load_recipe
+from ..errors import CompressError
+from ..machine import fast_bf16, usable_cores
+from ..results import Result, read_result
+from ..store import Artifact, Store
+from ..tasks import resolve_task
+from .assemble import build_result, write_run
+from .context import Context, Listener, TaskSource
+from .measure import BenchSettings, benchmark, models_of, predictions
+from .plan import Plan, make_plan
+from .preflight import preflight
+from .stages import STAGES
+from .teachers import TeacherSource, resolve_teacher
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run: every recipe on every task with every seed.
+
+    `teacher` and `student` override the recipe's; `refit` fine-tunes a teacher that already has a
+    head; `data_dir` holds GLUE's folders or a saved data set; `overrides` are `path=value` for every recipe.
+    """
+
+    recipes: tuple[str, ...]
+    tasks: tuple[str, ...]
+    teacher: str | None = None
+    student: str | None = None
+    seeds: tuple[int, ...] = (0,)
+    data_dir: Path | None = None
+    root: Path = Path("runs")
+    precision: str | None = None
+    refit: bool = False
+    overrides: tuple[str, ...] = ()
+    threads: int | None = None
+    bench: BenchSettings = field(default_factory=BenchSettings)
+    checkpoint_seconds: float = 60.0
+
+
+def plan_all(request: Request) -> list[Plan]:
+    """The plans of a request, every mistake that can be found without computing found. Writes nothing."""
+    recipes = [load_recipe(name, request.overrides) for name in request.recipes]
+    if request.data_dir is not None and not request.data_dir.is_dir():
+        raise CompressError(f"{request.data_dir}: no such folder; --data-dir is the folder that holds the task's data")
+    tasks = []
+    for name in request.tasks:
+        spec, folder = resolve_task(name)
+        tasks.append(TaskSource(spec, folder, request.data_dir))
+    teachers: dict[str, TeacherSource] = {}
+    plans = []
+    for recipe in recipes:
+        name = request.teacher or recipe.teacher
+        if name not in teachers:
+            teachers[name] = resolve_teacher(name)
+        teacher = teachers[name]
+        precision = resolve_precision(request.precision or recipe.precision)
+        for task in tasks:
+            for seed in request.seeds:
+                plans.append(
+                    make_plan(
+                        recipe,
+                        task,
+                        teacher,
+                        student=request.student,
+                        seed=seed,
+                        precision=precision,
+                        refit=request.refit,
+                    )
+                )
+    return plans
+
+
+def resolve_precision(precision: str) -> str:
+    """`auto` is bf16 where the hardware multiplies bf16 (a GPU, AVX512-BF16, AMX), else fp32."""
+    return ("bf16" if fast_bf16() else "fp32") if precision == "auto" else precision
+
+
+def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
+    """Every run of the request, finished; runs that are finished already are read.
+
+    Raises `CompressError` for wrong input before anything is computed, `CheckFailed` for an
+    outcome that fails a check, `Interrupted` after a signal; finished stages are kept.
+    """
+    listener = listener or Listener()
+    plans = plan_all(request)
+    preflight(plans, request.root)
+    cache = Store(request.root / ".store", on_notice=listener.notice)
+    return [_run(plan, request, cache, listener) for plan in plans]
+
+
+def _run(plan: Plan, request: Request, cache: Store, listener: Listener) -> Result:
+    threads = request.threads or usable_cores()
+    context = Context(plan.task, plan.seed, plan.precision, threads, listener, request.checkpoint_seconds)
+    artifacts, cached = _build(plan, context, cache)
+    models = models_of(plan, artifacts)
+    logits = {model.label: predictions(model, context, cache) for model in models}
+    runtimes = benchmark(models, context, request.bench, cache)
+    folder = request.root / plan.name
+    finished = _finished(folder, all(cached.values()))
+    if finished is not None:
+        return finished
+    result = build_result(
+        plan, context, artifacts, cached, models, logits, runtimes, request.bench, command_line(request, plan)
+    )
+    write_run(folder, result, context, models, logits, cache.root)
+    return result
+
+
+def _finished(folder: Path, all_cached: bool) -> Result | None:
+    """The result that is there, when nothing it rests on was built anew."""
+    if not (all_cached and (folder / "result.json").exists()):
+        return None
+    try:
+        return read_result(folder)
+    except CompressError:
+        return None
+
+
+def _build(plan: Plan, context: Context, cache: Store) -> tuple[dict[str, Artifact], dict[str, bool]]:
+    artifacts: dict[str, Artifact] = {}
+    cached: dict[str, bool] = {}
+    for node in plan.nodes:
+        inputs = {name: artifacts[name] for name in node.inputs if name in artifacts}
+        found = cache.find(node.key)
+        context.listener.stage(node.label, found is not None)
+        cached[node.model] = found is not None
+
+        def make(out: Path, work: Path, node=node, inputs=inputs) -> dict:
+            _prepare(context)
+            return STAGES[node.kind](plan, node, inputs, context, out, work)
+
+        describe = {"kind": node.kind, "label": f"{node.label} on {plan.task.spec.name}"}
+        artifacts[node.model] = found or cache.build(node.key, make, describe=describe)
+    return artifacts, cached
+
+
+def _prepare(context: Context) -> None:
+    import torch
+
+    torch.set_num_threads(context.threads)
+
+
+def command_line(request: Request, plan: Plan) -> str:
+    """The command that makes this one run again, whatever else was asked for beside it."""
+    words = ["compress", "run", _recipe_word(request, plan), "--task", _task_word(request, plan)]
+    for flag, value in (
+        ("--teacher", request.teacher),
+        ("--student", request.student),
+        ("--data-dir", request.data_dir),
+    ):
+        words += [flag, str(value)] if value is not None else []
+    words += ["--seed", str(plan.seed)] if plan.seed else []
+    words += ["--precision", request.precision] if request.precision else []
+    words += ["--refit"] if request.refit else []
+    for override in request.overrides:
+        words += ["--set", override]
+    return shlex.join(words)
+
+
+def _recipe_word(request: Request, plan: Plan) -> str:
+    return next((word for word in request.recipes if Path(word).stem == plan.recipe.name), plan.recipe.name)
+
+
+def _task_word(request: Request, plan: Plan) -> str:
+    words = {word: resolve_task(word)[0].name for word in request.tasks}
+    return next((word for word, name in words.items() if name == plan.task.spec.name), plan.task.spec.name)
