@@ -18,7 +18,7 @@ def bench(
     models: Annotated[
         list[Path],
         typer.Argument(
-            metavar="BUNDLE_OR_ONNX...", show_default=False, help="Bundles or .onnx files; the first is the baseline."
+            metavar="BUNDLE_OR_ONNX", show_default=False, help="Bundles or .onnx files; the first is the baseline."
         ),
     ],
     shapes: Annotated[
@@ -137,7 +137,7 @@ def verify(
 def predict(
     bundle: Annotated[Path, typer.Argument(help="A bundle's folder.", show_default=False)],
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT...]", help="Texts; none, or -, reads lines from stdin.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="Texts; none, or -, reads lines from stdin.")
     ] = None,
     pair: Annotated[
         list[str] | None, typer.Option("--pair", help="The second text of each pair, in the same order.")

@@ -181,19 +181,18 @@ def label_fields(labels: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def random_bert(init: RandomInit, *, labels: tuple[str, ...], vocabulary: int) -> nn.Module:
-    """A BERT classifier with random weights; torch's global seed decides them."""
+def random_bert(config: dict[str, Any], *, labels: tuple[str, ...]) -> nn.Module:
+    """A BERT classifier of `random_config`; torch's global seed decides its weights."""
     from transformers import BertConfig, BertForSequenceClassification
 
-    return BertForSequenceClassification(
-        BertConfig.from_dict({**random_config(init, vocabulary), **label_fields(labels)})
-    )
+    return BertForSequenceClassification(BertConfig.from_dict({**config, **label_fields(labels)}))
 
 
-def random_config(init: RandomInit, vocabulary: int) -> dict[str, Any]:
+def random_config(init: RandomInit) -> dict[str, Any]:
+    """config.json of a BERT with `init`'s dimensions."""
     return {
         "model_type": "bert",
-        "vocab_size": vocabulary,
+        "vocab_size": init.vocabulary,
         "hidden_size": init.hidden,
         "num_hidden_layers": init.layers,
         "num_attention_heads": init.heads,

@@ -12,7 +12,7 @@ import numpy as np
 from .. import results, statistics
 from ..machine import describe, versions
 from ..store import Artifact
-from ..tasks import headline, score
+from ..tasks import TaskData, headline, score
 from .context import Context
 from .measure import BenchSettings, Model
 from .plan import Plan
@@ -142,12 +142,16 @@ def _delta(context: Context, split: str, base: np.ndarray, other: np.ndarray) ->
     data = context.task.data
     gold = data.reported[split].labels
     points, low, high = statistics.paired_bootstrap(
-        lambda logits, labels: headline(score(data.spec, data.labels, logits, labels)), base, other, gold
+        statistics.Headline(data.spec.metrics, _positive(data)), base, other, gold
     )
     p = None
     if data.spec.metrics == ("accuracy",):
         p = statistics.mcnemar(base.argmax(1) == gold, other.argmax(1) == gold)
     return results.Delta(points=points, low=low, high=high, mcnemar_p=p)
+
+
+def _positive(data: TaskData) -> int:
+    return data.labels.index(data.spec.positive) if data.spec.positive else -1
 
 
 def write_run(
@@ -157,7 +161,7 @@ def write_run(
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {f"{label}/{split}": array for label, splits in logits.items() for split, array in splits.items()}
     arrays |= {f"gold/{split}": part.labels for split, part in context.task.data.reported.items()}
-    np.savez_compressed(folder / "predictions.npz", **arrays)
+    np.savez_compressed(folder / "predictions.npz", allow_pickle=False, **arrays)
     paths = {
         model.label: {
             "onnx": model.onnx.relative_to(store_root).as_posix(),

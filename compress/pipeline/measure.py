@@ -75,7 +75,7 @@ def predictions(model: Model, context: Context, cache: Store) -> dict[str, np.nd
             )
             for split in context.task.data.reported
         }
-        np.savez(out / "predictions.npz", **{name: np.asarray(array) for name, array in arrays.items()})
+        np.savez(out / "predictions.npz", allow_pickle=False, **arrays)
         return {"splits": list(arrays)}
 
     label = f"evaluate {model.label}"

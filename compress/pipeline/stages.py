@@ -29,12 +29,12 @@ def finetune(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
 
     source = plan.teacher
     torch.manual_seed(plan.seed)
-    if source.folder is None and source.card.random is not None:
-        tokenizer = wordpiece(source.card.random.vocabulary)
-        model = random_bert(source.card.random, labels=context.labels, vocabulary=tokenizer.get_vocab_size())
-    elif source.folder is not None:
+    if source.folder is not None:
         tokenizer = load_tokenizer(source.folder)
         model = load_classifier(source.folder, labels=context.labels)
+    else:
+        tokenizer = wordpiece(plan.sizes["teacher"].vocabulary)
+        model = random_bert(source.config, labels=context.labels)
     _set_dropout(model, node.spec.dropout)
     return _train(model, (HardLabel(),), tokenizer, node, context, out, work, teacher=None)
 
@@ -93,6 +93,8 @@ def _train(
         "tuning_history": outcome.history,
         "tokens_per_second": log.tokens_per_second,
         "precision": context.precision,
+        "threads": context.threads,
+        "device": accelerator.device.type,
     }
 
 
@@ -147,11 +149,11 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     info = quantize_onnx(source.path / "model.onnx", out, node.spec)
     tokenizer, config = load_tokenizer(checkpoint.path), read_config(checkpoint.path)
     tuning = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
-    logits = [
+    fp32, int8 = (
         predict_onnx(path, tuning, pad_id(config), threads=context.threads)
         for path in (source.path / "model.onnx", out / "model_quantized.onnx")
-    ]
-    return {**info, "fidelity": _fidelity(*logits, context)}
+    )
+    return {**info, "fidelity": _fidelity(fp32, int8, context)}
 
 
 def _fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> dict[str, Any]:

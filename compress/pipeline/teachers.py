@@ -26,7 +26,7 @@ class TeacherSource:
     @cached_property
     def config(self) -> dict[str, Any]:
         if self.folder is None and self.card.random is not None:
-            return random_config(self.card.random, self.card.random.vocabulary)
+            return random_config(self.card.random)
         return read_config(self.folder or Path())
 
     @cached_property

