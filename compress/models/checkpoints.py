@@ -210,6 +210,8 @@ def save_checkpoint(model: Any, tokenizer: Tokenizer, out: Path) -> None:
     quiet_transformers()
     out.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(out)
+    for path in out.glob("*.safetensors"):  # written for their owner alone; the other files are not
+        path.chmod((out / "config.json").stat().st_mode & 0o777)
     tokenizer.save(str(out / "tokenizer.json"))
     lower = _lower_cases(tokenizer)
     fields = {
