@@ -1,0 +1,85 @@
+"""Fine-tuning throughput on this machine, fp32 against bf16, interleaved; and the peak memory of the process.
+
+    python benchmarks/training.py --teacher minilm-l6 --task sst2 --data-dir ../glue --steps 30
+
+Tokens are real ones: padding is not counted. Prints a Markdown table.
+"""
+
+import argparse
+import resource
+import statistics
+import tempfile
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+
+from compress.machine import describe, fast_bf16, usable_cores
+from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
+from compress.objective import Objective
+from compress.pipeline.context import TaskSource
+from compress.pipeline.teachers import resolve_teacher
+from compress.spec.losses import HardLabel
+from compress.spec.stages import Training
+from compress.tasks import resolve_task
+from compress.training import StepReport, TrainingData, train
+
+WARMUP_STEPS = 5
+ROUNDS = 3
+
+
+def tokens_per_second(arguments: argparse.Namespace, precision: str, seed: int) -> float:
+    """Median over the steps after the warm-up."""
+    AcceleratorState._reset_state(reset_partial_state=True)
+    spec, folder = resolve_task(arguments.task)
+    task = TaskSource(spec, folder, arguments.data_dir)
+    teacher = resolve_teacher(arguments.teacher)
+    if teacher.folder is None:
+        raise SystemExit("expected a teacher with a checkpoint")
+    model = load_classifier(teacher.folder, labels=task.data.labels)
+    encoded = task.encoded("train", load_tokenizer(teacher.folder), spec.max_length)
+    rates: list[float] = []
+
+    def record(report: StepReport) -> None:
+        rates.append(report.tokens / report.seconds)
+
+    with tempfile.TemporaryDirectory() as work:
+        train(
+            model,
+            Objective([HardLabel()]),
+            TrainingData(encoded, pad_id(teacher.config), seed),
+            Training(max_steps=arguments.steps, keep="last"),
+            accelerator=Accelerator(mixed_precision="bf16" if precision == "bf16" else "no"),
+            teacher=lambda batch, indices: {},
+            evaluate=lambda model: 0.0,
+            work=Path(work),
+            on_step=record,
+        )
+    return statistics.median(rates[WARMUP_STEPS:])
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--teacher", default="minilm-l6")
+    parser.add_argument("--task", default="sst2")
+    parser.add_argument("--data-dir", type=Path, default=None)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--bf16", action="store_true", help="measure bf16 also where the CPU emulates it")
+    arguments = parser.parse_args()
+    torch.set_num_threads(usable_cores())
+    precisions = ["fp32", *(["bf16"] if fast_bf16() or arguments.bf16 else [])]
+    found: dict[str, list[float]] = {precision: [] for precision in precisions}
+    for round_ in range(ROUNDS):
+        for precision in precisions:
+            found[precision].append(tokens_per_second(arguments, precision, round_))
+    print(f"CPU: {describe().cpu}, {', '.join(describe().isa)}; {usable_cores()} threads\n")
+    print("| precision | tokens/s, median of rounds | slowest | fastest |\n|-|-|-|-|")
+    for precision, rates in found.items():
+        print(f"| {precision} | {statistics.median(rates):,.0f} | {min(rates):,.0f} | {max(rates):,.0f} |")
+    print(f"\npeak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+
+
+if __name__ == "__main__":
+    main()
