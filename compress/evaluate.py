@@ -1,0 +1,65 @@
+"""Logits of a whole split through ONNX Runtime: what is reported is what is shipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .errors import CheckFailed, CompressError
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+    from .tasks import Encoded
+
+TOKENS = 4096  # per chunk, padding included: bounds memory, and larger chunks leave the cache
+_NAMES = {"input_ids", "attention_mask", "token_type_ids"}
+
+
+def predict_onnx(model: Path, encoded: Encoded, pad_id: int, *, threads: int | None = None) -> np.ndarray:
+    """float32 logits [example, class] in the examples' order, from chunks of near-equal length.
+
+    The chunks depend on the lengths alone, so the same split gives the same logits, also for dynamic
+    int8, whose activation ranges are taken per chunk. CompressError: a graph with other inputs, or an
+    example it cannot take; CheckFailed: logits that are not finite.
+    """
+    from .sessions import open_session
+    from .tasks import collate, sorted_chunks
+
+    session = open_session(model, threads)
+    names = _input_names(session, model)
+    parts: list[np.ndarray] = []
+    order: list[np.ndarray] = []
+    for indices in sorted_chunks(encoded.lengths, TOKENS):
+        batch = collate(encoded, indices, pad_id)
+        parts.append(_run(session, {name: batch[name] for name in names}, model))
+        order.append(indices)
+    if not parts:
+        raise CompressError(f"{model}: expected at least one example to predict, found none")
+    logits = np.empty((len(encoded.lengths), parts[0].shape[1]), np.float32)
+    logits[np.concatenate(order)] = np.concatenate(parts)
+    if not np.isfinite(logits).all():
+        bad = int((~np.isfinite(logits)).any(axis=1).sum())
+        raise CheckFailed(f"{model}: expected finite logits, found {bad} of {len(logits)} examples without")
+    return logits
+
+
+def _input_names(session: onnxruntime.InferenceSession, model: Path) -> list[str]:
+    """The inputs that this graph has: DistilBERT and RoBERTa take no `token_type_ids`."""
+    names = [value.name for value in session.get_inputs()]
+    if not set(names) <= _NAMES or "input_ids" not in names:
+        raise CompressError(
+            f"{model}: expected inputs among {sorted(_NAMES)}, found {names}; export it with `compress`"
+        )
+    return names
+
+
+def _run(session: onnxruntime.InferenceSession, feed: dict[str, np.ndarray], model: Path) -> np.ndarray:
+    try:
+        return np.asarray(session.run(["logits"], feed)[0])
+    except Exception as error:  # the binding's own types share no base but Exception
+        shape = feed["input_ids"].shape
+        reason = " ".join(str(error).split())
+        raise CompressError(f"{model}: cannot run a batch of {shape[0]} x {shape[1]} tokens: {reason}") from None
