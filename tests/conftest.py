@@ -1,11 +1,23 @@
-"""Tiny random models of each family, as checkpoints and as exported graphs, made once per test process."""
+"""Tiny random models of each family, as checkpoints and as exported graphs, made once per test process.
+
+No test reaches the network, and the shapes in the losses' signatures are checked at run time.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from jaxtyping import install_import_hook
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+install_import_hook("compress.losses", "beartype.beartype")
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 LABELS = ("no", "maybe", "yes")
@@ -47,6 +59,22 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
         return made[family]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def toy_tokenizer() -> Tokenizer:
+    """A lower-casing BERT tokenizer of 64 tokens: the special ones, letters and a few words."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
+    words += ["good", "bad", "film", "the", "is", "not", "."]
+    tokenizer = Tokenizer(models.WordPiece(vocab={word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(words[:5])
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return tokenizer
 
 
 @pytest.fixture(scope="session")
