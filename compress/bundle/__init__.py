@@ -1,0 +1,10 @@
+"""Ship a run as a folder that anyone can run and check; check such a folder."""
+
+from __future__ import annotations
+
+from .document import BundleInfo, read_bundle
+from .report import Check, Report
+from .ship import ship
+from .verify import verify
+
+__all__ = ["BundleInfo", "Check", "Report", "read_bundle", "ship", "verify"]

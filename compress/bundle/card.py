@@ -1,0 +1,115 @@
+"""The model card: README.md of a bundle, with the metadata that model hubs read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..results import Latency, ModelResult
+from .document import BundleInfo
+
+TEMPLATE = Path(__file__).with_name("card.md.j2")
+# Our metric -> (type, name) of the `evaluate` metrics that model hubs know.
+METRICS = {
+    "accuracy": ("accuracy", "Accuracy"),
+    "f1": ("f1", "F1"),
+    "f1_macro": ("f1", "F1 (macro)"),
+    "matthews": ("matthews_correlation", "Matthews correlation"),
+    "pearson": ("pearsonr", "Pearson correlation"),
+    "spearman": ("spearmanr", "Spearman correlation"),
+}
+
+
+def render(info: BundleInfo) -> str:
+    """Markdown with YAML front matter."""
+    import jinja2
+    import yaml
+
+    front = yaml.safe_dump(front_matter(info), sort_keys=False, allow_unicode=True, width=10_000)
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(info=info, front=front, **_facts(info))
+
+
+def front_matter(info: BundleInfo) -> dict[str, Any]:
+    """What hubs read. No licence is claimed where the teacher's is not known."""
+    fields: dict[str, Any] = {}
+    if info.licence:
+        fields["license"] = info.licence.lower()
+    fields["library_name"] = "transformers"
+    fields["pipeline_tag"] = "text-classification"
+    fields["tags"] = ["onnx", "bert-compress", *(["int8"] if "int8" in info.models else [])]
+    if info.base_model:
+        fields["base_model"] = info.base_model
+    fields["model-index"] = [{"name": info.name, "results": _index(info)}]
+    return fields
+
+
+def _index(info: BundleInfo) -> list[dict[str, Any]]:
+    """Scores of the model that is run by default (int8 where there is one), as fractions, one entry per split."""
+    shipped = _shipped(info)
+    return [
+        {
+            "task": {"type": "text-classification", "name": info.task.title},
+            "dataset": {"name": info.task.title, "type": info.task.name, "split": split},
+            "metrics": [
+                {"type": METRICS[name][0], "name": METRICS[name][1], "value": round(points / 100, 4)}
+                for name, points in scores.items()
+            ],
+        }
+        for split, scores in shipped.scores.items()
+    ]
+
+
+def _shipped(info: BundleInfo) -> ModelResult:
+    return info.models["int8" if "int8" in info.models else "fp32"]
+
+
+def _facts(info: BundleInfo) -> dict[str, Any]:
+    split = info.task.splits[0]
+    shown = {(info.baseline.name, info.baseline.precision): info.baseline}
+    shown |= {(model.name, model.precision): model for model in info.models.values()}
+    columns = [METRICS[name][1] for name in info.task.metrics]
+    shapes = [(one.batch, one.length) for one in _latencies(_shipped(info))]
+    return {
+        "split": split,
+        "regression": info.task.kind == "regression",
+        "pair": len(info.text_columns) == 2,
+        "file": "onnx/model_quantized.onnx" if "int8" in info.models else "onnx/model.onnx",
+        "heading": ["model", "MB", "parameters", *columns, "against the baseline", *map(_shape, shapes)],
+        "rows": [_row(model, split, info, shapes) for model in shown.values()],
+        "shipped": _shipped(info),
+        "isa": ", ".join(info.measured_on.isa) or "no vector extension that matters here",
+        "verified_isa": ", ".join(info.verified_on.isa) or "no vector extension that matters here",
+    }
+
+
+def _latencies(model: ModelResult) -> tuple[Latency, ...]:
+    return model.onnx.latency if model.onnx else ()
+
+
+def _shape(shape: tuple[int, int]) -> str:
+    return "p50 ms, the task's lengths" if shape == (0, 0) else f"p50 ms, {shape[0]} × {shape[1]}"
+
+
+def _row(model: ModelResult, split: str, info: BundleInfo, shapes: list[tuple[int, int]]) -> list[str]:
+    scores = [f"{model.scores[split][name]:.2f}" for name in info.task.metrics]
+    size = f"{model.file_bytes / 1e6:.1f}"
+    times = {(one.batch, one.length): f"{one.p50:.2f} ({one.speedup:.2f}×)" for one in _latencies(model)}
+    return [
+        f"{model.name}, {model.precision}",
+        size,
+        f"{model.parameters:,}",
+        *scores,
+        _delta(model),
+        *(times.get(shape, "–") for shape in shapes),
+    ]
+
+
+def _delta(model: ModelResult) -> str:
+    if model.delta is None:
+        return "baseline"
+    text = f"{model.delta.points:+.2f} ({model.delta.low:+.2f} to {model.delta.high:+.2f})"
+    return text if model.delta.distinguishable else f"{text}, not distinguishable"

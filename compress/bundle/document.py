@@ -1,0 +1,114 @@
+"""bundle.json: what a bundle holds, where it came from, and what it must still answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from ..errors import CheckFailed, CompressError
+from ..results import Machine, ModelResult, TaskInfo
+from ..spec.base import Spec
+
+NAME = "bundle.json"
+SCHEMA = 1
+MOST_BYTES = 16 << 20  # of a bundle.json: ours have some tens of kilobytes
+_BLANK = "0" * 64
+
+Precision = Literal["fp32", "int8"]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Record(Spec):
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class FileEntry(_Record):
+    bytes: Annotated[int, Field(ge=0)]
+    sha256: Sha256
+
+
+class Probe(_Record):
+    """Fixed texts of ours and the logits that each model gave for them, one text at a time."""
+
+    texts: tuple[tuple[str, ...], ...]
+    logits: dict[Precision, tuple[tuple[float, ...], ...]]
+
+
+class BundleInfo(_Record):
+    schema_version: Literal[1] = SCHEMA
+    name: str = Field(description="the run it was made from")
+    created: str = Field(description="ISO 8601, UTC")
+    model: str = Field(description="which of the run's models, e.g. `student`")
+    teacher: str
+    base_model: str | None = Field(None, description="hub id of the teacher's checkpoint, where it has one")
+    licence: str | None = Field(None, description="of the teacher's weights, from its card")
+    task: TaskInfo
+    text_columns: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
+    labels: Annotated[tuple[str, ...], Field(min_length=1)]
+    max_length: Annotated[int, Field(ge=1)] = Field(description="tokens, special tokens included; longer texts are cut")
+    models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
+    baseline: ModelResult
+    measured_on: Machine
+    verified_on: Machine = Field(description="where the probe's logits were computed")
+    versions: dict[str, str]
+    recipe: dict[str, Any] = Field(description="resolved")
+    probe: Probe
+    files: dict[str, FileEntry] = Field(description="every file but this one")
+    digest: Sha256 = Field(_BLANK, description="SHA-256 of this file's text with the digest written as 64 zeros")
+
+
+def write_bundle(info: BundleInfo, folder: Path) -> Path:
+    """`folder/bundle.json`, sealed with its own digest."""
+    blank = info.model_copy(update={"digest": _BLANK})
+    text = json.dumps(blank.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
+    path = folder / NAME
+    path.write_text(_sealed(text, hashlib.sha256(text.encode()).hexdigest()), encoding="utf-8")
+    return path
+
+
+def read_bundle(folder: Path) -> BundleInfo:
+    """The document of a bundle. CompressError: there is none; CheckFailed: it was altered or is another thing's.
+
+    The digest shows damage. It is no signature: whoever changes a bundle on purpose can write a new one.
+    """
+    path = folder / NAME
+    text = _read(path)
+    try:
+        info = BundleInfo.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise CheckFailed(f"{path}: not a bundle of schema {SCHEMA}: {where}: {first['msg']}") from None
+    if hashlib.sha256(_unsealed(text, info.digest).encode()).hexdigest() != info.digest:
+        raise CheckFailed(f"{path}: was altered: its text does not match its own digest; ship or download it again")
+    return info
+
+
+def _sealed(text: str, digest: str) -> str:
+    before, found, after = text.rpartition(_BLANK)
+    return before + digest + after if found else text
+
+
+def _unsealed(text: str, digest: str) -> str:
+    before, found, after = text.rpartition(digest)
+    return before + _BLANK + after if found else text
+
+
+def _read(path: Path) -> str:
+    """Never through a link, never a pipe or device, never without bound."""
+    if path.is_symlink() or not path.is_file():
+        found = "a link" if path.is_symlink() else "no such file"
+        raise CompressError(f"{path}: expected a bundle's own file, found {found}; `compress ship` makes bundles")
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise CheckFailed(f"{path}: expected at most {MOST_BYTES >> 20} MiB, found more; not a bundle")
+        return data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CheckFailed(f"{path}: cannot be read: {error}") from None

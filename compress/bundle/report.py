@@ -1,0 +1,44 @@
+"""What verification found, check by check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import Field, computed_field
+
+from ..errors import CheckFailed, CompressError
+from ..spec.base import Spec
+
+
+class Check(Spec):
+    name: str
+    passed: bool
+    detail: str
+
+
+class Report(Spec):
+    """All checks that were made, in order. `notes`: what differs and is no failure."""
+
+    bundle: str
+    isa: tuple[str, ...] = Field(description="vector extensions of the CPU that the checks ran on")
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...] = ()
+
+    @computed_field
+    @property
+    def passed(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    def raise_if_failed(self) -> None:
+        """CheckFailed with the failed checks, one per line."""
+        failed = [f"{check.name}: {check.detail}" for check in self.checks if not check.passed]
+        if failed:
+            raise CheckFailed("\n".join(failed))
+
+
+def check(name: str, found: Callable[[], str]) -> Check:
+    """`found` returns what to say of success, or raises a `CompressError`."""
+    try:
+        return Check(name=name, passed=True, detail=found())
+    except CompressError as error:
+        return Check(name=name, passed=False, detail=str(error))

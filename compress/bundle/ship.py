@@ -1,0 +1,192 @@
+"""A finished run becomes a bundle: whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import machine
+from ..errors import CompressError
+from ..runtime.folder import MODEL_FILES, read_json
+from ..store.manifest import sync
+from . import card
+from .document import NAME, BundleInfo, Probe, read_bundle, write_bundle
+from .files import contents, measure
+from .probes import probe_logits, probe_texts
+from .source import Source, read_source
+
+# Beside tokenizer.json, where a checkpoint has them: consumers other than `tokenizers` read some of them.
+_TOKENIZER_FILES = ("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt")
+_WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
+# What transformers 5 writes of the machine and of itself: of no use elsewhere, or a path.
+_PRIVATE = ("_name_or_path", "name_or_path", "tokenizer_file", "vocab_file", "backend", "is_local", "local_files_only")
+
+
+def ship(
+    run: Path, out: Path, *, store: Path, model: str | None = None, force: bool = False, with_checkpoint: bool = False
+) -> Path:
+    """Write the bundle of a finished `run` to `out`; returns its resolved path.
+
+    `model`: name of the run's model (default: the last one made); its fp32 and int8 forms go in.
+    `force` replaces a bundle that is there already, and nothing else. `with_checkpoint` adds the weights in
+    safetensors. Raises `CompressError`: the run, its artefacts, `out`; CheckFailed: a model that does not answer.
+    """
+    run, out = Path(run), Path(out)
+    _check_target(out, force)
+    out = out.resolve()
+    source = read_source(run, Path(store), model)
+    with _building(out) as folder:
+        _fill(folder, source, with_checkpoint)
+        _check_target(out, force)  # again: making it took a while
+        _settle(folder, out)
+    return out
+
+
+def _fill(folder: Path, source: Source, with_checkpoint: bool) -> None:
+    _copy_configuration(folder, source)
+    (folder / "onnx").mkdir()
+    for precision, graph in source.graphs.items():
+        shutil.copyfile(graph, folder / "onnx" / MODEL_FILES[precision])
+    if with_checkpoint:
+        for path in (path for pattern in _WEIGHTS for path in source.checkpoint.glob(pattern)):
+            shutil.copyfile(path, folder / path.name)
+    info = _describe(folder, source)
+    (folder / "README.md").write_text(card.render(info), encoding="utf-8")
+    write_bundle(info.model_copy(update={"files": measure(folder)}), folder)
+
+
+def _copy_configuration(folder: Path, source: Source) -> None:
+    checkpoint = source.checkpoint
+    _write_json(folder / "config.json", _config(checkpoint / "config.json", source.result.task.labels))
+    _write_json(folder / "tokenizer_config.json", _tokenizer_config(checkpoint, source.max_length))
+    if (checkpoint / "tokenizer.json").is_file():
+        shutil.copyfile(checkpoint / "tokenizer.json", folder / "tokenizer.json")
+    else:
+        from ..models.checkpoints import load_tokenizer
+
+        load_tokenizer(checkpoint).save(str(folder / "tokenizer.json"))
+    for name in _TOKENIZER_FILES:
+        if (checkpoint / name).is_file():
+            shutil.copyfile(checkpoint / name, folder / name)
+
+
+def _config(path: Path, labels: tuple[str, ...]) -> dict[str, Any]:
+    """The checkpoint's, with the task's label names. Names that contradict the task's are refused."""
+    config = {key: value for key, value in read_json(path).items() if key not in _PRIVATE}
+    expected = labels or ("score",)
+    given = config.get("id2label") or {}
+    names = [str(given[key]) for key in sorted(given, key=int)]
+    generic = all(re.fullmatch(r"LABEL_\d+", name) for name in names)
+    if labels and not generic and [name.casefold() for name in names] != [name.casefold() for name in expected]:
+        raise CompressError(f"{path}: id2label: expected the task's {list(expected)}, found {names}")
+    config["id2label"] = {str(index): name for index, name in enumerate(expected)}
+    config["label2id"] = {name: index for index, name in enumerate(expected)}
+    config["problem_type"] = "single_label_classification" if labels else "regression"
+    return config
+
+
+def _tokenizer_config(checkpoint: Path, max_length: int) -> dict[str, Any]:
+    """The limit of the bundle, for consumers that cut there, and a class that transformers 4 knows too."""
+    fields = read_json(checkpoint / "tokenizer_config.json", optional=True)
+    fields = {key: value for key, value in fields.items() if key not in _PRIVATE}
+    if fields.get("tokenizer_class") in (None, "TokenizersBackend"):
+        fields["tokenizer_class"] = "PreTrainedTokenizerFast"
+    return {**fields, "model_max_length": max_length}
+
+
+def _describe(folder: Path, source: Source) -> BundleInfo:
+    result, licence = source.result, source.result.settings.get("teacher_licence")
+    texts = probe_texts(len(source.columns))
+    logits = {name: probe_logits(folder, name, texts, threads=1).tolist() for name in source.graphs}
+    return BundleInfo(
+        name=result.run,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        model=next(iter(source.models.values())).name,
+        teacher=result.teacher,
+        base_model=result.settings.get("teacher_hub"),
+        licence=None if licence == "unknown" else licence,
+        task=result.task,
+        text_columns=source.columns,
+        labels=result.task.labels or ("score",),
+        max_length=source.max_length,
+        models=source.models,  # type: ignore[arg-type]
+        baseline=result.models[0],
+        measured_on=result.machine,
+        verified_on=machine.describe(),
+        versions=result.versions | machine.versions(),
+        recipe=result.recipe,
+        probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]
+        files={},
+    )
+
+
+def _write_json(path: Path, document: dict[str, Any]) -> None:
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _check_target(out: Path, force: bool) -> None:
+    """Only nothing, an empty folder or, with `force`, a bundle with no file of anybody else's in it."""
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise CompressError(f"{out}: expected a folder to make, found {'a link' if out.is_symlink() else 'a file'}")
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    if not force:
+        raise CompressError(f"{out}: expected an empty or new folder, found files in it; `--force` replaces a bundle")
+    try:
+        listed = read_bundle(out).files
+    except CompressError as error:
+        raise CompressError(f"{out}: not replaced, for it is not a whole bundle: {error}") from None
+    foreign = [name for name in contents(out) if name not in listed and name != NAME]
+    if foreign:
+        raise CompressError(f"{out}: not replaced, for {foreign[0]!r} is not part of the bundle; move it away first")
+
+
+@contextmanager
+def _building(out: Path) -> Iterator[Path]:
+    """A folder beside `out`, gone afterwards whatever happens; so are parents made for it, when it fails."""
+    made = [parent for parent in (out.parent, *out.parent.parents) if not parent.exists()]
+    folder = out.parent / f".{out.name}.{secrets.token_hex(4)}.building"
+    try:
+        folder.mkdir(parents=True)
+        yield folder
+    except OSError as error:
+        _remove(folder, made)
+        reason = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        raise CompressError(f"{out}: the bundle cannot be written ({reason}); nothing was left behind") from None
+    except BaseException:
+        _remove(folder, made)
+        raise
+
+
+def _remove(folder: Path, made: list[Path]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    for parent in made:
+        try:
+            parent.rmdir()
+        except OSError:
+            return
+
+
+def _settle(folder: Path, out: Path) -> None:
+    """Rename into place. An old bundle steps aside first and comes back if the new one cannot take its place."""
+    for path in [*sorted(folder.rglob("*")), folder]:
+        sync(path)
+    if not out.exists() or not any(out.iterdir()):
+        folder.replace(out)
+    else:
+        aside = folder.with_suffix(".old")
+        out.replace(aside)
+        try:
+            folder.replace(out)
+        except BaseException:
+            aside.replace(out)
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
+    sync(out.parent)

@@ -1,0 +1,93 @@
+"""What a run left behind for a bundle: the models chosen, their files, how their task feeds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ..errors import CompressError, did_you_mean
+from ..results import ModelResult, Result, read_result
+from ..runtime.folder import MODEL_FILES, read_json
+from ..store import Store
+
+MODELS = "models.json"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A finished run, its artefacts verified. `graphs`: precision -> ONNX file."""
+
+    result: Result
+    columns: tuple[str, ...]
+    max_length: int
+    models: dict[str, ModelResult]
+    graphs: dict[str, Path]
+    checkpoint: Path
+
+
+def read_source(run: Path, store: Path, model: str | None) -> Source:
+    """Raises `CompressError` for an unfinished run, an unknown model, and artefacts that are gone or changed."""
+    if not run.is_dir():
+        raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
+    for name in ("result.json", MODELS):
+        if not (run / name).is_file():
+            raise CompressError(
+                f"{run}: the run is not finished: {name} is missing; give `compress run` again, it continues"
+            )
+    result = read_result(run)
+    models = _chosen(run, result, model)
+    paths = read_json(run / MODELS)
+    graphs, checkpoints = {}, {}
+    for precision, chosen in models.items():
+        entry = _entry(run, paths, f"{chosen.name}-{precision}")
+        graphs[precision] = _graph(_artefact(store, entry["onnx"], run), precision)
+        checkpoints[precision] = entry["checkpoint"]
+    checkpoint = _artefact(store, checkpoints[next(iter(checkpoints))], run)
+    columns, length = _setting(run, result, "text", list), _setting(run, result, "max_length", int)
+    return Source(result, tuple(columns), length, models, graphs, checkpoint)
+
+
+def _chosen(run: Path, result: Result, name: str | None) -> dict[str, ModelResult]:
+    """fp32 first. Left out, `name` is that of the last model made."""
+    if not result.models:
+        raise CompressError(f"{run / 'result.json'}: models: expected at least one, found none")
+    wanted = name or result.final.name
+    chosen = {model.precision: model for model in result.models if model.name == wanted}
+    if not chosen:
+        known = sorted({model.name for model in result.models})
+        raise CompressError(f"{run / 'result.json'}: no model `{wanted}`{did_you_mean(wanted, known)}")
+    return {precision: chosen[precision] for precision in ("fp32", "int8") if precision in chosen}
+
+
+def _entry(run: Path, paths: dict[str, Any], name: str) -> dict[str, str]:
+    entry = paths.get(name)
+    if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) for key in ("onnx", "checkpoint")):
+        raise CompressError(f"{run / MODELS}: {name}: expected `onnx` and `checkpoint` paths, found {entry!r}")
+    return entry
+
+
+def _artefact(store: Path, relative: str, run: Path) -> Path:
+    """A path in the store, its artefact verified byte by byte."""
+    parts = PurePosixPath(relative).parts
+    if not parts or parts[0] == "/" or ".." in parts:
+        raise CompressError(f"{run / MODELS}: expected paths inside the store, found {relative!r}")
+    shelf = Store(store)
+    if shelf.find(parts[0]) is None:
+        problem = shelf.last_problem or f"{shelf.path(parts[0])} is gone"
+        raise CompressError(f"{run}: its artefact cannot be used: {problem}; give `compress run` again, it rebuilds it")
+    path = store / relative
+    if not path.exists():
+        raise CompressError(f"{run / MODELS}: {path}: no such file in its artefact; give `compress run` again")
+    return path
+
+
+def _graph(path: Path, precision: str) -> Path:
+    return path / MODEL_FILES[precision] if path.is_dir() else path
+
+
+def _setting(run: Path, result: Result, name: str, kind: type) -> Any:
+    value = result.settings.get(name)
+    if not isinstance(value, kind) or not value:
+        raise CompressError(f"{run / 'result.json'}: settings.{name}: expected a {kind.__name__}, found {value!r}")
+    return value

@@ -1,0 +1,117 @@
+"""What a bundle's folder says: which model file, labels, text columns, lengths, tokenizer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from ..errors import CompressError
+
+MODEL_FILES = {"int8": "model_quantized.onnx", "fp32": "model.onnx"}
+EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a folder says of its model. `columns` is None where nothing says how many texts an example has."""
+
+    labels: tuple[str, ...]
+    regression: bool
+    columns: tuple[str, ...] | None
+    max_length: int
+    pad_id: int
+    truncation_side: str
+
+
+def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
+    """(precision, file) under `onnx/` or beside the configuration; int8 first where none is asked for."""
+    if precision is not None and precision not in MODEL_FILES:
+        raise CompressError(f"precision: expected int8 or fp32, found {precision!r}")
+    wanted = [precision] if precision else list(MODEL_FILES)
+    for name in wanted:
+        for path in (folder / "onnx" / MODEL_FILES[name], folder / MODEL_FILES[name]):
+            if path.is_file():
+                return name, path
+    expected = " or ".join(f"onnx/{MODEL_FILES[name]}" for name in wanted)
+    raise CompressError(f"{folder}: expected {expected}, found neither there nor in the folder itself")
+
+
+def read_settings(folder: Path) -> Settings:
+    """Labels, text columns and lengths from config.json, tokenizer_config.json and, where there is one, bundle.json."""
+    if not folder.is_dir():
+        raise CompressError(f"{folder}: expected a bundle's folder, found {'a file' if folder.exists() else 'nothing'}")
+    config = read_json(folder / "config.json")
+    bundle = read_json(folder / "bundle.json", optional=True)
+    tokenizer = read_json(folder / "tokenizer_config.json", optional=True)
+    labels = _labels(folder / "config.json", config)
+    problem = config.get("problem_type")
+    if problem == "multi_label_classification":
+        raise CompressError(f"{folder / 'config.json'}: problem_type: expected one label per text, found {problem}")
+    columns = bundle.get("text_columns")
+    return Settings(
+        labels=labels,
+        regression=problem == "regression" or (problem is None and len(labels) == 1),
+        columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2) else None,
+        max_length=_max_length(folder, bundle, tokenizer, config),
+        pad_id=config.get("pad_token_id") or 0,
+        truncation_side="left" if tokenizer.get("truncation_side") == "left" else "right",
+    )
+
+
+def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
+    """A JSON object; {} when it is `optional` and absent."""
+    if optional and not path.exists():
+        return {}
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CompressError(f"{path}: no such file; {EXPECTED}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise CompressError(f"{path}: cannot be read as JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise CompressError(f"{path}: expected a JSON object, found {type(document).__name__}")
+    return document
+
+
+def _labels(path: Path, config: dict[str, Any]) -> tuple[str, ...]:
+    names = config.get("id2label")
+    if names is None:
+        names = {str(i): f"LABEL_{i}" for i in range(config.get("num_labels", 2))}  # transformers' own default
+    if not isinstance(names, dict) or not names or set(names) != {str(i) for i in range(len(names))}:
+        raise CompressError(f"{path}: id2label: expected names for the ids 0, 1, 2 …, found {names!r}")
+    labels = tuple(str(names[str(i)]) for i in range(len(names)))
+    if len(set(labels)) != len(labels):
+        raise CompressError(f"{path}: id2label: expected different names, found {list(labels)}")
+    return labels
+
+
+def _max_length(folder: Path, bundle: dict[str, Any], tokenizer: dict[str, Any], config: dict[str, Any]) -> int:
+    """The bundle's own; else the tighter of the tokenizer's limit and the positions; else 512."""
+    if "max_length" in bundle:
+        if isinstance(bundle["max_length"], int) and bundle["max_length"] > 0:
+            return bundle["max_length"]
+        raise CompressError(f"{folder / 'bundle.json'}: max_length: expected tokens, found {bundle['max_length']!r}")
+    limits = (tokenizer.get("model_max_length"), config.get("max_position_embeddings"))
+    return min([int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < 10**6], default=512)
+
+
+def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:
+    """The tokenizer, cutting the longer text first to `settings.max_length`, never padding."""
+    if not path.is_file():
+        raise CompressError(f"{path}: no such file; {EXPECTED}")
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # tokenizers raises bare Exception
+        raise CompressError(f"{path}: not a tokenizer: {error}") from None
+    special = tokenizer.num_special_tokens_to_add(settings.columns is not None and len(settings.columns) == 2)
+    if settings.max_length <= special:  # tokenizers would then silently not cut at all
+        raise CompressError(
+            f"{path}: max_length is {settings.max_length}; expected more than the {special} special tokens"
+        )
+    tokenizer.no_padding()  # some files fix a length, which would be paid for on every text
+    tokenizer.enable_truncation(settings.max_length, strategy="longest_first", direction=settings.truncation_side)
+    return tokenizer

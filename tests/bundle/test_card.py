@@ -1,0 +1,77 @@
+"""The model card: metadata that hubs parse, a table that holds the measured figures, snippets that run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from compress.bundle import read_bundle, ship
+
+TASKS = ("toy-sentiment", "toy-entailment", "toy-similarity")
+
+
+def _front(folder: Path) -> dict:
+    return yaml.safe_load((folder / "README.md").read_text(encoding="utf-8").split("---\n")[1])
+
+
+def test_the_hubs_own_parser_reads_the_metadata(bundle_of: Callable[[str], Path]) -> None:
+    from huggingface_hub import ModelCard
+
+    for task in TASKS:
+        data: Any = ModelCard((bundle_of(task) / "README.md").read_text(encoding="utf-8")).data
+        info = read_bundle(bundle_of(task))
+        assert (data.license, data.library_name, data.pipeline_tag) == (
+            "apache-2.0",
+            "transformers",
+            "text-classification",
+        )
+        assert data.base_model == "someone/teacher"
+        assert {"onnx", "bert-compress"} <= set(data.tags or [])
+        found = [result.metric_value for result in data.eval_results or []]
+        assert found == [round(points / 100, 4) for points in info.models["int8"].scores["dev"].values()]
+
+
+def test_no_licence_and_no_base_are_claimed_where_none_is_known(tmp_path: Path) -> None:
+    from bundle_making import make_run
+
+    run = make_run(tmp_path / "made", hub=None)
+    out = ship(run.folder, tmp_path / "out", store=run.store)
+    assert {"license", "base_model"}.isdisjoint(_front(out))
+    assert "licence of its weights: not recorded" in (out / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_table_holds_the_figures_of_the_run(bundle: Path) -> None:
+    text, info = (bundle / "README.md").read_text(encoding="utf-8"), read_bundle(bundle)
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 5, "heading, rule, teacher, student in fp32 and in int8"
+    assert len({line.count("|") for line in lines}) == 1
+    shipped = info.models["int8"]
+    assert f"{shipped.scores['dev']['accuracy']:.2f}" in lines[4]
+    assert "-0.25 (-1.50 to +1.00), not distinguishable" in lines[4]
+    assert "1.25 (2.50×)" in lines[4]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_first_snippet_runs_on_onnxruntime_and_tokenizers_alone(
+    bundle_of: Callable[[str], Path], task: str
+) -> None:
+    text = (bundle_of(task) / "README.md").read_text(encoding="utf-8")
+    snippet = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    foreign = "import sys\nfor name in ('compress', 'torch', 'transformers'): assert name not in sys.modules, name\n"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", snippet + foreign],
+        cwd=bundle_of(task),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    expected = r"\[-?\d+\.\d+\]" if task == "toy-similarity" else "|".join(read_bundle(bundle_of(task)).labels)
+    assert re.search(expected, done.stdout), done.stdout

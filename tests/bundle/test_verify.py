@@ -1,0 +1,293 @@
+"""What verification catches: damage, additions, links, lies in bundle.json, other labels, other answers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from compress.bundle import Report, read_bundle, ship, verify
+from compress.bundle.document import BundleInfo, FileEntry, write_bundle
+from compress.bundle.files import is_plain, measure
+from compress.errors import CheckFailed, CompressError
+
+FILES = (
+    "README.md",
+    "bundle.json",
+    "config.json",
+    "onnx/model.onnx",
+    "onnx/model_quantized.onnx",
+    "tokenizer.json",
+    "tokenizer_config.json",
+)
+
+
+def _failed(report: Report) -> dict[str, str]:
+    assert not report.passed
+    with pytest.raises(CheckFailed):
+        report.raise_if_failed()
+    return {check.name: check.detail for check in report.checks if not check.passed}
+
+
+def _reseal(folder: Path, **changes: Any) -> None:
+    """As somebody would who changes a bundle on purpose: new hashes, new digest."""
+    files = changes.pop("files", None) or measure(folder)
+    info = BundleInfo.model_validate(read_bundle(folder).model_dump() | changes)
+    write_bundle(info.model_copy(update={"files": files}), folder)
+
+
+@pytest.mark.parametrize("task", ["toy-sentiment", "toy-entailment", "toy-similarity"])
+def test_a_fresh_bundle_passes_every_check(bundle_of: Callable[[str], Path], task: str) -> None:
+    report = verify(bundle_of(task))
+    assert report.passed, report
+    report.raise_if_failed()
+    names = ["bundle.json", "files", "models", "onnx fp32", "onnx int8", "labels", "probe fp32", "probe int8"]
+    assert [check.name for check in report.checks] == [*names, "int8 against fp32"]
+    assert "largest difference 0 " in report.checks[6].detail, "the same machine gives the same bits"
+    assert report.notes == ()
+    assert json.loads(report.model_dump_json())["passed"] is True
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_changed_bit_in_any_file_is_found(bundle: Path, name: str) -> None:
+    path = bundle / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert name in " ".join(_failed(verify(bundle)).values())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_truncated_file_is_found(bundle: Path, name: str) -> None:
+    os.truncate(bundle / name, (bundle / name).stat().st_size // 2)
+    assert name in " ".join(_failed(verify(bundle)).values())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_found(bundle: Path, name: str) -> None:
+    (bundle / name).unlink()
+    if name == "bundle.json":
+        with pytest.raises(CompressError, match=r"bundle\.json: expected a bundle's own file, found no such file"):
+            verify(bundle)
+    else:
+        assert f"{name}: missing" in _failed(verify(bundle))["files"]
+
+
+def test_an_added_file_is_found_wherever_it_is(bundle: Path) -> None:
+    (bundle / "onnx" / "more").mkdir()
+    (bundle / "onnx" / "more" / ".hidden").write_text("")
+    assert "onnx/more/.hidden" in _failed(verify(bundle))["files"]
+
+
+def test_links_and_pipes_are_found_and_not_opened(bundle: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.json"
+    (bundle / "config.json").rename(outside)
+    (bundle / "config.json").symlink_to(outside)
+    assert "config.json: link" in _failed(verify(bundle))["files"], "although its content is the one listed"
+    (bundle / "config.json").unlink()
+    os.mkfifo(bundle / "config.json")
+    assert "config.json: special" in _failed(verify(bundle))["files"]
+
+
+def test_a_linked_folder_is_found(bundle: Path, tmp_path: Path) -> None:
+    (bundle / "onnx").rename(tmp_path / "outside")
+    (bundle / "onnx").symlink_to(tmp_path / "outside", target_is_directory=True)
+    assert "onnx: link" in _failed(verify(bundle))["files"]
+
+
+def test_a_linked_bundle_json_is_not_read(bundle: Path, tmp_path: Path) -> None:
+    (bundle / "bundle.json").rename(tmp_path / "elsewhere.json")
+    (bundle / "bundle.json").symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(CompressError, match="found a link"):
+        verify(bundle)
+
+
+@pytest.fixture
+def opened() -> Iterator[list[str]]:
+    """Every path that Python code opens during the test."""
+    paths: list[str] = []
+    watching = [True]
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "open" and watching[0]:
+            paths.append(os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes) else "")
+
+    sys.addaudithook(hook)
+    yield paths
+    watching[0] = False
+
+
+@pytest.mark.parametrize("name", ["../outside.txt", "/etc/hostname", "onnx/../../outside.txt", "a\\b", "c:x", "", "."])
+def test_names_that_leave_the_bundle_are_refused_and_never_read(bundle: Path, name: str, opened: list[str]) -> None:
+    (bundle.parent / "outside.txt").write_text("secret")
+    true = FileEntry(bytes=6, sha256=hashlib.sha256(b"secret").hexdigest())
+    _reseal(bundle, files={**measure(bundle), name: true})
+    opened.clear()
+    report = verify(bundle)
+    assert str(bundle / "bundle.json") in opened
+    assert not [path for path in opened if "outside" in path or "hostname" in path]
+    assert _failed(report)["files"] == f"{name!r}: not a plain name inside the bundle"
+
+
+def test_plain_names() -> None:
+    assert all(map(is_plain, FILES))
+    assert not any(map(is_plain, ["..", "a/..", "./a", "a//b", "a/", ".git/config", "a\n", "a b", "~", "-rf"]))
+
+
+def test_not_a_bundle_at_all(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(CompressError) as caught:
+            verify(path)
+        assert caught.value.exit_code == 2
+    (tmp_path / "bundle.json").write_text("{}")
+    assert "not a bundle of schema 1" in _failed(verify(tmp_path))["bundle.json"]
+    (tmp_path / "bundle.json").write_text("[" * 100_000)
+    assert "not a bundle of schema 1" in _failed(verify(tmp_path))["bundle.json"]
+    with (tmp_path / "bundle.json").open("wb") as file:
+        file.truncate(17 << 20)
+    assert "at most 16 MiB" in _failed(verify(tmp_path))["bundle.json"]
+
+
+def test_weights_outside_the_file_are_refused_although_the_hashes_agree(bundle: Path) -> None:
+    (bundle.parent / "outside.bin").write_bytes(bytes(4 * 48 * 300))
+    for location in ("../outside.bin", "inside.bin"):
+        path = bundle / "onnx" / "model.onnx"
+        model = onnx.load(str(path), load_external_data=False)
+        tensor = next(tensor for tensor in model.graph.initializer if tensor.name == "words")
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        del tensor.external_data[:]
+        tensor.external_data.add(key="location", value=location)
+        path.write_bytes(model.SerializeToString())
+        if location == "inside.bin":
+            (bundle / "onnx" / "inside.bin").write_bytes(bytes(4 * 48 * 300))
+        _reseal(bundle)
+        report = verify(bundle)
+        assert "outside" in _failed(report)["onnx fp32"]
+        assert "the later checks were not made" in report.notes
+
+
+def test_a_graph_that_the_checker_refuses(bundle: Path) -> None:
+    path = bundle / "onnx" / "model_quantized.onnx"
+    model = onnx.load(str(path))
+    model.graph.node.append(helper.make_node("NoSuchOperator", ["logits"], ["more"]))
+    path.write_bytes(model.SerializeToString())
+    _reseal(bundle)
+    assert "checker refuses it" in _failed(verify(bundle))["onnx int8"]
+
+
+def test_a_graph_that_nobody_measured_is_refused(bundle: Path) -> None:
+    """A runtime would take `model_quantized.onnx` by its name."""
+    info = read_bundle(bundle)
+    _reseal(bundle, models={"fp32": info.models["fp32"].model_dump()})
+    assert "model_quantized.onnx" in _failed(verify(bundle))["models"]
+
+
+def test_swapped_labels_are_found_in_config_and_in_a_graph(bundle: Path) -> None:
+    config = json.loads((bundle / "config.json").read_text())
+    swapped = config | {"id2label": {"0": "positive", "1": "negative"}}
+    (bundle / "config.json").write_text(json.dumps(swapped))
+    _reseal(bundle)
+    assert "config.json has ['positive', 'negative']" in _failed(verify(bundle))["labels"]
+    (bundle / "config.json").write_text(json.dumps(config))
+    path = bundle / "onnx" / "model.onnx"
+    model = onnx.load(str(path))
+    next(entry for entry in model.metadata_props if entry.key == "labels").value = '["positive", "negative"]'
+    path.write_bytes(model.SerializeToString())
+    _reseal(bundle)
+    assert "onnx/model.onnx has ['positive', 'negative']" in _failed(verify(bundle))["labels"]
+
+
+def _scale_weights(path: Path, factor: float) -> None:
+    model = onnx.load(str(path))
+    tensor = next(tensor for tensor in model.graph.initializer if tensor.name == "second")
+    values = onnx.numpy_helper.to_array(tensor) * np.float32(factor)
+    tensor.CopyFrom(onnx.numpy_helper.from_array(values, "second"))
+    path.write_bytes(model.SerializeToString())
+
+
+def test_fp32_answers_may_differ_by_rounding_and_no_more(bundle: Path) -> None:
+    path = bundle / "onnx" / "model.onnx"
+    _scale_weights(path, 1 + 1e-5)
+    _reseal(bundle)
+    assert verify(bundle).passed
+    _scale_weights(path, 1.002)
+    _reseal(bundle)
+    assert "largest difference" in _failed(verify(bundle))["probe fp32"]
+
+
+def test_int8_answers_may_differ_by_kernel_noise_but_not_by_labels(bundle: Path) -> None:
+    path = bundle / "onnx" / "model_quantized.onnx"
+    _scale_weights(path, 1.02)
+    _reseal(bundle)
+    assert verify(bundle).passed
+    _scale_weights(path, -1.0)
+    _reseal(bundle)
+    failed = _failed(verify(bundle))
+    assert set(failed) == {"probe int8", "int8 against fp32"}
+    assert "use onnx/model.onnx on this CPU" in failed["int8 against fp32"]
+
+
+def test_another_cpu_or_version_is_a_note(bundle: Path) -> None:
+    info = read_bundle(bundle)
+    machine = info.verified_on.model_dump() | {"isa": ("avx2", "amx_int8")}
+    _reseal(bundle, verified_on=machine, versions=info.versions | {"onnxruntime": "1.30.0"})
+    report = verify(bundle)
+    assert report.passed
+    assert "amx_int8" in report.notes[0]
+    assert "made with onnxruntime 1.30.0" in report.notes[1]
+
+
+@pytest.mark.parametrize("task", ["toy-sentiment", "toy-similarity"])
+def test_scores_are_measured_again(bundle_of: Callable[[str], Path], task: str) -> None:
+    report = verify(bundle_of(task), task=task, threads=1)
+    assert report.passed, report
+    info = read_bundle(bundle_of(task))
+    scores = {check.name: check.detail for check in report.checks if check.name.startswith("scores")}
+    assert set(scores) == {"scores fp32", "scores int8"}
+    for metric, points in info.models["int8"].scores["dev"].items():
+        assert f"dev {metric} {points:.2f} (recorded {points:.2f})" in scores["scores int8"]
+
+
+def test_a_score_that_is_off_by_more_than_half_a_point_fails(bundle: Path) -> None:
+    info = read_bundle(bundle)
+    models = {precision: model.model_dump() for precision, model in info.models.items()}
+    models["int8"]["scores"] = {"dev": {"accuracy": info.models["int8"].scores["dev"]["accuracy"] + 0.6}}
+    models["fp32"]["scores"] = {"dev": {"accuracy": info.models["fp32"].scores["dev"]["accuracy"] + 0.4}}
+    _reseal(bundle, models=models)
+    assert "within 0.5 points" in _failed(verify(bundle, task="toy-sentiment", threads=1))["scores int8"]
+    assert set(_failed(verify(bundle, task="toy-sentiment", threads=1))) == {"scores int8"}
+
+
+def test_a_task_that_is_not_the_bundles_is_the_users_mistake(bundle: Path) -> None:
+    for task, expected in (("toy-similarity", "found regression of 2"), ("nope", "no task 'nope'")):
+        with pytest.raises(CompressError, match=expected) as caught:
+            verify(bundle, task=task)
+        assert caught.value.exit_code == 2
+
+
+def test_the_bundle_may_not_name_a_task_file(bundle: Path, tmp_path: Path) -> None:
+    info = read_bundle(bundle)
+    _reseal(bundle, task=info.task.model_dump() | {"name": str(tmp_path / "evil.yaml")})
+    with pytest.raises(CompressError, match="is not built in; give its file with --task"):
+        verify(bundle, data_dir=tmp_path)
+
+
+def test_a_verified_copy_elsewhere_still_passes(bundle: Path, tmp_path: Path) -> None:
+    bundle.rename(tmp_path / "moved")
+    assert verify(tmp_path / "moved").passed
+
+
+def test_an_fp32_only_bundle_is_verified_without_int8(run: Any, tmp_path: Path) -> None:
+    report = verify(ship(run.folder, tmp_path / "out", store=run.store, model="teacher"))
+    assert report.passed
+    assert not any("int8" in check.name for check in report.checks)
