@@ -15,6 +15,7 @@ from compress.spec.task import TaskSpec
 from .data import Split
 from .tables import brief, refuse
 
+LARGEST_SCORE = float(np.finfo(np.float32).max)
 MOST_UNLISTED_LABELS = 100  # more distinct values than this are rather scores or ids than classes
 
 
@@ -127,7 +128,7 @@ def _scores(rows: Rows) -> np.ndarray:
     scores, problems = np.zeros(len(rows), dtype=np.float32), []
     for index, (number, value) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
         score = _number(value)
-        if math.isfinite(score) and abs(score) < np.finfo(np.float32).max:
+        if math.isfinite(score) and abs(score) < LARGEST_SCORE:
             scores[index] = score
         else:
             problems.append((number, f"expected a finite score, found {brief(value)}"))

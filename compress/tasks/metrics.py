@@ -18,7 +18,8 @@ def score(spec: TaskSpec, labels: tuple[str, ...], logits: np.ndarray, gold: np.
 
     Raises `CheckFailed` when logits are not finite, `CompressError` when shapes do not fit the task.
     """
-    outputs = np.asarray(logits, dtype=np.float64).reshape(len(logits), -1)
+    outputs = np.asarray(logits, dtype=np.float64)
+    outputs = outputs[:, None] if outputs.ndim == 1 else outputs
     expected = (len(gold), len(labels) or 1)
     if outputs.shape != expected or not len(gold):
         raise CompressError(f"task {spec.name}: expected logits of shape {expected}, found {outputs.shape}")

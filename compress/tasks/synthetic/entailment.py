@@ -11,25 +11,27 @@ from dataclasses import dataclass, replace
 from .draw import Draw
 
 NOUNS = {
-    "dog": "poodle terrier beagle spaniel",
-    "bird": "robin sparrow eagle parrot",
-    "fish": "salmon trout carp shark",
-    "musician": "drummer pianist singer violinist",
-    "athlete": "boxer sprinter gymnast skater",
-    "worker": "baker farmer plumber carpenter",
-    "child": "boy girl toddler pupil",
-    "vehicle": "truck bus tractor scooter",
+    "dog": "poodle terrier beagle",
+    "bird": "robin sparrow eagle",
+    "musician": "drummer pianist singer",
+    "athlete": "boxer gymnast skater",
+    "child": "boy girl toddler",
 }
-VERBS = {
-    "runs": "sprints jogs races",
-    "talks": "whispers shouts mumbles",
-    "eats": "nibbles chews devours",
-    "rests": "sleeps dozes naps",
-    "jumps": "hops leaps bounces",
-    "looks": "stares gazes peeks",
-}
-PLACES = ("in the park", "at the station", "near the river", "on the beach")
+VERBS = {"runs": "sprints jogs", "talks": "whispers shouts", "eats": "nibbles chews", "rests": "sleeps dozes"}
+PLACES = ("in the park", "near the river", "on the beach")
 GENERAL = {word: noun for table in (NOUNS, VERBS) for noun, words in table.items() for word in words.split()}
+OPENINGS = (
+    "",
+    "",
+    "",
+    "well ,",
+    "so ,",
+    "in fact ,",
+    "of course ,",
+    "they say that",
+    "we know that",
+    "it is true that",
+)
 QUANTIFIERS = {"some": ("a", "some", "one"), "no": ("no", "not a single")}
 
 
@@ -77,8 +79,8 @@ def _fact(draw: Draw) -> Fact:
 
 
 def _variation(draw: Draw, fact: Fact) -> Fact:
-    """One to three changes: wider, narrower or unrelated words, another quantifier or place."""
-    for _ in range(1 + draw.below(3)):
+    """One or two changes: wider, narrower or unrelated words, another quantifier or place."""
+    for _ in range(1 + draw.below(2)):
         kind = draw.below(4)
         if kind == 0:
             fact = replace(fact, noun=_other(draw, fact.noun, NOUNS))
@@ -102,5 +104,5 @@ def _words(table: dict[str, str]) -> list[str]:
 
 
 def _text(draw: Draw, fact: Fact) -> str:
-    words = [draw.one(QUANTIFIERS[fact.quantifier]), fact.noun, fact.verb, fact.place]
+    words = [draw.one(OPENINGS), draw.one(QUANTIFIERS[fact.quantifier]), fact.noun, fact.verb, fact.place]
     return " ".join(word for word in words if word) + " ."

@@ -1,0 +1,313 @@
+"""A user's own files: what is read, and the one line that each kind of bad file gets."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compress.errors import CompressError
+from compress.spec.task import Files, TaskSpec
+from compress.tasks import TaskData, fingerprint, load_task, resolve_task
+
+GOOD = "text,label\n" + "".join(f"words number {i},{'pos' if i % 2 else 'neg'}\n" for i in range(20))
+
+
+def task(train: str = "train.csv", dev: str | dict[str, str] = "dev.csv", **fields: Any) -> TaskSpec:
+    options = {key: fields.pop(key) for key in ("header", "columns", "quoting") if key in fields}
+    values: dict[str, Any] = {"name": "mine", "text": ("text",), "label": "label", "metrics": ("accuracy",)}
+    return TaskSpec(**(values | fields), files=Files(train=train, dev=dev, **options))
+
+
+def scores(**fields: Any) -> TaskSpec:
+    return task(kind="regression", metrics=("pearson",), **fields)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "train.csv").write_text(GOOD)
+    (tmp_path / "dev.csv").write_text(GOOD.replace("number", "dev"))
+    return tmp_path
+
+
+def everything(data: TaskData) -> dict[tuple[str, ...], Any]:
+    """Texts of train and tuning together -> label."""
+    parts = [data.train, data.tuning]
+    return {row: part.labels[i] for part in parts for i, row in enumerate(zip(*part.texts, strict=True))}
+
+
+def refused(spec: TaskSpec, folder: Path, message: str) -> None:
+    with pytest.raises(CompressError) as caught:
+        load_task(spec, folder, None)
+    assert re.search(message, str(caught.value)), str(caught.value)
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+
+
+def test_csv(here: Path) -> None:
+    data = load_task(task(), here, None)
+    assert data.labels == ("neg", "pos")  # sorted values of the training column
+    assert data.source == "files"
+    assert everything(data) == {(f"words number {i}",): i % 2 for i in range(20)}
+    assert data.reported["dev"].labels.tolist() == [i % 2 for i in range(20)]
+
+
+def test_labels_of_the_spec_give_the_ids(here: Path) -> None:
+    assert load_task(task(labels=("pos", "neg")), here, None).reported["dev"].labels.tolist()[:2] == [1, 0]
+
+
+def test_whole_number_labels_sort_as_numbers(here: Path) -> None:
+    rows = [f"text {i},{(1, 2, 10, -1)[i % 4]}" for i in range(20)]
+    (here / "train.csv").write_text("text,label\n" + "\n".join(rows))
+    (here / "dev.csv").write_text("text,label\nx,10\n")
+    data = load_task(task(), here, None)
+    assert data.labels == ("-1", "1", "2", "10")
+    assert data.reported["dev"].labels.tolist() == [3]
+
+
+def test_quoted_newlines_and_delimiters_are_text_and_lines_are_counted_right(here: Path) -> None:
+    (here / "dev.csv").write_text('text,label\n"two\nlines, and a ""quote""",pos\nplain,neg\n')
+    data = load_task(task(), here, None)
+    assert data.reported["dev"].texts[0] == ['two\nlines, and a "quote"', "plain"]
+    (here / "dev.csv").write_text('text,label\n"a\nb\nc",pos\nplain,maybe\n')
+    refused(task(), here, r"dev.csv: line 5: unknown label 'maybe'; known: neg, pos$")
+    (here / "dev.csv").write_text('text,label\n"a\nb\nc",huh\nplain,pos\n')
+    refused(task(), here, r"dev.csv: line 2: unknown label 'huh'")
+
+
+def test_tsv_without_quoting_or_header(here: Path) -> None:
+    rows = "".join(f'id{i}\t"quote {i}\t{i % 2}\n' for i in range(12))
+    (here / "a.tsv").write_text(rows)
+    spec = task("a.tsv", "a.tsv", quoting=False, header=False, columns=("id", "text", "label"))
+    data = load_task(spec, here, None)
+    assert data.reported["dev"].texts[0][0] == '"quote 0'
+    assert len(data.train) + len(data.tuning) == 12
+
+
+def test_columns_rename_a_header(here: Path) -> None:
+    data = load_task(task(text=("a",), label="b", columns=("a", "b")), here, None)
+    assert len(data.reported["dev"]) == 20
+
+
+def test_jsonl_keeps_line_separators_inside_texts(here: Path) -> None:
+    rows = [{"text": f"a\u2028b {i}", "label": i % 2} for i in range(12)]
+    text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n"
+    (here / "a.jsonl").write_text(text, encoding="utf-8")
+    data = load_task(task("a.jsonl", "a.jsonl"), here, None)
+    assert data.labels == ("0", "1")
+    assert data.reported["dev"].texts[0][3] == "a\u2028b 3"
+
+
+@pytest.mark.parametrize("labels", [[0, 1] * 6, [0.0, 1.0] * 6, ["0", "1"] * 6])
+def test_parquet(here: Path, labels: list[Any]) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table({"text": [f"t{i}" for i in range(12)], "label": labels})
+    pyarrow.parquet.write_table(table, here / "a.parquet")
+    data = load_task(task("a.parquet", "a.parquet", labels=("0", "1")), here, None)
+    assert data.reported["dev"].labels.tolist() == [0, 1] * 6
+
+
+def test_pairs_regression_and_several_dev_sets(here: Path) -> None:
+    rows = "".join(f"a {i},b {i},{i / 4}\n" for i in range(20))
+    for name in ("train", "one", "two"):
+        (here / f"{name}.csv").write_text("first,second,score\n" + rows)
+    spec = scores(text=("first", "second"), label="score", dev={"one": "one.csv", "two": "two.csv"})
+    data = load_task(spec, here, None)
+    assert list(data.reported) == ["one", "two"]
+    assert data.labels == () and data.num_labels == 1
+    assert data.train.labels.dtype == np.float32
+    assert everything(data)[("a 3", "b 3")] == 0.75
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_column(here: Path) -> None:
+    (here / "dev.csv").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert len(load_task(task(), here, None).reported["dev"]) == 20
+
+
+def test_a_label_that_train_lacks_is_noted(here: Path) -> None:
+    notes = load_task(task(labels=("neg", "pos", "neutral")), here, None).notes
+    assert notes == ("train has no example of the label 'neutral'",)
+
+
+def test_missing_file(here: Path) -> None:
+    refused(task(train="no.csv"), here, r"no\.csv: no such file$")
+    with pytest.raises(CompressError, match=r"no\.csv: no such file"):
+        fingerprint(task(train="no.csv"), here, None)
+    refused(task(train="no.parquet"), here, r"no\.parquet: no such file$")
+    (here / "folder.csv").mkdir()
+    refused(task(train="folder.csv"), here, r"folder\.csv: cannot be read: Is a directory")
+
+
+def test_unknown_suffix(here: Path) -> None:
+    refused(task(train="train.xlsx"), here, r"train.xlsx: expected a .csv, .tsv, .jsonl or .parquet file, found.*xlsx")
+
+
+@pytest.mark.parametrize("quoting", [True, False])
+def test_ragged_rows_show_the_first_few_and_the_count(here: Path, quoting: bool) -> None:
+    (here / "train.csv").write_text("text,label\nfine,pos\n" + "one,two,three\n" * 5 + "\nlast,neg\n")
+    refused(
+        task(quoting=quoting),
+        here,
+        r"train.csv: line 3: expected 2 fields, found 3; line 4: .*; line 5: [^;]*; 6 such lines in all$",
+    )
+
+
+def test_a_blank_line_in_the_middle_is_not_dropped(here: Path) -> None:
+    (here / "train.csv").write_text("text,label\na,pos\n\nb,neg\n\n\n")
+    refused(task(), here, r"train.csv: line 3: expected 2 fields, found 0$")
+
+
+def test_missing_column(here: Path) -> None:
+    refused(task(text=("txt",)), here, r"train.csv: no column 'txt'; did you mean `text`\?; found \['text', 'label'\]")
+    refused(task(label="gold_label"), here, r"train.csv: no column 'gold_label'")
+
+
+def test_two_columns_of_one_name(here: Path) -> None:
+    (here / "train.csv").write_text("text,text\na,pos\n")
+    refused(task(), here, r"train.csv:1: two columns are named 'text'")
+
+
+def test_columns_that_do_not_fit(here: Path) -> None:
+    refused(task(columns=("a", "b", "c")), here, r"train.csv:1: `columns` names 3 columns, the file has 2")
+    refused(task(header=False), here, r"train.csv: no header, so `columns` must name the columns")
+
+
+@pytest.mark.parametrize("content", ["text,label\n", "text,label"])
+def test_empty_split(here: Path, content: str) -> None:
+    (here / "dev.csv").write_text(content)
+    refused(task(), here, r"dev.csv: no examples")
+
+
+def test_empty_files(here: Path) -> None:
+    for name in ("e.csv", "e.jsonl"):
+        (here / name).write_text("")
+        refused(task(dev=name), here, rf"{name}: (empty file|no examples)")
+    refused(task(dev={}), here, r"files.dev: expected names")
+    refused(task(dev={"train": "dev.csv"}), here, r"files.dev: expected names other than train and tuning")
+
+
+def test_unknown_label_in_dev(here: Path) -> None:
+    (here / "dev.csv").write_text("text,label\na,pos\nb,POS\n")
+    refused(task(), here, r"dev.csv: line 3: unknown label 'POS'; known: neg, pos$")
+
+
+@pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "high", "", "1e99"])
+def test_bad_scores(here: Path, bad: str) -> None:
+    rows = "".join(f"t{i},{i}\n" for i in range(10))
+    (here / "train.csv").write_text("text,label\n" + rows)
+    (here / "dev.csv").write_text(f"text,label\na,1\nb,{bad}\n")
+    refused(scores(), here, rf"dev.csv: line 3: expected a finite score, found '{bad}'$")
+
+
+def test_bad_scores_in_json(here: Path) -> None:
+    (here / "dev.jsonl").write_text('{"text": "a", "label": NaN}\n{"text": "b", "label": true}\n')
+    (here / "train.csv").write_text("text,label\na,1\nb,2\n")
+    refused(scores(dev="dev.jsonl"), here, r"line 1: expected a finite score, found nan; line 2: .* found True$")
+
+
+def test_one_class_and_constant_scores(here: Path) -> None:
+    (here / "train.csv").write_text("text,label\n" + "a,pos\nb,pos\n")
+    refused(task(), here, r"train.csv: all 2 examples have the label 'pos'; training needs at least two")
+    (here / "train.csv").write_text("text,label\n" + "a,3\nb,3.0\n")
+    refused(scores(), here, r"train.csv: all 2 examples have the label 3.0")
+
+
+def test_texts_all_empty(here: Path) -> None:
+    (here / "dev.csv").write_text("text,label\n ,pos\n,neg\n")
+    refused(task(), here, r"dev.csv: column 'text' is empty in all 2 rows; is it the right one\?")
+
+
+def test_one_empty_text_is_kept(here: Path) -> None:
+    (here / "dev.csv").write_text("text,label\n,pos\nx,neg\n")
+    assert load_task(task(), here, None).reported["dev"].texts[0] == ["", "x"]
+
+
+def test_not_utf8(here: Path) -> None:
+    (here / "dev.csv").write_bytes(b"text,label\nfine,pos\ncaf\xe9,neg\n")
+    refused(task(), here, r"dev.csv:3: expected UTF-8 text, found byte 0xe9; save the file as UTF-8$")
+
+
+def test_unbalanced_quotes(here: Path) -> None:
+    (here / "dev.csv").write_text('text,label\nfine,pos\n"never closed,neg\nmore,neg\n')
+    refused(task(), here, r"dev.csv:3: unexpected end of data; check the quotes, or set `quoting: false`")
+    (here / "dev.csv").write_text('text,label\n"a" b,pos\n')
+    refused(task(), here, r"dev.csv:2: .*expected after.*; check the quotes")
+
+
+def test_a_lone_quote_in_tsv_never_swallows_rows(here: Path) -> None:
+    (here / "dev.tsv").write_text('text\tlabel\n"open\tpos\nclose"\tneg\n')
+    refused(task(dev="dev.tsv"), here, r"dev.tsv:2: a quoted field runs over rows; set `quoting: false`")
+
+
+def test_bad_json_lines(here: Path) -> None:
+    (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n{"text": \n[1]\n')
+    refused(
+        task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: not JSON: .*; line 3: expected a JSON object, found \[1\]"
+    )
+    (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n{"text": "b"}\n')
+    refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: no key 'label'; found \['text'\]")
+    (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n{"text": null, "label": "pos"}\n')
+    refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: text: expected text, found None")
+
+
+def test_not_parquet(here: Path) -> None:
+    (here / "dev.parquet").write_text("text,label\n")
+    refused(task(dev="dev.parquet"), here, r"dev.parquet: cannot be read as Parquet: ")
+
+
+def test_too_many_unlisted_labels_are_rather_scores(here: Path) -> None:
+    (here / "train.csv").write_text("text,label\n" + "".join(f"t{i},{i * 0.01:.2f}\n" for i in range(150)))
+    refused(task(), here, r"'label' has 150 different values; list them under `labels`.*or set `kind: regression`")
+
+
+def test_positive_must_be_a_label(here: Path) -> None:
+    refused(task(metrics=("f1",), positive="yes"), here, r"`positive` is 'yes', which is not among \['neg', 'pos'\]")
+    (here / "train.csv").write_text("text,label\na,x\nb,y\nc,z\n")
+    refused(task(metrics=("f1",)), here, r"metric `f1` with 3 labels needs `positive`")
+
+
+def test_too_little_to_hold_any_out(here: Path) -> None:
+    (here / "train.csv").write_text("text,label\na,pos\nb,neg\n")
+    refused(task(), here, r"train.csv: 2 examples are too few to hold some out for tuning")
+
+
+def test_fields_longer_than_the_csv_modules_limit(here: Path) -> None:
+    (here / "dev.csv").write_text("text,label\n" + "x" * 200_000 + ",pos\ny,neg\n")
+    assert len(load_task(task(), here, None).reported["dev"].texts[0][0]) == 200_000
+
+
+def test_a_task_file_and_its_mistakes(here: Path) -> None:
+    path = here / "mine.yaml"
+    good = "name: mine\ntext: [text]\nlabel: label\nmetrics: [accuracy]\nfiles: {train: train.csv, dev: dev.csv}\n"
+    path.write_text(good)
+    spec, folder = resolve_task(str(path))
+    assert folder == here
+    assert len(load_task(spec, folder, None).reported["dev"]) == 20
+    path.write_text(good.replace("label: label", "lable: label"))
+    with pytest.raises(CompressError, match=r"mine.yaml:3: lable: unknown key; did you mean `label`"):
+        resolve_task(str(path))
+    with pytest.raises(CompressError, match=r"none.yaml"):
+        resolve_task(str(here / "none.yaml"))
+
+
+def test_fingerprint_changes_with_data_and_spec_alone(here: Path) -> None:
+    first = fingerprint(task(), here, None)
+    assert fingerprint(task(title="Another title"), here, None) == first
+    assert load_task(task(), here, None).fingerprint == first
+    assert fingerprint(task(max_length=64), here, None) != first
+    assert fingerprint(task(tuning_examples=5), here, None) != first
+    (here / "dev.csv").write_text((here / "dev.csv").read_text().replace("dev 7", "dev 8"))
+    assert fingerprint(task(), here, None) != first
+
+
+def test_fingerprint_is_the_same_wherever_the_folder_is(here: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("elsewhere")
+    for name in ("train.csv", "dev.csv"):
+        (other / name).write_bytes((here / name).read_bytes())
+    assert fingerprint(task(), here, None) == fingerprint(task(), other, None)
