@@ -1,0 +1,128 @@
+"""Wrong input: one clear line naming file and field, exit 2, nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
+
+RECIPE = "name: mine\ntitle: Mine\nteacher: bert-mini\nstages:\n  - finetune:\n      {field}\n  - export:\n"
+
+
+def run(cli: Cli, tmp_path: Path, *arguments: object) -> str:
+    """The message of a failing `run`, after checking that it cost nothing."""
+    out = tmp_path / "runs"
+    code, printed, error = cli("run", *arguments, "--out", out)
+    assert code == 2
+    assert printed == ""
+    assert "Traceback" not in error
+    assert not out.exists()
+    return error
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("epoch: 3", "mine.yaml:6: stages[0].finetune.epoch: unknown key; did you mean `epochs`?"),
+        (
+            "learning_rate: '1e-4'",
+            "mine.yaml:6: stages[0].finetune.learning_rate: expected a number, found the text '1e-4'",
+        ),
+        ("batch_size: 0", "mine.yaml:6: stages[0].finetune.batch_size:"),
+        ("learning_rate: .nan", "mine.yaml:6: stages[0].finetune.learning_rate:"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_line(cli: Cli, tmp_path: Path, field: str, expected: str) -> None:
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(RECIPE.format(field=field), encoding="utf-8")
+    assert expected in run(cli, tmp_path, recipe, "--task", "toy-sentiment")
+
+
+def test_all_mistakes_come_at_once(cli: Cli, tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(RECIPE.format(field="epoch: 3\n      batch_size: many"), encoding="utf-8")
+    error = run(cli, tmp_path, recipe, "--task", "toy-sentiment")
+    assert error.count("error: ") == 2
+    assert "mine.yaml:6:" in error
+    assert "mine.yaml:7:" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["distilbart", "--task", "sst2"], "did you mean `distilbert`?"),
+        (["distilbert", "--task", "sst3"], "did you mean `sst2`?"),
+        (["distilbert", "--task", "toy-sentiment", "--teacher", "bert-bas"], "did you mean `bert-base`?"),
+        (
+            ["distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--student", "distil-2"],
+            "did you mean `distil-2l`?",
+        ),
+        (["int8", "--task", "toy-sentiment", "--teacher", "bert-mini", "--student", "distil-2l"], "makes no student"),
+        (
+            ["distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--student", "distilbert-6l"],
+            "6 layers and the teacher 4",
+        ),
+        (["distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--set", "distill.epoch=3"], "--set"),
+        (
+            ["distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--set", "finetune.max_length=4096"],
+            "128 positions",
+        ),
+        (
+            ["distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--precision", "fp8"],
+            "--precision: expected fp32, bf16 or auto",
+        ),
+        (
+            ["distilbert", "--task", "sst2", "--teacher", "bert-mini", "--data-dir", "no/such"],
+            "no/such: no such folder",
+        ),
+        (["distilbert", "--task", "toy-sentiment", "--teacher", "./no-such-folder"], "no-such-folder"),
+        (["no/such.yaml", "--task", "toy-sentiment"], "no/such.yaml"),
+    ],
+)
+def test_what_does_not_exist_or_fit_is_named(cli: Cli, tmp_path: Path, arguments: list[str], expected: str) -> None:
+    assert expected in run(cli, tmp_path, *arguments)
+
+
+def test_a_missing_data_file_is_named(cli: Cli, tmp_path: Path, task_file: Path) -> None:
+    (tmp_path / "dev.csv").unlink()
+    assert "dev.csv" in run(cli, tmp_path, "distilbert", "--task", task_file, "--teacher", "bert-mini")
+
+
+def test_an_output_that_cannot_be_written_is_named(cli: Cli, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("", encoding="utf-8")
+    code, _, error = cli("run", "int8", "--task", "toy-sentiment", "--teacher", "bert-mini", "--out", blocked)
+    assert code == 2
+    assert f"error: {blocked}" in error
+    assert blocked.read_text(encoding="utf-8") == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "distilbert"],
+        ["run", "--task", "sst2"],
+        ["run", "distilbert", "--task", "sst2", "--seeds", "0"],
+        ["frobnicate"],
+        ["list", "nothing"],
+        ["report", "no/such/run", "-o", "x"],
+        ["bench", "no/such.onnx"],
+        ["ship", "no/such/run", "-o", "x"],
+        ["verify", "no/such/bundle"],
+        ["predict", "no/such/bundle", "text"],
+    ],
+)
+def test_every_command_exits_2_without_a_traceback(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, printed, error = cli(*arguments)
+    assert code == 2
+    assert printed == ""
+    assert error.strip()
+    assert "Traceback" not in error
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,110 @@
+"""`list`, `doctor`, `plan` and `--help`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
+
+
+@pytest.mark.parametrize("kind", ["recipes", "teachers", "students", "tasks"])
+def test_list_shows_every_card(cli: Cli, kind: str) -> None:
+    from compress.catalog import list_cards
+    from compress.tasks import BUILTIN_TASKS
+
+    code, out, _ = cli("list", kind, "--json")
+    assert code == 0
+    expected = BUILTIN_TASKS if kind == "tasks" else list_cards(kind)  # type: ignore[arg-type]
+    assert [next(iter(row.values())) for row in json.loads(out)] == list(expected)
+    code, table, _ = cli("list", kind)
+    assert all(name in table for name in expected)
+
+
+def test_list_runs_of_an_empty_folder(cli: Cli, tmp_path: Path) -> None:
+    assert cli("list", "runs", "-o", tmp_path) == (0, f"no finished runs in {tmp_path}\n", "")
+
+
+def test_doctor_warns_of_a_cpu_without_vnni(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from compress.cli import advice
+
+    monkeypatch.setattr(advice, "has_vnni", lambda: False)
+    monkeypatch.setattr(advice.platform, "machine", lambda: "x86_64")
+    assert "no VNNI" in cli("doctor").out
+    monkeypatch.setattr(advice, "has_vnni", lambda: True)
+    assert "no VNNI" not in cli("doctor").out
+    assert json.loads(cli("doctor", "--json").out)["versions"]["torch"]
+
+
+def test_doctor_warns_of_an_old_version(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from compress.cli import advice
+
+    monkeypatch.setattr(advice, "versions", lambda: {"torch": "2.10.1+cpu", "onnx": "1.23.0"})
+    assert [line for line in advice.advice() if "older than" in line] == [
+        "torch 2.10.1+cpu is older than 2.11, the oldest that is known to work"
+    ]
+
+
+def test_plan_computes_nothing_and_says_what_would_run(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    arguments = ("plan", "distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--out", out)
+    code, printed, _ = cli(*arguments, "--json", "--set", "distill.epochs=7")
+    assert code == 0
+    (plan,) = json.loads(printed)
+    stages = {stage["stage"]: stage for stage in plan["stages"]}
+    assert list(stages) == [
+        "finetune teacher", "export teacher-fp32", "distill student", "export student-fp32", "quantize student-int8"
+    ]  # fmt: skip
+    assert stages["distill student"]["settings"]["epochs"] == 7
+    assert not any(stage["cached"] for stage in plan["stages"])
+    assert plan["copied_layers"] == [0, 3]
+    assert plan["models"]["student"]["parameters"] < plan["models"]["teacher"]["parameters"]
+    assert "distil-2l" in cli(*arguments).out
+    assert not out.exists()
+
+
+def test_an_override_changes_only_the_keys_that_depend_on_it(cli: Cli, tmp_path: Path) -> None:
+    arguments = (
+        "plan",
+        "distilbert",
+        "--task",
+        "toy-sentiment",
+        "--teacher",
+        "bert-mini",
+        "-o",
+        tmp_path / "r",
+        "--json",
+    )
+
+    def keys(*more: str) -> dict[str, str]:
+        return {stage["stage"]: stage["key"] for stage in json.loads(cli(*arguments, *more).out)[0]["stages"]}
+
+    before, after = keys(), keys("--set", "distill.epochs=9")
+    changed = {stage for stage in before if before[stage] != after[stage]}
+    assert changed == {"distill student", "export student-fp32", "quantize student-int8"}
+    assert all(before[stage] != key for stage, key in keys("--seed", "1").items())
+
+
+def test_recipes_that_share_a_teacher_share_its_key(cli: Cli, tmp_path: Path) -> None:
+    arguments = ("--task", "toy-sentiment", "--teacher", "bert-mini", "-o", tmp_path / "r", "--json")
+    first, second = json.loads(cli("plan", "distilbert", "int8", *arguments).out)
+    assert first["stages"][0]["key"] == second["stages"][0]["key"]
+
+
+def test_help_and_version_need_no_heavy_import() -> None:
+    code = (
+        "import sys; sys.argv = ['compress', '--help']\n"
+        "from compress.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "heavy = {'torch', 'transformers', 'onnx', 'onnxruntime', 'numpy', 'pydantic', 'altair', 'pandas'}\n"
+        "assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "predict" in done.stdout

@@ -1,0 +1,177 @@
+"""Every recipe of the catalogue, run for a few steps on a tiny teacher, through the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compress.catalog import list_cards, names
+from compress.results import Result
+
+Run = Callable[[str], tuple[Path, Result]]
+TEACHER = """\
+name: tiny
+title: BERT, 4 layers × 16, random weights
+licence: Apache-2.0
+random: {layers: 4, hidden: 16, heads: 2, intermediate: 32, vocabulary: 300, max_positions: 32}
+finetune: {learning_rate: 1.0e-3, max_steps: 3, batch_size: 8}
+"""
+TASK = """\
+name: tiny-task
+text: [sentence]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: 24
+synthetic: {generator: sentiment, train: 120, dev: 40}
+"""
+
+
+def compress(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("compress")), *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world")
+    (folder / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    (folder / "task.yaml").write_text(TASK, encoding="utf-8")
+    return folder
+
+
+def arguments(recipe: str) -> tuple[str, ...]:
+    return ("run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml", "--bench-runs", "1", "--threads", "1")
+
+
+@pytest.fixture(scope="module")
+def run(world: Path) -> Run:
+    """recipe -> its run's folder and result; made once."""
+    made: dict[str, tuple[Path, Result]] = {}
+
+    def make(recipe: str) -> tuple[Path, Result]:
+        if recipe not in made:
+            done = compress(*arguments(recipe), "--json", cwd=world)
+            assert done.returncode == 0, done.stderr
+            (document,) = json.loads(done.stdout)
+            result = Result.model_validate(document)
+            made[recipe] = world / "runs" / result.run, result
+        return made[recipe]
+
+    return make
+
+
+@pytest.mark.parametrize("recipe", names("recipes"))
+def test_the_recipe_runs_and_its_result_is_complete(run: Run, recipe: str) -> None:
+    folder, result = run(recipe)
+    assert {"result.json", "predictions.npz", "models.json", "log.jsonl", "report.md", "report.html"} <= {
+        path.name for path in folder.iterdir()
+    }
+    baseline, *others = result.models
+    assert (baseline.name, baseline.precision, baseline.delta) == ("teacher", "fp32", None)
+    assert all(model.delta is not None for model in others)
+    final = result.final
+    assert final.precision == "int8"
+    assert final.info["int8_matmuls"] > 0
+    assert final.file_bytes < baseline.file_bytes
+    assert {(row.batch, row.length) for row in final.onnx.latency} >= {(1, 32), (0, 0)} if final.onnx else False
+    assert baseline.torch_eager is not None
+    assert result.noise
+    assert result.recipe["name"] == recipe
+    assert result.task.data.rows["dev"] == 40
+    with np.load(folder / "predictions.npz") as arrays:
+        gold = arrays["gold/dev"]
+        for model in result.models:
+            logits = arrays[f"{model.predictions}/dev"]
+            assert logits.shape == (40, 2)
+            assert model.scores["dev"]["accuracy"] == pytest.approx(100 * float((logits.argmax(1) == gold).mean()))
+
+
+def test_every_recipe_names_students_and_teachers_that_exist() -> None:
+    teachers, students = names("teachers"), names("students")
+    for recipe in list_cards("recipes").values():
+        assert recipe.teacher in teachers
+        chosen = recipe.student if isinstance(recipe.student, dict) else {0: recipe.student} if recipe.student else {}
+        assert set(chosen.values()) <= set(students)
+
+
+def test_the_same_command_again_computes_nothing(run: Run, world: Path) -> None:
+    folder, result = run("distilbert")
+    before = (folder / "result.json").stat().st_mtime_ns
+    again = compress(*arguments("distilbert"), cwd=world)
+    assert again.returncode == 0, again.stderr
+    assert "run     " not in again.stderr
+    assert again.stderr.count("cached  ") == len(result.stages) + len(result.models) + 1
+    assert (folder / "result.json").stat().st_mtime_ns == before
+    assert f"runs/{result.run}" in again.stdout
+
+
+def test_recipes_share_the_teacher(run: Run, world: Path) -> None:
+    _, first = run("distilbert")
+    _, second = run("int8")
+    assert first.stages[0].key == second.stages[0].key
+    logs = list((world / "runs" / ".store").glob("*/log.jsonl"))
+    assert len(logs) == 2  # one teacher, one student
+
+
+def test_a_flipped_byte_in_the_store_is_noticed_and_rebuilt(run: Run, world: Path) -> None:
+    _, result = run("distilbert")
+    key = next(stage.key for stage in result.stages if stage.kind == "quantize student-int8")
+    graph = world / "runs" / ".store" / key / "model_quantized.onnx"
+    intact = graph.read_bytes()
+    graph.write_bytes(intact[:100] + bytes([intact[100] ^ 1]) + intact[101:])
+    again = compress(*arguments("distilbert"), cwd=world)
+    assert again.returncode == 0, again.stderr
+    assert "run     quantize student-int8" in again.stderr
+    assert graph.read_bytes() == intact
+
+
+def test_ship_verify_predict(run: Run, world: Path, tmp_path: Path) -> None:
+    folder, result = run("distilbert")
+    bundle = tmp_path / "bundle"
+    shipped = compress("ship", folder, "-o", bundle, cwd=world)
+    assert shipped.returncode == 0, shipped.stderr
+    verified = compress("verify", bundle, "--json", cwd=world)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert json.loads(verified.stdout)["passed"] is True
+    answered = compress("predict", bundle, "a good film", "a dull film", cwd=world)
+    assert answered.returncode == 0, answered.stderr
+    labels = [line.split("\t")[0] for line in answered.stdout.splitlines()]
+    assert len(labels) == 2
+    assert set(labels) <= set(result.task.labels)
+    graph = bundle / "onnx" / "model_quantized.onnx"
+    graph.write_bytes(graph.read_bytes()[:-10])
+    broken = compress("verify", bundle, cwd=world)
+    assert broken.returncode == 1
+    assert "model_quantized.onnx" in broken.stdout
+    assert "Traceback" not in broken.stderr
+
+
+def test_a_report_of_several_runs(run: Run, world: Path, tmp_path: Path) -> None:
+    folders = [run(recipe)[0] for recipe in ("distilbert", "int8")]
+    done = compress("report", *folders, "-o", tmp_path / "report", cwd=world)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "distilbert" in page
+    assert "int8" in page
+
+
+def test_from_python_the_result_is_typed(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import compress as package
+    from compress.pipeline import BenchSettings
+
+    _, result = run("int8")
+    monkeypatch.chdir(world)
+    (again,) = package.run(
+        "int8", tasks=["task.yaml"], teacher="tiny.yaml", root="runs", threads=1, bench=BenchSettings(runs=1)
+    )
+    assert isinstance(again, Result)
+    assert again == result

@@ -1,0 +1,37 @@
+"""Generated pages are what their generator makes now."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_command_page_is_current(generator: ModuleType) -> None:
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == generator.cli_page(), "run `make docs`"
+
+
+def test_the_readme_blocks_are_current(generator: ModuleType) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text == generator.readme(text), "run `make docs`"
+
+
+def test_links_in_the_pages_lead_somewhere() -> None:
+    import re
+
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
