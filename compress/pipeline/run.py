@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,6 +90,8 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
     outcome that fails a check, `Interrupted` after a signal; finished stages are kept.
     """
     listener = listener or Listener()
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise CompressError("started by torchrun in several processes: a run uses one process; start it without torchrun")
     plans = plan_all(request)
     preflight(plans, request.root)
     cache = Store(request.root / ".store", on_notice=listener.notice)

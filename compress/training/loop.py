@@ -154,7 +154,8 @@ class _Run:
             tokens += int(self.data.encoded.lengths[part].sum())
             for name, value in self._backward(part, len(part) / len(indices)).items():
                 losses[name] = losses.get(name, 0.0) + value
-        self.accelerator.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm)
+        learned = [*self.model.parameters(), *self.objective.parameters()]
+        self.accelerator.clip_grad_norm_(learned, self.settings.max_grad_norm)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.step = number + 1
@@ -170,10 +171,9 @@ class _Run:
         return self._batches[position]
 
     def _shares(self, indices: np.ndarray) -> list[np.ndarray]:
-        """This process's part of the batch, cut into micro-batches."""
-        mine = indices[self.accelerator.process_index :: self.accelerator.num_processes]
+        """The batch cut into micro-batches."""
         size = self.settings.micro_batch_size or len(indices)
-        return [mine[start : start + size] for start in range(0, len(mine), size)]
+        return [indices[start : start + size] for start in range(0, len(indices), size)]
 
     def _backward(self, part: np.ndarray, share: float) -> dict[str, float]:
         batch = to_tensors(collate(self.data.encoded, part, self.data.pad_id), self.accelerator.device)
@@ -188,8 +188,7 @@ class _Run:
                 f"step {self.progress.step + 1}: loss {', '.join(bad)} is {values[bad[0]]}; stopped before the weights "
                 "were touched. Lower learning_rate, or train with --precision fp32"
             )
-        # DistributedDataParallel averages gradients over processes; shares are of the whole batch.
-        self.accelerator.backward(sum(terms.values()) * share * self.accelerator.num_processes)
+        self.accelerator.backward(sum(terms.values()) * share)
         return {name: value * share for name, value in values.items()}
 
     def _maybe_evaluate(self) -> float | None:
@@ -209,13 +208,10 @@ class _Run:
         return self.work / f"best-{step}.safetensors"
 
     def _write_best(self, step: int) -> None:
-        if self.accelerator.is_main_process:
-            state.save_weights(self._best_path(step), self._modules)
+        state.save_weights(self._best_path(step), self._modules)
 
     def save(self) -> None:
         """A checkpoint; only then do weights that it no longer names go."""
-        if not self.accelerator.is_main_process:
-            return
         state.save(self.work / "state.safetensors", self.progress, self._modules, self.optimizer)
         for path in self.work.glob("best-*.safetensors"):
             if path != self._best_path(self.progress.best_step or 0):
