@@ -1,0 +1,127 @@
+"""A real DistilBERT, exported and quantized: ship, verify, predict; and the documented program, without us."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bundle_making import Run, make_run
+
+from compress.bundle import ship, verify
+from compress.quantize import quantize_onnx
+from compress.results import read_result, write_result
+from compress.runtime import Classifier
+from compress.spec.stages import Quantize
+from compress.store import Store
+from compress.tasks import wordpiece
+
+LABELS = ("no", "maybe", "yes")
+DOCUMENT = Path(__file__).parents[2] / "docs" / "bundle.md"
+
+
+@pytest.fixture(scope="module")
+def real(
+    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path], tiny_onnx: Callable[[str], Path]
+) -> Run:
+    """The invented run with a true DistilBERT's artefacts in the place of the bag of words."""
+    from compress.models.checkpoints import save_checkpoint
+
+    root = tmp_path_factory.mktemp("real")
+    invented = make_run(root / "invented")
+    store = Store(root / "store")
+
+    def checkpoint(out: Path, work: Path) -> dict[str, Any]:
+        from transformers import AutoModelForSequenceClassification
+
+        model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint("distilbert"))
+        save_checkpoint(model, wordpiece(120), out)
+        return {}
+
+    def graph(out: Path, work: Path) -> dict[str, Any]:
+        (out / "model.onnx").write_bytes(tiny_onnx("distilbert").read_bytes())
+        return {}
+
+    made = store.build("c" * 32, checkpoint, describe={})
+    exported = store.build("e" * 32, graph, describe={})
+    store.build("f" * 32, lambda out, work: quantize_onnx(exported.path / "model.onnx", out, Quantize()), describe={})
+    result = read_result(invented.folder)
+    task = result.task.model_copy(update={"labels": LABELS})
+    write_result(
+        result.model_copy(update={"task": task, "settings": result.settings | {"max_length": 24}}), invented.folder
+    )
+    return Run(invented.folder, store.root, invented.task, made.path)
+
+
+def test_ship_verify_predict(real: Run, tmp_path: Path) -> None:
+    out = ship(real.folder, tmp_path / "out", store=real.store, with_checkpoint=True)
+    report = verify(out)
+    assert report.passed, report
+    texts = ["a text with some words", "another", "", "long " * 100]
+    int8, fp32 = Classifier(out), Classifier(out, precision="fp32")
+    assert int8.precision == "int8"
+    assert {prediction.label for prediction in int8.predict(texts)} <= set(LABELS)
+    difference = np.abs(int8.logits(texts) - fp32.logits(texts)).max()
+    assert 0 < difference < 0.5, "int8 is another graph with nearly the same answers"
+    _transformers_agrees(out, texts, fp32.logits(texts))
+
+
+def _transformers_agrees(out: Path, texts: list[str], expected: np.ndarray) -> None:
+    """The shipped folder is a transformers checkpoint: its own tokenizer, limit, labels and weights."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(out)
+    model = AutoModelForSequenceClassification.from_pretrained(out).eval()
+    assert tuple(model.config.id2label.values()) == LABELS
+    inputs = tokenizer(texts, truncation=True, padding=True, return_tensors="pt", return_token_type_ids=False)
+    assert inputs["input_ids"].shape[1] == 24
+    with torch.inference_mode():
+        np.testing.assert_allclose(model(**inputs).logits.numpy(), expected, atol=1e-4)
+
+
+def _documented() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def _run(program: str, *arguments: Path, cwd: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program, *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_documented_program_needs_nothing_of_ours(bundle: Path, tmp_path: Path) -> None:
+    witness = "assert not {'compress', 'torch', 'transformers', 'onnx'} & set(sys.modules)\n"
+    lines = _run(_documented()[0] + witness, bundle, cwd=tmp_path).splitlines()
+    texts = ["A charming journey.", "No end worth waiting for."]
+    expected = Classifier(bundle).predict(texts)
+    assert lines == [f"{one.label} {one.score:.3f} {text}" for one, text in zip(expected, texts, strict=True)]
+
+
+def test_the_documented_classifier_runs(bundle: Path) -> None:
+    """In the bundle's parent folder, where the bundle has the name that the page uses."""
+    bundle.rename(bundle.parent / "out")
+    source = f"import sys; sys.path.insert(0, {str(DOCUMENT.parents[1])!r})\n"
+    printed = _run(source + _documented()[1], cwd=bundle.parent)
+    assert re.search(r"^(negative|positive) 0\.\d+ \{'negative': 0\.\d+", printed)
+
+
+def test_the_documented_fields_and_layout_are_the_real_ones(bundle: Path) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    table = text.split("## bundle.json")[1].split("## Verify")[0]
+    named = {name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    assert named == set(json.loads((bundle / "bundle.json").read_text()))
+    layout = set(re.findall(r"^  ([\w./]+)", text.split("```")[1], re.MULTILINE))
+    assert layout == {path.relative_to(bundle).as_posix() for path in bundle.rglob("*") if path.is_file()}
