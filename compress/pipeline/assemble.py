@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,21 +22,24 @@ Predictions = dict[str, dict[str, np.ndarray]]
 _PER_TOKEN_LENGTH = 128
 
 
-def build_result(
-    plan: Plan,
-    context: Context,
-    artifacts: dict[str, Artifact],
-    cached: dict[str, bool],
-    models: list[Model],
-    logits: Predictions,
-    runtimes: dict[str, results.Runtime],
-    settings: BenchSettings,
-    command: str,
-) -> results.Result:
+@dataclass(frozen=True)
+class Made:
+    """All that a run made and measured."""
+
+    artifacts: dict[str, Artifact]
+    cached: dict[str, bool]
+    models: list[Model]
+    logits: Predictions
+    runtimes: dict[str, results.Runtime]
+    measurements: list[str]
+
+
+def build_result(plan: Plan, context: Context, made: Made, settings: BenchSettings, command: str) -> results.Result:
     """Everything a reader needs to trust the run, in one object."""
+    artifacts = made.artifacts
     data = context.task.data
-    records = [_model_result(plan, context, model, models[0], artifacts, logits, runtimes) for model in models]
-    again = runtimes.get("baseline again")
+    records = [_model_result(plan, context, model, made) for model in made.models]
+    again = made.runtimes.get("baseline again")
     return results.Result(
         run=plan.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -51,7 +55,7 @@ def build_result(
             results.StageRecord(
                 kind=node.label,
                 key=node.key,
-                cached=cached[node.model],
+                cached=made.cached[node.model],
                 seconds=artifacts[node.model].seconds,
                 info={**_spec(node.spec), **artifacts[node.model].info},
             )
@@ -64,6 +68,7 @@ def build_result(
             "threads": context.threads,
             "bench": {"runs": settings.runs, "warmup": settings.warmup, "threads": settings.threads},
             "tuning_examples": len(data.tuning),
+            "measurements": made.measurements,
             "notices": list(context.notices),
             "published": _published(plan, context),
             "teacher_licence": plan.teacher.card.licence,
@@ -98,15 +103,8 @@ def _published(plan: Plan, context: Context) -> dict[str, float]:
     return {source: scores[task] for source, scores in plan.teacher.card.published.items() if task in scores}
 
 
-def _model_result(
-    plan: Plan,
-    context: Context,
-    model: Model,
-    baseline: Model,
-    artifacts: dict[str, Artifact],
-    logits: Predictions,
-    runtimes: dict[str, results.Runtime],
-) -> results.ModelResult:
+def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> results.ModelResult:
+    baseline, logits = made.models[0], made.logits
     data, sizes = context.task.data, plan.sizes[model.name]
     mine = logits[model.label]
     scores = {split: score(data.spec, data.labels, mine[split], data.reported[split].labels) for split in mine}
@@ -125,9 +123,9 @@ def _model_result(
         headline=headline(scores[first]),
         delta=None if model is baseline else _delta(context, first, logits[baseline.label][first], mine[first]),
         predictions=model.label,
-        onnx=runtimes.get(model.label),
-        torch_eager=runtimes.get(f"{model.name}-torch") if model.precision == "fp32" else None,
-        info=artifacts[model.label].info,
+        onnx=made.runtimes.get(model.label),
+        torch_eager=made.runtimes.get(f"{model.name}-torch") if model.precision == "fp32" else None,
+        info=made.artifacts[model.label].info,
     )
 
 

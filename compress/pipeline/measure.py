@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,8 @@ def models_of(plan: Plan, artifacts: dict[str, Artifact]) -> list[Model]:
     return found
 
 
-def predictions(model: Model, context: Context, cache: Store) -> dict[str, np.ndarray]:
-    """Reported split -> float32 logits [example, class], in file order."""
+def predictions(model: Model, context: Context, cache: Store) -> tuple[str, dict[str, np.ndarray]]:
+    """The measurement's key, and reported split -> float32 logits [example, class], in file order."""
     inputs = {"model": model.key, "data": context.task.fingerprint}
     libraries = {"onnxruntime": versions()["onnxruntime"], "isa": " ".join(describe().isa)}
     key = store.key("evaluate", EVALUATE_VERSION, {}, inputs, libraries)
@@ -82,14 +82,21 @@ def predictions(model: Model, context: Context, cache: Store) -> dict[str, np.nd
     context.listener.stage(label, cache.find(key) is not None)
     artifact = cache.build(key, make, describe={"kind": "evaluate", "label": label})
     with np.load(artifact.path / "predictions.npz", allow_pickle=False) as file:
-        return {split: file[split] for split in artifact.info["splits"]}
+        return key, {split: file[split] for split in artifact.info["splits"]}
+
+
+def _fitting(shapes: tuple[tuple[int, int], ...], models: list[Model]) -> tuple[tuple[int, int], ...]:
+    """The shapes that every model has positions for; the longest possible one where none does."""
+    longest = min(int(read_config(model.checkpoint.path)["max_position_embeddings"]) for model in models)
+    return tuple(shape for shape in shapes if shape[1] <= longest) or ((1, longest),)
 
 
 def benchmark(
     models: list[Model], context: Context, settings: BenchSettings, cache: Store
-) -> dict[str, results.Runtime]:
-    """Label -> runtime; torch eager under `<model>-torch`, the baseline's copy under `baseline again`."""
+) -> tuple[str, dict[str, results.Runtime]]:
+    """The measurement's key, and label -> runtime; torch eager under `<model>-torch`, the baseline's copy under `baseline again`."""
     inputs = {model.label: model.key for model in models}
+    settings = replace(settings, shapes=_fitting(settings.shapes, models))
     spec = {**asdict(settings), "lengths": context.task.fingerprint}
     libraries = {name: versions()[name] for name in ("onnxruntime", "torch", "transformers")}
     key = store.key("bench", BENCH_VERSION, spec, inputs, {**libraries, "cpu": describe().cpu})
@@ -116,4 +123,4 @@ def benchmark(
     context.listener.stage(label, cache.find(key) is not None)
     artifact = cache.build(key, make, describe={"kind": "bench", "label": label})
     document = json.loads((artifact.path / "latency.json").read_text(encoding="utf-8"))
-    return {name: results.Runtime.model_validate(runtime) for name, runtime in document.items()}
+    return key, {name: results.Runtime.model_validate(runtime) for name, runtime in document.items()}

@@ -74,5 +74,6 @@ def _disk_suffices(plans: list[Plan], root: Path) -> None:
     free = shutil.disk_usage(root).free
     if needed > free:
         raise CompressError(
-            f"{root}: {free / 1e9:.1f} GB are free and this plan needs about {needed / 1e9:.1f} GB; free some, or choose another folder with --out"
+            f"{root}: {free / 1e9:.1f} GB are free and this plan needs about {needed / 1e9:.1f} GB; "
+            "free some, or choose another folder with --out"
         )

@@ -13,7 +13,7 @@ from ..machine import fast_bf16, usable_cores
 from ..results import Result, read_result
 from ..store import Artifact, Store
 from ..tasks import resolve_task
-from .assemble import build_result, write_run
+from .assemble import Made, build_result, write_run
 from .context import Context, Listener, TaskSource
 from .measure import BenchSettings, benchmark, models_of, predictions
 from .plan import Plan, make_plan
@@ -91,7 +91,9 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
     """
     listener = listener or Listener()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise CompressError("started by torchrun in several processes: a run uses one process; start it without torchrun")
+        raise CompressError(
+            "started by torchrun in several processes: a run uses one process; start it without torchrun"
+        )
     plans = plan_all(request)
     preflight(plans, request.root)
     cache = Store(request.root / ".store", on_notice=listener.notice)
@@ -103,27 +105,29 @@ def _run(plan: Plan, request: Request, cache: Store, listener: Listener) -> Resu
     context = Context(plan.task, plan.seed, plan.precision, threads, listener, request.checkpoint_seconds)
     artifacts, cached = _build(plan, context, cache)
     models = models_of(plan, artifacts)
-    logits = {model.label: predictions(model, context, cache) for model in models}
-    runtimes = benchmark(models, context, request.bench, cache)
+    scored = {model.label: predictions(model, context, cache) for model in models}
+    bench_key, runtimes = benchmark(models, context, request.bench, cache)
+    measurements = [*(key for key, _ in scored.values()), bench_key]
     folder = request.root / plan.name
-    finished = _finished(folder, all(cached.values()))
+    finished = _finished(folder, measurements)
     if finished is not None:
         return finished
-    result = build_result(
-        plan, context, artifacts, cached, models, logits, runtimes, request.bench, command_line(request, plan)
-    )
+    logits = {label: arrays for label, (_, arrays) in scored.items()}
+    made = Made(artifacts, cached, models, logits, runtimes, measurements)
+    result = build_result(plan, context, made, request.bench, command_line(request, plan))
     write_run(folder, result, context, models, logits, cache.root)
     return result
 
 
-def _finished(folder: Path, all_cached: bool) -> Result | None:
-    """The result that is there, when nothing it rests on was built anew."""
-    if not (all_cached and (folder / "result.json").exists()):
+def _finished(folder: Path, measurements: list[str]) -> Result | None:
+    """The result that is there, when it is of the very same measurements."""
+    if not (folder / "result.json").exists():
         return None
     try:
-        return read_result(folder)
+        result = read_result(folder)
     except CompressError:
         return None
+    return result if result.settings.get("measurements") == measurements else None
 
 
 def _build(plan: Plan, context: Context, cache: Store) -> tuple[dict[str, Artifact], dict[str, bool]]:
