@@ -6,7 +6,6 @@ Scores are in points (0-100; correlations and Matthews × 100). Times are millis
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,7 +54,9 @@ class StageRecord(_Record):
     key: str
     cached: bool
     seconds: float = Field(description="when it was built, whether or not it came from the cache now")
-    info: dict[str, Any] = Field(default_factory=dict, description="what the stage says of itself: steps, losses, counts")
+    info: dict[str, Any] = Field(
+        default_factory=dict, description="what the stage says of itself: steps, losses, counts"
+    )
 
 
 class Delta(_Record):
@@ -99,16 +100,24 @@ class ModelResult(_Record):
     architecture: str = Field(description="e.g. `6 x 384, 12 heads, FFN 1536`")
     parameters: int
     embedding_parameters: int
-    flops_per_token: int = Field(description="multiply-adds × 2 per token at length 128, attention included, embeddings are look-ups")
+    flops_per_token: int = Field(
+        description="multiply-adds × 2 per token at length 128, attention included, embeddings are look-ups"
+    )
     flops_per_example: int = Field(description="the same at the task's mean length")
     file_bytes: int
-    scores: dict[str, dict[str, float]] = Field(description="reported split -> metric -> points, through ONNX Runtime on the whole split")
+    scores: dict[str, dict[str, float]] = Field(
+        description="reported split -> metric -> points, through ONNX Runtime on the whole split"
+    )
     headline: float
     delta: Delta | None = Field(None, description="none for the baseline itself")
-    predictions: str = Field(description="array name in predictions.npz: float32 logits [example, class], in file order")
+    predictions: str = Field(
+        description="array name in predictions.npz: float32 logits [example, class], in file order"
+    )
     onnx: Runtime | None = None
     torch_eager: Runtime | None = None
-    info: dict[str, Any] = Field(default_factory=dict, description="parity, int8 and fp32 matrix products, fidelity to fp32")
+    info: dict[str, Any] = Field(
+        default_factory=dict, description="parity, int8 and fp32 matrix products, fidelity to fp32"
+    )
 
 
 class Result(_Record):
@@ -139,7 +148,7 @@ def write_result(result: Result, folder: Path) -> Path:
     path = folder / "result.json"
     temporary = path.with_suffix(".tmp")
     temporary.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    temporary.replace(path)
     return path
 
 

@@ -22,7 +22,18 @@ def cli_page() -> str:
     """Every command with its options, as the help gives them."""
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "cli.md"
-        command = [sys.executable, "-m", "typer", "compress.cli", "utils", "docs", "--name", "compress", "--output", str(page)]
+        command = [
+            sys.executable,
+            "-m",
+            "typer",
+            "compress.cli",
+            "utils",
+            "docs",
+            "--name",
+            "compress",
+            "--output",
+            str(page),
+        ]
         subprocess.run(command, check=True, capture_output=True)
         return page.read_text(encoding="utf-8")
 
