@@ -1,0 +1,92 @@
+"""Finished runs -> report.md, report.html and plot.svg, and the results beside them. Never imports torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from ..errors import CompressError
+from ..results import Result, write_result
+from .collect import LIST_NAME, collect
+from .summary import markdown_table, summary_table
+
+__all__ = ["collect", "markdown_table", "summary_table", "write_report"]
+
+
+def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path] = ()) -> list[Path]:
+    """Write `report.md`, `report.html`, `plot.svg`, and `result.json` (several results: `results.json`) to `out`.
+
+    `folders`: run directories, or folders of them, whose `predictions.npz` serve the intervals over seeds.
+    The same results give the same bytes. A report of the same results that is there already is kept: it tells
+    when and how they were first made, and a run that was cached throughout costs no drawing.
+    Raises `CompressError` where results do not go together or `out` cannot be written.
+    """
+    files = [out / name for name in ("report.md", "report.html", "plot.svg")]
+    data = out / ("result.json" if len(results) == 1 else LIST_NAME)
+    digest = _digest(results, folders)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not _current(files, digest):
+            _draw(results, folders, files, digest)
+        _write_data(results, data)
+    except OSError as error:
+        raise CompressError(
+            f"{out}: cannot be written: {error.strerror}; choose another folder for the report"
+        ) from None
+    return [*files, data]
+
+
+def _draw(results: Sequence[Result], folders: Sequence[Path], files: list[Path], digest: str) -> None:
+    from . import render
+    from .page import page_of, tasks_of
+
+    tasks = tasks_of(results, folders)
+    page = page_of(tasks, folders)
+    report, html, plot = files
+    _write(plot, render.plot(tasks))
+    _write(html, render.html_report(page, tasks))
+    _write(report, render.markdown_report(page, digest))  # last: it holds the digest that says the others are there
+
+
+def _write_data(results: Sequence[Result], path: Path) -> None:
+    if len(results) == 1:
+        write_result(results[0], path.parent)
+    else:
+        documents = [result.model_dump(mode="json") for result in results]
+        _write(path, json.dumps(documents, indent=1, ensure_ascii=False) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def _current(files: list[Path], digest: str) -> bool:
+    try:
+        return all(file.is_file() for file in files) and digest in files[0].read_text(encoding="utf-8")[-200:]
+    except UnicodeDecodeError:
+        return False
+
+
+def _digest(results: Sequence[Result], folders: Sequence[Path]) -> str:
+    """Of all that the report shows, and of the code that shows it. When a stage was found in the store is left out."""
+    from .intervals import find_predictions
+
+    digest = hashlib.sha256(_code())
+    for result in results:
+        document = result.model_dump(mode="json", exclude={"created": True, "stages": {"__all__": {"cached"}}})
+        digest.update(json.dumps(document, sort_keys=True).encode())
+        digest.update(str(len(results) > 1 and find_predictions(result, folders) is not None).encode())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _code() -> bytes:
+    folder = Path(__file__).parent
+    files = sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".j2", ".css", ".js"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).digest()

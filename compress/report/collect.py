@@ -1,0 +1,97 @@
+"""Run directories, globs and result files -> results that may stand in one report."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ..errors import CompressError
+from ..results import SCHEMA, Result, read_result
+
+LIST_NAME = "results.json"
+
+
+def collect(paths: Sequence[Path]) -> list[Result]:
+    """The results at `paths`: run directories, folders of them, globs, `result.json` and `results.json` files.
+
+    A result that is found twice counts once. Raises `CompressError` naming the file that cannot be read, the path
+    that holds no result, or the two results that cannot stand in one report.
+    """
+    found: dict[str, tuple[Path, Result]] = {}
+    for path in paths:
+        for file in _files(Path(path)):
+            for result in _read(file):
+                found.setdefault(result.model_dump_json(exclude={"created"}), (file, result))
+    check_together(result for _, result in found.values())
+    return [result for _, result in found.values()]
+
+
+def check_together(results: Iterable[Result]) -> None:
+    """Raise `CompressError` where one report cannot hold all of `results`: one task, two versions of its data."""
+    first: dict[str, Result] = {}
+    for result in results:
+        task = result.task
+        other = first.setdefault(task.name, result)
+        theirs = other.task
+        if task.data.fingerprint != theirs.data.fingerprint:
+            raise CompressError(
+                f"task {task.name}: runs {other.run} and {result.run} read different data "
+                f"({_rows(other)} against {_rows(result)}); report them apart, or run one of them again"
+            )
+        if (task.metrics, task.splits) != (theirs.metrics, theirs.splits):
+            raise CompressError(
+                f"task {task.name}: runs {other.run} and {result.run} are scored differently "
+                f"({', '.join(theirs.metrics)} against {', '.join(task.metrics)}); report them apart"
+            )
+
+
+def _rows(result: Result) -> str:
+    rows = ", ".join(f"{split} {count:,}" for split, count in result.task.data.rows.items())
+    return f"{rows}; fingerprint {result.task.data.fingerprint[:8]}"
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        here = [path / name for name in ("result.json", LIST_NAME) if (path / name).is_file()]
+        below = sorted(path.glob("*/result.json"))
+        if not here and not below:
+            raise CompressError(
+                f"{path}: holds no result.json, neither itself nor in a folder below; name a finished run"
+            )
+        return here or below
+    matches = sorted(glob.glob(str(path)))  # noqa: PTH207 - the pattern may be absolute
+    if not matches:
+        raise CompressError(
+            f"{path}: no such file or directory; expected a run directory, its result.json, or a pattern"
+        )
+    return [file for match in matches for file in _matched(Path(match))]
+
+
+def _matched(path: Path) -> list[Path]:
+    """A pattern such as `runs/*` also meets folders that are not runs; those are passed over."""
+    try:
+        return _files(path)
+    except CompressError:
+        return []
+
+
+def _read(file: Path) -> list[Result]:
+    """A `result.json`, or a list of results as a report of several writes it."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError):
+        document = None
+    if not isinstance(document, list):
+        return [read_result(file)]
+    try:
+        return [Result.model_validate(item) for item in document]
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise CompressError(f"{file}: not results of schema {SCHEMA}: {where}: {problem['msg']}") from None

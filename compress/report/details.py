@@ -1,0 +1,160 @@
+"""What was run: commands, recipes, stages, checks, machine and versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from ..results import ModelResult, Result
+from . import numbers
+from .runs import Task, Variant, letter, machines, title
+from .tables import NOTHING, Cell, Column, Line, Table
+
+
+@dataclass(frozen=True)
+class Detail:
+    """One recipe on one task."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    commands: str
+    recipe: str
+    tables: tuple[Table, ...]
+
+
+def details(task: Task) -> list[Detail]:
+    return [_detail(task, variant) for variant in task.variants]
+
+
+def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
+    """Machine and versions; each of the different ones."""
+    found = []
+    several = machines(results)
+    for index, machine in enumerate(several):
+        name = "Machine" if len(several) == 1 else f"Machine {letter(index)}"
+        text = (
+            f"{machine.cpu}, {machine.cores} cores, {numbers.significant(machine.memory_bytes / 1e9)} GB, {machine.os}"
+        )
+        found.append((name, text + (f", {machine.gpu}" if machine.gpu else "")))
+        found.append(
+            (
+                f"{name}: instruction sets" if len(several) > 1 else "Instruction sets",
+                ", ".join(machine.isa) or "baseline",
+            )
+        )
+    versions: dict[str, list[str]] = {}
+    for result in results:
+        text = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
+        versions.setdefault(text, []).append(result.run)
+    for text, runs in versions.items():
+        found.append(("Versions" if len(versions) == 1 else f"Versions ({', '.join(runs)})", text))
+    return found
+
+
+def _detail(task: Task, variant: Variant) -> Detail:
+    first = variant.first
+    facts = [
+        ("Teacher", first.teacher),
+        ("Student", first.student or "none: the teacher itself"),
+        ("Seeds", ", ".join(map(str, variant.seeds))),
+        ("Runs", ", ".join(run.run for run in variant.runs)),
+        *_settings(first),
+    ]
+    facts += [
+        ("Notice", notice)
+        for notice in dict.fromkeys(n for run in variant.runs for n in run.settings.get("notices") or ())
+    ]
+    recipe = yaml.safe_dump(first.recipe, sort_keys=False, allow_unicode=True, width=100)
+    commands = "\n".join(dict.fromkeys(run.command for run in variant.runs))
+    tables = (_stages(variant), _checks(variant))
+    return Detail(f"{variant.label} on {first.task.title}", tuple(facts), commands, recipe, tables)
+
+
+def _settings(result: Result) -> Iterator[tuple[str, str]]:
+    settings = result.settings
+    if "precision" in settings:
+        yield "Training precision", str(settings["precision"])
+    if settings.get("threads"):
+        yield "Threads for training and scoring", str(settings["threads"])
+    bench = settings.get("bench") or {}
+    if bench:
+        yield "Latency", ", ".join(f"{name} {value}" for name, value in bench.items())
+    tuning = result.task.data.rows.get("tuning", settings.get("tuning_examples"))
+    if tuning:
+        yield "Tuning split", f"{tuning:,} examples of train, for selection and calibration"
+
+
+def _stages(variant: Variant) -> Table:
+    columns = (
+        Column("Stage", numeric=False),
+        Column("Seed"),
+        Column("Built in"),
+        Column("This run", numeric=False),
+        Column("Says", numeric=False),
+    )
+    lines = [
+        Line(
+            (
+                Cell(stage.kind),
+                Cell(str(run.seed)),
+                Cell(numbers.seconds(stage.seconds)),
+                Cell("cached" if stage.cached else "built"),
+                Cell(_scalars(stage.info) or NOTHING),
+            )
+        )
+        for run in variant.runs
+        for stage in run.stages
+    ]
+    return Table("Stages", columns, tuple(lines))
+
+
+def _checks(variant: Variant) -> Table:
+    columns = (
+        Column("Model", numeric=False),
+        Column("Seed"),
+        Column("Architecture", numeric=False),
+        Column("Largest error against PyTorch"),
+        Column("int8 products"),
+        Column("fp32 products"),
+        Column("McNemar p"),
+        Column("Other checks", numeric=False),
+    )
+    lines = [Line(_check(run, model)) for run in variant.runs for model in run.models]
+    return Table("Checks of every model", columns, tuple(lines))
+
+
+def _check(run: Result, model: ModelResult) -> tuple[Cell, ...]:
+    info = dict(model.info)
+    parity = info.pop("parity_max_abs_error", None)
+    errors = list(parity.values()) if isinstance(parity, dict) else [parity] if parity is not None else []
+    int8 = info.pop("int8_matmuls", 0 if "weight_matmuls" in info else None)
+    fp32 = info.pop("fp32_matmuls", info.pop("weight_matmuls", None))
+    p = model.delta.mcnemar_p if model.delta else None
+    return (
+        Cell(title(model)),
+        Cell(str(run.seed)),
+        Cell(model.architecture),
+        Cell(f"{max(errors):.1e}" if errors else NOTHING),
+        Cell(NOTHING if int8 is None else str(int8)),
+        Cell(NOTHING if fp32 is None else str(fp32)),
+        Cell(NOTHING if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001"),
+        Cell(_scalars(info) or NOTHING),
+    )
+
+
+def _scalars(info: dict[str, Any]) -> str:
+    """`epochs 3, steps 4,329`: the values that fit a cell; the rest is in the result file."""
+    return ", ".join(f"{name.replace('_', ' ')} {text}" for name, value in info.items() if (text := _scalar(value)))
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return value if isinstance(value, str) and len(value) <= 60 else ""

@@ -1,0 +1,104 @@
+"""Results -> everything that a report says, ready for a template."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..results import Result
+from . import sentences
+from .details import Detail, details, environment
+from .intervals import how_over_seeds, over_seeds
+from .points import describe
+from .runs import Task, group
+from .tables import Table, latency_table, main_table
+
+READING = (
+    "Scores are in points (0 to 100; correlations and Matthews × 100), through ONNX Runtime on whole splits.",
+    "“Against the teacher” is the difference to the fp32 teacher on the same examples, with a 95% interval from a paired "
+    "bootstrap; where the interval holds 0, the two are not distinguishable.",
+    "Latency is p50 / p90 of one forward pass; in brackets the speed-up: the p50 of the fp32 teacher on ONNX Runtime, "
+    "measured in turns with the model, over the model's own. PyTorch eager runs the same weights.",
+    "The A/A line times the baseline against a copy of itself: differences of that size are noise.",
+    "FLOPs are two per multiply-add: per token at length 128, per example at the task's mean length; look-ups in "
+    "embedding tables are not counted. Sizes are decimal megabytes.",
+)
+
+
+@dataclass(frozen=True)
+class TaskPage:
+    """One task's section."""
+
+    anchor: str
+    title: str
+    data: str
+    notes: tuple[str, ...]
+    findings: tuple[str, ...]
+    uneven: tuple[str, ...]
+    main: Table
+    latency: Table | None
+    plot: str
+    details: tuple[Detail, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    title: str
+    lede: str
+    warnings: tuple[str, ...]
+    tasks: tuple[TaskPage, ...]
+    environment: tuple[tuple[str, str], ...]
+    reading: tuple[str, ...]
+
+
+def tasks_of(results: Sequence[Result], folders: Sequence[Path] = ()) -> list[Task]:
+    """Results grouped, with intervals over seeds from the predictions in `folders` where they are."""
+    return group(results, over_seeds(folders))
+
+
+def page_of(tasks: Sequence[Task], folders: Sequence[Path] = ()) -> Page:
+    results = [result for task in tasks for result in task.results]
+    return Page(
+        title=_title(tasks),
+        lede=sentences.lede(results),
+        warnings=tuple(sentences.warnings(results)),
+        tasks=tuple(_task_page(task, number) for number, task in enumerate(tasks)),
+        environment=tuple(environment(results)),
+        reading=(*READING, *_seed_note(tasks, folders)),
+    )
+
+
+def _title(tasks: Sequence[Task]) -> str:
+    teachers = list(dict.fromkeys(result.teacher for task in tasks for result in task.results))
+    names = [task.first.task.title for task in tasks]
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more tasks" if len(names) > 3 else "")
+    return f"{', '.join(teachers)} compressed: {shown}"
+
+
+def _seed_note(tasks: Sequence[Task], folders: Sequence[Path]) -> tuple[str, ...]:
+    how = how_over_seeds([variant for task in tasks for variant in task.variants], folders)
+    if how is None:
+        return ()
+    return (
+        "With several seeds, scores are the mean ± the sample standard deviation, latencies the median over seeds, and "
+        f"intervals come from the {how}.",
+    )
+
+
+def _task_page(task: Task, number: int) -> TaskPage:
+    info = task.first.task
+    slug = re.sub(r"[^a-z0-9]+", "-", info.name.lower()).strip("-")
+    return TaskPage(
+        anchor=f"task-{number + 1}-{slug}",
+        title=info.title,
+        data=sentences.data_line(task.first),
+        notes=tuple(dict.fromkeys(note for result in task.results for note in result.task.data.notes)),
+        findings=tuple(sentences.findings(task)),
+        uneven=tuple(sentences.uneven(task)),
+        main=main_table(task),
+        latency=latency_table(task),
+        plot=describe(task),
+        details=tuple(details(task)),
+    )

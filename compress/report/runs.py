@@ -1,0 +1,217 @@
+"""Results grouped for reading: by task, then by what was run, then over seeds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from ..errors import CompressError
+from ..results import Delta, Latency, Machine, ModelResult, Result, Runtime
+from .collect import check_together
+
+Shape = tuple[int, int]
+DeltaOf = Callable[["Variant", str], Delta | None]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One recipe with its teacher and student on one task and machine: a run per seed, in order of seed."""
+
+    label: str
+    runs: tuple[Result, ...]
+
+    @property
+    def first(self) -> Result:
+        return self.runs[0]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(run.seed for run in self.runs)
+
+    def models(self, name: str) -> list[ModelResult]:
+        """The model called `name` (see `title`), of every seed."""
+        return [model for run in self.runs for model in run.models if title(model) == name]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model on one runtime, over seeds. `recipe` is empty for the baseline that recipes share."""
+
+    recipe: str
+    name: str
+    models: tuple[ModelResult, ...]
+    runtimes: tuple[Runtime, ...]
+    delta: Delta | None
+    eager: bool = False
+
+    @property
+    def model(self) -> ModelResult:
+        return self.models[0]
+
+    @property
+    def headline(self) -> float:
+        return sum(model.headline for model in self.models) / len(self.models)
+
+    @property
+    def label(self) -> str:
+        """What a plot or sentence calls it."""
+        return ", ".join(part for part in (self.recipe, self.name, "PyTorch eager" if self.eager else "") if part)
+
+    def latency(self, shape: Shape) -> Latency | None:
+        """The median over seeds, field by field."""
+        return middle([found for runtime in self.runtimes for found in runtime.latency if _shape(found) == shape])
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that was run on one task. The first row is the baseline: the fp32 teacher on ONNX Runtime."""
+
+    variants: tuple[Variant, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def first(self) -> Result:
+        return self.variants[0].first
+
+    @property
+    def baseline(self) -> Row:
+        return self.rows[0]
+
+    @cached_property
+    def results(self) -> list[Result]:
+        return [run for variant in self.variants for run in variant.runs]
+
+    @cached_property
+    def shapes(self) -> list[Shape]:
+        """The measured shapes, small to large, the task's own lengths last."""
+        found = {_shape(latency) for row in self.rows for runtime in row.runtimes for latency in runtime.latency}
+        return sorted(found, key=lambda shape: (shape == (0, 0), shape))
+
+    def noise(self, shape: Shape) -> Latency | None:
+        return middle([found for run in self.results for found in run.noise if _shape(found) == shape])
+
+
+def title(model: ModelResult) -> str:
+    """`student int8`."""
+    return f"{model.name} {model.precision}"
+
+
+def middle(found: Sequence[Latency]) -> Latency | None:
+    if len(found) < 2:
+        return found[0] if found else None
+    fields = {name: median(getattr(latency, name) for latency in found) for name in Latency.model_fields}
+    return Latency.model_validate({**fields, "runs": found[0].runs, "batch": found[0].batch, "length": found[0].length})
+
+
+def machines(results: Iterable[Result]) -> list[Machine]:
+    """The different machines; the operating system's patch level and free memory do not make two of one."""
+    return list({_machine(result): result.machine for result in results}.values())
+
+
+def group(results: Sequence[Result], delta_of: DeltaOf) -> list[Task]:
+    """Tasks in the order in which they first appear. Raises `CompressError` where results do not go together."""
+    if not results:
+        raise CompressError("no results to report; name at least one finished run")
+    check_together(results)
+    tasks: dict[str, list[Result]] = {}
+    for result in results:
+        tasks.setdefault(result.task.name, []).append(result)
+    several = len(machines(results)) > 1
+    return [_task(found, delta_of, machines(results) if several else []) for found in tasks.values()]
+
+
+def _task(results: list[Result], delta_of: DeltaOf, known: list[Machine]) -> Task:
+    runs: dict[str, dict[int, Result]] = {}
+    for result in results:
+        seeds = runs.setdefault(_identity(result), {})
+        other = seeds.setdefault(result.seed, result)
+        if other is not result:
+            raise CompressError(
+                f"runs {other.run} and {result.run} are the same recipe, task and seed {result.seed}; leave one out"
+            )
+    ordered = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in runs.values()]
+    labels = _labels([found[0] for found in ordered], known)
+    variants = tuple(Variant(label, found) for label, found in zip(labels, ordered, strict=True))
+    return Task(variants, tuple(_rows(variants, delta_of)))
+
+
+def _rows(variants: tuple[Variant, ...], delta_of: DeltaOf) -> Iterator[Row]:
+    """Every baseline once, then what each recipe made of it."""
+    baselines = list(dict.fromkeys(map(_baseline, variants)))
+    written = set()
+    for variant in variants:
+        names = list(dict.fromkeys(title(model) for model in variant.first.models))
+        if _baseline(variant) not in written:
+            alone = len(baselines) == 1
+            yield from _of_model(variant, names[0], "" if alone else variant.label, None)
+        written.add(_baseline(variant))
+        for name in names[1:]:
+            yield from _of_model(variant, name, variant.label, delta_of(variant, name))
+
+
+def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None) -> Iterator[Row]:
+    models = tuple(variant.models(name))
+    yield Row(recipe, name, models, tuple(model.onnx for model in models if model.onnx), delta)
+    eager = tuple(model.torch_eager for model in models if model.torch_eager)
+    if eager:
+        yield Row(recipe, name, models, eager, delta, eager=True)
+
+
+def _baseline(variant: Variant) -> tuple[object, ...]:
+    """Equal for recipes that started from the same fine-tuned teachers on one machine: one row stands for all."""
+    baselines = [(run.seed, run.models[0].file_bytes, str(run.models[0].scores)) for run in variant.runs]
+    return _machine(variant.first), variant.first.teacher, *baselines
+
+
+def _labels(firsts: list[Result], known: list[Machine]) -> list[str]:
+    """Recipe names, told apart where one recipe was run in several ways."""
+    labels = [_name(result) for result in firsts]
+    for part in (lambda r: r.teacher, lambda r: r.student or ""):
+        for label in {label for label in labels if labels.count(label) > 1}:
+            places = [index for index, found in enumerate(labels) if found == label]
+            if len({part(firsts[index]) for index in places}) > 1:
+                for index in places:
+                    labels[index] = f"{label} ({part(firsts[index])})"
+    if known:
+        ids = [_machine_id(machine) for machine in known]
+        labels = [
+            f"{label} [{letter(ids.index(_machine(result)))}]" for label, result in zip(labels, firsts, strict=True)
+        ]
+    counts: dict[str, int] = {}
+    for index, label in enumerate(labels):
+        counts[label] = counts.get(label, 0) + 1
+        if counts[label] > 1:
+            labels[index] = f"{label} #{counts[label]}"
+    return labels
+
+
+def letter(index: int) -> str:
+    """A, B, … of the machines in the report."""
+    return chr(ord("A") + index) if index < 26 else str(index + 1)
+
+
+def _name(result: Result) -> str:
+    return str(result.recipe.get("name") or result.run)
+
+
+def _identity(result: Result) -> str:
+    """What must agree for two runs to be seeds of one another."""
+    how = {name: result.settings.get(name) for name in ("precision", "threads", "bench")}
+    return json.dumps(
+        [result.recipe, result.teacher, result.student, _machine(result), how], sort_keys=True, default=str
+    )
+
+
+def _machine(result: Result) -> str:
+    return _machine_id(result.machine)
+
+
+def _machine_id(machine: Machine) -> str:
+    return f"{machine.cpu}|{','.join(machine.isa)}|{machine.cores}"
+
+
+def _shape(latency: Latency) -> Shape:
+    return latency.batch, latency.length

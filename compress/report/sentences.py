@@ -1,0 +1,125 @@
+"""What the numbers say, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..results import Result
+from . import numbers
+from .runs import Row, Task, letter, machines
+from .tables import MAIN_SHAPES, NOT_DISTINGUISHABLE
+
+AT = {(1, 32): "one text of 32 tokens", (1, 128): "one of 128", (0, 0): "the task's own lengths"}
+SHRUNK = 0.9  # below this share of the teacher's, a quantity counts as smaller
+
+
+def findings(task: Task) -> list[str]:
+    """One sentence per recipe: what its last model keeps, and what it saves."""
+    found = []
+    for variant in task.variants:
+        mine = [row for row in task.rows if row.recipe == variant.label and not row.eager]
+        if mine:
+            found.append(_finding(task, mine[-1], baseline_of(task, mine[-1])))
+    return found
+
+
+def baseline_of(task: Task, row: Row) -> Row:
+    """The teacher that `row` is compared with: its recipe's own, or the one that all recipes share."""
+    own = [other for other in task.rows if other.recipe == row.recipe and other.delta is None and not other.eager]
+    return own[0] if own and own[0] is not row else task.baseline
+
+
+def _finding(task: Task, row: Row, baseline: Row) -> str:
+    kept = (
+        f"{row.label}: {numbers.points(row.headline)} points where the teacher has {numbers.points(baseline.headline)}"
+    )
+    if baseline.headline > 0:
+        kept += f" ({100 * row.headline / baseline.headline:.1f}%)"
+    delta = row.delta
+    if delta:
+        kept += f", a difference of {numbers.signed(delta.points)} ({numbers.signed(delta.low)} to {numbers.signed(delta.high)})"
+        kept += "" if delta.distinguishable else f", {NOT_DISTINGUISHABLE}"
+    saved = f"Its file is {numbers.percent(row.model.file_bytes / baseline.model.file_bytes)} of the teacher's"
+    speeds = [
+        f"{numbers.times(latency.speedup)} on {AT.get(shape, numbers.shape(*shape))}"
+        for shape in MAIN_SHAPES
+        if (latency := row.latency(shape))
+    ]
+    speed = f"; its speed, on the same runtime, is {_listed(speeds)}" if speeds else ""
+    return f"{kept}. {saved}{speed}."
+
+
+def uneven(task: Task) -> list[str]:
+    """For each model that is smaller than the teacher in one respect and not in another: which."""
+    return [text for row in task.rows if not row.eager and (text := _uneven(task, row, baseline_of(task, row)))]
+
+
+def _uneven(task: Task, row: Row, baseline: Row) -> str:
+    if row is baseline:
+        return ""
+    ratios = dict(_ratios(task, row, baseline))
+    smaller = [f"{name} to {numbers.percent(ratio)}" for name, ratio in ratios.items() if ratio < SHRUNK]
+    same = [f"{name} ({numbers.percent(ratio)})" for name, ratio in ratios.items() if ratio >= SHRUNK]
+    if not smaller or not same:
+        return ""
+    return f"{row.label} shrinks {_listed(smaller)} of the teacher's; it does not shrink {_listed(same)}."
+
+
+def _ratios(task: Task, row: Row, baseline: Row) -> Iterator[tuple[str, float]]:
+    mine, theirs = row.model, baseline.model
+    yield "parameters", mine.parameters / theirs.parameters
+    yield "FLOPs per token", mine.flops_per_token / theirs.flops_per_token
+    yield "file size", mine.file_bytes / theirs.file_bytes
+    for shape in ((1, 128), *task.shapes):
+        latency = row.latency(shape)
+        if latency:
+            yield f"latency at {numbers.shape(*shape)}", 1 / latency.speedup
+            return
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def lede(results: Sequence[Result]) -> str:
+    """Where the numbers come from, in a line; several machines are a warning instead."""
+    several = machines(results)
+    if len(several) > 1:
+        return ""
+    threads = sorted({model.onnx.threads for run in results for model in run.models if model.onnx})
+    parts = [several[0].cpu, ", ".join(several[0].isa)]
+    parts += [f"{threads[0]} {'thread' if threads[0] == 1 else 'threads'}"] if len(threads) == 1 else []
+    versions = {run.versions.get("onnxruntime") for run in results} - {None}
+    parts += [f"ONNX Runtime {version}" for version in versions] if len(versions) == 1 else []
+    return f"Measured on {', '.join(part for part in parts if part)}."
+
+
+def data_line(result: Result) -> str:
+    """`Splits: train 46,165, tuning 2,000, dev 872 rows; scores are on dev.`"""
+    info = result.task
+    rows = ", ".join(f"{split} {count:,}" for split, count in info.data.rows.items())
+    source = SOURCES.get(info.data.source, info.data.source)
+    return f"Rows: {rows} (data from {source}). Scores are on the whole of {_listed(list(info.splits))}."
+
+
+SOURCES = {"files": "files", "hub": "the hub", "saved": "a saved data set", "synthetic": "the embedded generator"}
+
+
+def warnings(results: Sequence[Result]) -> list[str]:
+    """What a reader must know before comparing anything in the report."""
+    found = []
+    several = machines(results)
+    if len(several) > 1:
+        named = "; ".join(f"[{letter(index)}] {machine.cpu}" for index, machine in enumerate(several))
+        found.append(
+            f"These runs were measured on {len(several)} different machines: {named}. Latencies of different machines cannot be compared."
+        )
+    threads = sorted({runtime.threads for run in results for model in run.models if (runtime := model.onnx)})
+    if len(threads) > 1:
+        found.append(
+            f"Latency was measured with {_listed([str(count) for count in threads])} threads: compare only models of equal threads."
+        )
+    runtimes = sorted({run.versions.get("onnxruntime", "unknown") for run in results})
+    if len(runtimes) > 1:
+        found.append(f"These runs used different versions of ONNX Runtime: {_listed(runtimes)}.")
+    return found

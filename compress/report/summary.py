@@ -1,0 +1,84 @@
+"""The results in short, for the terminal and for the README."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..results import Result
+from . import markdown, numbers
+from .page import tasks_of
+from .runs import Shape, Task
+from .sentences import warnings
+from .tables import MAIN_SHAPES, NOTHING, Cell, Column, Line, Table, against, metric_name, score_of, times_of
+
+if TYPE_CHECKING:
+    import rich.table
+
+STYLES = {"baseline": "bold", "model": "", "eager": "dim", "reference": "dim"}
+
+
+def summary_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> rich.table.Table:
+    """Every model of `results`, a section per task, and what is known of the data below; for the end of `run`."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    tasks = tasks_of(results, folders)
+    content = compact_table(tasks)
+    notes = Text("\n".join(_notes(tasks)))
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=notes if notes else None, caption_justify="left")
+    for column in content.columns:
+        shown.add_column(Text(str(column)), justify="right" if column.numeric else "left", overflow="fold")
+    previous = ""
+    for line in content.lines:
+        task, *rest = (f"{cell.text}\n{cell.note}" if cell.note[:1].isalpha() else str(cell) for cell in line.cells)
+        if previous not in ("", task):
+            shown.add_section()
+        shown.add_row(*map(Text, ["" if task == previous else task, *rest]), style=STYLES[line.kind])
+        previous = task
+    return shown
+
+
+def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> str:
+    """The same as Markdown, for the block of the README that is made from committed results."""
+    tasks = tasks_of(results, folders)
+    notes = [f"*{markdown.escape(note)}*" for note in _notes(tasks)]
+    return "\n\n".join([markdown.table(compact_table(tasks)), *notes])
+
+
+def compact_table(tasks: Sequence[Task]) -> Table:
+    """One line per model, for a terminal or a README."""
+    shapes = [shape for shape in MAIN_SHAPES[:2] if any(shape in task.shapes for task in tasks)]
+    columns = (
+        Column("Task", numeric=False),
+        Column("Recipe", numeric=False),
+        Column("Model", numeric=False),
+        Column("MB"),
+        Column("Score"),
+        Column("Against the teacher"),
+        *(Column(f"p50 {numbers.shape(*shape)}", "ms") for shape in shapes),
+    )
+    return Table("Results", columns, tuple(line for task in tasks for line in _compact_lines(task, shapes)))
+
+
+def _compact_lines(task: Task, shapes: list[Shape]) -> Iterator[Line]:
+    for row in task.rows:
+        if row.eager and row.model is not task.baseline.model:
+            continue
+        name = Cell(row.name, "PyTorch eager" if row.eager else "")
+        heading = (Cell(task.first.task.title, f"({metric_name(task)})"), Cell(row.recipe or "baseline"), name)
+        size = Cell(numbers.megabytes(row.model.file_bytes))
+        costs = [Cell(NOTHING)] * 3 if row.eager else [size, Cell(score_of(row, None)), against(row.delta)]
+        times = (times_of(row.latency(shape), row is task.baseline, p90=False) for shape in shapes)
+        yield Line((*heading, *costs, *times), "eager" if row.eager else "model" if row.recipe else "baseline")
+
+
+def _notes(tasks: Sequence[Task]) -> list[str]:
+    """A subset, or machines that differ, are said where the numbers are shown."""
+    results = [result for task in tasks for result in task.results]
+    return [
+        *warnings(results),
+        *dict.fromkeys(f"{result.task.title}: {note}" for result in results for note in result.task.data.notes),
+    ]

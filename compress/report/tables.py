@@ -1,0 +1,215 @@
+"""The report's tables as text in cells, for Markdown, HTML and the terminal alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ..results import Delta, Latency
+from . import numbers
+from .runs import Row, Shape, Task
+
+MAIN_SHAPES: tuple[Shape, ...] = ((1, 32), (1, 128), (0, 0))
+METRICS = {
+    "accuracy": "Accuracy",
+    "f1": "F1",
+    "f1_macro": "Macro F1",
+    "matthews": "Matthews",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+}
+NOTHING = "–"
+NOT_DISTINGUISHABLE = "not distinguishable"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`note` is a remark of less weight, such as an interval below its value."""
+
+    text: str = ""
+    note: str = ""
+
+    def __str__(self) -> str:
+        separator = " " if self.note.startswith("(") else ", "
+        return separator.join(part for part in (self.text, self.note) if part)
+
+
+@dataclass(frozen=True)
+class Column:
+    text: str
+    unit: str = ""
+    numeric: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.text}, {self.unit}" if self.unit else self.text
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a table."""
+
+    cells: tuple[Cell, ...]
+    kind: Literal["baseline", "model", "eager", "reference"] = "model"
+
+
+@dataclass(frozen=True)
+class Table:
+    caption: str
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    headings: int = 1  # cells of a line that name it
+
+
+def main_table(task: Task) -> Table:
+    """One line per model: what it costs, what it scores, how fast it answers."""
+    shapes = [shape for shape in MAIN_SHAPES if shape in task.shapes] or task.shapes[:3]
+    metrics = _metrics(task)
+    columns = (
+        Column("Recipe", numeric=False),
+        Column("Model", numeric=False),
+        Column("File", "MB"),
+        Column("Parameters", "M"),
+        Column("Per token", "MFLOPs"),
+        Column("Per example", "MFLOPs"),
+        *(Column(name, numeric=True) for name in metrics),
+        Column("Against the teacher", "points, 95% interval"),
+        *(Column(numbers.shape(*shape), "ms p50 / p90") for shape in shapes),
+    )
+    lines = [_line(task, row, metrics, shapes) for row in task.rows]
+    lines += [*_noise_line(task, len(metrics), shapes), *_published_lines(task, metrics, len(shapes))]
+    return Table(f"{task.first.task.title}: accuracy, size and speed", columns, tuple(lines), headings=2)
+
+
+def metric_name(task: Task) -> str:
+    """What the headline score is: `accuracy`, `mean of accuracy and F1`, with the split where there are several."""
+    info = task.first.task
+    names = [
+        {"accuracy": "accuracy", "f1_macro": "macro F1"}.get(name, METRICS.get(name, name)) for name in info.metrics
+    ]
+    text = names[0] if len(names) == 1 else f"mean of {' and '.join(names)}"
+    return f"{text}, {info.splits[0]}" if len(info.splits) > 1 else text
+
+
+def latency_table(task: Task) -> Table | None:
+    """Every measured shape; None where nothing was timed."""
+    if not task.shapes:
+        return None
+    columns = (
+        Column("Model", numeric=False),
+        Column("Batch × length", numeric=False),
+        Column("p50", "ms"),
+        Column("p90", "ms"),
+        Column("p99", "ms"),
+        Column("Examples", "per s"),
+        Column("Speed-up"),
+        Column("Peak memory", "MB"),
+        Column("Load", "ms"),
+    )
+    lines = [line for row in task.rows for line in _latency_lines(task, row)]
+    for shape in task.shapes:
+        noise = task.noise(shape)
+        if noise:
+            cells = (Cell("A/A: the baseline again"), *_timing(shape, noise), Cell(NOTHING), Cell(NOTHING))
+            lines.append(Line(cells, "reference"))
+    return Table(f"{task.first.task.title}: latency of every model", columns, tuple(lines), headings=2)
+
+
+def against(delta: Delta | None) -> Cell:
+    """`−2.06 (−3.56 to −0.57)`, and whether that is more than chance."""
+    if delta is None:
+        return Cell(NOTHING)
+    text = f"{numbers.signed(delta.points)} ({numbers.signed(delta.low)} to {numbers.signed(delta.high)})"
+    return Cell(text, "" if delta.distinguishable else NOT_DISTINGUISHABLE)
+
+
+def _metrics(task: Task) -> dict[str, tuple[str, str] | None]:
+    """Column -> (split, metric); None is the headline, shown where it is the mean of several."""
+    info = task.first.task
+    several = len(info.splits) > 1
+    columns: dict[str, tuple[str, str] | None] = {
+        f"{METRICS.get(metric, metric)}, {split}" if several else METRICS.get(metric, metric): (split, metric)
+        for split in info.splits
+        for metric in info.metrics
+    }
+    if len(info.metrics) > 1:
+        columns["Mean"] = None
+    return columns
+
+
+def _line(task: Task, row: Row, metrics: dict[str, tuple[str, str] | None], shapes: list[Shape]) -> Line:
+    model = row.model
+    timings = tuple(times_of(row.latency(shape), row is task.baseline) for shape in shapes)
+    recipe, name = Cell(row.recipe or "baseline"), Cell(row.name, "PyTorch eager" if row.eager else "")
+    if row.eager:  # the same weights on another runtime: only the timing is new
+        return Line((recipe, name, *[Cell(NOTHING)] * (5 + len(metrics)), *timings), "eager")
+    cells = (
+        recipe,
+        name,
+        Cell(numbers.megabytes(model.file_bytes)),
+        Cell(numbers.millions(model.parameters)),
+        Cell(numbers.millions(model.flops_per_token)),
+        Cell(numbers.millions(model.flops_per_example)),
+        *(Cell(score_of(row, where)) for where in metrics.values()),
+        against(row.delta),
+        *timings,
+    )
+    return Line(cells, "model" if row.recipe else "baseline")
+
+
+def score_of(row: Row, where: tuple[str, str] | None) -> str:
+    if where is None:
+        return numbers.scores([model.headline for model in row.models])
+    split, metric = where
+    return numbers.scores([model.scores[split][metric] for model in row.models])
+
+
+def times_of(latency: Latency | None, baseline: bool = False, *, p90: bool = True) -> Cell:
+    if latency is None:
+        return Cell(NOTHING)
+    text = numbers.milliseconds(latency.p50) + (f" / {numbers.milliseconds(latency.p90)}" if p90 else "")
+    return Cell(text, "" if baseline else f"({numbers.times(latency.speedup)})")
+
+
+def _noise_line(task: Task, metrics: int, shapes: list[Shape]) -> Iterator[Line]:
+    found = [task.noise(shape) for shape in shapes]
+    if any(found):
+        heading = (Cell("baseline"), Cell(task.baseline.name, "A/A: measured again"))
+        yield Line((*heading, *[Cell(NOTHING)] * (5 + metrics), *(times_of(latency) for latency in found)), "reference")
+
+
+def _published_lines(task: Task, metrics: dict[str, tuple[str, str] | None], shapes: int) -> Iterator[Line]:
+    """Published scores stand beside ours only where ours were made from the whole data."""
+    info = task.first.task
+    if any("subset" in note for note in info.data.notes):
+        return
+    published = {
+        source: score for run in task.results for source, score in (run.settings.get("published") or {}).items()
+    }
+    for source, score in sorted(published.items()):
+        one = len(metrics) == 1
+        text = numbers.points(float(score))
+        heading = (Cell("published"), Cell(source, "" if one else f"scores {text}"))
+        shown = Cell(text) if one else Cell(NOTHING)
+        rest = [Cell(NOTHING)] * (len(metrics) - 1 + 1 + shapes)
+        yield Line((*heading, *[Cell(NOTHING)] * 4, shown, *rest), "reference")
+
+
+def _latency_lines(task: Task, row: Row) -> Iterator[Line]:
+    memory = max((runtime.peak_memory_bytes for runtime in row.runtimes), default=0)
+    load = min((runtime.load_ms for runtime in row.runtimes), default=0.0)
+    for shape in task.shapes:
+        latency = row.latency(shape)
+        if latency:
+            ends = (Cell(numbers.megabytes(memory)), Cell(numbers.significant(load)))
+            kind = "eager" if row.eager else "model" if row.recipe else "baseline"
+            yield Line((Cell(row.label), *_timing(shape, latency), *ends), kind)
+
+
+def _timing(shape: Shape, latency: Latency) -> tuple[Cell, ...]:
+    values = (latency.p50, latency.p90, latency.p99, latency.examples_per_second)
+    return (
+        Cell(numbers.shape(*shape)),
+        *(Cell(numbers.significant(value)) for value in values),
+        Cell(numbers.times(latency.speedup)),
+    )

@@ -1,0 +1,231 @@
+"""Results as real runs write them: the numbers of a 6-layer teacher and its 3-layer student, made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compress.results import (
+    Data,
+    Delta,
+    Latency,
+    Machine,
+    ModelResult,
+    Result,
+    Runtime,
+    StageRecord,
+    TaskInfo,
+    write_result,
+)
+
+MACHINE = Machine(
+    cpu="AMD EPYC 9R14", isa=("avx2", "avx512f", "avx512_vnni"), cores=2, memory_bytes=16_000_000_000, os="Linux 6.1"
+)
+SHAPES = ((1, 32), (1, 128), (32, 128), (0, 0))
+
+
+@dataclass(frozen=True)
+class Model:
+    """What differs between models; times are ms at 1 × 32."""
+
+    name: str
+    precision: str
+    layers: int
+    megabytes: float
+    score: float
+    delta: tuple[float, float, float] | None
+    ms: float
+    eager_ms: float | None = None
+    parameters: int = 22_713_986
+    flops: int = 21_700_000
+
+
+TEACHER = Model("teacher", "fp32", 6, 91.1, 91.28, None, 5.81, 11.4)
+STUDENT = Model("student", "fp32", 3, 69.9, 90.37, (-0.92, -2.18, 0.34), 2.93, 5.9, 17_391_746, 10_850_000)
+STUDENT8 = Model("student", "int8", 3, 17.8, 90.25, (-1.03, -2.41, 0.23), 0.98, None, 17_391_746, 10_850_000)
+TEACHER8 = Model("teacher", "int8", 6, 23.4, 91.06, (-0.23, -0.8, 0.34), 1.81)
+RECIPES = {"distilbert": (TEACHER, STUDENT, STUDENT8), "int8": (TEACHER, TEACHER8)}
+TASKS = {
+    "sst2": ("SST-2", ("accuracy",), ("negative", "positive"), {"dev": 872}, ()),
+    "mrpc": ("MRPC", ("accuracy", "f1"), ("different", "equivalent"), {"dev": 408}, ()),
+    "stsb": ("STS-B", ("pearson", "spearman"), (), {"dev": 1500}, ()),
+    "mnli": (
+        "MNLI",
+        ("accuracy",),
+        ("entailment", "neutral", "contradiction"),
+        {"dev_matched": 9815, "dev_mismatched": 9832},
+        ("train has 46,165 of 392,702 rows: a subset",),
+    ),
+}
+
+
+def _latency(ms: float, baseline_ms: float) -> tuple[Latency, ...]:
+    factors = {(1, 32): 1.0, (1, 128): 2.8, (32, 128): 102.0, (0, 0): 0.92}
+    return tuple(
+        Latency(
+            batch=batch,
+            length=length,
+            p50=ms * factor,
+            p90=ms * factor * (1.9 if not batch else 1.11),
+            p99=ms * factor * (2.6 if not batch else 1.3),
+            examples_per_second=1000 * max(batch, 1) / (ms * factor),
+            speedup=baseline_ms / ms,
+            runs=30,
+        )
+        for (batch, length), factor in factors.items()
+    )
+
+
+def _runtime(ms: float, megabytes: float) -> Runtime:
+    return Runtime(
+        latency=_latency(ms, TEACHER.ms), peak_memory_bytes=int(megabytes * 2.2e6), load_ms=megabytes * 1.7, threads=1
+    )
+
+
+def _model(model: Model, task: str, shift: float) -> ModelResult:
+    _, metrics, _, splits, _ = TASKS[task]
+    scores = {split: {metric: model.score + shift + 4 * i for i, metric in enumerate(metrics)} for split in splits}
+    first = scores[next(iter(splits))]
+    info: dict[str, Any] = {
+        "parity_max_abs_error": {"1x1": 1.1e-6, "8x128": 3.4e-6},
+        "weight_matmuls": 6 * model.layers + 2,
+    }
+    if model.precision == "int8":
+        info = {
+            "method": "dynamic",
+            "int8_matmuls": 6 * model.layers + 2,
+            "fp32_matmuls": 0,
+            "int8_gathers": 3,
+            "flips": 9,
+        }
+    return ModelResult(
+        name=model.name,
+        precision="int8" if model.precision == "int8" else "fp32",
+        architecture=f"{model.layers} x 384, 12 heads, FFN 1536",
+        parameters=model.parameters,
+        embedding_parameters=11_916_288,
+        flops_per_token=model.flops,
+        flops_per_example=model.flops * 25,
+        file_bytes=int(model.megabytes * 1e6),
+        scores=scores,
+        headline=sum(first.values()) / len(first),
+        delta=Delta(points=model.delta[0], low=model.delta[1], high=model.delta[2], mcnemar_p=0.21)
+        if model.delta
+        else None,
+        predictions=f"{model.name}-{model.precision}",
+        onnx=_runtime(model.ms, model.megabytes),
+        torch_eager=_runtime(model.eager_ms, 400) if model.eager_ms else None,
+        info=info,
+    )
+
+
+def make(recipe: str = "distilbert", task: str = "sst2", seed: int = 0, **changes: Any) -> Result:
+    """One run; `changes` replace fields of the result."""
+    title, metrics, labels, splits, notes = TASKS[task]
+    kind = "classification" if labels else "regression"
+    shift = (-4.0 if len(metrics) > 1 else 0.0) + 0.35 * ((seed * 7) % 3 - 1)
+    names = {"distilbert": ("finetune", "distill", "export", "quantize"), "int8": ("finetune", "export", "quantize")}[
+        recipe
+    ]
+    result = Result(
+        run=f"{recipe}-minilm-l6-{task}-seed{seed}-a1b2c3",
+        created="2025-11-21T10:00:00+00:00",
+        command=f"compress run {recipe} --task {task} --teacher minilm-l6 --data-dir ../shared/glue --seeds 3",
+        recipe={
+            "name": recipe,
+            "title": recipe.title(),
+            "teacher": "minilm-l6",
+            "stages": [{name: {}} for name in names],
+        },
+        teacher="minilm-l6",
+        student="distil-3l" if recipe == "distilbert" else None,
+        seed=seed,
+        task=TaskInfo(
+            name=task,
+            title=title,
+            kind=kind,
+            labels=labels,
+            metrics=metrics,
+            splits=tuple(splits),
+            data=Data(
+                source="files",
+                rows={"train": 65_349, "tuning": 2_000, **splits},
+                notes=notes,
+                fingerprint=f"{task}-0123456789",
+            ),
+        ),
+        machine=MACHINE,
+        versions={"python": "3.11.9", "torch": "2.13.0", "onnxruntime": "1.31.0", "transformers": "5.23.0"},
+        stages=tuple(
+            StageRecord(
+                kind=f"{name} model",
+                key="0" * 64,
+                cached=name == "finetune",
+                seconds=412.5 / (i + 1),
+                info={"steps": 6129},
+            )
+            for i, name in enumerate(names)
+        ),
+        models=tuple(_model(model, task, shift) for model in RECIPES[recipe]),
+        noise=_latency(TEACHER.ms * 1.02, TEACHER.ms),
+        settings={
+            "precision": "fp32",
+            "threads": 2,
+            "bench": {"runs": 30, "warmup": 5, "threads": 1},
+            "tuning_examples": 2000,
+            "published": {"MiniLM v2 paper, L6-H384 (dev)": 91.5} if task != "stsb" else {},
+        },
+    )
+    return result.model_copy(update=changes)
+
+
+@pytest.fixture
+def fake() -> Callable[..., Result]:
+    return make
+
+
+@pytest.fixture
+def realistic() -> list[Result]:
+    """Two recipes on four tasks, three seeds on one of them."""
+    return [
+        make(recipe, task, seed)
+        for task in TASKS
+        for recipe in RECIPES
+        for seed in (range(3) if task == "mrpc" else [0])
+    ]
+
+
+def write_run(folder: Path, result: Result, *, examples: int = 400, drop: float = 0.04) -> Result:
+    """A run directory with result and predictions that agree; the result as written."""
+    rng = np.random.default_rng(result.seed)
+    gold = np.tile([0, 1], examples // 2)
+    arrays: dict[str, np.ndarray] = {"gold/dev": gold}
+    models = []
+    for position, model in enumerate(result.models):
+        wrong = rng.random(examples) < 0.1 + drop * position
+        logits = np.eye(2, dtype=np.float32)[np.where(wrong, 1 - gold, gold)]
+        arrays[f"{model.predictions}/dev"] = logits
+        score = 100 * float(np.mean(~wrong))
+        points = score - (models[0].headline if models else score)
+        delta = Delta(points=points, low=points - 3, high=points + 3, mcnemar_p=None) if models else None
+        models.append(
+            model.model_copy(update={"scores": {"dev": {"accuracy": score}}, "headline": score, "delta": delta})
+        )
+    written = result.model_copy(update={"models": tuple(models)})
+    folder.mkdir(parents=True)
+    np.savez(folder / "predictions.npz", allow_pickle=False, **arrays)
+    write_result(written, folder)
+    return written
+
+
+@pytest.fixture
+def run_directory(tmp_path: Path) -> Callable[..., Result]:
+    def write(result: Result, **how: Any) -> Result:
+        return write_run(tmp_path / "runs" / result.run, result, **how)
+
+    return write
