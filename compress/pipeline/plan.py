@@ -192,7 +192,8 @@ def _plan_finetune(draft: _Draft, stage: Stage) -> None:
 
 
 def _plan_distill(draft: _Draft, stage: Stage) -> None:
-    training = training_for(draft, (draft.teacher.card.finetune, stage.spec), Distill)
+    card = draft.teacher.card
+    training = training_for(draft, (card.finetune, card.distill, stage.spec), Distill)
     inputs = {"teacher": draft.key_of("teacher"), "data": draft.task.fingerprint}
     draft.add("distill", "student", training, _described(draft, training), inputs)
     draft.current = "student"

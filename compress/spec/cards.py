@@ -54,6 +54,10 @@ class TeacherCard(Spec):
     checkpoint: Checkpoint | None = None
     random: RandomInit | None = None
     finetune: Finetune = Finetune()
+    distill: Finetune = Field(
+        default=Finetune(),
+        description="training of its students, over `finetune`; a recipe's own settings come over both",
+    )
     published: dict[str, dict[str, float]] = Field(
         default_factory=dict, description="source -> task -> dev score, points"
     )
