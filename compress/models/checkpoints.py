@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 WEIGHTS = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+_VOCABULARIES = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+_NEW_IN_A_CLASSIFIER = ("classifier.", "pre_classifier.", "pooler.")
 _HUB_FILES = (
     "config.json",
     "*.safetensors",
@@ -78,9 +81,22 @@ def weight_files(folder: Path) -> list[Path]:
             else "none"
         )
         raise CompressError(f"{folder}: expected {WEIGHTS}; {found}")
+    for name in sorted(_shards(folder) - {path.name for path in files}):
+        raise CompressError(f"{folder / name}: no such file; {_INDEX} says that it holds part of the weights")
     for path in files:
         _tensor_names(path)
     return files
+
+
+def _shards(folder: Path) -> set[str]:
+    """Names of the files that the index of a sharded checkpoint lists."""
+    path = folder / _INDEX
+    if not path.exists():
+        return set()
+    try:
+        return set(json.loads(path.read_text(encoding="utf-8"))["weight_map"].values())
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise CompressError(f"{path}: not the index of a sharded checkpoint: {error!r}") from None
 
 
 def _tensor_names(path: Path) -> set[str]:
@@ -132,11 +148,13 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 def _converted_tokenizer(folder: Path) -> Tokenizer:
     from transformers import AutoTokenizer
 
+    if not any((folder / name).exists() for name in _VOCABULARIES):  # transformers would make an empty one
+        raise CompressError(f"{folder}: expected tokenizer.json, or a vocabulary it can be made from such as vocab.txt")
     try:
         return AutoTokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
     except (OSError, ValueError, AttributeError) as error:
         reason = str(error).split("\n")[0]
-        raise CompressError(f"{folder}: expected tokenizer.json, or files it can be made from: {reason}") from None
+        raise CompressError(f"{folder}: no tokenizer can be made from its vocabulary: {reason}") from None
 
 
 def pad_id(config: dict[str, Any]) -> int:
@@ -152,22 +170,40 @@ def quiet_transformers() -> None:
 
 
 def load_classifier(folder: Path, *, labels: tuple[str, ...], attention: str = "sdpa") -> nn.Module:
-    """An `AutoModelForSequenceClassification` in fp32, its head new unless it fits `labels` (() for regression)."""
+    """An `AutoModelForSequenceClassification` in fp32, its head new unless it fits `labels` (() for regression).
+
+    Raises `CompressError` when any other weight is missing or of another shape: it would be random.
+    """
+    from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoModelForSequenceClassification
 
     weight_files(folder)
     quiet_transformers()
     try:
-        return AutoModelForSequenceClassification.from_pretrained(
+        model, loading = AutoModelForSequenceClassification.from_pretrained(
             folder,
             **label_fields(labels),
             dtype="float32",
             attn_implementation=attention,
             use_safetensors=True,
             local_files_only=True,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
         )
-    except (OSError, ValueError, RuntimeError) as error:
-        raise CompressError(f"{folder}: cannot be loaded as a classifier: {str(error).splitlines()[0]}") from None
+    except (OSError, ValueError, RuntimeError, KeyError, StrictDataclassError) as error:
+        reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
+        raise CompressError(f"{folder}: cannot be loaded as a classifier: {reason}") from None
+    _check_loading(folder, loading)
+    return model
+
+
+def _check_loading(folder: Path, loading: dict[str, Any]) -> None:
+    """Raise for weights that transformers drew at random, those of a new head left aside."""
+    mismatched = {name for name, *_ in loading["mismatched_keys"]}
+    for names, what in ((loading["missing_keys"], "lacks"), (mismatched, "has other sizes than config.json for")):
+        body = sorted(name for name in names if not any(part in name for part in _NEW_IN_A_CLASSIFIER))
+        if body:
+            raise CompressError(f"{folder}: the checkpoint {what} {len(body)} of the model's weights, e.g. {body[0]}")
 
 
 def label_fields(labels: tuple[str, ...]) -> dict[str, Any]:

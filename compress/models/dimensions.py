@@ -39,9 +39,14 @@ class Dimensions:
     pooled: bool
 
     @property
+    def projected(self) -> bool:
+        """Whether a matrix takes embeddings to the hidden size; ALBERT has one even between equal sizes."""
+        return self.embedding != self.hidden or self.architecture == "albert"
+
+    @property
     def embedding_parameters(self) -> int:
         tables = (self.vocabulary + self.positions + self.token_types) * self.embedding
-        projection = self.embedding * self.hidden + self.hidden if self.embedding != self.hidden else 0
+        projection = self.embedding * self.hidden + self.hidden if self.projected else 0
         return tables + 2 * self.embedding + projection
 
     @property
@@ -55,7 +60,7 @@ class Dimensions:
     def flops_per_example(self, length: float) -> float:
         """Multiply-adds × 2 of all matrix products for one text of `length` tokens; look-ups count nothing."""
         h, f = self.hidden, self.intermediate
-        projection = 2 * length * self.embedding * h if self.embedding != h else 0
+        projection = 2 * length * self.embedding * h if self.projected else 0
         layer = 2 * length * (4 * h * h + 2 * h * f) + 4 * length * length * h
         head = 2 * h * ((h if self.pooled else 0) + self.classes)
         return projection + self.layers * layer + head
@@ -105,7 +110,9 @@ def dimensions(config: dict[str, Any], *, classes: int) -> Dimensions:
         intermediate = int(config["intermediate_size"])
         vocabulary, positions = int(config["vocab_size"]), int(config["max_position_embeddings"])
     except (AttributeError, KeyError) as error:
-        raise CompressError(f"config.json: a {family} without {error}: its dimensions cannot be read") from None
+        raise CompressError(f"config.json: a size that a {family} has is missing: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise CompressError(f"config.json: the sizes of a {family} are whole numbers: {error}") from None
     return Dimensions(
         architecture=family,
         layers=layers,

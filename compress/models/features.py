@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -28,11 +29,14 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     Logits are [batch, classes]; hidden states are [batch, length, hidden].
     Raises `CompressError` for a name that is not a feature.
     """
-    hidden = {name: match for name in wanted if (match := _HIDDEN.fullmatch(name))}
-    unknown = set(wanted) - hidden.keys() - {"logits"}
+    names = frozenset(wanted)
+    hidden = {name: int(match[1]) for name in names if (match := _HIDDEN.fullmatch(name))}
+    config: Any = model.config
+    states = config.num_hidden_layers + 1
+    unknown = {name for name in names - {"logits"} if not -states <= hidden.get(name, states) < states}
     if unknown:
-        raise CompressError(f"unknown features {sorted(unknown)}; known: logits, hidden[i]")
+        raise CompressError(f"unknown features {sorted(unknown)}; known: logits, hidden[i] with i below {states}")
     inputs = {name: batch[name] for name in accepted_inputs(model)}
     output = model(**inputs, output_hidden_states=bool(hidden))
-    features = {name: output.hidden_states[int(match[1])] for name, match in hidden.items()}
+    features = {name: output.hidden_states[index] for name, index in hidden.items()}
     return {"logits": output.logits, **features}

