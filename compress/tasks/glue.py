@@ -12,7 +12,7 @@ from compress.errors import CompressError
 from compress.spec.task import Hub, MetricName, TaskSpec
 
 from .checks import Rows
-from .tables import read_table
+from .delimited import read_table
 
 REVISION = "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"
 NLI = ("entailment", "not_entailment")

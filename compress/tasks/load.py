@@ -11,11 +11,11 @@ from compress.spec.task import Files, TaskSpec
 
 from .checks import Rows, label_names, to_split
 from .data import Split, TaskData
+from .delimited import read_table
 from .fingerprints import fingerprint_of
 from .glue import completeness, is_glue, official_paths, read_official
 from .hub import local_folder, pinned_revision, read_hub, read_saved, reported_splits, saved_folder
 from .synthetic import GENERATOR_VERSION, generate
-from .tables import read_table
 from .tuning import carve, normalized
 
 
@@ -119,6 +119,9 @@ def _synthetic_rows(spec: TaskSpec) -> dict[str, Rows]:
     rows = {}
     for name, examples in generate(spec.synthetic).items():
         *texts, labels = map(list, zip(*examples, strict=True))
+        if len(texts) != len(spec.text):
+            made = f"{spec.synthetic.generator} makes {len(texts)}"
+            raise CompressError(f"task {spec.name}: `text` names {len(spec.text)} columns, the generator {made}")
         rows[name] = Rows(f"{spec.name} {name}", "row", range(1, len(labels) + 1), tuple(texts), labels)
     return rows
 

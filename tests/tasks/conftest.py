@@ -77,3 +77,12 @@ def real_glue() -> Path:
     if not path.is_dir():
         pytest.skip("no GLUE files: set COMPRESS_GLUE_DIR")
     return path
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A folder with the good files of a two-class task, train.csv and dev.csv, 20 rows each."""
+    for split, word in (("train", "number"), ("dev", "dev")):
+        rows = "".join(f"words {word} {i},{'pos' if i % 2 else 'neg'}\n" for i in range(20))
+        (tmp_path / f"{split}.csv").write_text(f"text,label\n{rows}")
+    return tmp_path

@@ -1,0 +1,99 @@
+"""Read a data file of any kind; CSV and TSV, with or without quoting, in full."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from compress.errors import CompressError
+
+from .tables import Table, lines_of, read_jsonl, read_parquet, read_text, refuse
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+def read_table(
+    path: Path,
+    *,
+    header: bool = True,
+    names: Sequence[str] | None = None,
+    quoting: bool = True,
+    skip_ragged: int = 0,
+) -> Table:
+    """The file at `path`; its suffix says what it is.
+
+    `names` replaces the header's names (or stands in for a missing header). Up to `skip_ragged` rows with another
+    number of fields than the header are left out and listed in `skipped`; more, or any by default, are an error.
+    """
+    suffix = path.suffix.lower()
+    if suffix in DELIMITERS:
+        split = _quoted if quoting else _plain
+        return _columns(path, split(path, DELIMITERS[suffix]), header, names, skip_ragged)
+    if suffix in (".jsonl", ".ndjson"):
+        return read_jsonl(path)
+    if suffix == ".parquet":
+        return read_parquet(path)
+    raise CompressError(f"{path}: expected a .csv, .tsv, .jsonl or .parquet file, found suffix {suffix!r}")
+
+
+def _plain(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(lines_of(read_text(path)), start=1):
+        yield number, line.split(delimiter) if line else []
+
+
+def _quoted(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the line each starts on; a quoted field may hold newlines."""
+    text = read_text(path).rstrip("\r\n")
+    reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter, strict=True)
+    limit = csv.field_size_limit(sys.maxsize)  # the default, 128 KiB, is less than a long document
+    start = 1
+    try:
+        for row in reader:
+            if delimiter == "\t":
+                _refuse_swallowed_rows(path, start, row)
+            yield start, row
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise CompressError(
+            f"{path}:{start}: {error}; check the quotes, or set `quoting: false` if quotes are text"
+        ) from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _refuse_swallowed_rows(path: Path, start: int, row: list[str]) -> None:
+    """A TSV field with both a tab and a newline: an unbalanced quote that was text, and has eaten the next rows."""
+    if any("\t" in field and "\n" in field for field in row):
+        raise CompressError(f"{path}:{start}: a quoted field runs over rows; set `quoting: false` if quotes are text")
+
+
+def _columns(
+    path: Path, rows: Iterator[tuple[int, list[str]]], header: bool, names: Sequence[str] | None, skip_ragged: int
+) -> Table:
+    first = next(rows, (1, []))[1] if header else []
+    expected = list(names) if names is not None else first
+    if not expected:
+        raise CompressError(
+            f"{path}: empty file" if header else f"{path}: no header, so `columns` must name the columns"
+        )
+    if header and len(first) != len(expected):
+        raise CompressError(f"{path}:1: `columns` names {len(expected)} columns, the file has {len(first)}")
+    if len(set(expected)) != len(expected):
+        twice = next(name for name in expected if expected.count(name) > 1)
+        raise CompressError(f"{path}:1: two columns are named {twice!r}; name them with `columns`")
+    numbers, good, ragged = [], [], []
+    for number, row in rows:
+        if len(row) == len(expected):
+            numbers.append(number)
+            good.append(row)
+        else:
+            ragged.append((number, f"expected {len(expected)} fields, found {len(row)}"))
+    if len(ragged) > skip_ragged:
+        refuse(str(path), "line", ragged)
+    columns = (
+        dict(zip(expected, map(list, zip(*good, strict=True)), strict=True)) if good else {n: [] for n in expected}
+    )
+    return Table(str(path), "line", numbers, columns, tuple(number for number, _ in ragged))

@@ -1,0 +1,77 @@
+"""Every YAML example of docs/tasks.md is a valid task, and reads data of the shape that the page describes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compress.spec.task import TaskSpec
+from compress.tasks import load_task, resolve_task
+
+PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
+EXAMPLES = {
+    match.group(1): match.group(0) for match in re.finditer(r"^name: (\S+)\n(?:(?!```).+\n)+", PAGE, re.MULTILINE)
+}
+
+
+def reviews(folder: Path) -> None:
+    for split in ("train", "dev"):
+        rows = "".join(f'"{split} review, {i}",{("bad", "good")[i % 2]}\n' for i in range(20))
+        (folder / f"{split}.csv").write_text("review,stars\n" + rows)
+
+
+def questions(folder: Path) -> None:
+    for split in ("train", "forum", "support"):
+        rows = "".join(f'{i}\t"{split} {i}\twhat {i}\t{("no", "yes")[i % 2]}\n' for i in range(20))
+        (folder / f"{split}.tsv").write_text(rows)
+
+
+def paraphrase(folder: Path) -> None:
+    for split in ("train", "dev"):
+        rows = [{"left": f"{split} {i}", "right": "b", "score": i / 4} for i in range(20)]
+        (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+
+def paws(folder: Path) -> None:
+    """Stands in for the hub: the data set as its repository would be, in a folder of the same path."""
+    name = "labeled_final"
+    root = folder / "google-research-datasets" / "paws"
+    (root / name).mkdir(parents=True)
+    parts = [f"  - {{split: {split}, path: {name}/{split}.jsonl}}\n" for split in ("train", "validation")]
+    (root / "README.md").write_text(f"---\nconfigs:\n- config_name: {name}\n  data_files:\n{''.join(parts)}---\n")
+    for split in ("train", "validation"):
+        rows = [{"sentence1": f"{split} {i}", "sentence2": "b", "label": i % 2} for i in range(20)]
+        (root / name / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {w.__name__: w for w in (reviews, questions, paraphrase, paws)}
+
+
+def test_every_yaml_block_is_an_example_here() -> None:
+    assert set(EXAMPLES) == set(WRITERS)
+    assert len(EXAMPLES) == PAGE.count("```yaml")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_loads(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    (tmp_path / f"{name}.yaml").write_text(EXAMPLES[name], encoding="utf-8")
+    WRITERS[name](tmp_path)
+    data = load_task(*resolve_task(str(tmp_path / f"{name}.yaml")), None)
+    assert len(data.train) + len(data.tuning) == 20
+    expected: dict[str, Any] = {"questions": ["forum", "support"]}
+    assert list(data.reported) == expected.get(name, ["dev"])
+    assert data.spec.name == name
+
+
+def test_defaults_that_the_page_states() -> None:
+    defaults = {
+        name: TaskSpec.model_fields[name].default for name in ("tuning_fraction", "tuning_examples", "max_length")
+    }
+    stated = {name: re.search(rf"`{name}`[^(]*\(([\d.]+)\)", PAGE) for name in defaults}
+    assert {name: float(found.group(1)) for name, found in stated.items() if found} == defaults

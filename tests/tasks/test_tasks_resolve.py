@@ -1,0 +1,65 @@
+"""Task files, and the fingerprint that stands for a task's data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compress.errors import CompressError
+from compress.spec.task import Synthetic, TaskSpec
+from compress.tasks import BUILTIN_TASKS, fingerprint, load_task, resolve_task
+
+GOOD = "name: mine\ntext: [text]\nlabel: label\nmetrics: [accuracy]\nfiles: {train: train.csv, dev: dev.csv}\n"
+
+
+@pytest.fixture
+def file(here: Path) -> Path:
+    (here / "mine.yaml").write_text(GOOD)
+    return here / "mine.yaml"
+
+
+def test_a_task_file(file: Path) -> None:
+    spec, folder = resolve_task(str(file))
+    assert folder == file.parent
+    assert len(load_task(spec, folder, None).reported["dev"]) == 20
+
+
+def test_mistakes_in_a_task_file(file: Path) -> None:
+    file.write_text(GOOD.replace("label: label", "lable: label"))
+    with pytest.raises(CompressError, match=r"mine.yaml:3: lable: unknown key; did you mean `label`"):
+        resolve_task(str(file))
+    with pytest.raises(CompressError, match=r"none.yaml"):
+        resolve_task(str(file.parent / "none.yaml"))
+
+
+def test_a_synthetic_task_with_the_wrong_number_of_columns() -> None:
+    spec = BUILTIN_TASKS["toy-sentiment"]
+    wrong = spec.model_copy(update={"synthetic": Synthetic(generator="entailment", train=9, dev=3)})
+    with pytest.raises(CompressError, match="`text` names 1 columns, the generator entailment makes 2"):
+        load_task(wrong, None, None)
+
+
+def test_fingerprint_changes_with_data_and_spec_alone(file: Path) -> None:
+    spec, here = resolve_task(str(file))
+    assert here is not None
+
+    def changed(**fields: Any) -> TaskSpec:
+        return spec.model_copy(update=fields)
+
+    first = fingerprint(spec, here, None)
+    assert fingerprint(changed(title="Another title"), here, None) == first
+    assert load_task(spec, here, None).fingerprint == first
+    assert fingerprint(changed(max_length=64), here, None) != first
+    assert fingerprint(changed(tuning_examples=5), here, None) != first
+    dev = here / "dev.csv"
+    dev.write_text(dev.read_text().replace("dev 7", "dev 8"))
+    assert fingerprint(spec, here, None) != first
+
+
+def test_fingerprint_is_the_same_wherever_the_folder_is(file: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other, (spec, here) = tmp_path_factory.mktemp("elsewhere"), resolve_task(str(file))
+    for name in ("train.csv", "dev.csv"):
+        (other / name).write_bytes((file.parent / name).read_bytes())
+    assert fingerprint(spec, here, None) == fingerprint(spec, other, None)
