@@ -44,7 +44,7 @@ def build_result(plan: Plan, context: Context, made: Made, settings: BenchSettin
         run=plan.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=command,
-        recipe=plan.recipe.model_dump(mode="json", exclude_none=True),
+        recipe=resolved_recipe(plan),
         teacher=plan.teacher.card.name,
         student=plan.student.name if plan.student else None,
         seed=plan.seed,
@@ -77,6 +77,18 @@ def build_result(plan: Plan, context: Context, made: Made, settings: BenchSettin
             "text": list(data.spec.text),
         },
     )
+
+
+def resolved_recipe(plan: Plan) -> dict[str, Any]:
+    """The recipe with everything decided: the cards' settings, this teacher, student and precision. It runs as it is."""
+    specs = {node.kind: node.spec for node in plan.nodes if node.spec is not None}
+    stages = [
+        {stage.kind: specs.get(stage.kind, stage.spec).model_dump(mode="json", exclude={"per_task"}, exclude_none=True)}
+        for stage in plan.recipe.stages
+    ]
+    document = plan.recipe.model_dump(mode="json", exclude_none=True)
+    student = {"student": plan.student.name} if plan.student else {}
+    return {**document, "teacher": plan.teacher.card.name, **student, "precision": plan.precision, "stages": stages}
 
 
 def _spec(spec: Any) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class TrainLog:
     def write(self, report: StepReport) -> None:
         if self._file is None:
             self._drop_from(report.step)
-            self._file = self._path.open("a", encoding="utf-8")
+            self._file = self._path.open("a", encoding="utf-8", buffering=1)  # a kill loses no finished line
         self._tokens += report.tokens
         self._seconds += report.seconds
         self._file.write(json.dumps(asdict(report)) + "\n")
@@ -63,4 +63,6 @@ class TrainLog:
                     kept.append(line)
             except (json.JSONDecodeError, KeyError):
                 continue
-        self._path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        temporary = self._path.with_suffix(".tmp")
+        temporary.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        temporary.replace(self._path)
