@@ -135,7 +135,11 @@ def open_session(path: Path, threads: int | None = None, spinning: bool = False)
         options.add_session_config_entry(f"session.{pool}.allow_spinning", str(int(spinning)))
     try:
         return onnxruntime.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
+            str(path),
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=["SkipLayerNormFusion"],
+            enable_fallback=0,  # it would print to stdout, then retry without these options
         )
     except Exception as error:  # the binding's own types share no base but Exception
         reason = " ".join(str(error).split())

@@ -41,7 +41,7 @@ def test_graph_agrees_with_torch_on_shapes_the_export_did_not_check(family: str,
             expected = model(**inputs).logits.numpy()
         found = run(tiny_onnx(family), inputs)
         assert found.dtype == np.float32
-        assert np.abs(expected).max() > 0.1  # random biases: logits of nothing would be equal too
+        assert np.abs(expected).max() > 0.03  # far above the tolerance: nothing compared with nothing would pass too
         # fp32 sums in another order, logits of order 1 (sdpa here, eager in the graph).
         np.testing.assert_allclose(found, expected, atol=2e-5)
 
