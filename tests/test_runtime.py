@@ -245,6 +245,11 @@ def _write(name: str, text: str) -> Callable[[Path], object]:
         (_write("config.json", '{"id2label": {"0": "a", "1": "a"}}'), "id2label: expected different names"),
         (_write("config.json", '{"id2label": {"0": "a", "1": "b"}}'), "do not belong together"),
         (_write("config.json", '{"problem_type": "multi_label_classification"}'), "expected one label per text"),
+        (_write("config.json", '{"num_labels": "two"}'), "num_labels: expected a whole number, found 'two'"),
+        (
+            _write("config.json", '{"num_labels": 3, "pad_token_id": -1}'),
+            "pad_token_id: expected a whole number, found -1",
+        ),
         (_write("tokenizer.json", "{}"), r"tokenizer\.json: not a tokenizer"),
         (_write("onnx/model.onnx", "not a graph"), r"model\.onnx: not an ONNX file"),
         (_write("bundle.json", '{"max_length": "many"}'), r"bundle\.json: max_length: expected tokens, found 'many'"),
@@ -262,6 +267,14 @@ def test_a_damaged_folder_is_one_line_that_names_the_file(folder: Path, damage: 
 def test_no_folder_at_all(tmp_path: Path) -> None:
     with pytest.raises(CompressError, match="expected a bundle's folder, found nothing"):
         Classifier(tmp_path / "none")
+
+
+def test_a_graph_that_onnxruntime_refuses_prints_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = folder / "onnx" / "model.onnx"
+    path.write_bytes(path.read_bytes().replace(b"ReduceSum", b"Reduce\xb2um"))
+    with pytest.raises(CompressError, match="ONNX Runtime cannot load it"):
+        Classifier(folder)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_graph_with_other_inputs_is_refused(tmp_path: Path) -> None:

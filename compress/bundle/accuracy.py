@@ -11,6 +11,7 @@ from ..errors import CheckFailed, CompressError
 from ..runtime.folder import MODEL_FILES, read_settings
 from ..tasks import BUILTIN_TASKS, TaskData, encode, load_task, resolve_task, score
 from .document import BundleInfo
+from .report import Check, check
 
 POINTS = 0.5  # how far a score may be from the recorded one, either way
 
@@ -20,7 +21,10 @@ class Measured:
     info: BundleInfo
     data: TaskData
 
-    def compare(self, folder: Path, precision: str, threads: int | None) -> str:
+    def checks(self, folder: Path, threads: int | None) -> list[Check]:
+        return [check(f"scores {p}", lambda p=p: self._compare(folder, p, threads)) for p in self.info.models]
+
+    def _compare(self, folder: Path, precision: str, threads: int | None) -> str:
         """Every metric of every reported split. CheckFailed: one is off by more than `POINTS`."""
         recorded = self.info.models[precision].scores  # type: ignore[index]
         told, off = [], False

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +12,10 @@ from typing import Any
 from .. import machine
 from ..errors import CompressError
 from ..runtime.folder import MODEL_FILES, read_json
-from ..store.manifest import sync
 from . import card
-from .document import NAME, BundleInfo, Probe, read_bundle, write_bundle
-from .files import contents, measure
+from .document import BundleInfo, Probe, write_bundle
+from .files import measure
+from .place import building, check_target, settle
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
 
@@ -39,13 +36,13 @@ def ship(
     safetensors. Raises `CompressError`: the run, its artefacts, `out`; CheckFailed: a model that does not answer.
     """
     run, out = Path(run), Path(out)
-    _check_target(out, force)
+    check_target(out, force)
     out = out.resolve()
     source = read_source(run, Path(store), model)
-    with _building(out) as folder:
+    with building(out) as folder:
         _fill(folder, source, with_checkpoint)
-        _check_target(out, force)  # again: making it took a while
-        _settle(folder, out)
+        check_target(out, force)  # again: making it took a while
+        settle(folder, out)
     return out
 
 
@@ -129,64 +126,3 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:
     path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _check_target(out: Path, force: bool) -> None:
-    """Only nothing, an empty folder or, with `force`, a bundle with no file of anybody else's in it."""
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise CompressError(f"{out}: expected a folder to make, found {'a link' if out.is_symlink() else 'a file'}")
-    if not out.is_dir() or not any(out.iterdir()):
-        return
-    if not force:
-        raise CompressError(f"{out}: expected an empty or new folder, found files in it; `--force` replaces a bundle")
-    try:
-        listed = read_bundle(out).files
-    except CompressError as error:
-        raise CompressError(f"{out}: not replaced, for it is not a whole bundle: {error}") from None
-    foreign = [name for name in contents(out) if name not in listed and name != NAME]
-    if foreign:
-        raise CompressError(f"{out}: not replaced, for {foreign[0]!r} is not part of the bundle; move it away first")
-
-
-@contextmanager
-def _building(out: Path) -> Iterator[Path]:
-    """A folder beside `out`, gone afterwards whatever happens; so are parents made for it, when it fails."""
-    made = [parent for parent in (out.parent, *out.parent.parents) if not parent.exists()]
-    folder = out.parent / f".{out.name}.{secrets.token_hex(4)}.building"
-    try:
-        folder.mkdir(parents=True)
-        yield folder
-    except OSError as error:
-        _remove(folder, made)
-        reason = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-        raise CompressError(f"{out}: the bundle cannot be written ({reason}); nothing was left behind") from None
-    except BaseException:
-        _remove(folder, made)
-        raise
-
-
-def _remove(folder: Path, made: list[Path]) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    for parent in made:
-        try:
-            parent.rmdir()
-        except OSError:
-            return
-
-
-def _settle(folder: Path, out: Path) -> None:
-    """Rename into place. An old bundle steps aside first and comes back if the new one cannot take its place."""
-    for path in [*sorted(folder.rglob("*")), folder]:
-        sync(path)
-    if not out.exists() or not any(out.iterdir()):
-        folder.replace(out)
-    else:
-        aside = folder.with_suffix(".old")
-        out.replace(aside)
-        try:
-            folder.replace(out)
-        except BaseException:
-            aside.replace(out)
-            raise
-        shutil.rmtree(aside, ignore_errors=True)
-    sync(out.parent)

@@ -57,7 +57,7 @@ def read_settings(folder: Path) -> Settings:
         regression=problem == "regression" or (problem is None and len(labels) == 1),
         columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2) else None,
         max_length=_max_length(folder, bundle, tokenizer, config),
-        pad_id=config.get("pad_token_id") or 0,
+        pad_id=_integer(folder / "config.json", config, "pad_token_id", 0),
         truncation_side="left" if tokenizer.get("truncation_side") == "left" else "right",
     )
 
@@ -80,13 +80,22 @@ def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
 def _labels(path: Path, config: dict[str, Any]) -> tuple[str, ...]:
     names = config.get("id2label")
     if names is None:
-        names = {str(i): f"LABEL_{i}" for i in range(config.get("num_labels", 2))}  # transformers' own default
+        names = {str(i): f"LABEL_{i}" for i in range(_integer(path, config, "num_labels", 2))}  # as transformers does
     if not isinstance(names, dict) or not names or set(names) != {str(i) for i in range(len(names))}:
         raise CompressError(f"{path}: id2label: expected names for the ids 0, 1, 2 …, found {names!r}")
     labels = tuple(str(names[str(i)]) for i in range(len(names)))
     if len(set(labels)) != len(labels):
         raise CompressError(f"{path}: id2label: expected different names, found {list(labels)}")
     return labels
+
+
+def _integer(path: Path, config: dict[str, Any], name: str, default: int) -> int:
+    value = config.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, int) or not 0 <= value < 2**31:
+        raise CompressError(f"{path}: {name}: expected a whole number, found {value!r}")
+    return value
 
 
 def _max_length(folder: Path, bundle: dict[str, Any], tokenizer: dict[str, Any], config: dict[str, Any]) -> int:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from compress.bundle import read_bundle, ship
+from compress.bundle.card import render
 
 TASKS = ("toy-sentiment", "toy-entailment", "toy-similarity")
 
@@ -75,3 +76,21 @@ def test_the_first_snippet_runs_on_onnxruntime_and_tokenizers_alone(
     assert done.returncode == 0, done.stderr
     expected = r"\[-?\d+\.\d+\]" if task == "toy-similarity" else "|".join(read_bundle(bundle_of(task)).labels)
     assert re.search(expected, done.stdout), done.stdout
+
+
+def test_two_reported_splits_and_no_latency(bundle: Path) -> None:
+    """MNLI has two dev sets; a run may be made without a benchmark."""
+    info = read_bundle(bundle)
+    scores = {"dev_matched": {"accuracy": 84.32}, "dev_mismatched": {"accuracy": 83.21}}
+    models: Any = {p: model.model_copy(update={"scores": scores, "onnx": None}) for p, model in info.models.items()}
+    task = info.task.model_copy(update={"splits": tuple(scores)})
+    text = render(info.model_copy(update={"models": models, "baseline": models["fp32"], "task": task}))
+    assert "On `dev_mismatched`: fp32 accuracy 83.21; int8 accuracy 83.21." in text
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert lines[0] == "| model | MB | parameters | Accuracy | against the baseline |"
+    assert len({line.count("|") for line in lines}) == 1
+    results = yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
+    assert [(one["dataset"]["split"], one["metrics"][0]["value"]) for one in results] == [
+        ("dev_matched", 0.8432),
+        ("dev_mismatched", 0.8321),
+    ]
