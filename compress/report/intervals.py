@@ -78,7 +78,7 @@ def _resampled(variant: Variant, models: Sequence[ModelResult], files: Sequence[
 
 def _load(file: Path, names: list[str]) -> list[np.ndarray]:
     try:
-        with np.load(file, allow_pickle=False) as arrays:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             return [arrays[name] for name in names]
     except KeyError as error:
         raise CompressError(f"{file}: expected an array {error.args[0]}; run the recipe again") from None

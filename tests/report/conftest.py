@@ -184,7 +184,7 @@ def make(recipe: str = "distilbert", task: str = "sst2", seed: int = 0, **change
     return result.model_copy(update=changes)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fake() -> Callable[..., Result]:
     return make
 

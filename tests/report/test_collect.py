@@ -1,0 +1,91 @@
+"""Finding results, and refusing those that cannot stand in one report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compress.errors import CompressError
+from compress.report import collect, write_report
+from compress.results import Result, write_result
+
+
+def test_directories_globs_files_and_lists_give_the_same(
+    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
+) -> None:
+    written = [run_directory(fake(seed=seed)) for seed in (0, 1)]
+    runs = tmp_path / "runs"
+    (runs / ".store").mkdir()
+    (runs / "notes.txt").write_text("not a run")
+    folders = [runs / result.run for result in written]
+    assert collect(folders) == written
+    assert collect([folder / "result.json" for folder in folders]) == written
+    assert collect([runs]) == written
+    assert collect([runs / "*-seed?-*"]) == written
+    assert collect([runs / "*" / "result.json"]) == written
+    lines = ",".join((folder / "result.json").read_text() for folder in folders)
+    (tmp_path / "results.json").write_text(f"[{lines}]")
+    assert collect([tmp_path / "results.json"]) == written
+
+
+def test_a_result_found_twice_counts_once(
+    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
+) -> None:
+    result = run_directory(fake())
+    folder = tmp_path / "runs" / result.run
+    assert collect([folder, folder / "result.json", tmp_path / "runs"]) == [result]
+
+
+@pytest.mark.parametrize("name", ["absent", "abs*nt"])
+def test_nothing_there_is_one_line_naming_the_path(tmp_path: Path, name: str) -> None:
+    with pytest.raises(CompressError) as caught:
+        collect([tmp_path / name])
+    assert str(caught.value).startswith(f"{tmp_path / name}: no such file or directory")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_results_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match=r"holds no result\.json"):
+        collect([tmp_path])
+
+
+def test_a_broken_file_is_named(fake: Callable[..., Result], tmp_path: Path) -> None:
+    write_result(fake(), tmp_path)
+    file = tmp_path / "result.json"
+    file.write_text(file.read_text()[:100])
+    with pytest.raises(CompressError) as caught:
+        collect([tmp_path])
+    assert str(caught.value).startswith(f"{file}: cannot be read as a result")
+
+
+def test_a_broken_entry_of_a_list_is_named(fake: Callable[..., Result], tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    document = fake().model_dump(mode="json")
+    del document["teacher"]
+    file.write_text(json.dumps([fake().model_dump(mode="json"), document]))
+    with pytest.raises(CompressError) as caught:
+        collect([file])
+    assert str(caught.value) == f"{file}: not results of schema 1: teacher: Field required"
+
+
+def test_one_task_with_two_versions_of_its_data_is_refused(fake: Callable[..., Result], tmp_path: Path) -> None:
+    one = fake()
+    data = one.task.data.model_copy(update={"fingerprint": "another", "rows": {"train": 10, "tuning": 5, "dev": 872}})
+    other = fake("int8", task=one.task.model_copy(update={"data": data}).name)
+    other = other.model_copy(update={"task": one.task.model_copy(update={"data": data})})
+    with pytest.raises(CompressError, match=r"task sst2: runs distilbert-\S+ and int8-\S+ read different data"):
+        write_report([one, other], tmp_path / "report")
+    assert not (tmp_path / "report" / "report.md").exists()
+
+
+def test_the_same_recipe_task_and_seed_twice_is_refused(fake: Callable[..., Result], tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match="runs a and b are the same recipe, task and seed 0; leave one out"):
+        write_report([fake(run="a"), fake(run="b")], tmp_path)
+
+
+def test_no_results_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match="no results to report"):
+        write_report([], tmp_path)

@@ -1,0 +1,217 @@
+"""What the tables and sentences say, against the results they are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compress.errors import CompressError
+from compress.report import numbers, sentences
+from compress.report.page import page_of, tasks_of
+from compress.report.runs import Task
+from compress.report.tables import Table, latency_table, main_table
+from compress.results import Delta, Result
+from compress.statistics import Headline, paired_bootstrap_seeds
+
+
+def only(results: list[Result], folders: list[Path] | None = None) -> Task:
+    (task,) = tasks_of(results, folders or [])
+    return task
+
+
+def column(table: Table, name: str) -> list[str]:
+    index = [found.text for found in table.columns].index(name)
+    return [str(line.cells[index]) for line in table.lines]
+
+
+def test_a_row_per_model_the_shared_teacher_once(fake: Callable[..., Result]) -> None:
+    table = main_table(only([fake(), fake("int8")]))
+    assert list(zip(column(table, "Recipe"), column(table, "Model"), strict=True)) == [
+        ("baseline", "teacher fp32"),
+        ("baseline", "teacher fp32, PyTorch eager"),
+        ("distilbert", "student fp32"),
+        ("distilbert", "student fp32, PyTorch eager"),
+        ("distilbert", "student int8"),
+        ("int8", "teacher int8"),
+        ("baseline", "teacher fp32, A/A: measured again"),
+        ("published", "MiniLM v2 paper, L6-H384 (dev)"),
+    ]
+    assert all(len(line.cells) == len(table.columns) for line in table.lines)
+
+
+def test_the_numbers_of_a_row(fake: Callable[..., Result]) -> None:
+    table = main_table(only([fake()]))
+    row = dict(zip([found.text for found in table.columns], map(str, table.lines[4].cells), strict=True))
+    assert row == {
+        "Recipe": "distilbert",
+        "Model": "student int8",
+        "File": "17.8",
+        "Parameters": "17.4",
+        "Per token": "10.8",
+        "Per example": "271",
+        "Accuracy": "89.90",
+        "Against the teacher": "−1.03 (−2.41 to +0.23), not distinguishable",
+        "1 × 32": "0.980 / 1.09 (5.9×)",
+        "1 × 128": "2.74 / 3.05 (5.9×)",
+        "own lengths": "0.902 / 1.71 (5.9×)",
+    }
+
+
+def test_an_interval_without_0_is_a_difference(fake: Callable[..., Result]) -> None:
+    result = fake()
+    worse = result.models[2].model_copy(update={"delta": Delta(points=-3, low=-4.5, high=-1.5, mcnemar_p=0.0001)})
+    task = only([result.model_copy(update={"models": (*result.models[:2], worse)})])
+    assert column(main_table(task), "Against the teacher")[4] == "−3.00 (−4.50 to −1.50)"
+    assert "not distinguishable" not in sentences.findings(task)[0]
+
+
+def test_several_metrics_and_several_splits_have_their_columns(fake: Callable[..., Result]) -> None:
+    mrpc, mnli = main_table(only([fake(task="mrpc")])), main_table(only([fake(task="mnli")]))
+    assert [found.text for found in mrpc.columns[6:9]] == ["Accuracy", "F1", "Mean"]
+    assert [found.text for found in mnli.columns[6:8]] == ["Accuracy, dev_matched", "Accuracy, dev_mismatched"]
+
+
+def test_published_scores_stay_away_from_a_subset(fake: Callable[..., Result]) -> None:
+    assert "published" in column(main_table(only([fake(task="sst2")])), "Recipe")
+    assert "published" not in column(main_table(only([fake(task="mnli")])), "Recipe")
+
+
+def test_every_shape_is_in_the_latency_table(fake: Callable[..., Result]) -> None:
+    table = latency_table(only([fake()]))
+    assert table is not None
+    assert column(table, "Batch × length") == ["1 × 32", "1 × 128", "32 × 128", "own lengths"] * 6
+    assert column(table, "Model")[-1] == "A/A: the baseline again"
+
+
+def test_runs_without_timing_have_no_latency(fake: Callable[..., Result]) -> None:
+    result = fake(noise=())
+    models = tuple(model.model_copy(update={"onnx": None, "torch_eager": None}) for model in result.models)
+    task = only([result.model_copy(update={"models": models})])
+    assert latency_table(task) is None
+    assert [found.text for found in main_table(task).columns][-1] == "Against the teacher"
+    assert "speed" not in sentences.findings(task)[0]
+
+
+def test_what_shrinks_and_what_does_not_is_said(fake: Callable[..., Result]) -> None:
+    (sentence,) = sentences.uneven(only([fake(), fake("int8")]))
+    assert sentence == (
+        "int8, teacher int8 shrinks file size to 26% and latency at 1 × 128 to 31% of the teacher's; "
+        "it does not shrink parameters (100%) and FLOPs per token (100%)."
+    )
+
+
+def test_seeds_are_mean_and_spread_and_times_their_median(fake: Callable[..., Result]) -> None:
+    results = [fake(seed=seed) for seed in (2, 0, 1)]
+    task = only(results)
+    scores = [result.models[2].headline for result in results]
+    assert task.variants[0].seeds == (0, 1, 2)
+    assert column(main_table(task), "Accuracy")[4] == f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"
+    slow = results[0].models[0].onnx
+    assert slow is not None
+    tripled = tuple(latency.model_copy(update={"p50": latency.p50 * 3}) for latency in slow.latency)
+    changed = results[0].models[0].model_copy(update={"onnx": slow.model_copy(update={"latency": tripled})})
+    outlier = results[0].model_copy(update={"models": (changed, *results[0].models[1:])})
+    timing = only([outlier, *results[1:]]).baseline.latency((1, 32))
+    assert timing is not None
+    assert timing.p50 == slow.latency[0].p50
+
+
+def test_without_predictions_seeds_give_the_widest_of_their_intervals(fake: Callable[..., Result]) -> None:
+    results = [fake(seed=seed) for seed in range(2)]
+    shifted = results[1].models[2].model_copy(update={"delta": Delta(points=0.97, low=-5, high=2, mcnemar_p=None)})
+    results[1] = results[1].model_copy(update={"models": (*results[1].models[:2], shifted)})
+    delta = only(results).rows[4].delta
+    assert delta is not None
+    assert (delta.points, delta.low, delta.high) == (pytest.approx(-0.03), -5, 2)
+    assert "widest of the seeds' own intervals" in page_of(tasks_of(results)).reading[-1]
+
+
+def test_with_predictions_seeds_are_resampled_together(
+    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
+) -> None:
+    results = [run_directory(fake(seed=seed)) for seed in range(3)]
+    runs = tmp_path / "runs"
+    pairs, gold = [], np.zeros(0)
+    for result in results:
+        with np.load(runs / result.run / "predictions.npz") as arrays:
+            pairs.append((arrays["teacher-fp32/dev"], arrays["student-int8/dev"]))
+            gold = arrays["gold/dev"]
+    expected = paired_bootstrap_seeds(Headline(("accuracy",)), pairs, gold)
+    for folders in ([runs], [runs / result.run for result in results]):
+        delta = only(results, folders).rows[4].delta
+        assert delta is not None
+        assert (delta.points, delta.low, delta.high) == expected
+    assert "predictions of all seeds" in page_of(tasks_of(results, [runs]), [runs]).reading[-1]
+
+
+def test_predictions_of_another_run_are_refused(
+    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
+) -> None:
+    results = [run_directory(fake(seed=seed)) for seed in range(2)]
+    wrong = results[1].models[2].model_copy(update={"headline": 12.0})
+    results[1] = results[1].model_copy(update={"models": (*results[1].models[:2], wrong)})
+    with pytest.raises(CompressError, match=r"seed1-a1b2c3/predictions\.npz: its student-int8 do not give the score"):
+        tasks_of(results, [tmp_path / "runs"])
+
+
+def test_broken_predictions_are_named(
+    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
+) -> None:
+    results = [run_directory(fake(seed=seed)) for seed in range(2)]
+    file = tmp_path / "runs" / results[1].run / "predictions.npz"
+    file.write_bytes(file.read_bytes()[:50])
+    with pytest.raises(CompressError, match=r"predictions\.npz: cannot be read as predictions"):
+        tasks_of(results, [tmp_path / "runs"])
+    np.savez(file, allow_pickle=False, other=np.zeros(3))
+    with pytest.raises(CompressError, match=r"predictions\.npz: expected an array teacher-fp32/dev"):
+        tasks_of(results, [tmp_path / "runs"])
+
+
+def test_different_machines_are_a_warning_and_rows_of_their_own(fake: Callable[..., Result]) -> None:
+    one = fake()
+    other = fake(machine=one.machine.model_copy(update={"cpu": "Intel Xeon 8488C"}))
+    task = only([one, other])
+    (warning,) = sentences.warnings([one, other])
+    assert "[A] AMD EPYC 9R14; [B] Intel Xeon 8488C. Latencies of different machines cannot be compared" in warning
+    assert {row.recipe for row in task.rows} == {"distilbert [A]", "distilbert [B]"}
+    assert sentences.lede([one, other]) == ""
+
+
+def test_one_recipe_run_in_several_ways_is_told_apart(fake: Callable[..., Result]) -> None:
+    other = fake(teacher="bert-base", student="distilbert-6l", run="x")
+    labels = [variant.label for variant in only([fake(), other]).variants]
+    assert labels == ["distilbert (minilm-l6)", "distilbert (bert-base)"]
+    changed = fake(run="y").model_copy(update={"recipe": {**fake().recipe, "precision": "bf16"}})
+    assert [variant.label for variant in only([fake(), changed]).variants] == ["distilbert", "distilbert #2"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.01234, "0.0123"),
+        (0.5, "0.500"),
+        (0.98, "0.980"),
+        (2.312, "2.31"),
+        (25.04, "25.0"),
+        (22504.2, "22,504"),
+        (9.999, "10.0"),
+    ],
+)
+def test_significant_digits(value: float, text: str) -> None:
+    assert numbers.significant(value) == text
+
+
+def test_signs() -> None:
+    assert [numbers.signed(value) for value in (0.0, -0.001, 0.004, 1.5, -1.5)] == [
+        "0.00",
+        "0.00",
+        "0.00",
+        "+1.50",
+        "−1.50",
+    ]
+    assert [numbers.seconds(value) for value in (4.24, 192, 7500)] == ["4.2 s", "3 min 12 s", "2 h 05 min"]
+    assert [numbers.times(value) for value in (5.12, 1.0, 0.451)] == ["5.1×", "1.0×", "0.45×"]

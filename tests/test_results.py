@@ -1,0 +1,167 @@
+"""Results: what is written is what is read, mistakes name the file and the field, a write is whole or nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compress.errors import CompressError
+from compress.results import (
+    Data,
+    Delta,
+    Latency,
+    Machine,
+    ModelResult,
+    Result,
+    Runtime,
+    StageRecord,
+    TaskInfo,
+    read_result,
+    write_result,
+)
+
+
+@pytest.fixture
+def result() -> Result:
+    """Every field filled, with text that is not ASCII."""
+    latency = Latency(batch=1, length=32, p50=2.5, p90=3.0, p99=4.0, examples_per_second=400.0, speedup=1.0, runs=30)
+    model = ModelResult(
+        name="teacher",
+        precision="fp32",
+        architecture="2 × 32",
+        parameters=1000,
+        embedding_parameters=400,
+        flops_per_token=2000,
+        flops_per_example=50_000,
+        file_bytes=4100,
+        scores={"dev": {"accuracy": 88.88}},
+        headline=88.88,
+        delta=Delta(points=-0.5, low=-1.5, high=0.5, mcnemar_p=0.4),
+        predictions="teacher-fp32",
+        onnx=Runtime(latency=(latency,), peak_memory_bytes=1, load_ms=1.5, threads=1),
+        torch_eager=None,
+        info={"parity_max_abs_error": {"1x1": 1e-6}, "flips": 3},
+    )
+    data = Data(source="files", rows={"train": 90, "tuning": 10, "dev": 20}, notes=("a subset",), fingerprint="f" * 8)
+    return Result(
+        run="r",
+        created="2025-11-21T10:00:00+00:00",
+        command="compress run r",
+        recipe={"name": "r", "stages": [{"finetune": {"epochs": 3}}]},
+        teacher="t",
+        student=None,
+        seed=0,
+        task=TaskInfo(
+            name="t",
+            title="Tâche",
+            kind="classification",
+            labels=("no", "yes"),
+            metrics=("accuracy",),
+            splits=("dev",),
+            data=data,
+        ),
+        machine=Machine(cpu="c", isa=("avx2",), cores=2, memory_bytes=8, os="Linux", gpu=None),
+        versions={"python": "3.11"},
+        stages=(StageRecord(kind="finetune", key="k", cached=False, seconds=1.0, info={"steps": 9}),),
+        models=(model,),
+        noise=(latency,),
+        settings={"threads": 2},
+    )
+
+
+def test_round_trip_through_a_folder_and_through_its_file(result: Result, tmp_path: Path) -> None:
+    path = write_result(result, tmp_path)
+    assert path == tmp_path / "result.json"
+    assert read_result(tmp_path) == read_result(path) == result
+    assert result.final is result.models[-1]
+
+
+def test_the_same_result_is_the_same_bytes(result: Result, tmp_path: Path) -> None:
+    first = write_result(result, tmp_path).read_bytes()
+    assert write_result(read_result(tmp_path), tmp_path).read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "field"),
+    [
+        (("schema_version",), 2, "schema_version"),
+        (("seed",), "zero", "seed"),
+        (("surprise",), 1, "surprise"),
+        (("task", "kind"), "ranking", "task.kind"),
+        (("models", 0, "headline"), None, "models.0.headline"),
+        (("models", 0, "onnx", "latency", 0, "p50"), "fast", "models.0.onnx.latency.0.p50"),
+    ],
+)
+def test_another_schema_names_file_and_field(
+    result: Result, tmp_path: Path, where: tuple[Any, ...], value: object, field: str
+) -> None:
+    document = json.loads(write_result(result, tmp_path).read_text())
+    inner = document
+    for part in where[:-1]:
+        inner = inner[part]
+    inner[where[-1]] = value
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(document))
+    with pytest.raises(CompressError) as caught:
+        read_result(tmp_path)
+    message = str(caught.value)
+    assert message.startswith(f"{file}: not a result of schema 1: {field}: ")
+    assert "\n" not in message
+
+
+def test_a_missing_field_is_named(result: Result, tmp_path: Path) -> None:
+    document = json.loads(write_result(result, tmp_path).read_text())
+    del document["machine"]["cpu"]
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    with pytest.raises(CompressError, match=r"result\.json: not a result of schema 1: machine\.cpu: Field required"):
+        read_result(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"run": ', b"\xff\xfe", b"[" * 10])
+def test_what_is_not_json_names_the_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "result.json").write_bytes(content)
+    with pytest.raises(CompressError, match=r"result\.json: cannot be read as a result"):
+        read_result(tmp_path)
+
+
+def test_no_result_names_the_file_and_what_was_expected(tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match=r"result\.json: no such file; expected a run directory"):
+        read_result(tmp_path)
+    with pytest.raises(CompressError, match="nowhere: no such file"):
+        read_result(tmp_path / "nowhere")
+
+
+def test_a_write_that_fails_leaves_the_old_result_whole(
+    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fills while the new one is written: the old one stays, to the byte."""
+    before = write_result(result, tmp_path).read_bytes()
+    write_text = Path.write_text
+
+    def fills_up(self: Path, data: str, *args: Any, **options: Any) -> int:
+        write_text(self, data[: len(data) // 2], *args, **options)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", fills_up)
+        with pytest.raises(OSError, match="No space left"):
+            write_result(result.model_copy(update={"seed": 1}), tmp_path)
+    assert (tmp_path / "result.json").read_bytes() == before
+    assert read_result(tmp_path).seed == 0
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "distinguishable"), [(-2.0, -0.1, True), (0.1, 2.0, True), (-1.0, 1.0, False), (0.0, 1.0, False)]
+)
+def test_distinguishable_when_the_interval_leaves_out_0(low: float, high: float, distinguishable: bool) -> None:
+    assert Delta(points=(low + high) / 2, low=low, high=high, mcnemar_p=None).distinguishable is distinguishable
+
+
+def test_results_are_frozen_and_know_no_other_fields(result: Result) -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        result.seed = 3  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(ValueError, match="Extra inputs"):
+        Result.model_validate({**result.model_dump(), "surprise": 1})
