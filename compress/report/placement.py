@@ -57,6 +57,10 @@ class Label:
     align: Align
     box: Box
 
+    def nearest(self, x: float, y: float) -> tuple[float, float]:
+        """The point of the text's edge that is nearest to (x, y): where a leader line ends."""
+        return min(max(x, self.box.left), self.box.right), min(max(y, self.box.top), self.box.bottom)
+
 
 def place(spots: Sequence[Spot], obstacles: Sequence[Box], width: float, height: float) -> list[Label]:
     """One label per spot, in order. Greedy: the candidate that covers least, nearest first among equals.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import dist, pi, sqrt
 from typing import TYPE_CHECKING, Any
 
 from . import numbers
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 LIGHT = {"ink": "#1f2328", "soft": "#6e7781", "line": "#d8dee4", "paper": "#ffffff"}
 DARK = {"ink": "#e6edf3", "soft": "#9198a1", "line": "#30363d", "paper": "#151b23"}
+LEADER = 9.0  # pixels between a point's edge and its label, above which a line joins them
 TIPS = ("Model", "Score", "95% interval", "p50", "Speed-up", "File")
 
 
@@ -30,6 +32,7 @@ def chart(task: Task) -> Any:
     y = alt.Y("y:Q", title=_y_title(task), scale=alt.Scale(domain=domain, zero=False, nice=False))
     layers = [
         *_lines(points, x, y),
+        *_leaders(points, frame, x, y),
         *_marks(points, x, y),
         *_texts(points, frame, x, y),
     ]
@@ -136,6 +139,24 @@ def _marks(points: Sequence[Point], x: Any, y: Any) -> list[altair.Chart]:
             )
         )
     return layers
+
+
+def _leaders(points: Sequence[Point], frame: Frame, x: Any, y: Any) -> list[altair.Chart]:
+    """A hairline to each label that is not right beside its point."""
+    import altair as alt
+
+    largest = max(point.file_bytes for point in points)
+    values = []
+    for point, label in zip(points, labels_of(points, frame), strict=True):
+        center = frame.pixel(point.x, point.y)
+        end = label.nearest(*center)
+        if dist(center, end) > sqrt(area(point, largest) / pi) + LEADER:
+            left, top = frame.value(*end)
+            values.append({"x": point.x, "y": point.y, "left": left, "top": top})
+    if not values:
+        return []
+    rules = alt.Chart(alt.Data(values=values)).mark_rule(strokeWidth=0.8, color=_colour("soft"), tooltip=None)
+    return [rules.encode(x=x, y=y, x2="left:Q", y2="top:Q")]
 
 
 def _texts(points: Sequence[Point], frame: Frame, x: Any, y: Any) -> list[altair.Chart]:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from ..results import Result
 from . import markdown, numbers
 from .page import tasks_of
-from .runs import Shape, Task
+from .points import shape_of
+from .runs import Row, Shape, Task
 from .sentences import warnings
 from .tables import MAIN_SHAPES, NOTHING, Cell, Column, Line, Table, against, metric_name, score_of, times_of
 
 if TYPE_CHECKING:
     import rich.table
-
-STYLES = {"baseline": "bold", "model": "", "eager": "dim", "reference": "dim"}
 
 
 def summary_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> rich.table.Table:
@@ -26,19 +25,37 @@ def summary_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> ri
     from rich.text import Text
 
     tasks = tasks_of(results, folders)
-    content = compact_table(tasks)
     notes = Text("\n".join(_notes(tasks)))
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=notes if notes else None, caption_justify="left")
-    for column in content.columns:
-        shown.add_column(Text(str(column)), justify="right" if column.numeric else "left", overflow="fold")
-    previous = ""
-    for line in content.lines:
-        task, *rest = (f"{cell.text}\n{cell.note}" if cell.note[:1].isalpha() else str(cell) for cell in line.cells)
-        if previous not in ("", task):
-            shown.add_section()
-        shown.add_row(*map(Text, ["" if task == previous else task, *rest]), style=STYLES[line.kind])
-        previous = task
+    for number, name in enumerate(("Model", "MB", "Score", "Against the teacher", "p50, ms")):
+        shown.add_column(name, justify="right" if number else "left", overflow="fold")
+    for task in tasks:
+        shown.add_section()
+        shown.add_row(Text(_terminal_title(task)), style="bold underline")
+        for row, cells in _terminal_rows(task):
+            shown.add_row(*map(Text, cells), style="dim" if row.eager else "" if row.recipe else "bold")
     return shown
+
+
+def _terminal_title(task: Task) -> str:
+    shape = shape_of(task)
+    timed = f"; p50 at {numbers.shape(*shape)}" if shape else ""
+    return f"{task.first.task.title}: {metric_name(task)}{timed}"
+
+
+def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
+    """The timing of one shape, and a second line where it is needed: 80 columns are not many."""
+    shape = shape_of(task)
+    for row in task.rows:
+        if row.eager and row.model is not task.baseline.model:
+            continue
+        time = str(times_of(row.latency(shape) if shape else None, row is task.baseline, p90=False))
+        if row.eager:
+            yield row, [row.label, NOTHING, NOTHING, NOTHING, time]
+            continue
+        delta = against(row.delta)
+        difference = "\n".join(part for part in (delta.text, delta.note) if part)
+        yield row, [row.label, numbers.megabytes(row.model.file_bytes), score_of(row, None), difference, time]
 
 
 def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> str:
