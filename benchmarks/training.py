@@ -12,8 +12,6 @@ import tempfile
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
-from accelerate.state import AcceleratorState
 
 from compress.machine import describe, fast_bf16, usable_cores
 from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
@@ -23,7 +21,7 @@ from compress.pipeline.teachers import resolve_teacher
 from compress.spec.losses import HardLabel
 from compress.spec.stages import Training
 from compress.tasks import resolve_task
-from compress.training import StepReport, TrainingData, train
+from compress.training import StepReport, TrainingData, make_accelerator, train
 
 WARMUP_STEPS = 5
 ROUNDS = 3
@@ -31,7 +29,6 @@ ROUNDS = 3
 
 def tokens_per_second(arguments: argparse.Namespace, precision: str, seed: int) -> float:
     """Median over the steps after the warm-up."""
-    AcceleratorState._reset_state(reset_partial_state=True)
     spec, folder = resolve_task(arguments.task)
     task = TaskSource(spec, folder, arguments.data_dir)
     teacher = resolve_teacher(arguments.teacher)
@@ -50,7 +47,7 @@ def tokens_per_second(arguments: argparse.Namespace, precision: str, seed: int) 
             Objective([HardLabel()]),
             TrainingData(encoded, pad_id(teacher.config), seed),
             Training(max_steps=arguments.steps, keep="last"),
-            accelerator=Accelerator(mixed_precision="bf16" if precision == "bf16" else "no"),
+            accelerator=make_accelerator(precision),
             teacher=lambda batch, indices: {},
             evaluate=lambda model: 0.0,
             work=Path(work),
