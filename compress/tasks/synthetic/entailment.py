@@ -10,29 +10,16 @@ from dataclasses import dataclass, replace
 
 from .draw import Draw
 
-NOUNS = {
-    "dog": "poodle terrier beagle",
-    "bird": "robin sparrow eagle",
-    "musician": "drummer pianist singer",
-    "athlete": "boxer gymnast skater",
-    "child": "boy girl toddler",
-}
-VERBS = {"runs": "sprints jogs", "talks": "whispers shouts", "eats": "nibbles chews", "rests": "sleeps dozes"}
+NOUNS = {"dog": "poodle terrier", "bird": "robin sparrow", "musician": "drummer singer", "child": "boy girl"}
+VERBS = {"runs": "sprints jogs", "talks": "whispers shouts", "rests": "sleeps dozes"}
 PLACES = ("in the park", "near the river", "on the beach")
 GENERAL = {word: noun for table in (NOUNS, VERBS) for noun, words in table.items() for word in words.split()}
-OPENINGS = (
-    "",
-    "",
-    "",
-    "well ,",
-    "so ,",
-    "in fact ,",
-    "of course ,",
-    "they say that",
-    "we know that",
-    "it is true that",
-)
-QUANTIFIERS = {"some": ("a", "some", "one"), "no": ("no", "not a single")}
+_OPENINGS = """
+    |well ,|so ,|in fact ,|of course ,|they say that|we know that|it is true that|today|right now|as usual|this time|
+    once again|for now|as we see ,|i think that|it seems that|at last
+"""
+OPENINGS = [opening.strip() for opening in _OPENINGS.split("|")]
+QUANTIFIERS = {"some": ("a", "some"), "no": ("no", "not one")}
 
 
 @dataclass(frozen=True)
@@ -75,7 +62,8 @@ def _within(narrow: Fact, wide: Fact) -> bool:
 def _fact(draw: Draw) -> Fact:
     noun = draw.one(list(NOUNS)) if draw.chance(0.3) else draw.one(_words(NOUNS))
     verb = draw.one(list(VERBS)) if draw.chance(0.4) else draw.one(_words(VERBS))
-    return Fact(draw.one(("some", "no")), noun, verb, draw.one(PLACES) if draw.chance(0.6) else "")
+    quantifier = "no" if draw.chance(0.3) else "some"
+    return Fact(quantifier, noun, verb, draw.one(PLACES) if draw.chance(0.6) else "")
 
 
 def _variation(draw: Draw, fact: Fact) -> Fact:
@@ -94,7 +82,7 @@ def _variation(draw: Draw, fact: Fact) -> Fact:
 
 
 def _other(draw: Draw, word: str, table: dict[str, str]) -> str:
-    if draw.chance(0.3):
+    if draw.chance(0.5):
         return draw.one(_words(table))
     return GENERAL[word] if word in GENERAL else draw.one(table[word].split())
 
