@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .errors import CompressError
 from .losses import hard_label_loss, hidden_cosine_loss, soft_target_loss, squared_error_loss
 from .models.features import Batch, Features
 from .spec.base import Spec
@@ -15,11 +16,15 @@ TermFunction = Callable[[Any, Features, Features, Batch], Tensor]
 
 @dataclass(frozen=True)
 class Term:
-    """How a loss spec becomes a number: which features it reads, and the function of (spec, student, teacher, batch)."""
+    """How a loss spec becomes a number: which features it reads, and the function of (spec, student, teacher, batch).
+
+    `per_token`: it is a mean over real tokens, not over examples; micro-batches are weighted accordingly.
+    """
 
     compute: TermFunction
     student: tuple[str, ...] = ("logits",)
     teacher: tuple[str, ...] = ()
+    per_token: bool = False
 
 
 def _soft_target(spec: Any, student: Features, teacher: Features, batch: Batch) -> Tensor:
@@ -45,7 +50,7 @@ def _regression(batch: Batch) -> bool:
 TERMS: dict[str, Term] = {
     "soft_target": Term(_soft_target, teacher=("logits",)),
     "hard_label": Term(_hard_label),
-    "hidden_cosine": Term(_hidden_cosine, student=("hidden[-1]",), teacher=("hidden[-1]",)),
+    "hidden_cosine": Term(_hidden_cosine, student=("hidden[-1]",), teacher=("hidden[-1]",), per_token=True),
 }
 
 
@@ -55,9 +60,15 @@ class Objective(nn.Module):
     def __init__(self, losses: Sequence[Spec]) -> None:
         super().__init__()
         self._losses: list[Any] = [loss for loss in losses if getattr(loss, "weight", 1.0) > 0]
-        terms = [TERMS[loss.name] for loss in self._losses]
+        names = [loss.name for loss in self._losses]
+        if not names or len(set(names)) != len(names):
+            raise CompressError(
+                f"losses: expected different ones, at least one of them with a weight above 0; found {names}"
+            )
+        terms = [TERMS[name] for name in names]
         self.student_features = frozenset(name for term in terms for name in term.student) | {"logits"}
         self.teacher_features = frozenset(name for term in terms for name in term.teacher)
+        self.per_token = frozenset(name for name in names if TERMS[name].per_token)
 
     def forward(self, student: Features, teacher: Features, batch: Batch) -> dict[str, Tensor]:
         """name -> weight · loss, each a scalar; their sum is what is minimised. Computed in fp32."""

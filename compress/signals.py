@@ -19,7 +19,11 @@ class _Stop:
         if self.deferring and self.requested is None:
             self.requested = number
             return
-        raise Interrupted("interrupted; finished steps are kept, run the same command to continue", number)
+        raise _interrupted(number)
+
+
+def _interrupted(number: int) -> Interrupted:
+    return Interrupted("interrupted; finished steps are kept, run the same command to continue", number)
 
 
 _stop = _Stop()
@@ -33,13 +37,15 @@ def install() -> None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Within: a first signal only sets `requested()`; a second one raises at once."""
+    """Within: a first signal only sets `requested()`; a second one raises at once, and so does the end for a first."""
     _stop.deferring = True
     try:
         yield
     finally:
         _stop.deferring = False
-        _stop.requested = None
+        waiting, _stop.requested = _stop.requested, None
+    if waiting is not None:
+        raise _interrupted(waiting)
 
 
 def requested() -> int | None:

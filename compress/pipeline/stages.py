@@ -58,10 +58,8 @@ def distill(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
 def _train(
     model: Any, losses: Any, tokenizer: Tokenizer, node: Node, context: Context, out: Path, work: Path, *, teacher: Any
 ) -> dict[str, Any]:
-    from accelerate import Accelerator
-
     from ..objective import Objective
-    from ..training import TrainingData, train
+    from ..training import TrainingData, make_accelerator, train
     from .teaching import teacher_features, tuning_score
     from .trainlog import TrainLog
 
@@ -70,7 +68,7 @@ def _train(
     data = TrainingData(task.encoded("train", tokenizer, settings.max_length), pad, context.seed)
     tuning = task.encoded("tuning", tokenizer, settings.max_length)
     objective = Objective(losses)
-    accelerator = Accelerator(mixed_precision="bf16" if context.precision == "bf16" else "no")
+    accelerator = make_accelerator(context.precision)
     with TrainLog(work / "log.jsonl", context.listener) as log:
         outcome = train(
             model,

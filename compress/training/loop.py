@@ -20,6 +20,8 @@ from ..tasks import BucketSampler, Encoded, collate
 from . import state
 from .schedule import learning_rate, total_steps
 
+_ADVICE = "stopped before the weights were touched. Lower learning_rate, or train with --precision fp32"
+
 TeacherFeatures = Callable[[dict[str, Tensor], np.ndarray], Features]
 
 
@@ -95,7 +97,7 @@ def train(
             if stop or report.tuning is not None or time.monotonic() - saved > checkpoint_seconds:
                 run.save()
                 saved = time.monotonic()
-            if stop and run.progress.step < total:
+            if stop:
                 raise Interrupted(
                     f"stopped at step {run.progress.step} of {total}; the same command continues there", stop
                 )
@@ -148,14 +150,12 @@ class _Run:
         rate = learning_rate(self.settings, number, self.total)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        tokens = int(self.data.encoded.lengths[indices].sum())
         losses: dict[str, float] = {}
-        tokens = 0
-        for part in self._shares(indices):
-            tokens += int(self.data.encoded.lengths[part].sum())
-            for name, value in self._backward(part, len(part) / len(indices)).items():
+        for part in self._micro_batches(indices):
+            for name, value in self._backward(part, indices).items():
                 losses[name] = losses.get(name, 0.0) + value
-        learned = [*self.model.parameters(), *self.objective.parameters()]
-        self.accelerator.clip_grad_norm_(learned, self.settings.max_grad_norm)
+        self._clip()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.step = number + 1
@@ -170,26 +170,35 @@ class _Run:
             self._epoch, self._batches = epoch, self.sampler.epoch(epoch)
         return self._batches[position]
 
-    def _shares(self, indices: np.ndarray) -> list[np.ndarray]:
-        """The batch cut into micro-batches."""
+    def _micro_batches(self, indices: np.ndarray) -> list[np.ndarray]:
         size = self.settings.micro_batch_size or len(indices)
         return [indices[start : start + size] for start in range(0, len(indices), size)]
 
-    def _backward(self, part: np.ndarray, share: float) -> dict[str, float]:
+    def _backward(self, part: np.ndarray, whole: np.ndarray) -> dict[str, float]:
+        """Gradients of a micro-batch's share of the batch `whole`; the shares of the losses."""
         batch = to_tensors(collate(self.data.encoded, part, self.data.pad_id), self.accelerator.device)
         with self.accelerator.autocast():
             targets = self.teacher(batch, part)
             features = compute_features(self.model, batch, self.objective.student_features)
-        terms = self.objective(features, targets, batch)
+        lengths, per_token = self.data.encoded.lengths, self.objective.per_token
+        tokens, examples = lengths[part].sum() / lengths[whole].sum(), len(part) / len(whole)
+        terms = {
+            name: term * (float(tokens) if name in per_token else examples)
+            for name, term in self.objective(features, targets, batch).items()
+        }
         values = {name: float(term.detach()) for name, term in terms.items()}
         bad = [name for name, value in values.items() if not np.isfinite(value)]
         if bad:
-            raise CheckFailed(
-                f"step {self.progress.step + 1}: loss {', '.join(bad)} is {values[bad[0]]}; stopped before the weights "
-                "were touched. Lower learning_rate, or train with --precision fp32"
-            )
-        self.accelerator.backward(sum(terms.values()) * share)
-        return {name: value * share for name, value in values.items()}
+            raise CheckFailed(f"step {self.progress.step + 1}: loss {', '.join(bad)} is {values[bad[0]]}; {_ADVICE}")
+        self.accelerator.backward(sum(terms.values()))
+        return values
+
+    def _clip(self) -> None:
+        """A finite loss can have a gradient that is not, and AdamW would carry it into every weight."""
+        parameters = [*self.model.parameters(), *self.objective.parameters()]
+        norm = self.accelerator.clip_grad_norm_(parameters, self.settings.max_grad_norm)
+        if norm is not None and not np.isfinite(float(norm)):
+            raise CheckFailed(f"step {self.progress.step + 1}: the gradient's norm is {float(norm)}; {_ADVICE}")
 
     def _maybe_evaluate(self) -> float | None:
         every = max(1, round(self.settings.evaluate_every * len(self.sampler)))

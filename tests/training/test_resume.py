@@ -1,0 +1,211 @@
+"""An interrupted run goes on bit for bit: dropout on, mid-epoch, wherever it was stopped."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from training_toys import fit, same, toy_model, weights
+
+from compress import signals
+from compress.errors import Interrupted
+from compress.models.features import Features
+from compress.objective import Objective
+from compress.spec.losses import HardLabel
+from compress.spec.stages import Training
+from compress.training import Outcome, StepReport, state
+
+SETTINGS = Training(epochs=2.5, batch_size=8, learning_rate=1e-3, evaluate_every=0.75)
+TOTAL = 10
+SCORES = {3: 20.0, 6: 40.0, 9: 10.0, 10: 30.0}  # by step; the best weights are neither the first nor the last
+
+
+class Projected(Objective):
+    """Beside the labels, the hidden states are to be readable by a projection that is learnt with them."""
+
+    def __init__(self) -> None:
+        super().__init__((HardLabel(),))
+        torch.manual_seed(9)
+        self.projection = nn.Linear(16, 2)
+        self.steps = nn.Buffer(torch.zeros((), dtype=torch.int64))
+        self.student_features = frozenset({"logits", "hidden[-1]"})
+
+    def forward(self, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        self.steps += 1
+        read = self.projection(student["hidden[-1]"][:, 0])
+        terms = super().forward(student, teacher, batch)
+        return {**terms, "read": nn.functional.cross_entropy(read, batch["labels"])}
+
+
+class StopError(Exception):
+    """As good as a kill: nothing of the loop runs after it."""
+
+
+def stop_at(step: int) -> Callable[[StepReport], None]:
+    def on_step(report: StepReport) -> None:
+        if report.step == step:
+            raise StopError
+
+    return on_step
+
+
+Found = tuple[dict[str, Tensor], Outcome]
+
+
+def run(work: Path, seconds: float = 1e9, on_step: Any = lambda report: None, dropout: float = 0.1) -> Found:
+    """One process's part in the training of a model and an objective that are always the same."""
+    model, objective = toy_model(dropout=dropout), Projected()
+    torch.manual_seed(77)  # whatever came before in this process
+    outcome = fit(
+        model, SETTINGS, work, objective=objective, checkpoint_seconds=seconds, on_step=on_step,
+        evaluate=lambda model: SCORES[int(objective.steps)],
+    )  # fmt: skip
+    return weights(model, objective), outcome
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """The run without interruption."""
+    found, outcome = run(tmp_path_factory.mktemp("whole"))
+    assert (outcome.steps, outcome.best_step, outcome.best_score) == (TOTAL, 6, 40.0)
+    return found, outcome
+
+
+def ends_like(whole: Found, work: Path, seconds: float = 1e9) -> list[int]:
+    """Resume, compare with the uninterrupted run bit for bit; the steps that were taken."""
+    steps: list[int] = []
+    found, outcome = run(work, seconds, lambda report: steps.append(report.step))
+    assert same(found, whole[0])
+    assert outcome == whole[1]
+    return steps
+
+
+@pytest.mark.parametrize("step", range(1, TOTAL + 1))
+@pytest.mark.parametrize("seconds", [-1.0, 1e9], ids=["saved at every step", "saved after evaluations"])
+def test_a_stop_after_any_step(tmp_path: Path, whole: Found, step: int, seconds: float):
+    with pytest.raises(StopError):  # after the step, and its evaluation, before the state is saved
+        run(tmp_path, seconds, stop_at(step))
+    saved = step - 1 if seconds < 0 else (step - 1) // 3 * 3
+    assert ends_like(whole, tmp_path, seconds) == list(range(saved + 1, TOTAL + 1))
+
+
+def test_dropout_is_on_in_these_tests(tmp_path: Path, whole: Found):
+    assert not same(run(tmp_path, dropout=0.0)[0], whole[0])
+
+
+def test_what_the_objective_learns_is_trained_and_kept(whole: Found):
+    fresh = weights(toy_model(), Projected())
+    changed = {name for name in fresh if name.startswith("1.") and not torch.equal(fresh[name], whole[0][name])}
+    assert changed == {"1.projection.weight", "1.projection.bias", "1.steps"}
+    assert whole[0]["1.steps"] == 6  # as of the weights that were kept
+
+
+def test_many_stops_in_one_run(tmp_path: Path, whole: Found):
+    for step in (2, 3, 4, 7, 10):
+        with pytest.raises(StopError):
+            run(tmp_path, -1, stop_at(step))
+    assert ends_like(whole, tmp_path) == [10]
+
+
+def test_a_run_that_was_finished_gives_its_weights_again(tmp_path: Path, whole: Found):
+    assert ends_like(whole, tmp_path) == list(range(1, TOTAL + 1))
+    assert ends_like(whole, tmp_path) == []
+
+
+@pytest.mark.parametrize("kept", [0, 7, 0.5, -1])
+def test_a_truncated_state_is_not_used(tmp_path: Path, whole: Found, kept: float):
+    with pytest.raises(StopError):
+        run(tmp_path, -1, stop_at(6))
+    path = tmp_path / "state.safetensors"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * kept) if 0 < kept < 1 else int(kept)])
+    assert ends_like(whole, tmp_path) == list(range(1, TOTAL + 1))
+
+
+@pytest.mark.parametrize(("file", "writes"), [("state", 1), ("state", 4), ("best", 1), ("best", 2)])
+def test_a_stop_in_the_middle_of_a_write_leaves_the_old_file(
+    tmp_path: Path, whole: Found, monkeypatch: pytest.MonkeyPatch, file: str, writes: int
+):
+    """The `writes`-th time that `file` is written, half of it reaches the disk."""
+    written, save_file = list[str](), state.save_file
+
+    def save_half(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
+        save_file(tensors, path, metadata=metadata)
+        written.append(path.name.partition("-")[0].partition(".")[0])
+        if written.count(file) == writes:
+            path.write_bytes(path.read_bytes()[:-1000])
+            raise StopError
+
+    with monkeypatch.context() as patch, pytest.raises(StopError):
+        patch.setattr(state, "save_file", save_half)
+        run(tmp_path, -1)
+    steps = ends_like(whole, tmp_path)
+    assert steps[0] == written.count("state") + (file == "best")  # after the last state that was whole
+
+
+def test_only_the_state_and_the_best_weights_stay(tmp_path: Path):
+    run(tmp_path, -1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["best-6.safetensors", "state.safetensors"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("step", [1, 3, 5, TOTAL])
+def test_a_signal_saves_and_then_stops(tmp_path: Path, whole: Found, number: signal.Signals, step: int):
+    """Also at the last step, where there is nothing left to train: what comes after training must not start."""
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_step(report: StepReport) -> None:
+        if report.step == step:
+            signal.raise_signal(number)
+
+    try:
+        signals.install()
+        with pytest.raises(Interrupted, match=f"stopped at step {step} of {TOTAL}; the same command") as caught:
+            run(tmp_path, on_step=on_step)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert caught.value.exit_code == 128 + number
+    assert signals.requested() is None
+    assert ends_like(whole, tmp_path) == list(range(step + 1, TOTAL + 1))
+
+
+def test_state_restores_every_tensor_and_the_generator(tmp_path: Path):
+    model = toy_model()
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    for _ in range(2):
+        model(torch.tensor([[2, 10, 3]])).logits.sum().backward()
+        optimizer.step()
+    progress = state.Progress(2, 61.5, 1, [{"step": 1, "score": 61.5}])
+    state.save(tmp_path / "s.safetensors", progress, [model], optimizer)
+    drawn = torch.rand(3)
+    other = toy_model(seed=8)
+    fresh = torch.optim.AdamW(other.parameters(), fused=True)
+    assert state.restore(tmp_path / "s.safetensors", [other], fresh) == progress
+    assert same(weights(model), weights(other))
+    assert torch.equal(torch.rand(3), drawn)
+    old, new = optimizer.state_dict()["state"], fresh.state_dict()["state"]
+    assert old.keys() == new.keys()
+    assert len(old) > 30
+    for index, moments in old.items():
+        assert moments.keys() == {"step", "exp_avg", "exp_avg_sq"}
+        assert all(torch.equal(value, new[index][name]) for name, value in moments.items())
+    assert state.restore(tmp_path / "absent.safetensors", [other], fresh) is None
+
+
+def test_tied_weights_are_kept_once(tmp_path: Path):
+    one, two = nn.Linear(4, 4), nn.Linear(4, 4)
+    two.weight = one.weight
+    state.save_weights(tmp_path / "w.safetensors", [one, two])
+    fresh, tied = nn.Linear(4, 4), nn.Linear(4, 4)
+    tied.weight = fresh.weight
+    state.load_weights(tmp_path / "w.safetensors", [fresh, tied])
+    assert same(weights(one, two), weights(fresh, tied))
+    assert len(state.trainable([one, two])) == 3
+    np.testing.assert_array_equal(fresh.weight.detach().numpy(), tied.weight.detach().numpy())
