@@ -58,10 +58,10 @@ def test_all_mistakes_come_at_once(cli: Cli, tmp_path: Path) -> None:
         (["distilbert", "--task", "sst3"], "did you mean `sst2`?"),
         (["distilbert", "--task", "toy-sentiment", "--teacher", "bert-bas"], "did you mean `bert-base`?"),
         (
-            ["distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--student", "distil-2"],
-            "did you mean `distil-2l`?",
+            ["distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--student", "distil-1"],
+            "did you mean `distil-1l`?",
         ),
-        (["int8", "--task", "toy-sentiment", "--teacher", "bert-mini", "--student", "distil-2l"], "makes no student"),
+        (["int8", "--task", "toy-sentiment", "--teacher", "bert-mini", "--student", "distil-1l"], "makes no student"),
         (
             ["distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--student", "distilbert-6l"],
             "6 layers and the teacher 4",
