@@ -85,36 +85,22 @@ def run(
     Finished stages are kept and shared; an interrupted run continues with the same command.
     """
     from ..pipeline import run_all
+    from ..report import summary_table, write_report
     from .display import Display, console
 
     request = _request(locals())
     with Display(quiet=quiet) as display:
         results = run_all(request, display)
     folder = report or (out / results[0].run if len(results) == 1 else out / "report")
-    _write_report(results, folder, [out / result.run for result in results])
+    runs = [out / result.run for result in results]
+    write_report(results, folder, folders=runs)
     if json:
         typer.echo("[" + ",\n".join(result.model_dump_json() for result in results) + "]")
         return
-    from ..report import summary_table
-
-    console().print(summary_table(results))
+    console().print(summary_table(results, runs))
     for result in results:
         typer.echo(f"run:    {out / result.run}")
     typer.echo(f"report: {folder / 'report.html'}")
-
-
-def _write_report(results: list[Any], folder: Path, runs: list[Path]) -> None:
-    """Written again only when a result is newer than the page."""
-    page = folder / "report.html"
-    newest = max((run / "result.json").stat().st_mtime_ns for run in runs)
-    listed = folder / ".runs"
-    names = "\n".join(result.run for result in results)
-    if page.exists() and page.stat().st_mtime_ns > newest and listed.exists() and listed.read_text() == names:
-        return
-    from ..report import write_report
-
-    write_report(results, folder)
-    listed.write_text(names)
 
 
 def plan(
@@ -156,12 +142,12 @@ def report(
     from .display import console
 
     results = collect(runs)
-    written = write_report(results, out)
+    written = write_report(results, out, folders=runs)
     if json:
         import json as encoder
 
         typer.echo(encoder.dumps([str(path) for path in written]))
         return
-    console().print(summary_table(results))
+    console().print(summary_table(results, runs))
     for path in written:
         typer.echo(path)
