@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, weight_files
 from .adoption import label_order
-from .plan import Plan
+from .plan import Node, Plan
 
 _RESERVED_POSITIONS = {"roberta": 2, "xlm-roberta": 2, "camembert": 2}
 # float32 weights and two Adam moments, the best weights, the checkpoint, and the graphs.
@@ -20,9 +20,15 @@ def preflight(plans: list[Plan], root: Path) -> None:
     """Raise `CompressError` for the first thing that could not work; write nothing but `root` itself."""
     for plan in plans:
         _lengths_fit(plan)
-        _checkpoint_fits(plan)
+        if _missing(plan, root):
+            _checkpoint_fits(plan)
     _can_write(root)
     _disk_suffices(plans, root)
+
+
+def _missing(plan: Plan, root: Path) -> list[Node]:
+    """The stages that would run."""
+    return [node for node in plan.nodes if not (root / ".store" / node.key).is_dir()]
 
 
 def _lengths_fit(plan: Plan) -> None:
@@ -41,6 +47,8 @@ def _lengths_fit(plan: Plan) -> None:
 
 
 def _checkpoint_fits(plan: Plan) -> None:
+    """Reads the data whole, so that a bad row costs no training."""
+    labels = plan.task.data.labels
     teacher = plan.teacher
     if teacher.folder is None:
         return
@@ -51,8 +59,8 @@ def _checkpoint_fits(plan: Plan) -> None:
             f"{teacher.folder}: the tokenizer knows {tokens} tokens and the embedding table (config.json: vocab_size) has {rows} rows; "
             "the tokenizer is not this checkpoint's"
         )
-    if any(node.kind == "adopt" for node in plan.nodes) and plan.task.spec.labels is not None:
-        label_order(teacher.labels, plan.task.spec.labels, where=str(teacher.folder))
+    if any(node.kind == "adopt" for node in plan.nodes):
+        label_order(teacher.labels, labels, where=str(teacher.folder))
 
 
 def _can_write(root: Path) -> None:
@@ -67,7 +75,7 @@ def _can_write(root: Path) -> None:
 
 
 def _disk_suffices(plans: list[Plan], root: Path) -> None:
-    missing = {node.key: node for plan in plans for node in plan.nodes if not (root / ".store" / node.key).is_dir()}
+    missing = {node.key: node for plan in plans for node in _missing(plan, root)}
     sizes = {node.key: plan.sizes[node.model.split("-")[0]] for plan in plans for node in plan.nodes}
     training = [key for key, node in missing.items() if node.kind in ("finetune", "distill", "adopt")]
     needed = sum(sizes[key].parameters * _BYTES_PER_PARAMETER for key in training)

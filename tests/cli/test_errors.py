@@ -126,3 +126,12 @@ def test_every_command_exits_2_without_a_traceback(
     assert error.strip()
     assert "Traceback" not in error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_row_is_found_before_any_training(cli: Cli, tmp_path: Path, task_file: Path) -> None:
+    with (tmp_path / "train.csv").open("a", encoding="utf-8") as file:
+        file.write("one more film,maybe\n")
+    error = run(cli, tmp_path, "distilbert", "--task", task_file, "--teacher", "bert-mini")
+    assert "train.csv" in error
+    assert "maybe" in error
+    assert "42" in error
