@@ -1,0 +1,217 @@
+"""Training through the store under real faults: kills, signals, two processes; the weights end bit-identical."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from compress.store import Store
+
+HERE = Path(__file__)
+RECIPE = """
+name: recipe
+title: Toy
+student: {folder}/student.yaml
+stages:
+  - finetune: {{batch_size: 8, epochs: 2, learning_rate: 1.0e-3, evaluate_every: 0.5, max_length: 24}}
+  - distill:
+      batch_size: 8
+      epochs: 2
+      learning_rate: 1.0e-3
+      evaluate_every: 0.5
+      max_length: 24
+      losses: [{{name: soft_target, weight: 2.0}}, {{name: hard_label}}]
+  - export
+"""
+STUDENT = "{name: student, title: S, architecture: distilbert, layers: 1}"
+TASK = """
+name: toy
+text: [sentence]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: 24
+tuning_fraction: 0.25
+synthetic: {generator: sentiment, train: 64, dev: 8}
+"""
+STEPS = 12  # of the teacher, and of the student: two epochs of six batches
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory, toy_tokenizer: Tokenizer) -> Path:
+    """A folder with a teacher of random weights and dropout, a student, a recipe and a task."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("recipe")
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    config = BertConfig.from_dict({**size, "vocab_size": 64, "max_position_embeddings": 24})
+    torch.manual_seed(0)
+    BertModel(config).save_pretrained(folder / "teacher")
+    toy_tokenizer.save(str(folder / "teacher" / "tokenizer.json"))
+    for name, text in (("recipe", RECIPE.format(folder=folder)), ("student", STUDENT), ("task", TASK)):
+        (folder / f"{name}.yaml").write_text(text)
+    return folder
+
+
+class Trainer:
+    """Processes that train, forked from one that has torch."""
+
+    def __init__(self, recipe: Path) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parents[2])}
+        self._recipe = recipe
+        self._server = subprocess.Popen(
+            [sys.executable, str(HERE.with_name("training_child.py"))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+        )  # fmt: skip
+        assert self._line() == "ready"
+
+    def _line(self) -> str:
+        assert self._server.stdout is not None
+        return self._server.stdout.readline().strip()
+
+    def _ask(self, command: Any) -> int:
+        assert self._server.stdin is not None
+        self._server.stdin.write(f"{json.dumps(command)}\n")
+        self._server.stdin.flush()
+        return int(self._line())
+
+    def start(self, root: Path, **harm: Any) -> int:
+        return self._ask([str(self._recipe), str(root), harm])
+
+    def wait(self, process: int) -> int:
+        return self._ask(process)
+
+    def run(self, root: Path, **harm: Any) -> int:
+        return self.wait(self.start(root, **harm))
+
+    def close(self) -> None:
+        self._server.communicate()
+
+
+@pytest.fixture(scope="module")
+def trainer(recipe: Path) -> Iterator[Trainer]:
+    found = Trainer(recipe)
+    yield found
+    found.close()
+
+
+def lines(root: Path, name: str) -> list[str]:
+    path = root.with_name(f"{root.name}.{name}")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def artefact(folder: Path, info: dict[str, Any]) -> dict[str, Any]:
+    """All that must be equal between runs: every byte but those that tell times."""
+    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+    del files["manifest.json"], files["log.jsonl"]
+    log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    steps = [{name: value for name, value in line.items() if name != "seconds"} for line in log]
+    return {"files": files, "log": steps, "info": {**info, "tokens_per_second": None}}
+
+
+def outcome(root: Path) -> dict[str, Any]:
+    """What the last process to finish in `root` got from the store."""
+    (done, *more) = root.parent.glob(f"{root.name}.done-*")
+    assert not more
+    found = json.loads(done.read_text())
+    return {name: artefact(Path(each["path"]), each["info"]) for name, each in found.items()}
+
+
+@pytest.fixture(scope="module")
+def whole(trainer: Trainer, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[str]]:
+    """The run without a fault: its artefacts, and their keys."""
+    root = tmp_path_factory.mktemp("whole") / "root"
+    assert trainer.run(root) == 0, lines(root, "errors")
+    found = outcome(root)
+    assert [len(each["log"]) for each in found.values()] == [STEPS, STEPS]
+    assert set(found["student"]["files"]) >= {"config.json", "model.safetensors", "tokenizer.json"}
+    keys = [path.name for path in (root / ".store").iterdir() if not path.name.startswith(".")]
+    assert len(keys) == 2
+    return found, keys
+
+
+def test_the_same_run_again_is_bit_identical_and_dropout_is_on(
+    trainer: Trainer, whole: Any, recipe: Path, tmp_path: Path
+):
+    config = json.loads((recipe / "teacher" / "config.json").read_text())
+    assert config["hidden_dropout_prob"] == config["attention_probs_dropout_prob"] == 0.1
+    assert trainer.run(tmp_path / "root") == 0
+    assert outcome(tmp_path / "root") == whole[0]
+
+
+def kill_soon(trainer: Trainer, root: Path, dice: random.Random) -> int:
+    """Start, and kill from outside a moment after the next step or two, whatever it is doing then."""
+    before, after = len(lines(root, "steps")), dice.randrange(1, 3)
+    process = trainer.start(root)
+    deadline = time.monotonic() + 100
+    while len(lines(root, "steps")) < before + after and not list(root.parent.glob("*.done-*")):
+        assert time.monotonic() < deadline, lines(root, "errors")
+        time.sleep(dice.random() * 0.004)
+    os.kill(process, signal.SIGKILL)
+    return trainer.wait(process)
+
+
+def test_twenty_kills_at_any_moment(trainer: Trainer, whole: Any, tmp_path: Path):
+    """By turns at a touch of the disk (start, step, save, manifest, rename) and at a moment of the clock."""
+    root, dice, codes, stages = tmp_path / "root", random.Random(1), list[int](), set[int]()
+    store = Store(root / ".store")
+    while 0 not in codes:
+        touch = dice.randrange(3, 50)
+        codes.append(kill_soon(trainer, root, dice) if len(codes) % 2 else trainer.run(root, touch=touch))
+        assert codes[-1] in (0, -signal.SIGKILL), lines(root, "errors")
+        there = [key for key in whole[1] if store.path(key).exists()]
+        assert all(store.find(key) for key in there), store.last_problem  # absent, or whole
+        stages.add(len(there))
+    assert codes.count(-signal.SIGKILL) >= 20
+    assert stages == {0, 1, 2}
+    assert len(lines(root, "steps")) > 2 * STEPS  # some were lost with the process and taken again
+    assert outcome(root) == whole[0]
+
+
+@pytest.mark.parametrize(
+    ("step", "number"),
+    [(1, signal.SIGTERM), (8, signal.SIGINT), (STEPS, signal.SIGINT), (STEPS + 5, signal.SIGTERM)],
+    ids=["first", "mid-epoch", "last", "student"],
+)
+def test_a_signal_saves_and_the_same_command_continues(
+    trainer: Trainer, whole: Any, tmp_path: Path, step: int, number: signal.Signals
+):
+    root = tmp_path / "root"
+    assert trainer.run(root, step=step, signal=number) == 128 + number
+    taken = (step - 1) % STEPS + 1
+    assert lines(root, "errors") == [f"stopped at step {taken} of {STEPS}; the same command continues there"]
+    assert len(list((root / ".store").glob("*/manifest.json"))) == (step > STEPS)
+    assert trainer.run(root) == 0
+    once = list(range(1, STEPS + 1))
+    assert list(map(int, lines(root, "steps"))) == once + once
+    assert outcome(root) == whole[0]
+
+
+def test_two_processes_share_one_result(trainer: Trainer, whole: Any, tmp_path: Path):
+    """The first trains; it is held until the second has come, and the second waits for what the first makes."""
+    root = tmp_path / "root"
+    notices = root.with_name("root.notices")
+    first = trainer.start(root, hold=str(notices))
+    while len(lines(root, "steps")) < 3:
+        time.sleep(0.01)
+    second = trainer.start(root, hold=str(notices))
+    assert [trainer.wait(first), trainer.wait(second)] == [0, 0], lines(root, "errors")
+    assert notices.read_text().splitlines()[0] == "waiting for another process that is building finetune teacher on toy"
+    once = list(range(1, STEPS + 1))
+    assert list(map(int, lines(root, "steps"))) == once + once  # each step was taken by one of them
+    one, other = (json.loads(path.read_text()) for path in tmp_path.glob("root.done-*"))
+    assert one == other
+    assert {name: artefact(Path(each["path"]), each["info"]) for name, each in one.items()} == whole[0]
