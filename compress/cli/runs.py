@@ -9,9 +9,7 @@ import typer
 
 from ..errors import CompressError
 
-Recipes = Annotated[
-    list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)
-]
+Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)]
 Tasks = Annotated[
     list[str], typer.Option("--task", "-t", help="Task name or YAML file; repeat for several.", show_default=False)
 ]
@@ -131,9 +129,7 @@ def plan(
 
 
 def report(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Run folders or result files.", show_default=False)
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders or result files.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the report.", show_default=False)],
     json: Json = False,
 ) -> None:
