@@ -18,16 +18,6 @@ from ..spec.stages import Distill, Export, Finetune, Training
 from .context import TaskSource
 from .teachers import TeacherSource
 
-# Bump a stage's version when a change in its code changes what it makes.
-VERSIONS = {"finetune": 1, "adopt": 1, "distill": 1, "export": 1, "quantize": 1}
-LIBRARIES = {
-    "finetune": ("torch", "transformers", "tokenizers"),
-    "adopt": ("transformers",),
-    "distill": ("torch", "transformers", "tokenizers"),
-    "export": ("torch", "transformers", "onnx", "onnxscript"),
-    "quantize": ("onnx", "onnxruntime"),
-}
-
 
 @dataclass(frozen=True)
 class Node:
@@ -89,8 +79,8 @@ class _Draft:
     current: str = ""
 
     def add(self, kind: str, model: str, spec: Any, described: dict[str, Any], inputs: dict[str, str]) -> None:
-        libraries = {name: version for name, version in versions().items() if name in LIBRARIES[kind]}
-        key = store.key(kind, VERSIONS[kind], described, inputs, libraries)
+        libraries = {name: version for name, version in versions().items() if name in KINDS[kind].libraries}
+        key = store.key(kind, KINDS[kind].version, described, inputs, libraries)
         if not any(node.key == key for node in self.nodes):
             self.nodes.append(Node(kind, model, key, spec, tuple(inputs)))
 
@@ -123,7 +113,7 @@ def make_plan(
     draft = _Draft(recipe, task, teacher, card, seed, precision, sizes)
     _plan_teacher(draft, refit)
     for stage in recipe.stages:
-        PLANNERS[stage.kind](draft, stage)
+        KINDS[stage.kind].plan(draft, stage)
     return Plan(recipe, task, teacher, card, seed, precision, tuple(draft.nodes), sizes)
 
 
@@ -215,9 +205,20 @@ def _plan_quantize(draft: _Draft, stage: Stage) -> None:
     draft.add("quantize", f"{draft.current}-int8", stage.spec, stage.spec.model_dump(mode="json"), inputs)
 
 
-PLANNERS: dict[str, Callable[[_Draft, Stage], None]] = {
-    "finetune": _plan_finetune,
-    "distill": _plan_distill,
-    "export": _plan_export,
-    "quantize": _plan_quantize,
+@dataclass(frozen=True)
+class Kind:
+    """What planning knows of a kind of stage. Bump `version` when its code makes something else than before;
+    `libraries` are those whose version changes the outcome."""
+
+    version: int
+    libraries: tuple[str, ...]
+    plan: Callable[[_Draft, Stage], None]
+
+
+KINDS: dict[str, Kind] = {
+    "finetune": Kind(1, ("torch", "transformers", "tokenizers"), _plan_finetune),
+    "adopt": Kind(1, ("transformers",), _plan_finetune),
+    "distill": Kind(1, ("torch", "transformers", "tokenizers"), _plan_distill),
+    "export": Kind(1, ("torch", "transformers", "onnx", "onnxscript"), _plan_export),
+    "quantize": Kind(1, ("onnx", "onnxruntime"), _plan_quantize),
 }

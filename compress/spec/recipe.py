@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, create_model, model_serializer, model_validator
 
 from .base import Name, Positive, Spec
-from .stages import STAGE_SPECS, Distill, Export, Finetune, Quantize
+from .stages import STAGE_SPECS
 
 
-class Stage(Spec):
-    """Exactly one of the fields is set: the stage's kind."""
-
-    finetune: Finetune | None = None
-    distill: Distill | None = None
-    export: Export | None = None
-    quantize: Quantize | None = None
+class StageBase(Spec):
+    """Exactly one of the fields is set: the stage's kind. The fields are those of `STAGE_SPECS`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -28,7 +23,7 @@ class Stage(Spec):
         return value
 
     @model_validator(mode="after")
-    def _exactly_one(self) -> Stage:
+    def _exactly_one(self) -> StageBase:
         if len(self.model_fields_set) != 1:
             raise ValueError(f"expected one stage, one of {', '.join(STAGE_SPECS)}")
         return self
@@ -47,7 +42,12 @@ class Stage(Spec):
         return getattr(self, self.kind)
 
 
-ORDER = ("finetune", "distill", "export", "quantize")
+if TYPE_CHECKING:
+    Stage = StageBase
+else:
+    Stage = create_model(
+        "Stage", __base__=StageBase, **{kind: (spec | None, None) for kind, spec in STAGE_SPECS.items()}
+    )
 
 
 class Recipe(Spec):
@@ -69,8 +69,9 @@ class Recipe(Spec):
     @model_validator(mode="after")
     def _order(self) -> Recipe:
         kinds = [stage.kind for stage in self.stages]
-        if kinds != sorted(kinds, key=ORDER.index) or len(set(kinds)) != len(kinds):
-            raise ValueError(f"stages are {kinds}; expected each at most once, in the order {list(ORDER)}")
+        order = list(STAGE_SPECS)
+        if kinds != sorted(kinds, key=order.index) or len(set(kinds)) != len(kinds):
+            raise ValueError(f"stages are {kinds}; expected each at most once, in the order {order}")
         if ("distill" in kinds) != (self.student is not None):
             raise ValueError("`student` and a `distill` stage come together: one is missing")
         if "export" not in kinds:

@@ -92,4 +92,5 @@ class Quantize(Spec):
     exclude: tuple[str, ...] = Field(default=(), description="node names, as regular expressions, that stay fp32")
 
 
+# In the order in which a recipe's stages may come.
 STAGE_SPECS: dict[str, type[Spec]] = {"finetune": Finetune, "distill": Distill, "export": Export, "quantize": Quantize}
