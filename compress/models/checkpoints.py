@@ -128,6 +128,14 @@ def config_labels(config: dict[str, Any]) -> tuple[str, ...]:
     return tuple(str(names[key]) for key in sorted(names, key=int))
 
 
+def tokenizer_files(folder: Path) -> list[Path]:
+    """The files that decide what the tokenizer of a checkpoint does."""
+    names = ("tokenizer.json", "vocab.txt")
+    if not (folder / "tokenizer.json").exists():
+        names = (*_VOCABULARIES, "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
+    return [path for name in names if (path := folder / name).exists()]
+
+
 def load_tokenizer(folder: Path) -> Tokenizer:
     """The checkpoint's fast tokenizer, without its stored truncation and padding."""
     from tokenizers import Tokenizer

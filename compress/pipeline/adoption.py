@@ -23,8 +23,9 @@ def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, where: st
     Raises `CompressError` when the names or their number disagree.
     """
     if len(checkpoint) != len(task or ("score",)):
+        wanted = f"{len(task)}: {list(task)}" if task else "is a regression, which has one output"
         raise CompressError(
-            f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the task {len(task)}: {list(task)}"
+            f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the task {wanted}"
         )
     if not task or all(name.upper() == f"LABEL_{index}" for index, name in enumerate(checkpoint)):
         return None

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import store
 from ..catalog import is_path, load_teacher
-from ..models.checkpoints import config_labels, is_classifier, locate, random_config, weight_files
+from ..models.checkpoints import config_labels, is_classifier, locate, random_config, tokenizer_files, weight_files
 from ..models.dimensions import Dimensions, dimensions, read_config
 from ..spec.cards import Checkpoint, TeacherCard
 from ..tasks.synthetic import GENERATOR_VERSION
@@ -34,8 +34,7 @@ class TeacherSource:
         """What stands for the checkpoint in keys: a hash of its files, or of how it is drawn."""
         if self.folder is None:
             return f"random {self.config} wordpiece of generator {GENERATOR_VERSION}"
-        files = [*weight_files(self.folder), self.folder / "config.json"]
-        files += [path for name in ("tokenizer.json", "vocab.txt") if (path := self.folder / name).exists()]
+        files = [*weight_files(self.folder), self.folder / "config.json", *tokenizer_files(self.folder)]
         return " ".join(f"{path.name}={store.hash_file(path)}" for path in files)
 
     @cached_property

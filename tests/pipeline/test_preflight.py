@@ -1,0 +1,178 @@
+"""What cannot work is refused before anything is computed, naming the two things that disagree."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import namedtuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from compress.errors import CompressError
+from compress.pipeline import Plan, Request, plan_all
+from compress.pipeline.preflight import preflight
+from compress.pipeline.teachers import resolve_teacher
+
+TASK = """
+name: toy
+text: [sentence]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: {length}
+synthetic: {{generator: sentiment, train: 40, dev: 8}}
+"""
+Usage = namedtuple("Usage", "total used free")
+
+
+class Case:
+    """A teacher, a task and a recipe to spoil, and their plan."""
+
+    def __init__(self, folder: Path, tiny: Callable[[str], Path], tokenizer: Tokenizer) -> None:
+        self.folder, self.tiny, self.tokenizer = folder, tiny, tokenizer
+        self.root = folder / "runs"
+        self.teacher = folder / "teacher"
+        self.use("bert", architectures=["BertModel"])
+
+    def use(self, family: str, **config: Any) -> None:
+        shutil.rmtree(self.teacher, ignore_errors=True)
+        shutil.copytree(self.tiny(family), self.teacher)
+        self.tokenizer.save(str(self.teacher / "tokenizer.json"))
+        path = self.teacher / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **config}))
+
+    def plan(self, length: int = 16, *overrides: str) -> list[Plan]:
+        (self.folder / "task.yaml").write_text(TASK.format(length=length))
+        request = Request(
+            ("int8",), (str(self.folder / "task.yaml"),), teacher=str(self.teacher), root=self.root, overrides=overrides
+        )
+        return plan_all(request)
+
+    def refused(self, plans: list[Plan]) -> str:
+        with pytest.raises(CompressError) as caught:
+            preflight(plans, self.root)
+        assert caught.value.exit_code == 2
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+
+@pytest.fixture
+def case(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Case:
+    return Case(tmp_path, tiny_checkpoint, toy_tokenizer)
+
+
+def test_what_fits_passes_and_only_the_folder_is_made(case: Case):
+    preflight(case.plan(), case.root)
+    assert list(case.root.iterdir()) == []
+
+
+def test_texts_longer_than_the_teachers_positions(case: Case):
+    preflight(case.plan(24), case.root)
+    assert case.refused(case.plan(25)) == (
+        "task toy: max_length is 25 tokens and teacher teacher has 24 positions; set max_length to at most 24"
+    )
+    found = case.refused(case.plan(16, "stages[0].finetune.max_length=30"))
+    assert found.startswith("recipe int8, finetune: max_length is 30 tokens and teacher teacher has 24 positions")
+
+
+def test_roberta_keeps_two_positions_for_itself(case: Case):
+    """26 rows, of which texts use those after the padding index, 1."""
+    case.use("roberta", architectures=["RobertaModel"])
+    preflight(case.plan(24), case.root)
+    assert "max_length is 25 tokens and teacher teacher has 24 positions" in case.refused(case.plan(25))
+
+
+def test_a_tokenizer_with_more_tokens_than_the_embedding_table(case: Case):
+    case.use("bert", architectures=["BertModel"], vocab_size=40)
+    assert case.refused(case.plan()) == (
+        f"{case.teacher}: the tokenizer knows 64 tokens and the embedding table (config.json: vocab_size) has 40 rows; "
+        "the tokenizer is not this checkpoint's"
+    )
+
+
+def test_a_checkpoint_without_a_tokenizer(case: Case):
+    (case.teacher / "tokenizer.json").unlink()
+    assert case.refused(case.plan()).startswith(f"{case.teacher}: expected tokenizer.json, or a vocabulary")
+
+
+def test_labels_of_a_fine_tuned_teacher_that_are_not_the_tasks(case: Case):
+    case.use("bert")
+    assert case.refused(case.plan()) == (
+        f"{case.teacher}: the checkpoint has 3 labels ['no', 'maybe', 'yes'] and the task 2: ['negative', 'positive']"
+    )
+    case.use("bert", id2label={"0": "bad", "1": "good"}, label2id={"bad": 0, "good": 1})
+    assert case.refused(case.plan()).endswith("labels ['bad', 'good'] are not the task's ['negative', 'positive']")
+
+
+def test_weights_that_are_pickled_or_cut_are_refused_even_earlier(case: Case):
+    path = case.teacher / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CompressError, match=r"model\.safetensors: not a whole safetensors file"):
+        case.plan()
+    path.rename(case.teacher / "pytorch_model.bin")
+    with pytest.raises(CompressError, match=r"expected model\.safetensors; found pytorch_model\.bin, a pickle"):
+        case.plan()
+    assert not case.root.exists()
+
+
+def test_a_disk_that_is_too_small(case: Case, monkeypatch: pytest.MonkeyPatch):
+    plans = case.plan()
+    needed = plans[0].sizes["teacher"].parameters * 28
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, needed - 1))
+    assert case.refused(plans).startswith(f"{case.root}: 0.0 GB are free and this plan needs about 0.0 GB; free some")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, needed))
+    preflight(plans, case.root)
+
+
+def test_what_is_in_the_store_needs_no_room_and_no_teacher(case: Case, monkeypatch: pytest.MonkeyPatch):
+    plans = case.plan()
+    for node in plans[0].nodes:
+        (case.root / ".store" / node.key).mkdir(parents=True)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, 0))
+    (case.teacher / "tokenizer.json").unlink()
+    preflight(plans, case.root)
+
+
+def test_an_output_folder_that_is_a_file_or_in_one(case: Case):
+    (case.folder / "runs").write_text("mine")
+    assert case.refused(case.plan()).startswith(
+        f"{case.root}: runs cannot be written here: File exists; choose another"
+    )
+    case.root = case.folder / "runs" / "below"
+    assert case.refused(case.plan()).startswith(f"{case.root}: runs cannot be written here: Not a directory; choose")
+    assert (case.folder / "runs").read_text() == "mine"
+
+
+def test_an_output_folder_that_may_not_be_written(case: Case, monkeypatch: pytest.MonkeyPatch):
+    """root may write anywhere, so the answer of the system is put in its mouth."""
+    monkeypatch.setattr(os, "access", lambda path, mode: not (path == case.root and mode == os.W_OK))
+    assert case.refused(case.plan()).startswith(f"{case.root}: runs cannot be written here: permission denied; choose")
+
+
+def test_a_teachers_identity_is_that_of_all_its_files(case: Case):
+    seen = {resolve_teacher(str(case.teacher)).identity}
+    vocabulary = case.tokenizer.get_vocab()
+    (case.teacher / "vocab.txt").write_text("\n".join(sorted(vocabulary, key=vocabulary.__getitem__)))
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "vocab.txt"):
+        path = case.teacher / name
+        data = path.read_bytes()
+        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]) if name == "model.safetensors" else data + b"\n")
+        seen.add(resolve_teacher(str(case.teacher)).identity)
+    (case.teacher / "tokenizer.json").unlink()
+    for name in ("vocab.json", "merges.txt", "tokenizer_config.json"):
+        (case.teacher / name).write_text("{}")
+        seen.add(resolve_teacher(str(case.teacher)).identity)
+    assert len(seen) == 8
+
+
+@pytest.mark.parametrize("name", ["no/such/folder", "a-file.txt/teacher"])
+def test_a_teacher_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a-file.txt").touch()
+    with pytest.raises(CompressError, match=rf"^{name}/config\.json: (no such file|cannot be read)"):
+        resolve_teacher(name)
