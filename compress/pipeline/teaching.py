@@ -1,5 +1,6 @@
 """What the training loop asks of a teacher and of the tuning split."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,9 @@ def _logits_table(teacher: nn.Module, data: TrainingData, work: Path) -> np.ndar
         return np.load(path, allow_pickle=False)
     logits = predict_logits(teacher, data.encoded, data.pad_id)
     temporary = path.with_name("teacher-logits.tmp.npy")
-    np.save(temporary, logits, allow_pickle=False)
+    with temporary.open("wb") as file:
+        np.save(file, logits, allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())
     temporary.replace(path)
     return logits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -154,26 +154,58 @@ def test_only_the_state_and_the_best_weights_stay(tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["best-6.safetensors", "state.safetensors"]
 
 
+@pytest.fixture
+def handled() -> Iterator[None]:
+    """SIGINT and SIGTERM as the command line handles them."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signals.install()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("handled")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("step", [1, 3, 5, TOTAL])
 def test_a_signal_saves_and_then_stops(tmp_path: Path, whole: Found, number: signal.Signals, step: int):
     """Also at the last step, where there is nothing left to train: what comes after training must not start."""
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
 
     def on_step(report: StepReport) -> None:
         if report.step == step:
             signal.raise_signal(number)
 
-    try:
-        signals.install()
-        with pytest.raises(Interrupted, match=f"stopped at step {step} of {TOTAL}; the same command") as caught:
-            run(tmp_path, on_step=on_step)
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+    with pytest.raises(Interrupted, match=f"stopped at step {step} of {TOTAL}; the same command") as caught:
+        run(tmp_path, on_step=on_step)
     assert caught.value.exit_code == 128 + number
     assert signals.requested() is None
     assert ends_like(whole, tmp_path) == list(range(step + 1, TOTAL + 1))
+
+
+@pytest.mark.usefixtures("handled")
+def test_a_second_signal_stops_at_once_and_the_run_is_not_lost(tmp_path: Path, whole: Found):
+    def on_step(report: StepReport) -> None:
+        if report.step == 5:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(Interrupted, match=r"^interrupted; finished steps are kept"):
+        run(tmp_path, on_step=on_step)
+    assert ends_like(whole, tmp_path) == list(range(4, TOTAL + 1))  # saved after the evaluation at 3
+
+
+@pytest.mark.usefixtures("handled")
+def test_a_signal_that_nobody_asks_for_is_raised_at_the_end():
+    reached = False
+    with pytest.raises(Interrupted) as caught, signals.deferred():
+        signal.raise_signal(signal.SIGTERM)
+        reached = True
+    assert reached
+    assert caught.value.exit_code == 143
+    with signals.deferred():
+        assert signals.requested() is None
+    with pytest.raises(ValueError, match="first"), signals.deferred():  # what went wrong first is what is told
+        signal.raise_signal(signal.SIGTERM)
+        raise ValueError("first")
 
 
 def test_state_restores_every_tensor_and_the_generator(tmp_path: Path):
