@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TORCH ?= torch==2.13.0 # on Linux with CPU only: make TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 
-.PHONY: install quickstart test test-all lint docs bench clean
+.PHONY: install quickstart test test-all lint docs clean
 
 install: $(INSTALLED)
 

@@ -18,8 +18,11 @@ class CheckFailed(CompressError):
     exit_code = 1
 
 
-class Interrupted(CompressError):
-    """A stop signal arrived; state is saved and the same command continues from it."""
+class Interrupted(BaseException):
+    """A stop signal arrived; state is saved and the same command continues from it.
+
+    No `Exception`: code that turns a library's failure into an error must not take it for one.
+    """
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)

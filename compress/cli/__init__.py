@@ -8,7 +8,7 @@ import sys
 import typer
 
 from .. import __version__, signals
-from ..errors import CompressError
+from ..errors import CompressError, Interrupted
 from . import bundles, info, runs
 
 app = typer.Typer(
@@ -45,7 +45,7 @@ def main() -> None:
     signals.install()
     try:
         app()
-    except CompressError as error:
+    except (CompressError, Interrupted) as error:
         for line in str(error).splitlines():
             typer.echo(f"error: {line}", err=True)
         sys.exit(error.exit_code)

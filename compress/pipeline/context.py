@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import CompressError
 from ..spec.task import TaskSpec
 from ..tasks import Encoded, TaskData, encode, fingerprint, load_task
 
@@ -42,7 +43,11 @@ class TaskSource:
 
     @cached_property
     def data(self) -> TaskData:
-        return load_task(self.spec, self.folder, self.data_dir)
+        planned = self.fingerprint
+        data = load_task(self.spec, self.folder, self.data_dir)
+        if data.fingerprint != planned:
+            raise CompressError(f"task {self.spec.name}: its files changed since this command started; start it again")
+        return data
 
     def encoded(self, split: str, tokenizer: Tokenizer, max_length: int) -> Encoded:
         """`train`, `tuning` or a reported split as token ids; kept, since stages and models share tokenizers."""

@@ -12,12 +12,12 @@ import numpy as np
 from .. import results, store
 from ..machine import describe, versions
 from ..models.checkpoints import load_tokenizer, pad_id
-from ..models.dimensions import read_config
+from ..models.dimensions import read_config, usable_positions
 from ..store import Artifact, Store
 from .context import Context
 from .plan import Plan
 
-EVALUATE_VERSION = 1
+EVALUATE_VERSION = 2
 BENCH_VERSION = 1
 _LENGTHS_SAMPLED = 64
 
@@ -75,19 +75,20 @@ def predictions(model: Model, context: Context, cache: Store) -> tuple[str, dict
             )
             for split in context.task.data.reported
         }
-        np.savez(out / "predictions.npz", allow_pickle=False, **arrays)
+        named = {f"split/{name}": array for name, array in arrays.items()}
+        np.savez(out / "predictions.npz", allow_pickle=False, **named)
         return {"splits": list(arrays)}
 
     label = f"evaluate {model.label}"
     context.listener.stage(label, cache.find(key) is not None)
     artifact = cache.build(key, make, describe={"kind": "evaluate", "label": label})
     with np.load(artifact.path / "predictions.npz", allow_pickle=False) as file:
-        return key, {split: file[split] for split in artifact.info["splits"]}
+        return key, {split: file[f"split/{split}"] for split in artifact.info["splits"]}
 
 
 def _fitting(shapes: tuple[tuple[int, int], ...], models: list[Model]) -> tuple[tuple[int, int], ...]:
     """The shapes that every model has positions for; the longest possible one where none does."""
-    longest = min(int(read_config(model.checkpoint.path)["max_position_embeddings"]) for model in models)
+    longest = min(usable_positions(read_config(model.checkpoint.path)) for model in models)
     return tuple(shape for shape in shapes if shape[1] <= longest) or ((1, longest),)
 
 

@@ -50,13 +50,13 @@ class Plan:
     @property
     def name(self) -> str:
         """Readable, and different for any two runs that differ."""
-        digest = store.key(
-            "run", 1, self.recipe.model_dump(mode="json"), {node.model: node.key for node in self.nodes}, {}
-        )
+        digest = store.key("run", 1, self._told, {node.model: node.key for node in self.nodes}, {})
         return f"{self.recipe.name}-{self.teacher.card.name}-{self.task.spec.name}-seed{self.seed}-{digest[:6]}"
 
-    def node(self, kind: str, model: str) -> Node:
-        return next(node for node in self.nodes if (node.kind, node.model) == (kind, model))
+    @property
+    def _told(self) -> dict[str, Any]:
+        """The recipe without what is only for its readers."""
+        return self.recipe.model_dump(mode="json", exclude={"title", "description", "paper"})
 
     @property
     def models(self) -> tuple[str, ...]:

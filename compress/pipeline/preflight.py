@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, weight_files
+from ..models.dimensions import usable_positions
 from .adoption import label_order
 from .plan import Node, Plan
 
-_RESERVED_POSITIONS = {"roberta": 2, "xlm-roberta": 2, "camembert": 2}
 # float32 weights and two Adam moments, the best weights, the checkpoint, and the graphs.
 _BYTES_PER_PARAMETER = 4 * (3 + 1 + 1 + 2)
 
@@ -32,8 +32,7 @@ def _missing(plan: Plan, root: Path) -> list[Node]:
 
 
 def _lengths_fit(plan: Plan) -> None:
-    family = plan.teacher.config["model_type"]
-    positions = plan.sizes["teacher"].positions - _RESERVED_POSITIONS.get(family, 0)
+    positions = usable_positions(plan.teacher.config)
     lengths = {f"task {plan.task.spec.name}": plan.task.spec.max_length}
     for node in plan.nodes:
         if getattr(node.spec, "max_length", None):

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from filelock import FileLock
 
 from ..catalog import load_recipe
 from ..errors import CompressError
 from ..machine import fast_bf16, usable_cores
 from ..results import Result, read_result
+from ..spec.recipe import Recipe
 from ..store import Artifact, Store
 from ..tasks import resolve_task
-from .assemble import Made, build_result, write_run
+from .assemble import Made, build_result, described, write_run
 from .context import Context, Listener, TaskSource
 from .measure import BenchSettings, benchmark, models_of, predictions
-from .plan import Plan, make_plan
+from .plan import Node, Plan, make_plan
 from .preflight import preflight
 from .stages import STAGES
 from .teachers import TeacherSource, resolve_teacher
@@ -47,16 +51,17 @@ class Request:
 
 def plan_all(request: Request) -> list[Plan]:
     """The plans of a request, every mistake that can be found without computing found. Writes nothing."""
-    recipes = [load_recipe(name, request.overrides) for name in request.recipes]
     if request.data_dir is not None and not request.data_dir.is_dir():
         raise CompressError(f"{request.data_dir}: no such folder; --data-dir is the folder that holds the task's data")
-    tasks = []
+    tasks: list[TaskSource] = []
     for name in request.tasks:
         spec, folder = resolve_task(name)
         tasks.append(TaskSource(spec, folder, request.data_dir))
+        if len({task.fingerprint for task in tasks if task.spec.name == spec.name}) > 1:
+            raise CompressError(f"two different tasks are named {spec.name}; give one of them another name")
     teachers: dict[str, TeacherSource] = {}
-    plans = []
-    for recipe in recipes:
+    plans: dict[str, Plan] = {}
+    for recipe in _recipes(request):
         name = request.teacher or recipe.teacher
         if name not in teachers:
             teachers[name] = resolve_teacher(name)
@@ -64,22 +69,27 @@ def plan_all(request: Request) -> list[Plan]:
         precision = resolve_precision(request.precision or recipe.precision)
         for task in tasks:
             for seed in request.seeds:
-                plans.append(
-                    make_plan(
-                        recipe,
-                        task,
-                        teacher,
-                        student=request.student,
-                        seed=seed,
-                        precision=precision,
-                        refit=request.refit,
-                    )
+                plan = make_plan(
+                    recipe, task, teacher, student=request.student, seed=seed, precision=precision, refit=request.refit
                 )
-    return plans
+                plans[plan.name] = plan
+    return list(plans.values())
+
+
+def _recipes(request: Request) -> list[Recipe]:
+    """Every recipe with the overrides that concern it: one of a stage that only some recipes have is for those."""
+    kinds = {name: {stage.kind for stage in load_recipe(name).stages} for name in request.recipes}
+    somewhere = set().union(*kinds.values())
+    recipes = []
+    for name in request.recipes:
+        elsewhere = somewhere - kinds[name]
+        overrides = [text for text in request.overrides if re.split(r"[.=\[]", text.strip())[0] not in elsewhere]
+        recipes.append(load_recipe(name, overrides))
+    return recipes
 
 
 def resolve_precision(precision: str) -> str:
-    """`auto` is bf16 where the hardware multiplies bf16 (a GPU, AVX512-BF16, AMX), else fp32."""
+    """`auto` is bf16 where the CPU multiplies bf16 (AVX512-BF16, AMX), else fp32. On a GPU, say bf16."""
     return ("bf16" if fast_bf16() else "fp32") if precision == "auto" else precision
 
 
@@ -97,25 +107,33 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
     plans = plan_all(request)
     preflight(plans, request.root)
     cache = Store(request.root / ".store", on_notice=listener.notice)
-    return [_run(plan, request, cache, listener) for plan in plans]
+    contexts = [_context(plan, request, listener) for plan in plans]
+    for plan, context in zip(plans, contexts, strict=True):
+        if plan.nodes[0].kind == "adopt":  # is every teacher fit for every task? Known before any training
+            _build(plan, plan.nodes[:1], context, cache)
+    return [_run(plan, request, context, cache) for plan, context in zip(plans, contexts, strict=True)]
 
 
-def _run(plan: Plan, request: Request, cache: Store, listener: Listener) -> Result:
+def _context(plan: Plan, request: Request, listener: Listener) -> Context:
     threads = request.threads or usable_cores()
-    context = Context(plan.task, plan.seed, plan.precision, threads, listener, request.checkpoint_seconds)
-    artifacts, cached = _build(plan, context, cache)
+    return Context(plan.task, plan.seed, plan.precision, threads, listener, request.checkpoint_seconds)
+
+
+def _run(plan: Plan, request: Request, context: Context, cache: Store) -> Result:
+    artifacts, cached = _build(plan, plan.nodes, context, cache)
     models = models_of(plan, artifacts)
     scored = {model.label: predictions(model, context, cache) for model in models}
     bench_key, runtimes = benchmark(models, context, request.bench, cache)
-    measurements = [*(key for key, _ in scored.values()), bench_key]
+    measurements = [described(plan), *(key for key, _ in scored.values()), bench_key]
     folder = request.root / plan.name
-    finished = _finished(folder, measurements)
-    if finished is not None:
-        return finished
-    logits = {label: arrays for label, (_, arrays) in scored.items()}
-    made = Made(artifacts, cached, models, logits, runtimes, measurements)
-    result = build_result(plan, context, made, request.bench, command_line(request, plan))
-    write_run(folder, result, context, models, logits, cache.root)
+    with FileLock(cache.root / ".locks" / plan.name):  # two processes that end together write one after the other
+        finished = _finished(folder, measurements)
+        if finished is not None:
+            return finished
+        logits = {label: arrays for label, (_, arrays) in scored.items()}
+        made = Made(artifacts, cached, models, logits, runtimes, measurements)
+        result = build_result(plan, context, made, request.bench, command_line(request, plan))
+        write_run(folder, result, context, models, logits, cache.root)
     return result
 
 
@@ -130,10 +148,12 @@ def _finished(folder: Path, measurements: list[str]) -> Result | None:
     return result if result.settings.get("measurements") == measurements else None
 
 
-def _build(plan: Plan, context: Context, cache: Store) -> tuple[dict[str, Artifact], dict[str, bool]]:
+def _build(
+    plan: Plan, nodes: tuple[Node, ...], context: Context, cache: Store
+) -> tuple[dict[str, Artifact], dict[str, bool]]:
     artifacts: dict[str, Artifact] = {}
     cached: dict[str, bool] = {}
-    for node in plan.nodes:
+    for node in nodes:
         inputs = {name: artifacts[name] for name in node.inputs if name in artifacts}
         found = cache.find(node.key)
         context.listener.stage(node.label, found is not None)

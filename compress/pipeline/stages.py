@@ -31,7 +31,7 @@ def finetune(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     torch.manual_seed(plan.seed)
     if source.folder is not None:
         tokenizer = load_tokenizer(source.folder)
-        model = load_classifier(source.folder, labels=context.labels)
+        model = load_classifier(source.folder, labels=context.labels, trained=False)
     else:
         tokenizer = wordpiece(plan.sizes["teacher"].vocabulary)
         model = random_bert(source.config, labels=context.labels)
@@ -46,7 +46,7 @@ def distill(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
     from ..models.students import build_student
 
     folder = inputs["teacher"].path
-    teacher = load_classifier(folder, labels=context.labels)
+    teacher = load_classifier(folder, labels=context.labels, trained=True)
     torch.manual_seed(plan.seed)
     if plan.student is None:
         raise RuntimeError("a distill stage is only planned with a student")

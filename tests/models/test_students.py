@@ -31,7 +31,7 @@ def card(layers: int, rule: LayerRule = "every_other", **sizes: int) -> StudentC
 
 
 def built(folder: Path, student: StudentCard) -> tuple[Any, Any, Dimensions]:
-    teacher = load_classifier(folder, labels=LABELS).eval()
+    teacher = load_classifier(folder, labels=LABELS, trained=True).eval()
     sizes = student_dimensions(student, dimensions(read_config(folder), classes=3))
     return teacher, build_student(student, teacher, sizes).eval(), sizes
 

@@ -106,7 +106,7 @@ def test_labels_of_a_fine_tuned_teacher_that_are_not_the_tasks(case: Case):
         f"{case.teacher}: the checkpoint has 3 labels ['no', 'maybe', 'yes'] and the task 2: ['negative', 'positive']"
     )
     case.use("bert", id2label={"0": "bad", "1": "good"}, label2id={"bad": 0, "good": 1})
-    assert case.refused(case.plan()).endswith("labels ['bad', 'good'] are not the task's ['negative', 'positive']")
+    assert "labels ['bad', 'good'] are not the task's ['negative', 'positive']" in case.refused(case.plan())
 
 
 def test_weights_that_are_pickled_or_cut_are_refused_even_earlier(case: Case):
