@@ -34,7 +34,7 @@ def tokens_per_second(arguments: argparse.Namespace, precision: str, seed: int) 
     teacher = resolve_teacher(arguments.teacher)
     if teacher.folder is None:
         raise SystemExit("expected a teacher with a checkpoint")
-    model = load_classifier(teacher.folder, labels=task.data.labels)
+    model = load_classifier(teacher.folder, labels=task.data.labels, trained=False)
     encoded = task.encoded("train", load_tokenizer(teacher.folder), spec.max_length)
     rates: list[float] = []
 
