@@ -115,7 +115,7 @@ def test_the_documented_classifier_runs(bundle: Path) -> None:
     bundle.rename(bundle.parent / "out")
     source = f"import sys; sys.path.insert(0, {str(DOCUMENT.parents[1])!r})\n"
     printed = _run(source + _documented()[1], cwd=bundle.parent)
-    assert re.search(r"^(negative|positive) 0\.\d+ \{'negative': 0\.\d+", printed)
+    assert re.search(r"^(negative|positive) [01]\.\d+ \{'negative': \d(\.\d+)?(e-\d+)?, 'positive': ", printed)
 
 
 def test_the_documented_fields_and_layout_are_the_real_ones(bundle: Path) -> None:

@@ -108,3 +108,26 @@ def test_help_and_version_need_no_heavy_import() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "predict" in done.stdout
+
+
+def test_an_override_of_a_stage_is_for_the_recipes_that_have_it(cli: Cli, tmp_path: Path) -> None:
+    arguments = ("--task", "toy-sentiment", "--teacher", "bert-mini", "-o", tmp_path / "r", "--json")
+    code, out, _ = cli("plan", "distilbert", "int8", "int8", *arguments, "--set", "distill.epochs=2")
+    assert code == 0
+    first, second = json.loads(out)  # the recipe that is named twice is one run
+    assert (first["recipe"], second["recipe"]) == ("distilbert", "int8")
+    assert first["stages"][2]["settings"]["epochs"] == 2
+    code, _, error = cli("plan", "distilbert", "int8", *arguments, "--set", "augment.copies=2")
+    assert code == 2
+    assert "augment" in error
+
+
+def test_a_folder_does_not_stand_in_for_a_card_of_its_name(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bert-mini").mkdir()
+    assert cli("plan", "int8", "--task", "toy-sentiment", "--teacher", "bert-mini").code == 0
+    code, _, error = cli("plan", "int8", "--task", "toy-sentiment", "--teacher", "./bert-mini")
+    assert code == 2
+    assert "config.json" in error

@@ -181,6 +181,23 @@ def test_twenty_kills_at_any_moment(trainer: Trainer, whole: Any, tmp_path: Path
     assert outcome(root) == whole[0]
 
 
+def test_kills_while_the_artefact_is_put_together(trainer: Trainer, whole: Any, tmp_path: Path):
+    """After the last step the checkpoint is saved, hashed, named: killed at every few touches of the disk there."""
+    root, halves = tmp_path / "root", set[int]()
+    store = Store(root / ".store")
+    assert trainer.run(root, step=STEPS, signal=signal.SIGTERM) == 143
+    for touch in range(15, 200, 4):
+        assert trainer.run(root, touch=touch) == -signal.SIGKILL, lines(root, "errors")
+        halves |= {len(list(out.iterdir())) for out in root.glob(".store/.building/*/out")}
+        there = [key for key in whole[1] if store.path(key).exists()]
+        assert all(store.find(key) for key in there), store.last_problem
+        if there:
+            break
+    assert len(halves) > 2  # some with a part of the files
+    assert trainer.run(root) == 0, lines(root, "errors")
+    assert outcome(root) == whole[0]
+
+
 @pytest.mark.parametrize(
     ("step", "number"),
     [(1, signal.SIGTERM), (8, signal.SIGINT), (STEPS, signal.SIGINT), (STEPS + 5, signal.SIGTERM)],

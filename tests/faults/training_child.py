@@ -23,7 +23,7 @@ from transformers import AutoModelForSequenceClassification, BertForSequenceClas
 from transformers import DistilBertForSequenceClassification as Student
 
 from compress import objective, signals, training
-from compress.errors import CompressError
+from compress.errors import CompressError, Interrupted
 from compress.models import predict, students
 from compress.pipeline import Listener, Request, plan_all, run, teaching
 from compress.pipeline.context import Context
@@ -68,7 +68,7 @@ def build(folder: Path, root: Path, harm: dict[str, Any]) -> dict[str, Any]:
     context = Context(plan.task, plan.seed, plan.precision, threads=1, listener=listener, checkpoint_seconds=-1)
     if "touch" in harm:
         kill_at(harm["touch"], root)
-    artifacts, _ = run._build(plan, context, Store(root / ".store", on_notice=listener.notice))
+    artifacts, _ = run._build(plan, plan.nodes, context, Store(root / ".store", on_notice=listener.notice))
     return {name: {"path": str(artifact.path), "info": artifact.info} for name, artifact in artifacts.items()}
 
 
@@ -78,7 +78,7 @@ def child(folder: Path, root: Path, harm: dict[str, Any]) -> int:
         try:
             found = build(folder, root, harm)
             root.with_suffix(f".done-{os.getpid()}").write_text(json.dumps(found))
-        except CompressError as error:
+        except (CompressError, Interrupted) as error:
             errors.write(f"{error}\n")
             return error.exit_code
         except BaseException:
