@@ -35,7 +35,8 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             code = 0
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        return Outcome(code, *capsys.readouterr())
+        out, err = capsys.readouterr()
+        return Outcome(code, out, err)
 
     yield call
     for number, handler in before.items():
