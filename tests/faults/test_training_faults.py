@@ -169,7 +169,7 @@ def test_twenty_kills_at_any_moment(trainer: Trainer, whole: Any, tmp_path: Path
     root, dice, codes, stages = tmp_path / "root", random.Random(1), list[int](), set[int]()
     store = Store(root / ".store")
     while 0 not in codes:
-        touch = dice.randrange(3, 50)
+        touch = dice.randrange(3, 60)
         codes.append(kill_soon(trainer, root, dice) if len(codes) % 2 else trainer.run(root, touch=touch))
         assert codes[-1] in (0, -signal.SIGKILL), lines(root, "errors")
         there = [key for key in whole[1] if store.path(key).exists()]
