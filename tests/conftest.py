@@ -1,6 +1,6 @@
 """Tiny random models of each family, as checkpoints and as exported graphs, made once per test process.
 
-No test reaches the network, and the shapes in the losses' signatures are checked at run time.
+No test reaches the network or a GPU (bits are compared, on the CPU), and the shapes in the losses' signatures are checked at run time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jaxtyping import install_import_hook
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", CUDA_VISIBLE_DEVICES="")
 install_import_hook("compress.losses", "beartype.beartype")
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
