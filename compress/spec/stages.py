@@ -73,6 +73,15 @@ class Distill(_PerTask):
 
     losses: Annotated[tuple[LossSpec, ...], Field(min_length=1)] = (HardLabel(),)
 
+    @model_validator(mode="after")
+    def _losses_make_sense(self) -> Distill:
+        names = [loss.name for loss in self.losses]
+        if len(set(names)) != len(names):
+            raise ValueError(f"losses: each at most once, found {names}")
+        if not any(loss.weight > 0 for loss in self.losses):
+            raise ValueError("losses: at least one needs a weight above 0")
+        return self
+
 
 class Export(Spec):
     """torch -> one ONNX file, fp32."""

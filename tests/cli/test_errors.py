@@ -135,3 +135,15 @@ def test_a_bad_row_is_found_before_any_training(cli: Cli, tmp_path: Path, task_f
     assert "train.csv" in error
     assert "maybe" in error
     assert "42" in error
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        ("[{name: hard_label, weight: 0}]", "at least one needs a weight above 0"),
+        ("[{name: hard_label}, {name: hard_label}]", "each at most once"),
+    ],
+)
+def test_losses_that_make_no_sense_cost_no_training(cli: Cli, tmp_path: Path, losses: str, expected: str) -> None:
+    arguments = ("distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--set", f"distill.losses={losses}")
+    assert expected in run(cli, tmp_path, *arguments)
