@@ -20,9 +20,7 @@ def advice() -> list[str]:
             "compare int8 scores on the CPU you ship to (`compress verify`), or try --set quantize.reduce_range=true"
         )
     if not fast_bf16():
-        lines.append(
-            "this CPU has no bf16 arithmetic: --precision bf16 is emulated, an order of magnitude slower than fp32"
-        )
+        lines.append("this CPU has no bf16 arithmetic: --precision bf16 is emulated, far slower than fp32")
     if usable_cores() < 2:
         lines.append(
             "one usable core: training will be slow, and latencies are measured beside everything else that runs"
