@@ -60,6 +60,7 @@ def _train(
 ) -> dict[str, Any]:
     from ..objective import Objective
     from ..training import TrainingData, make_accelerator, train
+    from .adoption import majority_score
     from .teaching import teacher_features, tuning_score
     from .trainlog import TrainLog
 
@@ -81,6 +82,12 @@ def _train(
             work=work / "state",
             on_step=log.write,
             checkpoint_seconds=context.checkpoint_seconds,
+        )
+    guess = majority_score(task.data)
+    if outcome.best_score is not None and outcome.best_score <= guess:
+        context.notice(
+            f"{node.model} scores {outcome.best_score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
+            "it has learnt nothing; train longer, or look at the data"
         )
     save_checkpoint(accelerator.unwrap_model(model).eval(), tokenizer, out)
     log.copy_to(out / "log.jsonl")
