@@ -78,7 +78,7 @@ def _settings(result: Result) -> Iterator[tuple[str, str]]:
     if "precision" in settings:
         yield "Training precision", str(settings["precision"])
     if settings.get("threads"):
-        yield "Threads for training and scoring", str(settings["threads"])
+        yield "Threads for scoring", str(settings["threads"])
     bench = settings.get("bench") or {}
     if bench:
         yield "Latency", ", ".join(f"{name} {value}" for name, value in bench.items())
