@@ -20,8 +20,8 @@ from compress.pipeline.context import TaskSource
 from compress.pipeline.teachers import resolve_teacher
 from compress.spec.losses import HardLabel
 from compress.spec.stages import Training
-from compress.tasks import resolve_task
-from compress.training import StepReport, TrainingData, make_accelerator, train
+from compress.tasks import TaskBatches, resolve_task
+from compress.training import StepReport, make_accelerator, train
 
 WARMUP_STEPS = 5
 ROUNDS = 3
@@ -36,6 +36,7 @@ def tokens_per_second(arguments: argparse.Namespace, precision: str, seed: int) 
         raise SystemExit("expected a teacher with a checkpoint")
     model = load_classifier(teacher.folder, labels=task.data.labels, trained=False)
     encoded = task.encoded("train", load_tokenizer(teacher.folder), spec.max_length)
+    settings = Training(max_steps=arguments.steps, keep="last")
     rates: list[float] = []
 
     def record(report: StepReport) -> None:
@@ -45,8 +46,8 @@ def tokens_per_second(arguments: argparse.Namespace, precision: str, seed: int) 
         train(
             model,
             Objective([HardLabel()]),
-            TrainingData(encoded, pad_id(teacher.config), seed),
-            Training(max_steps=arguments.steps, keep="last"),
+            TaskBatches(encoded, batch_size=settings.batch_size, pad_id=pad_id(teacher.config), seed=seed),
+            settings,
             accelerator=make_accelerator(precision),
             teacher=lambda batch, indices: {},
             evaluate=lambda model: 0.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .batches import BucketSampler, Encoded, collate, encode, sorted_chunks
+from .batches import BucketSampler, Encoded, TaskBatches, collate, encode, sorted_chunks
 from .builtin import BUILTIN_TASKS
 from .data import Split, TaskData
 from .load import fingerprint, load_task
@@ -15,6 +15,7 @@ __all__ = [
     "BucketSampler",
     "Encoded",
     "Split",
+    "TaskBatches",
     "TaskData",
     "collate",
     "encode",

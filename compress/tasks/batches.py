@@ -108,6 +108,31 @@ def collate(encoded: Encoded, indices: np.ndarray, pad_id: int) -> dict[str, np.
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types, "labels": encoded.labels[indices]}
 
 
+class TaskBatches:
+    """A split's examples in length-bucketed batches, for the training loop; ids are positions in the split."""
+
+    def __init__(self, encoded: Encoded, *, batch_size: int, pad_id: int, seed: int) -> None:
+        self.encoded, self.pad_id, self.seed = encoded, pad_id, seed
+        self._sampler = BucketSampler(encoded.lengths, batch_size, seed)
+        self._epoch = -1
+        self._batches: list[np.ndarray] = []
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def indices(self, step: int) -> np.ndarray:
+        epoch, position = divmod(step, len(self._sampler))
+        if epoch != self._epoch:
+            self._epoch, self._batches = epoch, self._sampler.epoch(epoch)
+        return self._batches[position]
+
+    def lengths(self, indices: np.ndarray) -> np.ndarray:
+        return self.encoded.lengths[indices]
+
+    def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
+        return collate(self.encoded, indices, self.pad_id)
+
+
 def sorted_chunks(lengths: np.ndarray, tokens: int = 4096, most: int = 64) -> list[np.ndarray]:
     """Batches for inference, shortest examples first: padded size at most `tokens` (unless one example is longer),
     at most `most` examples; every example once."""

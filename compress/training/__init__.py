@@ -1,6 +1,6 @@
 """Training: the loop, its schedule and its resumable state."""
 
 from .devices import make_accelerator
-from .loop import Outcome, StepReport, TrainingData, train
+from .loop import Batches, Outcome, StepReport, train
 
-__all__ = ["Outcome", "StepReport", "TrainingData", "make_accelerator", "train"]
+__all__ = ["Batches", "Outcome", "StepReport", "make_accelerator", "train"]

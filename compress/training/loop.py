@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -16,7 +17,6 @@ from ..models.features import Features, compute_features
 from ..models.predict import to_tensors
 from ..objective import Objective
 from ..spec.stages import Training
-from ..tasks import BucketSampler, Encoded, collate
 from . import state
 from .schedule import learning_rate, total_steps
 
@@ -40,13 +40,27 @@ class StepReport:
     tuning: float | None = None
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """The encoded training split and what a batch needs beside it."""
+class Batches(Protocol):
+    """What is trained on, a batch per optimizer step, in an order that depends on the seed alone.
 
-    encoded: Encoded
-    pad_id: int
+    Examples are named by int64 ids; `len` is the batches of one epoch.
+    """
+
     seed: int
+
+    def __len__(self) -> int: ...
+
+    def indices(self, step: int) -> np.ndarray:
+        """Ids of the examples of optimizer step `step`, counted from 0 over all epochs."""
+        ...
+
+    def lengths(self, indices: np.ndarray) -> np.ndarray:
+        """Real tokens of each."""
+        ...
+
+    def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
+        """`input_ids`, `attention_mask` and `token_type_ids` [batch, length], and `labels` where there are some."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -62,12 +76,12 @@ class Outcome:
 def train(
     model: nn.Module,
     objective: Objective,
-    data: TrainingData,
+    data: Batches,
     settings: Training,
     *,
     accelerator: Accelerator,
     teacher: TeacherFeatures,
-    evaluate: Callable[[nn.Module], float],
+    evaluate: Callable[[nn.Module], float] | None,
     work: Path,
     on_step: Callable[[StepReport], None] = lambda report: None,
     checkpoint_seconds: float = 60.0,
@@ -75,16 +89,15 @@ def train(
     """Train `model` in place; afterwards it holds the weights to keep.
 
     `teacher` gives the objective's teacher features for a batch and its example indices;
-    `evaluate` scores the model on the tuning split, in points. State is kept in `work`, where an
-    interrupted run is picked up at its last checkpoint and goes on bit for bit.
+    `evaluate` scores the model on the tuning split, in points; without it the last weights are kept. State
+    is kept in `work`, where an interrupted run is picked up at its last checkpoint and goes on bit for bit.
     Raises `CheckFailed` on the first non-finite loss, before it reaches a weight, and
     `Interrupted` after a stop signal, with the state saved.
     """
-    sampler = BucketSampler(data.encoded.lengths, settings.batch_size, data.seed)
-    total = total_steps(settings, len(sampler))
+    total = total_steps(settings, len(data))
     optimizer = _optimizer(model, objective, settings)
     model, objective, optimizer = accelerator.prepare(model, objective, optimizer)
-    run = _Run(model, objective, optimizer, accelerator, data, settings, teacher, evaluate, work, sampler, total)
+    run = _Run(model, objective, optimizer, accelerator, data, settings, teacher, evaluate, work, total)
     torch.manual_seed(data.seed)
     run.resume()
     model.train()
@@ -124,18 +137,15 @@ class _Run:
     objective: Objective
     optimizer: torch.optim.Optimizer
     accelerator: Accelerator
-    data: TrainingData
+    data: Batches
     settings: Training
     teacher: TeacherFeatures
-    evaluate: Callable[[nn.Module], float]
+    evaluate: Callable[[nn.Module], float] | None
     work: Path
-    sampler: BucketSampler
     total: int
 
     def __post_init__(self) -> None:
         self.progress = state.Progress()
-        self._epoch = -1
-        self._batches: list[np.ndarray] = []
 
     @property
     def _modules(self) -> tuple[nn.Module, nn.Module]:
@@ -146,11 +156,11 @@ class _Run:
         """One optimizer step over one batch, in micro-batches."""
         started = time.perf_counter()
         number = self.progress.step
-        indices = self._batch(number)
+        indices = self.data.indices(number)
         rate = learning_rate(self.settings, number, self.total)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        tokens = int(self.data.encoded.lengths[indices].sum())
+        tokens = int(self.data.lengths(indices).sum())
         losses: dict[str, float] = {}
         for part in self._micro_batches(indices):
             for name, value in self._backward(part, indices).items():
@@ -160,15 +170,9 @@ class _Run:
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.step = number + 1
         seconds = time.perf_counter() - started
-        epoch = self.progress.step / len(self.sampler)
+        epoch = self.progress.step / len(self.data)
         tuning = self._maybe_evaluate()
         return StepReport(self.progress.step, self.total, epoch, losses, rate, len(indices), tokens, seconds, tuning)
-
-    def _batch(self, step: int) -> np.ndarray:
-        epoch, position = divmod(step, len(self.sampler))
-        if epoch != self._epoch:
-            self._epoch, self._batches = epoch, self.sampler.epoch(epoch)
-        return self._batches[position]
 
     def _micro_batches(self, indices: np.ndarray) -> list[np.ndarray]:
         size = self.settings.micro_batch_size or len(indices)
@@ -176,12 +180,12 @@ class _Run:
 
     def _backward(self, part: np.ndarray, whole: np.ndarray) -> dict[str, float]:
         """Gradients of a micro-batch's share of the batch `whole`; the shares of the losses."""
-        batch = to_tensors(collate(self.data.encoded, part, self.data.pad_id), self.accelerator.device)
+        batch = to_tensors(self.data.collate(part), self.accelerator.device)
         with self.accelerator.autocast():
             targets = self.teacher(batch, part)
             features = compute_features(self.model, batch, self.objective.student_features)
-        lengths, per_token = self.data.encoded.lengths, self.objective.per_token
-        tokens, examples = lengths[part].sum() / lengths[whole].sum(), len(part) / len(whole)
+        lengths, per_token = self.data.lengths, self.objective.per_token
+        tokens, examples = lengths(part).sum() / lengths(whole).sum(), len(part) / len(whole)
         terms = {
             name: term * (float(tokens) if name in per_token else examples)
             for name, term in self.objective(features, targets, batch).items()
@@ -201,9 +205,9 @@ class _Run:
             raise CheckFailed(f"step {self.progress.step + 1}: the gradient's norm is {float(norm)}; {_ADVICE}")
 
     def _maybe_evaluate(self) -> float | None:
-        every = max(1, round(self.settings.evaluate_every * len(self.sampler)))
+        every = max(1, round(self.settings.evaluate_every * len(self.data)))
         step = self.progress.step
-        if step % every and step != self.total:
+        if self.evaluate is None or (step % every and step != self.total):
             return None
         score = self.evaluate(self._modules[0])
         self.progress.history.append({"step": step, "score": score})

@@ -15,8 +15,8 @@ from compress.objective import Objective
 from compress.spec.cards import RandomInit
 from compress.spec.losses import HardLabel
 from compress.spec.stages import Training
-from compress.tasks import Encoded
-from compress.training import Outcome, StepReport, TrainingData, make_accelerator, train
+from compress.tasks import Encoded, TaskBatches
+from compress.training import Outcome, StepReport, make_accelerator, train
 
 GOOD, BAD, OTHER = 10, 11, 12
 
@@ -75,7 +75,7 @@ def fit(
     return train(
         model,
         objective or Objective((HardLabel(),)),
-        TrainingData(data or toy_data(), pad_id=0, seed=5),
+        TaskBatches(data or toy_data(), batch_size=settings.batch_size, pad_id=0, seed=5),
         settings,
         accelerator=make_accelerator(precision),
         teacher=teacher or (lambda batch, indices: {}),
