@@ -4,60 +4,113 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from .errors import CompressError
-from .losses import hard_label_loss, hidden_cosine_loss, soft_target_loss, squared_error_loss
+from .losses import (
+    attention_mse_loss,
+    hard_label_loss,
+    hidden_cosine_loss,
+    hidden_mse_loss,
+    relation_kl_loss,
+    soft_cross_entropy_loss,
+    soft_target_loss,
+    squared_error_loss,
+)
 from .models.features import Batch, Features
+from .models.layer_maps import Pairs
 from .spec.base import Spec
 
-TermFunction = Callable[[Any, Features, Features, Batch], Tensor]
+Compared = tuple[
+    tuple[str, str | None], ...
+]  # features of the student, each with the teacher's that it is held against
 
 
 @dataclass(frozen=True)
 class Term:
-    """How a loss spec becomes a number: which features it reads, and the function of (spec, student, teacher, batch).
+    """How a loss spec becomes a number: the sum, over the features it compares, of a function of (spec, student, teacher, batch).
 
-    `per_token`: it is a mean over real tokens, not over examples; micro-batches are weighted accordingly.
+    `compares` gives them from the spec and the matched layers. `per_token`: it is a mean over real tokens, not over
+    examples; micro-batches are weighted accordingly. `projected`: the student's features are taken to the teacher's
+    width first, where widths differ.
     """
 
-    compute: TermFunction
-    student: tuple[str, ...] = ("logits",)
-    teacher: tuple[str, ...] = ()
+    compute: Callable[[Any, Tensor, Any, Batch], Tensor]
+    compares: Callable[[Any, Pairs], Compared]
     per_token: bool = False
+    projected: bool = False
 
 
-def _soft_target(spec: Any, student: Features, teacher: Features, batch: Batch) -> Tensor:
+def _soft_target(spec: Any, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
     if _regression(batch):
-        return squared_error_loss(student["logits"], teacher["logits"][:, 0])
-    return soft_target_loss(student["logits"], teacher["logits"], temperature=spec.temperature)
+        return squared_error_loss(student, teacher[:, 0])
+    return soft_target_loss(student, teacher, temperature=spec.temperature)
 
 
-def _hard_label(spec: Any, student: Features, teacher: Features, batch: Batch) -> Tensor:
+def _soft_cross_entropy(spec: Any, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
     if _regression(batch):
-        return squared_error_loss(student["logits"], batch["labels"])
-    return hard_label_loss(student["logits"], batch["labels"])
+        return squared_error_loss(student, batch["labels"])
+    return soft_cross_entropy_loss(student, teacher, temperature=spec.temperature)
 
 
-def _hidden_cosine(spec: Any, student: Features, teacher: Features, batch: Batch) -> Tensor:
-    return hidden_cosine_loss(student["hidden[-1]"], teacher["hidden[-1]"], batch["attention_mask"])
+def _hard_label(spec: Any, student: Tensor, teacher: None, batch: Batch) -> Tensor:
+    if _regression(batch):
+        return squared_error_loss(student, batch["labels"])
+    return hard_label_loss(student, batch["labels"])
 
 
 def _regression(batch: Batch) -> bool:
     return batch["labels"].is_floating_point()
 
 
+def _masked(loss: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[[Any, Tensor, Any, Batch], Tensor]:
+    return lambda spec, student, teacher, batch: loss(student, teacher, batch["attention_mask"])
+
+
+def _relation_kl(spec: Any, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    heads = spec.heads or teacher.shape[1]
+    return relation_kl_loss(student, teacher, batch["attention_mask"], heads=heads) / len(spec.relations)
+
+
+def _always(student: str, teacher: str | None) -> Callable[[Any, Pairs], Compared]:
+    return lambda spec, layers: ((student, teacher),)
+
+
+def _hidden(spec: Any, layers: Pairs) -> Compared:
+    return tuple((f"hidden[{mine}]", f"hidden[{theirs}]") for mine, theirs in layers)
+
+
+def _scores(spec: Any, layers: Pairs) -> Compared:
+    return tuple((f"scores[{mine - 1}]", f"scores[{theirs - 1}]") for mine, theirs in layers)
+
+
+def _relations(spec: Any, layers: Pairs) -> Compared:
+    mine, theirs = (-1 if layer is None else layer - 1 for layer in (spec.student_layer, spec.teacher_layer))
+    return tuple((f"{kind}[{mine}]", f"{kind}[{theirs}]") for kind in spec.relations)
+
+
+_hidden_mse = _masked(hidden_mse_loss)
 TERMS: dict[str, Term] = {
-    "soft_target": Term(_soft_target, teacher=("logits",)),
-    "hard_label": Term(_hard_label),
-    "hidden_cosine": Term(_hidden_cosine, student=("hidden[-1]",), teacher=("hidden[-1]",), per_token=True),
+    "soft_target": Term(_soft_target, _always("logits", "logits")),
+    "hard_label": Term(_hard_label, _always("logits", None)),
+    "hidden_cosine": Term(_masked(hidden_cosine_loss), _always("hidden[-1]", "hidden[-1]"), per_token=True),
+    "soft_cross_entropy": Term(_soft_cross_entropy, _always("logits", "logits")),
+    "embedding_mse": Term(_hidden_mse, _always("embeddings", "embeddings"), per_token=True, projected=True),
+    "hidden_mse": Term(_hidden_mse, _hidden, per_token=True, projected=True),
+    "attention_mse": Term(_masked(attention_mse_loss), _scores),
+    "relation_kl": Term(_relation_kl, _relations, per_token=True),
 }
 
 
 class Objective(nn.Module):
-    """The weighted sum of a recipe's losses. Owns what a loss learns beside the student (projections)."""
+    """The weighted sum of a recipe's losses. Owns what a loss learns beside the student: projections.
 
-    def __init__(self, losses: Sequence[Spec]) -> None:
+    `layers` are matched (student layer, teacher layer), counted from 1; `widths` the hidden sizes of student and teacher.
+    `student_features` and `teacher_features` name what `forward` reads; `per_token` the losses that are means over real tokens.
+    """
+
+    def __init__(self, losses: Sequence[Spec], *, layers: Pairs = (), widths: tuple[int, int] | None = None) -> None:
         super().__init__()
         self._losses: list[Any] = [loss for loss in losses if getattr(loss, "weight", 1.0) > 0]
         names = [loss.name for loss in self._losses]
@@ -65,13 +118,41 @@ class Objective(nn.Module):
             raise CompressError(
                 f"losses: expected different ones, at least one of them with a weight above 0; found {names}"
             )
-        terms = [TERMS[name] for name in names]
-        self.student_features = frozenset(name for term in terms for name in term.student) | {"logits"}
-        self.teacher_features = frozenset(name for term in terms for name in term.teacher)
+        self._compared = {loss.name: TERMS[loss.name].compares(loss, layers) for loss in self._losses}
+        if bare := [name for name, compared in self._compared.items() if not compared]:
+            raise CompressError(f"losses: {', '.join(bare)} needs matched layers; found none")
+        every = [pair for compared in self._compared.values() for pair in compared]
+        self.student_features = frozenset(mine for mine, _ in every)
+        self.teacher_features = frozenset(theirs for _, theirs in every if theirs is not None)
         self.per_token = frozenset(name for name in names if TERMS[name].per_token)
+        self.projections = nn.ModuleDict(
+            {
+                name: _projection(*widths)
+                for name in names
+                if TERMS[name].projected and widths and widths[0] != widths[1]
+            }
+        )
 
     def forward(self, student: Features, teacher: Features, batch: Batch) -> dict[str, Tensor]:
-        """name -> weight · loss, each a scalar; their sum is what is minimised. Computed in fp32."""
-        wide = {name: value.float() for name, value in student.items()}
-        goal = {name: value.float() for name, value in teacher.items()}
-        return {loss.name: loss.weight * TERMS[loss.name].compute(loss, wide, goal, batch) for loss in self._losses}
+        """name -> weight · loss, each a scalar; their sum is what is minimised. Computed in fp32, under autocast too."""
+        with torch.autocast(next(iter(student.values())).device.type, enabled=False):
+            wide = {name: value.float() for name, value in student.items()}
+            goal = {name: value.float() for name, value in teacher.items()}
+            return {loss.name: loss.weight * self._term(loss, wide, goal, batch) for loss in self._losses}
+
+    def _term(self, loss: Any, student: Features, teacher: Features, batch: Batch) -> Tensor:
+        """The sum over what the loss compares, such as the matched layers; one projection serves them all."""
+        project = self.projections[loss.name] if loss.name in self.projections else nn.Identity()
+        compute = TERMS[loss.name].compute
+        parts = [
+            compute(loss, project(student[mine]), None if theirs is None else teacher[theirs], batch)
+            for mine, theirs in self._compared[loss.name]
+        ]
+        return torch.stack(parts).sum()
+
+
+def _projection(student: int, teacher: int) -> nn.Linear:
+    """A plain matrix, as in the paper; a bias would add nothing, since the LayerNorm before it has one."""
+    layer = nn.Linear(student, teacher, bias=False)
+    nn.init.normal_(layer.weight, std=0.02)
+    return layer

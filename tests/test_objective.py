@@ -11,7 +11,7 @@ from torch import Tensor
 from compress.errors import CompressError
 from compress.losses import hard_label_loss, hidden_cosine_loss, soft_target_loss
 from compress.objective import TERMS, Objective
-from compress.spec.losses import HardLabel, HiddenCosine, LossSpec, SoftTarget
+from compress.spec.losses import HardLabel, HiddenCosine, LossSpec, SoftCrossEntropy, SoftTarget
 
 
 @pytest.fixture
@@ -76,6 +76,8 @@ def test_regression_compares_scores(features: Any):
     terms = Objective((SoftTarget(weight=2), HardLabel()))({"logits": score}, {"logits": goal}, batch)
     assert terms["soft_target"].item() == pytest.approx(2 * (2.0**2 + 0.5**2) / 2)
     assert terms["hard_label"].item() == pytest.approx((1.0**2 + 0) / 2)
+    gold = Objective((SoftCrossEntropy(weight=2),))({"logits": score}, {"logits": goal}, batch)
+    assert gold["soft_cross_entropy"].item() == pytest.approx(2 * (1.0**2 + 0) / 2)
 
 
 def test_losses_are_computed_in_fp32(features: Any):

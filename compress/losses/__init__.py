@@ -1,7 +1,11 @@
 """Losses: pure functions of tensors, named after their mathematics."""
 
+from .attention_mse import attention_mse_loss
 from .hard_label import hard_label_loss
 from .hidden_cosine import hidden_cosine_loss
+from .hidden_mse import hidden_mse_loss
+from .relation_kl import relation_kl_loss
+from .soft_cross_entropy import soft_cross_entropy_loss
 from .soft_target import soft_target_loss
 from .squared_error import squared_error_loss
 
@@ -10,6 +14,20 @@ LOSSES = {
     "hard_label": hard_label_loss,
     "hidden_cosine": hidden_cosine_loss,
     "squared_error": squared_error_loss,
+    "soft_cross_entropy": soft_cross_entropy_loss,
+    "hidden_mse": hidden_mse_loss,
+    "attention_mse": attention_mse_loss,
+    "relation_kl": relation_kl_loss,
 }
 
-__all__ = ["LOSSES", "hard_label_loss", "hidden_cosine_loss", "soft_target_loss", "squared_error_loss"]
+__all__ = [
+    "LOSSES",
+    "attention_mse_loss",
+    "hard_label_loss",
+    "hidden_cosine_loss",
+    "hidden_mse_loss",
+    "relation_kl_loss",
+    "soft_cross_entropy_loss",
+    "soft_target_loss",
+    "squared_error_loss",
+]

@@ -1,4 +1,8 @@
-"""Named features of a model on a batch: `logits`, `hidden[i]` (0 is the embedding output, -1 the last layer)."""
+"""Named features of a model on a batch, counted from 0 and, with a minus, from the end.
+
+`logits`; `hidden[i]`, where 0 is the embedding output, also called `embeddings`, and -1 the last layer;
+`scores[i]`, `queries[i]`, `keys[i]` and `values[i]` of the attention in layer i + 1.
+"""
 
 import inspect
 import re
@@ -8,11 +12,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..errors import CompressError
+from .attention import KINDS, Place, captured
 
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
 
-_HIDDEN = re.compile(r"hidden\[(-?\d+)\]")
+_INDEXED = re.compile(rf"(hidden|{'|'.join(KINDS)})\[(-?\d+)\]")
 
 
 def accepted_inputs(model: nn.Module) -> frozenset[str]:
@@ -24,19 +29,46 @@ def accepted_inputs(model: nn.Module) -> frozenset[str]:
 
 
 def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> Features:
-    """The `wanted` features of `model` on `batch`, and nothing that costs more than they need.
+    """The `wanted` features of `model`, with a head or without, on `batch`, and nothing that costs more than they need.
 
-    Logits are [batch, classes]; hidden states are [batch, length, hidden].
-    Raises `CompressError` for a name that is not a feature.
+    Logits are [batch, classes]; hidden states [batch, length, hidden]; scores [batch, heads, query, key], before
+    softmax and without the mask; queries, keys and values [batch, heads, length, head size].
+    Raises `CompressError` for a name that is not a feature of the model.
     """
-    names = frozenset(wanted)
-    hidden = {name: int(match[1]) for name in names if (match := _HIDDEN.fullmatch(name))}
     config: Any = model.config
-    states = config.num_hidden_layers + 1
-    unknown = {name for name in names - {"logits"} if not -states <= hidden.get(name, states) < states}
-    if unknown:
-        raise CompressError(f"unknown features {sorted(unknown)}; known: logits, hidden[i] with i below {states}")
+    places = _places(frozenset(wanted), config.num_hidden_layers)
     inputs = {name: batch[name] for name in accepted_inputs(model)}
-    output = model(**inputs, output_hidden_states=bool(hidden))
-    features = {name: output.hidden_states[index] for name, index in hidden.items()}
-    return {"logits": output.logits, **features}
+    inside = frozenset(place for place in places.values() if place[0] in KINDS)
+    states = any(kind == "hidden" for kind, _ in places.values())
+    with captured(model, inside) as attention:
+        output = model(**inputs, output_hidden_states=states)
+    return {name: _read(output, attention, place) for name, place in places.items()}
+
+
+def _places(names: frozenset[str], layers: int) -> dict[str, Place]:
+    """Where each feature is: its kind, and its index from 0."""
+    known = {"logits": ("logits", 0), "embeddings": ("hidden", 0)}
+    places = {name: known[name] for name in names & known.keys()}
+    for name in names - known.keys():
+        match = _INDEXED.fullmatch(name)
+        count = layers + 1 if match and match[1] == "hidden" else layers
+        if match and -count <= int(match[2]) < count:
+            places[name] = (match[1], int(match[2]) % count)
+    if unknown := sorted(names - places.keys()):
+        indexed = ", ".join(f"{kind}[i]" for kind in KINDS)
+        raise CompressError(
+            f"unknown features {unknown}; known: logits, embeddings, hidden[i] with i below {layers + 1}, "
+            f"and {indexed} with i below {layers}"
+        )
+    return places
+
+
+def _read(output: Any, attention: dict[Place, Tensor], place: Place) -> Tensor:
+    kind, index = place
+    if kind == "hidden":
+        return output.hidden_states[index]
+    if kind == "logits":
+        if getattr(output, "logits", None) is None:
+            raise CompressError("unknown features ['logits']: the model has no head")
+        return output.logits
+    return attention[place]

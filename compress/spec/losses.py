@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .base import NonNegative, PositiveNumber, Spec
+from .base import NonNegative, Positive, PositiveNumber, Spec
 
 
 class SoftTarget(Spec):
@@ -31,4 +31,55 @@ class HiddenCosine(Spec):
     weight: NonNegative = 1.0
 
 
-LossSpec = Annotated[SoftTarget | HardLabel | HiddenCosine, Field(discriminator="name")]
+class SoftCrossEntropy(Spec):
+    """Cross-entropy with the teacher's softened classes; for regression, squared error to the gold score."""
+
+    name: Literal["soft_cross_entropy"] = "soft_cross_entropy"
+    weight: NonNegative = 1.0
+    temperature: PositiveNumber = 1.0
+
+
+class EmbeddingMse(Spec):
+    """Squared error of the embedding outputs, through a learned projection where widths differ."""
+
+    name: Literal["embedding_mse"] = "embedding_mse"
+    weight: NonNegative = 1.0
+
+
+class HiddenMse(Spec):
+    """Squared error of the hidden states of matched layers, through a learned projection where widths differ."""
+
+    name: Literal["hidden_mse"] = "hidden_mse"
+    weight: NonNegative = 1.0
+
+
+class AttentionMse(Spec):
+    """Squared error of the attention scores, before softmax, of matched layers; needs equal head counts."""
+
+    name: Literal["attention_mse"] = "attention_mse"
+    weight: NonNegative = 1.0
+
+
+class RelationKl(Spec):
+    """KL of the relations between queries, between keys and between values of one layer (MiniLM v2)."""
+
+    name: Literal["relation_kl"] = "relation_kl"
+    weight: NonNegative = 1.0
+    relations: Annotated[tuple[Literal["queries", "keys", "values"], ...], Field(min_length=1)] = (
+        "queries",
+        "keys",
+        "values",
+    )
+    heads: Positive | None = Field(default=None, description="relation heads; default: the teacher's heads")
+    teacher_layer: Positive | None = Field(default=None, description="counted from 1; default: the last")
+    student_layer: Positive | None = Field(default=None, description="counted from 1; default: the last")
+
+
+LossSpec = Annotated[
+    SoftTarget | HardLabel | HiddenCosine | SoftCrossEntropy | EmbeddingMse | HiddenMse | AttentionMse | RelationKl,
+    Field(discriminator="name"),
+]
+LayerMap = (
+    Literal["uniform", "top", "bottom"]
+    | Annotated[tuple[tuple[Positive, Positive], ...], Field(min_length=1, description="(student, teacher), from 1")]
+)

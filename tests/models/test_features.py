@@ -54,9 +54,16 @@ def test_hidden_states_are_kept_only_when_they_are_asked_for(bert: Any):
     assert asked == [False, True]
 
 
-@pytest.mark.parametrize("name", ["hidden", "hidden[x]", "hidden[3]", "hidden[-4]", "scores[0]"])
+def test_only_what_was_asked_for_is_given(bert: Any):
+    assert set(compute_features(bert, batch_of(2, 7), ["hidden[1]"])) == {"hidden[1]"}
+    assert compute_features(bert, batch_of(2, 7), []) == {}
+
+
+@pytest.mark.parametrize("name", ["hidden", "hidden[x]", "hidden[3]", "hidden[-4]"])
 def test_a_name_that_is_no_feature(bert: Any, name: str):
-    with pytest.raises(CompressError, match=r"unknown features .*known: logits, hidden\[i\] with i below 3"):
+    with pytest.raises(
+        CompressError, match=r"unknown features .*known: logits, embeddings, hidden\[i\] with i below 3"
+    ):
         compute_features(bert, batch_of(1, 4), (item for item in ("logits", name)))
 
 
