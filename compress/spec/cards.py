@@ -74,16 +74,34 @@ LayerRule = (
 )
 
 
+Init = Literal["copy", "random", "project"]
+
+
 class StudentCard(Spec):
-    """Dimensions left out are the teacher's."""
+    """Dimensions left out are the teacher's.
+
+    `init`: `copy` takes the teacher's weights as they are, at its sizes; `project` takes them to a narrower
+    student along the principal directions of the teacher's activations; `random` takes none of them.
+    """
 
     name: Name
     title: str
-    architecture: Literal["distilbert"]
+    architecture: Literal["distilbert", "bert"]
     layers: Positive
     hidden: Positive | None = None
     heads: Positive | None = None
     intermediate: Positive | None = None
-    copy_layers: LayerRule = Field(
-        default="every_other", description="teacher layers that the student's layers start from"
+    init: Init = Field(
+        default="copy",
+        description="how its weights start",
+        exclude_if=lambda value: value == "copy",  # what is dumped decides the store's keys
     )
+    copy_layers: LayerRule = Field(
+        default="every_other", description="teacher layers (from 0) that the student's layers start from"
+    )
+
+    @model_validator(mode="after")
+    def _projectable(self) -> StudentCard:
+        if self.init == "project" and self.architecture != "bert":
+            raise ValueError(f"`init: project` makes a `bert`; found architecture `{self.architecture}`")
+        return self

@@ -26,7 +26,7 @@ IDS = torch.tensor([[2, 17, 55, 90, 3, 0, 0], [2, 30, 31, 32, 33, 34, 3]])
 MASK = (IDS != 0).long()
 
 
-def card(layers: int, rule: LayerRule = "every_other", **sizes: int) -> StudentCard:
+def card(layers: int, rule: LayerRule = "every_other", **sizes: Any) -> StudentCard:
     return StudentCard(name="s", title="S", architecture="distilbert", layers=layers, copy_layers=rule, **sizes)
 
 

@@ -1,0 +1,67 @@
+"""What modules of a model take in and give out on some text, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+Point = tuple["nn.Module", str]  # a module, and its "in" or its "out"
+Sample = Sequence[Mapping[str, Any]]
+
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+def observe(model: Any, sample: Sample, points: Mapping[str, Point]) -> dict[str, Array]:
+    """For each point its activations [real token, size] over the whole sample, in float64.
+
+    Activations that are one per text, such as a pooler's, are [text, size]. Dropout is off, and the model's
+    mode is restored afterwards.
+    """
+    parts = list(observed_batches(model, sample, points))
+    return {name: np.concatenate([part[name] for part in parts]) for name in points}
+
+
+def observed_batches(model: Any, sample: Sample, points: Mapping[str, Point]) -> Iterator[dict[str, Array]]:
+    """As `observe`, a batch at a time."""
+    import torch
+
+    device = next(model.parameters()).device
+    seen: dict[str, Any] = {}
+    with ExitStack() as stack:
+        stack.enter_context(_evaluating(model))
+        for name, (module, side) in points.items():
+            handle = module.register_forward_hook(_recorder(seen, name, side))
+            stack.callback(handle.remove)
+        for batch in sample:
+            inputs = {name: torch.as_tensor(batch[name], device=device) for name in _INPUTS if name in batch}
+            with torch.no_grad():
+                model(**inputs)
+            real = inputs["attention_mask"].bool()
+            yield {
+                name: (tensor[real] if tensor.dim() == 3 else tensor).double().cpu().numpy()
+                for name, tensor in seen.items()
+            }
+
+
+def _recorder(seen: dict[str, Any], name: str, side: str) -> Any:
+    def record(module: Any, inputs: Any, output: Any) -> None:
+        seen[name] = inputs[0] if side == "in" else output
+
+    return record
+
+
+@contextmanager
+def _evaluating(model: Any) -> Iterator[None]:
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

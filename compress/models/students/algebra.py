@@ -1,0 +1,139 @@
+"""The linear algebra of projecting a model onto fewer dimensions, on float64 arrays.
+
+Rows are tokens. A map is a matrix [out, in] and a bias [out], as in a linear layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+STRENGTHS = (1e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))  # of ridge regressions
+
+
+def shared_basis(moment: Array, width: int) -> Array:
+    """Orthonormal columns [size, width] that span the leading directions of `moment` [size, size], as LayerNorm needs them.
+
+    LayerNorm treats features one by one and takes their mean away. So the direction of the mean is kept as the
+    mean (ones map to ones), and of all bases of the subspace this is the one nearest to `width` of the features
+    themselves. With all of them it is the identity.
+    """
+    size = len(moment)
+    ones = np.full((size, 1), size**-0.5)
+    centred = moment - ones @ (ones.T @ moment)
+    centred -= (centred @ ones + np.trace(moment) * ones) @ ones.T  # the mean's own direction comes last
+    leading = np.linalg.eigh(centred)[1][:, ::-1][:, : width - 1]
+    kept = _independent_rows(np.hstack([ones, leading]), width)
+    aligned = leading[kept].T - leading[kept].T.mean(1, keepdims=True)
+    left, _, right = np.linalg.svd(aligned, full_matrices=False)
+    return ones @ np.full((1, width), width**-0.5) + leading @ left @ right
+
+
+def _independent_rows(matrix: Array, count: int) -> np.ndarray:
+    """Indices, in order, of `count` rows of `matrix` far from depending on each other: each the longest of what those
+    before it leave over."""
+    left_over = matrix.copy()
+    kept: list[int] = []
+    for _ in range(count):
+        lengths = (left_over**2).sum(1)
+        lengths[kept] = -1
+        kept.append(int(lengths.argmax()))
+        row = left_over[kept[-1]] / np.sqrt(lengths[kept[-1]])
+        left_over -= np.outer(left_over @ row, row)
+    return np.sort(kept)
+
+
+def refit(matrix: Array, bias: Array, inputs: Array, targets: Array) -> tuple[Array, Array]:
+    """A map near (`matrix`, `bias`) that takes `inputs` [token, in] to `targets` [token, out].
+
+    Ridge regression of what the given map leaves over, as strong as serves the last quarter of the tokens best
+    when fitted to the others: a map that leaves nothing stays as it is, and few tokens change little.
+    """
+    left_over = targets - inputs @ matrix.T - bias
+    seen = len(inputs) * 3 // 4
+    rest = _Regression(inputs[:seen], left_over[:seen])
+    errors = [((rest.predicted(inputs[seen:], strength) - left_over[seen:]) ** 2).sum() for strength in STRENGTHS]
+    change, constant = _Regression(inputs, left_over).map(STRENGTHS[int(np.argmin(errors))])
+    return matrix + change, bias + constant
+
+
+class _Regression:
+    """Least squares from `inputs` to `targets`, decomposed once for any strength of the ridge.
+
+    The strength is in units of the inputs' mean variance; an infinite one leaves the constant alone.
+    """
+
+    def __init__(self, inputs: Array, targets: Array) -> None:
+        self.mean_in, self.mean_out = inputs.mean(0), targets.mean(0)
+        self.scale = np.maximum(inputs.std(0), np.finfo(np.float64).tiny)
+        centred = (inputs - self.mean_in) / self.scale
+        self.variances, self.directions = np.linalg.eigh(centred.T @ centred / len(centred))
+        self.shared = self.directions.T @ (centred.T @ (targets - self.mean_out)) / len(centred)
+
+    def _damped(self, strength: float) -> Array:
+        unit = max(self.variances.mean(), np.finfo(np.float64).tiny)
+        return self.shared / (np.maximum(self.variances, 0) + strength * unit)[:, None]
+
+    def predicted(self, inputs: Array, strength: float) -> Array:
+        return (inputs - self.mean_in) / self.scale @ self.directions @ self._damped(strength) + self.mean_out
+
+    def map(self, strength: float) -> tuple[Array, Array]:
+        change = (self.directions @ self._damped(strength)).T / self.scale
+        return change, self.mean_out - change @ self.mean_in
+
+
+def fitted_norm(inputs: Array, targets: Array, epsilon: float) -> tuple[Array, Array]:
+    """Gain and bias of the LayerNorm that takes `inputs` nearest to `targets`, both [token, size]: least squares per feature."""
+    normal = inputs - inputs.mean(1, keepdims=True)
+    normal /= np.sqrt((normal**2).mean(1, keepdims=True) + epsilon)
+    centred = normal - normal.mean(0)
+    variance = np.maximum((centred**2).mean(0), np.finfo(np.float64).tiny)
+    gain = (centred * (targets - targets.mean(0))).mean(0) / variance
+    return gain, targets.mean(0) - gain * normal.mean(0)
+
+
+def score_maps(queries: Array, keys: Array, size: int) -> tuple[Array, Array]:
+    """Maps [size, head size] of one head's queries and keys, both [token, head size], for which queries · keys / √size is
+    nearest to what it was over all pairs of tokens: a truncated SVD of the scores."""
+    full = queries.shape[1]
+    if size == full:
+        return np.eye(full), np.eye(full)
+    (query_root, query_inverse), (key_root, key_inverse) = _roots(queries), _roots(keys)
+    left, values, right = np.linalg.svd(query_root @ key_root)
+    scale = np.sqrt(values[:size, None]) * (size / full) ** 0.25
+    return scale * left.T[:size] @ query_inverse, scale * right[:size] @ key_inverse
+
+
+def value_maps(contexts: Array, output: Array, size: int) -> tuple[Array, Array]:
+    """Maps in [size, head size] and back [head size, size] of one head's values, which lose least of
+    `output` [out, head size] · its contexts [token, head size]."""
+    full = contexts.shape[1]
+    if size == full:
+        return np.eye(full), np.eye(full)
+    root, inverse = _roots(contexts - contexts.mean(0))
+    right = np.linalg.svd(output @ root)[2][:size]
+    return right @ inverse, root @ right.T
+
+
+def strongest(activations: Array, output: Array, count: int) -> np.ndarray:
+    """The `count` neurons, in order, whose activations [token, neuron] move `output` [out, neuron] · activations most."""
+    energy = activations.var(0) * (output**2).sum(0)
+    return np.sort(np.argsort(-energy, kind="stable")[:count])
+
+
+def block_diagonal(blocks: Sequence[Array]) -> Array:
+    """One matrix with `blocks` of equal shape along its diagonal."""
+    return np.einsum("brc,bd->brdc", np.stack(blocks), np.eye(len(blocks))).reshape(
+        sum(len(block) for block in blocks), -1
+    )
+
+
+def _roots(vectors: Array) -> tuple[Array, Array]:
+    """Square root of the second moment of `vectors` [token, size], and its inverse."""
+    values, directions = np.linalg.eigh(vectors.T @ vectors / len(vectors))
+    roots = np.sqrt(np.maximum(values, values[-1] * 1e-9 + np.finfo(np.float64).tiny))
+    return (directions * roots) @ directions.T, (directions / roots) @ directions.T
