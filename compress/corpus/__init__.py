@@ -1,0 +1,22 @@
+"""Plain text for training without labels: files or a hub data set -> shards of token ids -> full batches."""
+
+from __future__ import annotations
+
+from .batches import TextBatches
+from .masking import MaskedBatches
+from .shards import TokenShards
+from .sources import Source, corpus_fingerprint, corpus_sources
+from .special import SpecialIds, special_ids
+from .tokenizing import tokenize_corpus
+
+__all__ = [
+    "MaskedBatches",
+    "Source",
+    "SpecialIds",
+    "TextBatches",
+    "TokenShards",
+    "corpus_fingerprint",
+    "corpus_sources",
+    "special_ids",
+    "tokenize_corpus",
+]

@@ -1,0 +1,68 @@
+"""Full sequences of plain text for the training loop: no padding, an order that depends on (seed, epoch) alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compress.errors import CompressError
+
+from .shards import TokenShards
+
+SHORTEST = 8
+
+
+class TextBatches:
+    """Sequences of `length` tokens: [CLS], the next `length` - 2 tokens of the corpus, [SEP].
+
+    Every token of the corpus is in one sequence, but for a tail too short to fill one; documents run on within a
+    sequence, [SEP] between them. Ids are sequence numbers in text order. Each epoch has its own permutation; its
+    last batch may be smaller. Raises `CompressError` when the text does not fill one batch.
+    """
+
+    def __init__(self, shards: TokenShards, *, length: int, batch_size: int, seed: int) -> None:
+        if length < SHORTEST:
+            raise CompressError(f"length is {length} tokens; expected at least {SHORTEST}")
+        if batch_size < 1:
+            raise CompressError(f"batch_size is {batch_size}; expected at least 1")
+        self.shards, self.length, self.batch_size, self.seed = shards, length, batch_size, seed
+        self.count = len(shards) // (length - 2)
+        if self.count < batch_size:
+            raise CompressError(
+                f"the corpus has {len(shards):,} tokens; a batch of {batch_size} sequences of {length} needs "
+                f"{batch_size * (length - 2):,}: give more text, or choose a smaller batch_size"
+            )
+        self._epoch = -1
+        self._order = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return -(-self.count // self.batch_size)
+
+    @property
+    def tokens_per_epoch(self) -> int:
+        """Tokens that the model sees in an epoch, [CLS] and [SEP] of each sequence included."""
+        return self.count * self.length
+
+    def indices(self, step: int) -> np.ndarray:
+        epoch, position = divmod(step, len(self))
+        if epoch != self._epoch:
+            order = np.random.default_rng([self.seed % 2**64, epoch]).permutation(self.count)
+            self._epoch, self._order = epoch, order
+        return self._order[position * self.batch_size : (position + 1) * self.batch_size]
+
+    def lengths(self, indices: np.ndarray) -> np.ndarray:
+        return np.full(len(indices), self.length, dtype=np.int64)
+
+    def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
+        """`input_ids`, `attention_mask` (ones) and `token_type_ids` (zeros), int64 [batch, length]."""
+        ids = np.empty((len(indices), self.length), np.int64)
+        ids[:, 0], ids[:, -1] = self.shards.special.cls, self.shards.special.sep
+        for row, index in enumerate(indices):
+            ids[row, 1:-1] = self.shards.read(int(index) * (self.length - 2), self.length - 2)
+        return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+
+    def sample(self, count: int) -> list[dict[str, np.ndarray]]:
+        """The first `count` sequences that training meets (all, where there are fewer), in batches."""
+        chosen = np.concatenate([self.indices(step) for step in range(-(-min(count, self.count) // self.batch_size))])
+        chosen = chosen[:count]
+        starts = range(0, len(chosen), self.batch_size)
+        return [self.collate(chosen[start : start + self.batch_size]) for start in starts]

@@ -1,0 +1,96 @@
+"""Text of a Hugging Face data set: streamed at a pinned revision, or from a folder on this machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compress.errors import CompressError, did_you_mean
+
+PREFIX = "hub:"
+SPLIT = "train"
+_SAVED = ("dataset_dict.json", "state.json")  # what save_to_disk writes
+_FORM = "hub:OWNER/NAME[/CONFIG]@REVISION[:COLUMN] or hub:./FOLDER[:COLUMN]"
+
+
+@dataclass(frozen=True)
+class HubSource:
+    """The split `train` of a data set; each row's `column` is one document, each of its lines a paragraph.
+
+    `folder` is given instead of a hub id and its revision (a commit: 40 hexadecimal digits).
+    """
+
+    name: str
+    config: str | None = None
+    revision: str | None = None
+    column: str = "text"
+    folder: Path | None = None
+
+    def __str__(self) -> str:
+        return f"data set {self.folder or self.name}"
+
+
+def parse_hub(word: str) -> HubSource:
+    """`hub:OWNER/NAME[/CONFIG]@REVISION[:COLUMN]`, or `hub:FOLDER[:COLUMN]` with a path that starts with `.`, `/` or `~`.
+
+    The folder is one that `datasets` saved, or is laid out like a hub repository. Raises `CompressError`.
+    """
+    place, _, column = word.removeprefix(PREFIX).partition(":")
+    column = column or "text"
+    if place.startswith((".", "/", "~")):
+        folder = Path(place).expanduser()
+        if not folder.is_dir():
+            raise CompressError(f"{folder}: no such folder; expected {_FORM}")
+        return HubSource(folder.name, column=column, folder=folder)
+    found = re.fullmatch(r"(?P<name>[^/@]+(/[^/@]+)?)(/(?P<config>[^/@]+))?(@(?P<revision>.*))?", place)
+    if found is None:
+        raise CompressError(f"{word}: expected {_FORM}")
+    revision = found["revision"]
+    if not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
+        raise CompressError(
+            f"{word}: expected a commit (40 hexadecimal digits) after @, found {revision!r}; "
+            f"see the history of the data set {found['name']!r} on the hub"
+        )
+    return HubSource(found["name"], found["config"], revision, column)
+
+
+def hub_lines(source: HubSource) -> Iterator[str]:
+    """The lines of every row; an empty one after each row. Raises `CompressError`."""
+    try:
+        rows = _load(source)
+        for number, row in enumerate(rows, 1):
+            yield from (line.strip() for line in _text(source, number, row).split("\n") if line.strip())
+            yield ""
+    except CompressError:
+        raise
+    except Exception as error:  # the library raises a dozen unrelated types: network, layout, configuration
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        advice = "" if source.folder else "; without network, give text files"
+        raise CompressError(f"{source}: cannot be read: {reason}{advice}") from error
+
+
+def _load(source: HubSource) -> Iterable[Any]:
+    import datasets
+
+    if source.folder is None or not any((source.folder / name).is_file() for name in _SAVED):
+        path = str(source.folder or source.name)
+        return datasets.load_dataset(path, source.config, revision=source.revision, split=SPLIT, streaming=True)
+    saved = datasets.load_from_disk(str(source.folder))
+    if isinstance(saved, datasets.Dataset):
+        return saved
+    if SPLIT not in saved:
+        raise CompressError(f"{source}: no split {SPLIT!r}; found {', '.join(map(repr, saved))}")
+    return saved[SPLIT]
+
+
+def _text(source: HubSource, number: int, row: Mapping[str, Any]) -> str:
+    if source.column not in row:
+        advice = did_you_mean(source.column, list(row))
+        raise CompressError(f"{source}: no column {source.column!r}{advice}; say which after a colon: {_FORM}")
+    text = row[source.column]
+    if not isinstance(text, str):
+        raise CompressError(f"{source}: row {number}: {source.column}: expected text, found {type(text).__name__}")
+    return text

@@ -1,0 +1,69 @@
+"""Masked language modelling: what is hidden from the model, and what it must say there (Devlin et al. 2018, §3.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compress.errors import CompressError
+
+from .batches import TextBatches
+
+SELECTED = 0.15  # of the tokens that are not special
+MASKED, REPLACED = 0.8, 0.1  # of the selected; the rest stays as it is
+IGNORED = -100
+_STREAM = 0x6D61736B  # keeps these draws apart from those that order the sequences
+
+
+class MaskedBatches:
+    """`TextBatches` with hidden tokens: `labels` int64 [batch, length] are the hidden ones, -100 elsewhere.
+
+    Masking is dynamic: it depends on (seed, epoch, sequence) alone, so an id is epoch · sequences + sequence. Each
+    token that is not special is selected with probability 0.15, at least one a sequence; of the selected, 80 % become
+    [MASK], 10 % a random token that is not special, 10 % stay. Raises `CompressError` without a mask token.
+    """
+
+    def __init__(self, text: TextBatches) -> None:
+        special = text.shards.special
+        if special.mask is None:
+            raise CompressError("the tokenizer has no [MASK] or <mask> token; masked-LM training needs one")
+        self.text, self.seed, self.mask_id = text, text.seed, special.mask
+        self._special = np.array(special.every, np.int64)
+        self._ordinary = np.setdiff1d(np.arange(text.shards.vocabulary), self._special)
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    @property
+    def tokens_per_epoch(self) -> int:
+        return self.text.tokens_per_epoch
+
+    def indices(self, step: int) -> np.ndarray:
+        return self.text.indices(step) + step // len(self.text) * self.text.count
+
+    def lengths(self, indices: np.ndarray) -> np.ndarray:
+        return self.text.lengths(indices)
+
+    def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
+        """Those of `TextBatches`, `input_ids` with hidden tokens, and `labels`."""
+        epochs, sequences = np.divmod(indices, self.text.count)
+        batch = self.text.collate(sequences)
+        ids = batch["input_ids"]
+        draws = np.stack([self._draws(int(e), int(s)) for e, s in zip(epochs, sequences, strict=True)], axis=1)
+        selected = self._select(ids, draws[0])
+        labels = np.where(selected, ids, IGNORED)
+        masked = selected & (draws[1] < MASKED)
+        replaced = selected & ~masked & (draws[1] < MASKED + REPLACED)
+        random = self._ordinary[(draws[2] * len(self._ordinary)).astype(np.int64)]
+        ids[masked] = self.mask_id
+        ids[replaced] = random[replaced]
+        return batch | {"labels": labels}
+
+    def _draws(self, epoch: int, sequence: int) -> np.ndarray:
+        """Uniform in [0, 1), [3, length]: whether a token is selected, what happens to it, what replaces it."""
+        return np.random.default_rng([_STREAM, self.seed % 2**64, epoch, sequence]).random((3, self.text.length))
+
+    def _select(self, ids: np.ndarray, draws: np.ndarray) -> np.ndarray:
+        """Which tokens are selected, bool [batch, length]; where no draw is low enough, the lowest."""
+        draws = np.where(np.isin(ids, self._special), 1.0, draws)
+        lowest = draws.min(axis=1, keepdims=True)
+        return (draws < SELECTED) | ((draws == lowest) & (lowest < 1))

@@ -1,0 +1,101 @@
+"""What a user calls a corpus: files, folders and hub data sets; what identifies their contents; their lines."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compress.errors import CompressError
+from compress.store.hashing import canonical, hash_file, hash_folder
+
+from .files import SUFFIXES, file_lines
+from .hub import PREFIX, HubSource, hub_lines, parse_hub
+
+READER_VERSION = 1  # raise when other text is read from the same sources
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A UTF-8 text file, one paragraph a line, a blank line between documents; `name` holds no machine path."""
+
+    path: Path
+    name: str
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+Source = FileSource | HubSource
+
+
+def corpus_sources(words: Sequence[str]) -> tuple[Source, ...]:
+    """Sources in the order given; a folder's text files (`.txt`, `.xz`, `.gz`, `.zst`, at any depth) by name.
+
+    A word is a path, or a hub data set as `parse_hub` says. Every file is opened: `CompressError` says what is
+    missing, unreadable, given twice, without text or not UTF-8 in its first line. The hub is not asked yet.
+    """
+    if not words:
+        raise CompressError("the corpus: expected at least one text file, folder or hub data set, found none")
+    sources = tuple(source for word in words for source in _sources(word))
+    seen: set[str] = set()
+    for source in sources:
+        if str(source) in seen:
+            raise CompressError(f"{source}: given twice in the corpus")
+        seen.add(str(source))
+        if isinstance(source, FileSource) and not any(file_lines(source.path)):
+            raise CompressError(f"{source}: holds no text")
+    return sources
+
+
+def _sources(word: str) -> list[Source]:
+    if word.startswith(PREFIX):
+        return [parse_hub(word)]
+    path = Path(word).expanduser()
+    if path.is_dir():
+        return list(_below(path))
+    if not path.exists():
+        raise CompressError(f"{path}: no such file or folder")
+    if path.suffix not in SUFFIXES:
+        raise CompressError(f"{path}: expected a text file named {_any_suffix()}")
+    return [FileSource(path, path.name)]
+
+
+def _below(folder: Path) -> list[FileSource]:
+    names = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.suffix in SUFFIXES}
+    kept = sorted(name for name in names if names[name].is_file() and not _hidden(name))
+    if not kept:
+        raise CompressError(f"{folder}: expected text files named {_any_suffix()}, found none")
+    return [FileSource(names[name], name) for name in kept]
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in name.split("/"))
+
+
+def _any_suffix() -> str:
+    return f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+
+
+def corpus_fingerprint(sources: Sequence[Source]) -> str:
+    """SHA-256 in hexadecimal of the sources in order: names and bytes of files, ids and revisions of data sets.
+
+    Where the files lie does not enter. Raises `CompressError` for what cannot be read.
+    """
+    return hashlib.sha256(canonical([READER_VERSION, *map(_identity, sources)])).hexdigest()
+
+
+def _identity(source: Source) -> list[str | None]:
+    if isinstance(source, FileSource):
+        return ["file", source.name, hash_file(source.path)]
+    if source.folder is not None:
+        return ["folder", hash_folder(source.folder), source.column]
+    return ["hub", source.name, source.config, source.revision, source.column]
+
+
+def paragraphs(sources: Sequence[Source]) -> Iterator[str]:
+    """Every paragraph in order; `""` where a document ends: at a blank line, and at the end of a file or row."""
+    for source in sources:
+        yield from file_lines(source.path) if isinstance(source, FileSource) else hub_lines(source)
+        yield ""

@@ -1,0 +1,59 @@
+"""The special tokens of a tokenizer, found by what it does rather than by what it calls them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tokenizers
+
+from compress.errors import CompressError
+
+_PAD = ("[PAD]", "<pad>")
+_MASK = ("[MASK]", "<mask>")
+
+
+@dataclass(frozen=True)
+class SpecialIds:
+    """Ids of special tokens under BERT's names: RoBERTa's `<s>`, `</s>`, `<pad>` and `<mask>` stand here too.
+
+    `every` holds all tokens that are marked special, also `[UNK]`; `pad` and `mask` are None where there is none.
+    """
+
+    cls: int
+    sep: int
+    pad: int | None
+    mask: int | None
+    every: tuple[int, ...]
+
+
+def special_ids(tokenizer: tokenizers.Tokenizer) -> SpecialIds:
+    """`cls` and `sep` are what the tokenizer puts before and after a text; `pad` and `mask` go by their usual names.
+
+    So a BERT-style tokenizer gives [CLS] and [SEP], a RoBERTa-style one <s> and </s>, without a table of families.
+    Raises `CompressError` when it puts anything else around a text.
+    """
+    own = plain(tokenizer)
+    bare, dressed = own.encode("a", add_special_tokens=False).ids, own.encode("a").ids
+    if len(dressed) != len(bare) + 2 or dressed[1:-1] != bare:
+        raise CompressError(
+            f"the tokenizer turns {len(bare)} tokens of text into {len(dressed)}; expected one special token before "
+            "and one after, as BERT's [CLS] and [SEP] or RoBERTa's <s> and </s>"
+        )
+    cls, sep, pad, mask = dressed[0], dressed[-1], _named(own, _PAD), _named(own, _MASK)
+    marked = {number for number, token in own.get_added_tokens_decoder().items() if token.special}
+    every = marked | {number for number in (cls, sep, pad, mask) if number is not None}
+    return SpecialIds(cls, sep, pad, mask, tuple(sorted(every)))
+
+
+def _named(tokenizer: tokenizers.Tokenizer, names: tuple[str, ...]) -> int | None:
+    found = (tokenizer.token_to_id(name) for name in names)
+    return next((number for number in found if number is not None), None)
+
+
+def plain(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """A copy that neither cuts nor pads, and that reads `[SEP]` in a text as four characters and not as the token."""
+    own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
+    own.no_truncation()
+    own.no_padding()
+    own.encode_special_tokens = True
+    return own

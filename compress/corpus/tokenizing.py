@@ -1,0 +1,132 @@
+"""Text -> shards of token ids: on several threads, the same for any number of them, resumed after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tokenizers
+
+from compress.errors import CompressError
+
+from .progress import Progress
+from .shards import NAME, describe, dtype_for
+from .sources import Source, corpus_fingerprint, paragraphs
+from .special import plain, special_ids
+
+BLOCK_CHARACTERS = 1 << 18  # given to a thread at once; bounds the memory that the tokenizer's own objects take
+SHARD_TOKENS = 1 << 22  # what a kill can cost: about ten seconds of one thread
+
+
+def tokenize_corpus(
+    sources: Sequence[Source],
+    tokenizer: tokenizers.Tokenizer,
+    out: Path,
+    work: Path,
+    *,
+    max_tokens: int | None,
+    threads: int,
+    on_progress: Callable[[int], None] = lambda tokens: None,
+) -> dict[str, Any]:
+    """Write `tokens-00000.bin`, … and `corpus.json` into `out`; the document in the latter is returned.
+
+    Paragraphs are tokenised one by one, without special tokens; [SEP] follows each document. `max_tokens` keeps the
+    first so many. Finished shards stay in `work` until the caller removes it: after a kill, the same call goes on
+    behind them. `on_progress` is given the tokens so far. The tokenizer library is used on `threads`
+    threads (it holds no interpreter lock); the outcome does not depend on their number.
+    Raises `CompressError` for sources without a token of text, and for all that reading them meets.
+    """
+    _check(max_tokens, threads)
+    special = special_ids(tokenizer)
+    vocabulary = max(tokenizer.get_vocab().values()) + 1
+    dtype = dtype_for(vocabulary)
+    made_from = [corpus_fingerprint(sources), tokenizer.to_str(), dtype.str, max_tokens, SHARD_TOKENS, BLOCK_CHARACTERS]
+    progress = Progress.resume(work, made_from, dtype, special.sep)
+    on_progress(progress.tokens)
+    blocks = islice(_blocks(paragraphs(sources)), progress.blocks, None)
+    with closing(_encoded(blocks, plain(tokenizer), special.sep, dtype, threads)) as encoded:
+        _fill(progress, encoded, float("inf") if max_tokens is None else max_tokens, on_progress)
+    if not progress.tokens:
+        raise CompressError(f"{', '.join(map(str, sources))}: no token of text to train on")
+    progress.place(out)
+    document = describe(dtype, vocabulary, special, progress.shards)
+    (out / NAME).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return document
+
+
+def _fill(progress: Progress, encoded: Iterator[np.ndarray], limit: float, on_progress: Callable[[int], None]) -> None:
+    """Every block's tokens into shards, up to `limit` tokens in all."""
+    while progress.tokens < limit and (ids := next(encoded, None)) is not None:
+        progress.add(ids, limit)
+        on_progress(progress.tokens)
+        if progress.pending >= SHARD_TOKENS:
+            progress.write_shard()
+    progress.write_shard()
+
+
+def _check(max_tokens: int | None, threads: int) -> None:
+    if max_tokens is not None and max_tokens < 1:
+        raise CompressError(f"max_tokens is {max_tokens}; expected at least 1")
+    if threads < 1:
+        raise CompressError(f"threads is {threads}; expected at least 1")
+
+
+def _blocks(lines: Iterator[str]) -> Iterator[list[str]]:
+    """Consecutive paragraphs and ends of documents (`""`, one at a time), of about equal size."""
+    block: list[str] = []
+    size, last = 0, ""
+    for line in lines:
+        if line or last:
+            block.append(line)
+            size += len(line)
+        last = line
+        if size >= BLOCK_CHARACTERS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _encoded(
+    blocks: Iterator[list[str]], tokenizer: tokenizers.Tokenizer, sep: int, dtype: np.dtype, threads: int
+) -> Generator[np.ndarray, None, None]:
+    """The token ids of each block in order, a few blocks ahead of what is asked for."""
+
+    def encode(block: list[str]) -> np.ndarray:
+        encodings = iter(tokenizer.encode_batch_fast([line for line in block if line], add_special_tokens=False))
+        rows = [next(encodings).ids if line else [sep] for line in block]
+        return np.fromiter(chain.from_iterable(rows), dtype=dtype, count=sum(map(len, rows)))
+
+    waiting: deque[Future[np.ndarray]] = deque()
+    with _one_thread_a_call(), ThreadPoolExecutor(threads) as pool:
+        try:
+            for block in blocks:
+                waiting.append(pool.submit(encode, block))
+                if len(waiting) > threads + 1:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _one_thread_a_call() -> Iterator[None]:
+    """The library would use every core for each call; its only switch is this variable."""
+    before = os.environ.get("TOKENIZERS_PARALLELISM")
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TOKENIZERS_PARALLELISM"]
+        else:
+            os.environ["TOKENIZERS_PARALLELISM"] = before
