@@ -1,0 +1,26 @@
+"""Augmentation of task data: copies of every example in which some words are replaced by likely others.
+
+TinyBERT (Jiao et al. 2020, arXiv:1909.10351, Algorithm 1). Light to import: torch comes in with the first proposal
+of a masked language model.
+"""
+
+from __future__ import annotations
+
+from .candidates import Proposers
+from .copies import Augmented, augment
+from .files import read_augmented, write_augmented
+from .glove import GloveProposer
+from .masked import MaskedLmProposer
+from .neighbours import NeighbourProposer, WordProposer
+
+__all__ = [
+    "Augmented",
+    "GloveProposer",
+    "MaskedLmProposer",
+    "NeighbourProposer",
+    "Proposers",
+    "WordProposer",
+    "augment",
+    "read_augmented",
+    "write_augmented",
+]

@@ -1,0 +1,99 @@
+"""Candidates for the words that some copy replaces: each word is sent to the proposer it belongs to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .batching import Slots
+from .draws import pick
+from .masked import MaskedLmProposer
+from .neighbours import WordProposer
+from .pieces import pieces_of
+from .texts import Texts
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class Proposers:
+    """Where candidates come from: a masked language model for words of one token, another source for the rest.
+
+    Without the first the second serves all words; without the second words of several tokens stay.
+    """
+
+    masked_lm: MaskedLmProposer | None
+    others: WordProposer | None
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """int32 [word, candidate], positions in `vocabulary`, best first; -1 marks those that are missing, at the end."""
+
+    table: np.ndarray
+    vocabulary: tuple[str, ...]
+
+    def pick(self, word: int, share: float) -> str | None:
+        """The candidate at `share` (0 to 1) of those that word number `word` has; None when it has none."""
+        found = pick(self.table[word], share)
+        return self.vocabulary[found] if found >= 0 else None
+
+
+def find_candidates(
+    texts: Texts,
+    needed: np.ndarray,
+    tokenizer: Tokenizer,
+    proposers: Proposers,
+    count: int,
+    *,
+    work: Path | None,
+    on_progress: Callable[[int, int], None],
+) -> Candidates:
+    """Candidates for the words that are `needed` (bool [word]); other words have none."""
+    model, others = proposers.masked_lm, proposers.others
+    slots, single, several = sort_words(texts, needed, tokenizer, model.max_length if model is not None else 0)
+    table = np.full((texts.words, count), -1, np.int32)
+    vocabulary: tuple[str, ...] = ()
+    if model is not None and len(single):
+        table[single] = model.propose(slots, count, work, on_progress)
+        vocabulary = model.vocabulary
+    if others is not None and len(several):
+        words = _written(texts, several)
+        rows = {word: row for row, word in enumerate(dict.fromkeys(words))}
+        found = others.propose(list(rows), count)[[rows[word] for word in words]]
+        table[several] = np.where(found >= 0, found + len(vocabulary), -1)
+        vocabulary += others.vocabulary
+    return Candidates(table, vocabulary)
+
+
+def sort_words(
+    texts: Texts, needed: np.ndarray, tokenizer: Tokenizer, length: int
+) -> tuple[Slots, np.ndarray, np.ndarray]:
+    """The needed words of one token as slots, with their numbers; and the numbers of the other needed words.
+
+    `length`: tokens that the masked language model takes. Texts are cut to it; a word beyond it is one of the others.
+    """
+    pieces = pieces_of(texts, tokenizer)
+    fits = (pieces.count == 1) & (pieces.position < length - 1)  # the last is a special token
+    single = np.flatnonzero(needed & fits)
+    used, text = np.unique(texts.text_of(single), return_inverse=True)
+    ids = [_cut(pieces.ids[number], length) for number in used]
+    slots = Slots(ids, text.astype(np.int64), pieces.position[single], _written(texts, single))
+    return slots, single, np.flatnonzero(needed & ~fits & (pieces.count > 0))
+
+
+def _written(texts: Texts, numbers: np.ndarray) -> list[str]:
+    """The words with these numbers, one string object for each distinct one."""
+    owners = texts.text_of(numbers)
+    return [sys.intern(texts.word(number, owner)) for number, owner in zip(numbers, owners, strict=True)]
+
+
+def _cut(ids: np.ndarray, length: int) -> np.ndarray:
+    """At most `length` of the ids, the last special token kept."""
+    return ids if len(ids) <= length else np.append(ids[: length - 1], ids[-1])

@@ -1,0 +1,127 @@
+"""Copies of a split's examples with some words replaced (Jiao et al. 2020, arXiv:1909.10351, Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import CompressError
+from ..tasks import Split
+from .candidates import Candidates, Proposers, find_candidates
+from .draws import Draws, draw
+from .texts import Texts, words_of
+from .words import match_case
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class Augmented:
+    """New examples, by source example, and int64 [example] the source of each in the split they were made from."""
+
+    split: Split
+    source: np.ndarray
+
+
+def augment(
+    split: Split,
+    *,
+    tokenizer: Tokenizer,
+    proposers: Proposers,
+    copies: int,
+    probability: float,
+    candidates: int,
+    seed: int,
+    work: Path | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Augmented:
+    """Up to `copies` new examples for each of `split`, labels as their source's; the originals are not among them.
+
+    In every copy each content word of each text (of both texts of a pair) is replaced with `probability`, by one of
+    its `candidates` most likely others, each as likely; the text around it stays as it is. A copy that equals its
+    source or an earlier copy is dropped. The draws depend on `seed` and the example's number alone.
+    `tokenizer` is that of the proposers. `work`: a folder for this very call's finished parts, from which an
+    interrupted call goes on. `on_progress` gets (words done, words in all) of the masked language model.
+    Raises `CompressError` for arguments out of range, and when no text has a word that can be replaced.
+    """
+    _check(proposers, copies, probability, candidates)
+    texts = words_of(split)
+    drawn = _Drawing(seed, copies, probability, texts)
+    found = find_candidates(texts, drawn.needed(), tokenizer, proposers, candidates, work=work, on_progress=on_progress)
+    columns: list[list[str]] = [[] for _ in split.texts]
+    source: list[int] = []
+    for example in range(len(split)):
+        new = _copies(texts, found, example, drawn(example))
+        source += [example] * len(new)
+        for column, made in zip(columns, zip(*new, strict=True), strict=False):  # none where `new` is empty
+            column.extend(made)
+    if not source:
+        raise CompressError("augmentation made no new example: the texts hold no word that can be replaced")
+    rows = np.array(source, np.int64)
+    return Augmented(Split(tuple(columns), split.labels[rows]), rows)
+
+
+def _check(proposers: Proposers, copies: int, probability: float, candidates: int) -> None:
+    if copies < 1 or candidates < 1:
+        raise CompressError(f"copies and candidates are at least 1, found {copies} and {candidates}")
+    if not 0 < probability <= 1:
+        raise CompressError(f"probability of replacing a word is above 0 and at most 1, found {probability}")
+    if proposers.masked_lm is None and proposers.others is None:
+        raise CompressError("augmentation needs a source of candidates: a masked language model, neighbours or both")
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """The draws of every example, made when asked for: kept, they would outweigh the texts."""
+
+    seed: int
+    copies: int
+    probability: float
+    texts: Texts
+
+    def __call__(self, example: int) -> Draws:
+        words = self.texts.words_of_example(example)
+        return draw(self.seed, example, copies=self.copies, words=words, probability=self.probability)
+
+    def needed(self) -> np.ndarray:
+        """bool [word]: does any copy replace it."""
+        needed = np.zeros(self.texts.words, bool)
+        for example in range(len(self.texts.of_example)):
+            needed[self.texts.numbers(example)[self(example).replaced.any(0)]] = True
+        return needed
+
+
+def _copies(texts: Texts, found: Candidates, example: int, draws: Draws) -> list[tuple[str, ...]]:
+    """The distinct new ones, in the order drawn; a tuple of one text per column each."""
+    own = texts.of_example[example]
+    seen = {tuple(texts.texts[number] for number in own)}
+    new: list[tuple[str, ...]] = []
+    for replaced, share in zip(draws.replaced, draws.share, strict=True):
+        made, start = [], 0
+        for number in own:
+            end = start + len(texts.spans[number])
+            made.append(_rewrite(texts, found, number, replaced[start:end], share[start:end]))
+            start = end
+        copy = tuple(made)
+        if copy not in seen:
+            seen.add(copy)
+            new.append(copy)
+    return new
+
+
+def _rewrite(texts: Texts, found: Candidates, number: int, replaced: np.ndarray, share: np.ndarray) -> str:
+    """A text with its `replaced` words exchanged, and nothing else touched."""
+    text, spans, first = texts.texts[number], texts.spans[number], int(texts.first[number])
+    pieces, done = [], 0
+    for index in np.flatnonzero(replaced).tolist():
+        start, end = spans[index]
+        word = found.pick(first + index, float(share[index]))
+        if word is not None:
+            pieces += [text[done:start], match_case(word, text[start:end])]
+            done = end
+    return "".join([*pieces, text[done:]])

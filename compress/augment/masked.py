@@ -1,0 +1,113 @@
+"""Candidates for a word in its sentence: what a masked language model puts in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import CompressError
+from .batching import Batch, Slots, batches_of
+from .choose import SPARE, without_itself
+from .parts import kept_or_made
+from .words import fold_numbers, folded, whole_words
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+CPU_TOKENS, GPU_TOKENS = 1536, 2**15  # of one forward; on a CPU, what its caches hold
+PART_TOKENS = 2**17  # between two saves: a minute of a small model on one core
+HEAD_AT_ONCE = 512  # positions; bounds the scores, [positions, words]
+
+
+class MaskedLmProposer:
+    """The most likely whole words where a word is masked, by a masked language model on the text alone.
+
+    Several words of a text are masked in one forward: disjoint groups of about 15 % of its tokens, spread over it,
+    which the model's training prepared it for. (Published: one word per forward; the official code also appends the
+    original text.) The model works on the device it is on; `precision` is fp32 or bf16.
+    """
+
+    def __init__(self, model: Any, tokenizer: Tokenizer, *, precision: str = "fp32") -> None:
+        self.vocabulary, self._ids = whole_words(tokenizer)
+        masks = [id_ for name in ("[MASK]", "<mask>") if (id_ := tokenizer.token_to_id(name)) is not None]
+        if not masks or not len(self._ids):
+            raise CompressError("a masked language model needs a tokenizer with a mask token and whole words")
+        self._model, self._mask, self._precision = model, masks[0], precision
+        self._fold = folded(self.vocabulary)
+
+    @property
+    def max_length(self) -> int:
+        """The longest text in tokens."""
+        from ..models.dimensions import usable_positions
+
+        return usable_positions(self._model.config.to_dict())
+
+    def propose(
+        self, slots: Slots, candidates: int, work: Path | None, on_progress: Callable[[int, int], None]
+    ) -> np.ndarray:
+        """int32 [word, candidate]: positions in `vocabulary`, best first, -1 where there are no more.
+
+        `work`: a folder for finished parts. `on_progress` gets (words done, words in all) after each.
+        """
+        tokens = CPU_TOKENS if self._device.type == "cpu" else GPU_TOKENS
+        batches, per_part = batches_of(slots, tokens), max(1, PART_TOKENS // tokens)
+        own, done = self._own(slots), 0
+        out = np.full((len(slots), candidates), -1, np.int32)
+        for start in range(0, len(batches), per_part):
+            part = batches[start : start + per_part]
+            members = np.concatenate([batch.slots for batch in part])
+            file = None if work is None else work / f"candidates-{tokens}-{start:06d}.npy"
+            ranked = kept_or_made(
+                file, (len(members), self._count(candidates)), lambda part=part: self._rank(slots, part, candidates)
+            )
+            out[members] = without_itself(ranked, self._fold, own[members], candidates)
+            done += len(members)
+            on_progress(done, len(slots))
+        return out
+
+    @property
+    def _device(self) -> Any:
+        return next(self._model.parameters()).device
+
+    def _count(self, candidates: int) -> int:
+        return min(candidates + SPARE, len(self.vocabulary))
+
+    def _own(self, slots: Slots) -> np.ndarray:
+        """int32 [word]: the number of the word itself whatever its case, as written or else by its token; -1 if none."""
+        of_token = dict(zip(self._ids.tolist(), self._fold.tolist(), strict=True))
+        by_token = np.array([of_token.get(token, -1) for token in slots.tokens.tolist()], np.int32)
+        written = folded(slots.words, fold_numbers(self.vocabulary))
+        return np.where(written >= 0, written, by_token)
+
+    def _rank(self, slots: Slots, batches: list[Batch], candidates: int) -> np.ndarray:
+        """The most likely words of the batches' slots, the word itself among them: int32 [slot, more]."""
+        import torch
+
+        from ..models.masked_lm import decoder
+
+        training, device = self._model.training, self._device
+        self._model.eval()
+        bf16 = self._precision == "bf16"
+        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+            last, ids = decoder(self._model), torch.from_numpy(self._ids).to(device)
+            rows = (last.weight[ids], last.bias[ids])
+            ranked = [self._rank_batch(slots, batch, rows, self._count(candidates)) for batch in batches]
+        self._model.train(training)
+        return np.concatenate(ranked)
+
+    def _rank_batch(self, slots: Slots, batch: Batch, rows: tuple[Any, Any], count: int) -> np.ndarray:
+        """`rows`: weights and biases of the decoder for the whole words alone."""
+        import torch
+        from torch.nn.functional import linear
+
+        from ..models.masked_lm import masked_states
+
+        pad_id = int(self._model.config.pad_token_id or 0)
+        arrays, masked = batch.inputs(slots, mask_id=self._mask, pad_id=pad_id)
+        inputs = {name: torch.from_numpy(array).to(self._device) for name, array in arrays.items()}
+        states = masked_states(self._model, inputs, torch.from_numpy(masked).to(self._device))
+        ranked = [linear(part, *rows).topk(count).indices for part in states.split(HEAD_AT_ONCE)]
+        return torch.cat(ranked).cpu().numpy().astype(np.int32)

@@ -1,0 +1,97 @@
+"""Candidates for a word whatever its sentence: the words with the nearest vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from ..errors import CompressError
+from .choose import NONE, SPARE, best, without_itself
+from .words import fold_numbers, folded, whole_words, word_mark
+
+AT_ONCE = 256  # words; bounds the table of similarities, [words, vocabulary]
+LEAST = 0.35  # cosine with the mean of several pieces; below, what is nearest shares a syllable, not a meaning
+
+
+class WordProposer(Protocol):
+    """Gives candidates for words alone."""
+
+    vocabulary: tuple[str, ...]
+
+    def propose(self, words: Sequence[str], candidates: int) -> np.ndarray:
+        """int32 [word, candidate]: positions in `vocabulary`, best first, -1 where there are no more."""
+        ...
+
+
+class NeighbourProposer:
+    """Nearest whole words of a model's own table of word embeddings, by cosine with the mean of a word's pieces.
+
+    `table` is [vocabulary, width], for instance `model.get_input_embeddings().weight` as an array. Its mean is taken
+    away first: all rows share a large part that says nothing of a word. A word of several pieces is given only what
+    is really near, its own pieces left out, and often nothing.
+    """
+
+    def __init__(self, table: np.ndarray, tokenizer: Tokenizer) -> None:
+        self.vocabulary, ids = whole_words(tokenizer)
+        if not len(ids):
+            raise CompressError("the tokenizer's vocabulary holds no whole words to replace others by")
+        if ids.max() >= len(table):
+            raise CompressError(
+                f"the table has {len(table)} rows and the tokenizer {tokenizer.get_vocab_size()} tokens"
+            )
+        self._tokenizer = tokenizer
+        self._before = " " if word_mark(tokenizer) else ""
+        self._table = table.astype(np.float32) - table[ids].mean(0, dtype=np.float32)
+        self._words = normalized(self._table[ids])
+        self._column = {int(id_): column for column, id_ in enumerate(ids)}
+
+    def propose(self, words: Sequence[str], candidates: int) -> np.ndarray:
+        encodings = self._tokenizer.encode_batch([self._before + word for word in words], add_special_tokens=False)
+        unknown = self._tokenizer.token_to_id("[UNK]")
+        vectors = np.zeros((len(words), self._table.shape[1]), np.float32)
+        least = np.full(len(words), np.inf)
+        pieces: list[list[int]] = []
+        for row, encoding in enumerate(encodings):
+            pieces.append([self._column[id_] for id_ in encoding.ids if id_ in self._column])
+            if encoding.ids and unknown not in encoding.ids:
+                vectors[row] = self._table[encoding.ids].mean(0)
+                least[row] = LEAST if len(encoding.ids) > 1 else -np.inf
+        return nearest(self._words, vectors, self.vocabulary, words, candidates, least=least, barred=pieces)
+
+
+def normalized(rows: np.ndarray) -> np.ndarray:
+    """Rows of length 1; zeros stay zeros."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1.0)
+
+
+def nearest(
+    table: np.ndarray,
+    vectors: np.ndarray,
+    vocabulary: tuple[str, ...],
+    words: Sequence[str],
+    candidates: int,
+    *,
+    least: np.ndarray,
+    barred: Sequence[Sequence[int]],
+) -> np.ndarray:
+    """Rows of `table` (normalised, [vocabulary, width]) nearest to each of `vectors` [word, width] by cosine.
+
+    int32 [word, candidate], -1 where there are no more: never the word itself, none below its `least` cosine [word],
+    none of the rows that are `barred` for it.
+    """
+    fold, own = folded(vocabulary), folded(words, fold_numbers(vocabulary))
+    found = [np.zeros((0, candidates), np.int32)]
+    for start in range(0, len(words), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        cosines = normalized(vectors[part]) @ table.T
+        for row, columns in enumerate(barred[part]):
+            cosines[row, columns] = -np.inf
+        ranked = best(cosines, candidates + SPARE)
+        near = np.take_along_axis(cosines, ranked, 1)
+        ranked = np.where((near >= least[part, None]) & (near > -np.inf), ranked, NONE)
+        found.append(without_itself(ranked, fold, own[part], candidates))
+    return np.concatenate(found)

@@ -1,0 +1,84 @@
+"""The words of a text: which ones may be replaced, and which of a tokenizer's tokens may take their place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from tokenizers import Tokenizer, pre_tokenizers
+
+# Words that carry a sentence's structure (and its negations): replacing one changes what is said or breaks it.
+_FUNCTION_WORDS = """
+i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers
+herself it its itself they them their theirs themselves one oneself this that these those who whom whose which what
+a an the some any each every either neither both all few many much more most several such other another own same
+no not nor none never nothing nobody nowhere without cannot
+be am is are was were been being have has had having do does did doing done will would shall should can could may
+might must ought
+about above across after against along among around as at before behind below beneath beside between beyond by down
+during except for from in inside into near of off on onto out outside over past per since than through throughout to
+toward towards under until up upon via with within
+and but or so yet if because although though unless while whereas whether when where why how
+here there then now again once further also just only too very even still
+d ll m re s t ve don doesn didn isn aren wasn weren hasn haven hadn won wouldn shouldn couldn mustn needn ain
+"""
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_SPLIT = pre_tokenizers.BertPreTokenizer()
+
+Span = tuple[int, int]
+
+
+def is_content_word(word: str) -> bool:
+    """Letters alone, two or more, of a script that puts spaces between words, and not a function word."""
+    return len(word) > 1 and word.isalpha() and word.lower() not in FUNCTION_WORDS and not _UNSPACED.search(word)
+
+
+def content_words(text: str) -> list[Span]:
+    """(start, end) in characters of the words of `text` that may be replaced, in order.
+
+    Text is split at spaces and punctuation as BERT splits it. Numbers, punctuation and function words are left out,
+    as in the official code; so are single letters.
+    """
+    return [span for word, span in _SPLIT.pre_tokenize_str(text) if is_content_word(word)]
+
+
+def match_case(word: str, like: str) -> str:
+    """`word` in capitals or with a capital where `like` is; otherwise as it is."""
+    if len(like) > 1 and like.isupper():
+        return word.upper()
+    return word[0].upper() + word[1:] if like[0].isupper() else word
+
+
+def word_mark(tokenizer: Tokenizer) -> str:
+    """What the tokens that begin a word start with: nothing for WordPiece, a sign for the space before otherwise."""
+    if json.loads(tokenizer.to_str())["model"]["type"] == "WordPiece":
+        return ""
+    tokens = tokenizer.get_vocab()
+    return max(("Ġ", "▁"), key=lambda mark: sum(token.startswith(mark) for token in tokens))
+
+
+def whole_words(tokenizer: Tokenizer) -> tuple[tuple[str, ...], np.ndarray]:
+    """The content words that are one token each, in the order of their ids; their ids, int64 [word]."""
+    mark = word_mark(tokenizer)
+    pairs = sorted((id_, token) for token, id_ in tokenizer.get_vocab().items() if token.startswith(mark))
+    kept = [(id_, token[len(mark) :]) for id_, token in pairs if is_content_word(token[len(mark) :])]
+    return tuple(word for _, word in kept), np.array([id_ for id_, _ in kept], np.int64)
+
+
+def fold_numbers(words: Iterable[str]) -> dict[str, int]:
+    """A number for every word, the same for words that differ in case alone."""
+    numbers: dict[str, int] = {}
+    for word in words:
+        numbers.setdefault(word.casefold(), len(numbers))
+    return numbers
+
+
+def folded(words: Sequence[str], numbers: dict[str, int] | None = None) -> np.ndarray:
+    """int32 [word]: the words' numbers in `numbers` (default: in their own), -1 for one that has none."""
+    known = fold_numbers(words) if numbers is None else numbers
+    return np.array([known.get(word.casefold(), -1) for word in words], np.int32)

@@ -1,0 +1,186 @@
+"""Masked language models: does a checkpoint hold one, load it, put a new head on an encoder; the head where it is needed.
+
+The head is a transform (hidden size -> embedding size) and a decoder (-> vocabulary) tied to the table of word
+embeddings. torch is imported inside the functions: planning asks `has_masked_lm_head` without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CompressError
+from .checkpoints import quiet_transformers, tensor_names, weight_files
+from .dimensions import read_config
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+# Family -> the weight by which a trained head is known. ELECTRA's checkpoints are discriminators: they have none.
+_KNOWN_BY = {
+    "bert": "cls.predictions.transform.dense.weight",
+    "distilbert": "vocab_transform.weight",
+    "roberta": "lm_head.dense.weight",
+    "xlm-roberta": "lm_head.dense.weight",
+    "camembert": "lm_head.dense.weight",
+    "albert": "predictions.dense.weight",
+}
+IGNORED = -100  # label of a position that no loss is computed at
+
+
+def has_masked_lm_head(folder: Path) -> bool:
+    """Whether the checkpoint holds a trained masked-LM head. Raises `CompressError` for one that cannot be read."""
+    name = _KNOWN_BY.get(read_config(folder)["model_type"])
+    return name is not None and name in tensor_names(folder)
+
+
+def load_masked_lm(folder: Path) -> nn.Module:
+    """The checkpoint's own masked language model, fp32, in evaluation mode.
+
+    Raises `CompressError` when it has no head, or when any weight is missing or of another shape.
+    """
+    if not has_masked_lm_head(folder):
+        raise CompressError(f"{folder}: the checkpoint holds no masked-LM head; train one on text first")
+    model, missing = _load(folder)
+    if missing:
+        raise CompressError(
+            f"{folder}: the checkpoint lacks {len(missing)} of the model's weights, e.g. {missing[0]}, "
+            "or has them in other sizes"
+        )
+    return model.eval()
+
+
+def new_masked_lm_head(folder: Path, *, freeze_encoder: bool = False) -> nn.Module:
+    """The checkpoint's encoder under a new masked-LM head that starts near the identity, fp32, in training mode.
+
+    At the start a word's score is the product of its embedding with the normalised hidden state.
+    `freeze_encoder`: only the head's transform and the vocabulary's bias train. Raises `CompressError` when a
+    weight of the encoder is missing.
+    """
+    model, missing = _load(folder)
+    prefix = model.base_model_prefix + "."
+    body = [name for name in missing if name.startswith(prefix) and ".pooler." not in name]
+    if body:
+        raise CompressError(f"{folder}: the checkpoint lacks {len(body)} of the encoder's weights, e.g. {body[0]}")
+    _near_identity(model)
+    if freeze_encoder:
+        model.base_model.requires_grad_(False)
+    return model.train()
+
+
+def _load(folder: Path) -> tuple[Any, list[str]]:
+    """The model, and the names of the weights that were drawn at random."""
+    from huggingface_hub.errors import StrictDataclassError
+    from transformers import AutoModelForMaskedLM
+
+    read_config(folder)
+    weight_files(folder)
+    quiet_transformers()
+    try:
+        model, loading = AutoModelForMaskedLM.from_pretrained(
+            folder,
+            dtype="float32",
+            attn_implementation="sdpa",
+            use_safetensors=True,
+            local_files_only=True,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, RuntimeError, KeyError, StrictDataclassError) as error:
+        reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
+        raise CompressError(f"{folder}: cannot be loaded as a masked language model: {reason}") from None
+    return model, sorted({*loading["missing_keys"], *(name for name, *_ in loading["mismatched_keys"])})
+
+
+def _head(model: Any) -> tuple[nn.Linear, Callable[[Tensor], Tensor], nn.LayerNorm, nn.Linear]:
+    """The parts of a head, in order: dense, activation, LayerNorm, decoder."""
+    from torch.nn.functional import gelu
+
+    family = model.config.model_type
+    if family == "bert":
+        part = model.cls.predictions
+        return part.transform.dense, part.transform.transform_act_fn, part.transform.LayerNorm, part.decoder
+    if family == "distilbert":
+        return model.vocab_transform, model.activation, model.vocab_layer_norm, model.vocab_projector
+    if family == "albert":
+        return (
+            model.predictions.dense,
+            model.predictions.activation,
+            model.predictions.LayerNorm,
+            model.predictions.decoder,
+        )
+    if family == "electra":
+        part = model.generator_predictions
+        return part.dense, part.activation, part.LayerNorm, model.generator_lm_head
+    return model.lm_head.dense, gelu, model.lm_head.layer_norm, model.lm_head.decoder
+
+
+def decoder(model: Any) -> nn.Linear:
+    """The last layer of the head: a row and a bias for each token of the vocabulary."""
+    return _head(model)[-1]
+
+
+def masked_states(model: Any, batch: dict[str, Tensor], chosen: Tensor) -> Tensor:
+    """What the decoder sees at the `chosen` (bool [batch, length]) positions: [position, embedding]."""
+    from .features import accepted_inputs
+
+    inputs = {name: batch[name] for name in accepted_inputs(model)}
+    hidden = model.base_model(**inputs).last_hidden_state[chosen]
+    dense, activation, norm, _ = _head(model)
+    return norm(activation(dense(hidden)))
+
+
+def masked_lm_loss(model: Any, batch: dict[str, Tensor]) -> Tensor:
+    """Mean cross-entropy in nats over the positions whose label in `batch["labels"]` is not -100.
+
+    Only those positions reach the vocabulary: [position, vocabulary] is the largest tensor. 0 where there are none.
+    """
+    from torch.nn.functional import cross_entropy
+
+    chosen = batch["labels"] != IGNORED
+    scores = decoder(model)(masked_states(model, batch, chosen)).float()
+    return cross_entropy(scores, batch["labels"][chosen], reduction="sum") / chosen.sum().clamp(min=1)
+
+
+def _near_identity(model: Any) -> None:
+    """Start the transform so that its LayerNorm's output is that of its input.
+
+    The dense layer is the identity (where embeddings are narrower than hidden states, the way back through the
+    encoder's own projection), lifted by a constant to where the activation is the identity too; LayerNorm takes
+    the constant out again.
+    """
+    import torch
+
+    dense, _, norm, last = _head(model)
+    with torch.no_grad():
+        dense.weight.copy_(_back_to_embeddings(model, dense))
+        dense.bias.fill_(_LIFT)
+        norm.weight.fill_(_gain(last.weight))
+        norm.bias.zero_()
+        last.bias.zero_()
+
+
+_LIFT = 6.0  # GELU(x) is x to three digits from 3 on; normalised states hardly reach -3
+
+
+def _gain(table: torch.Tensor) -> float:
+    """For scores with a standard deviation of about 1 between words: neither flat nor sure of themselves."""
+    spread = (table - table.mean(0)).square().sum(1).mean().sqrt()
+    return 1.0 / float(spread)
+
+
+def _back_to_embeddings(model: Any, dense: nn.Linear) -> torch.Tensor:
+    import torch
+
+    wide, narrow = dense.in_features, dense.out_features
+    if wide == narrow:
+        return torch.eye(wide)
+    projections = [
+        module
+        for module in model.base_model.modules()
+        if isinstance(module, torch.nn.Linear) and module.in_features == narrow
+    ]
+    first = next(module for module in projections if module.out_features == wide)
+    return torch.linalg.pinv(first.weight)
