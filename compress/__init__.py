@@ -28,7 +28,7 @@ def run(
     """Run recipes on tasks and return a typed `Result` per recipe, task and seed.
 
     `options` are the fields of `compress.pipeline.Request`: teacher, student, seeds, data_dir,
-    root, precision, refit, overrides, threads, bench. Raises `compress.errors.CompressError`.
+    corpus, base_seed, root, precision, refit, overrides, threads, bench. Raises `compress.errors.CompressError`.
     """
     from .pipeline import run_all
 

@@ -15,8 +15,8 @@ PACKAGE = Path(__file__).parents[1] / "compress"
 FLOORS = {
     0: ("errors", "losses"),
     1: ("spec", "catalog", "store", "results", "runtime", "statistics", "machine", "sessions", "graphs", "signals"),
-    2: ("models", "objective", "tasks"),
-    3: ("training", "evaluate", "export", "quantize", "bench"),
+    2: ("models", "objective", "tasks", "corpus"),
+    3: ("training", "evaluate", "export", "quantize", "bench", "augment"),
     4: ("pipeline", "report", "bundle"),
     5: ("cli", "__init__", "__main__"),
 }
@@ -24,16 +24,28 @@ FLOOR = {part: floor for floor, parts in FLOORS.items() for part in parts}
 SEPARATE = set(FLOORS[3])  # these do not import each other either
 HEAVY = {"torch", "transformers", "accelerate", "datasets", "neural_compressor"}
 LIGHT = ("errors", "spec", "catalog", "store", "results", "runtime", "statistics", "machine", "sessions", "graphs",
-         "signals", "tasks", "evaluate", "quantize", "bench", "report", "bundle", "cli", "__init__", "__main__")  # fmt: skip
+         "signals", "tasks", "corpus", "evaluate", "quantize", "bench", "augment", "report", "bundle",
+         "cli", "__init__", "__main__")  # fmt: skip
 LIGHT_OF_MODELS = (
     "models/__init__.py",
     "models/checkpoints.py",
     "models/dimensions.py",
+    "models/layer_maps.py",
     "models/layers.py",
     "models/locations.py",
-    "models/students.py",
+    "models/masked_lm.py",
+    "models/students/__init__.py",
+    "models/students/activations.py",
+    "models/students/algebra.py",
+    "models/students/bert.py",
+    "models/students/body.py",
+    "models/students/build.py",
+    "models/students/distilbert.py",
+    "models/students/projection.py",
+    "models/students/sizes.py",
+    "models/students/table.py",
 )
-LATE = ("pipeline/teaching.py",)  # imported by stages that train, when they do
+LATE = ("pipeline/teaching.py", "pipeline/training_stages.py")  # imported by stages that train, when they do
 
 
 @dataclass(frozen=True)

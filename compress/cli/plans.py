@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..models.layer_maps import layer_pairs
 from ..models.layers import copied_layers
 from ..store import Store
 
@@ -30,9 +31,11 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
                 "cached": cache.find(node.key) is not None,
                 "key": node.key,
                 "settings": _settings(node.spec),
+                "layer_map": _layer_map(plan, node.spec),
             }
             for node in plan.nodes
         ],
+        "notes": list(plan.notes),
         "models": {
             name: {
                 "architecture": f"{sizes.architecture} {sizes}",
@@ -45,7 +48,7 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
 
 
 def _layers(plan: Plan) -> list[int] | None:
-    if plan.student is None:
+    if plan.student is None or plan.student.init == "random":
         return None
     return list(
         copied_layers(
@@ -57,8 +60,19 @@ def _layers(plan: Plan) -> list[int] | None:
     )
 
 
+def _layer_map(plan: Plan, spec: Any) -> list[tuple[int, int]] | None:
+    """(student layer, teacher layer) of a stage that matches layers, from 1."""
+    if not any(loss.name in ("hidden_mse", "attention_mse") and loss.weight for loss in getattr(spec, "losses", ())):
+        return None
+    student, teacher = plan.sizes["student"], plan.sizes["teacher"]
+    rule = spec.layer_map or "uniform"
+    return list(layer_pairs(rule, student_layers=student.layers, teacher_layers=teacher.layers))
+
+
 def _settings(spec: Any) -> dict[str, Any]:
-    return {} if spec is None else spec.model_dump(mode="json", exclude={"per_task"}, exclude_none=True)
+    if not hasattr(spec, "model_dump"):
+        return {}
+    return spec.model_dump(mode="json", exclude={"per_task"}, exclude_none=True)
 
 
 def print_plans(documents: list[dict[str, Any]]) -> None:
@@ -74,8 +88,10 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
         screen.print(f"[bold]{document['run']}[/]: {document['teacher']}{student}, {document['precision']}")
         stages = Table("stage", "state", "settings", box=None, pad_edge=False)
         for stage in document["stages"]:
-            stages.add_row(stage["stage"], "cached" if stage["cached"] else "to run", _spelled(stage["settings"]))
+            stages.add_row(stage["stage"], "cached" if stage["cached"] else "to run", _spelled(stage))
         screen.print(stages)
+        for note in document["notes"]:
+            screen.print(f"[yellow]note[/] {note}")
         sizes = Table("model", "architecture", "parameters", "FLOPs/token", box=None, pad_edge=False)
         teacher = document["models"]["teacher"]
         for name, model in document["models"].items():
@@ -87,14 +103,14 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
         screen.print()
 
 
-def _spelled(settings: dict[str, Any]) -> str:
-    losses = settings.get("losses")
-    shown = {
-        name: value
-        for name, value in settings.items()
-        if name in ("epochs", "learning_rate", "batch_size", "opset", "method")
-    }
-    words = [f"{name} {value}" for name, value in shown.items()]
-    if losses:
-        words.append(" + ".join(f"{loss['weight']:g} {loss['name']}" for loss in losses))
+_SHOWN = ("epochs", "max_steps", "learning_rate", "batch_size", "copies", "source", "opset", "method")
+
+
+def _spelled(stage: dict[str, Any]) -> str:
+    settings = stage["settings"]
+    words = [f"{name} {settings[name]}" for name in _SHOWN if name in settings]
+    if losses := settings.get("losses"):
+        words.append(" + ".join(f"{loss['weight']:g} {loss['name']}" for loss in losses if loss["weight"]))
+    if stage["layer_map"]:
+        words.append("layers " + " ".join(f"{mine}<-{theirs}" for mine, theirs in stage["layer_map"]))
     return ", ".join(words)

@@ -17,6 +17,19 @@ Teacher = Annotated[str | None, typer.Option(help="Teacher card, or a checkpoint
 Student = Annotated[str | None, typer.Option(help="Student card. Default: the recipe's for the teacher's depth.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Run with this many seeds, from --seed on.")]
 Seed = Annotated[int, typer.Option(min=0, help="First seed.")]
+BaseSeed = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="Seed of the teacher, the general stage and the augmentation, which all seeds then share."
+    ),
+]
+Corpus = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH",
+        help="Plain text for the stages that need it: files (.txt, .xz, .gz, .zst) or folders; repeat for several.",
+    ),
+]
 DataDir = Annotated[Path | None, typer.Option(help="Folder of GLUE's official files, or a saved `datasets` folder.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Where runs and the store of artefacts are kept.")]
 Precision = Annotated[str | None, typer.Option(help="fp32, bf16 or auto. Default: the recipe's.")]
@@ -49,7 +62,9 @@ def _request(options: dict[str, Any]) -> Any:
         teacher=options["teacher"],
         student=options["student"],
         seeds=tuple(range(first, first + options["seeds"])),
+        base_seed=options["base_seed"],
         data_dir=options["data_dir"],
+        corpus=tuple(options["corpus"] or ()),
         root=options["out"],
         precision=options["precision"],
         refit=options["refit"],
@@ -66,7 +81,9 @@ def run(
     student: Student = None,
     seeds: Seeds = 1,
     seed: Seed = 0,
+    base_seed: BaseSeed = None,
     data_dir: DataDir = None,
+    corpus: Corpus = None,
     out: Out = Path("runs"),
     precision: Precision = None,
     refit: Refit = False,
@@ -108,7 +125,9 @@ def plan(
     student: Student = None,
     seeds: Seeds = 1,
     seed: Seed = 0,
+    base_seed: BaseSeed = None,
     data_dir: DataDir = None,
+    corpus: Corpus = None,
     out: Out = Path("runs"),
     precision: Precision = None,
     refit: Refit = False,

@@ -159,6 +159,33 @@ def load_classifier(folder: Path, *, labels: tuple[str, ...], trained: bool) -> 
     return model
 
 
+def load_encoder(folder: Path) -> nn.Module:
+    """An `AutoModel` in fp32, in evaluation mode; a pooler that the checkpoint lacks is random.
+
+    Raises `CompressError` when any other weight is missing or of another shape.
+    """
+    from huggingface_hub.errors import StrictDataclassError
+    from transformers import AutoModel
+
+    weight_files(folder)
+    quiet_transformers()
+    try:
+        model, loading = AutoModel.from_pretrained(
+            folder,
+            dtype="float32",
+            attn_implementation="sdpa",
+            use_safetensors=True,
+            local_files_only=True,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, RuntimeError, KeyError, StrictDataclassError) as error:
+        reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
+        raise CompressError(f"{folder}: cannot be loaded as an encoder: {reason}") from None
+    _check_loading(folder, loading, ("pooler.",))
+    return model.eval()
+
+
 def _check_loading(folder: Path, loading: dict[str, Any], new: tuple[str, ...]) -> None:
     """Raise for weights that transformers drew at random, those that may be `new` left aside."""
     mismatched = {name for name, *_ in loading["mismatched_keys"]}

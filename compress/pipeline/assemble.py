@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import results, statistics, store
 from ..machine import describe, versions
+from ..spec.recipe import Stage
 from ..store import Artifact
 from ..tasks import TaskData, headline, score
 from .context import Context
@@ -50,7 +51,9 @@ class Made:
     measurements: list[str]
 
 
-def build_result(plan: Plan, context: Context, made: Made, settings: BenchSettings, command: str) -> results.Result:
+def build_result(
+    plan: Plan, context: Context, made: Made, settings: BenchSettings | None, command: str
+) -> results.Result:
     """Everything a reader needs to trust the run, in one object."""
     artifacts = made.artifacts
     data = context.task.data
@@ -71,9 +74,9 @@ def build_result(plan: Plan, context: Context, made: Made, settings: BenchSettin
             results.StageRecord(
                 kind=node.label,
                 key=node.key,
-                cached=made.cached[node.model],
-                seconds=artifacts[node.model].seconds,
-                info={**_spec(node.spec), **artifacts[node.model].info},
+                cached=made.cached[node.id],
+                seconds=artifacts[node.id].seconds,
+                info={**_spec(node.spec), **artifacts[node.id].info},
             )
             for node in plan.nodes
         ),
@@ -82,7 +85,9 @@ def build_result(plan: Plan, context: Context, made: Made, settings: BenchSettin
         settings={
             "precision": context.precision,
             "threads": context.threads,
-            "bench": {"runs": settings.runs, "warmup": settings.warmup, "threads": settings.threads},
+            "bench": {"runs": settings.runs, "warmup": settings.warmup, "threads": settings.threads}
+            if settings
+            else None,
             "tuning_examples": len(data.tuning),
             "measurements": made.measurements,
             "notices": list(context.notices),
@@ -97,18 +102,24 @@ def build_result(plan: Plan, context: Context, made: Made, settings: BenchSettin
 
 def resolved_recipe(plan: Plan) -> dict[str, Any]:
     """The recipe with everything decided: the cards' settings, the teacher, student and precision."""
-    specs = {node.kind: node.spec for node in plan.nodes if node.spec is not None}
-    stages = [
-        {stage.kind: specs.get(stage.kind, stage.spec).model_dump(mode="json", exclude={"per_task"}, exclude_none=True)}
-        for stage in plan.recipe.stages
-    ]
+    specs = {node.stage: node.spec for node in plan.nodes}
+    made = [stage for stage in plan.recipe.stages if stage.id in specs or stage.kind == "finetune"]
+    stages = [{stage.kind: _named(stage) | _written(specs.get(stage.id) or stage.spec)} for stage in made]
     document = plan.recipe.model_dump(mode="json", exclude_none=True)
     student = {"student": plan.student.name} if plan.student else {}
     return {**document, "teacher": plan.teacher.card.name, **student, "precision": plan.precision, "stages": stages}
 
 
+def _named(stage: Stage) -> dict[str, Any]:
+    return {"name": stage.id} if stage.id != stage.kind else {}
+
+
+def _written(spec: Any) -> dict[str, Any]:
+    return spec.model_dump(mode="json", exclude={"per_task"}, exclude_none=True)
+
+
 def _spec(spec: Any) -> dict[str, Any]:
-    return {} if spec is None else {"spec": spec.model_dump(mode="json", exclude={"per_task"}, exclude_none=True)}
+    return {"spec": _written(spec)} if hasattr(spec, "model_dump") else {}
 
 
 def task_info(context: Context) -> results.TaskInfo:
@@ -180,28 +191,24 @@ def _positive(data: TaskData) -> int:
     return data.labels.index(data.spec.positive) if data.spec.positive else -1
 
 
-def write_run(
-    folder: Path, result: results.Result, context: Context, models: list[Model], logits: Predictions, store_root: Path
-) -> None:
+def write_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
     """The run directory, whole: made beside its place and moved there; an older one goes with its report."""
-    made = store_root / ".building" / folder.name
-    shutil.rmtree(made, ignore_errors=True)
-    made.mkdir(parents=True)
-    _fill_run(made, result, context, models, logits, store_root)
+    building = store_root / ".building" / folder.name
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    _fill_run(building, result, plan, context, made, store_root)
     if folder.exists():
-        old = made.with_name(f"{folder.name}.old")
+        old = building.with_name(f"{folder.name}.old")
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
-        made.rename(folder)
+        building.rename(folder)
         shutil.rmtree(old)
     else:
-        made.rename(folder)
+        building.rename(folder)
 
 
-def _fill_run(
-    folder: Path, result: results.Result, context: Context, models: list[Model], logits: Predictions, store_root: Path
-) -> None:
-    arrays = {f"{label}/{split}": array for label, splits in logits.items() for split, array in splits.items()}
+def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
+    arrays = {f"{label}/{split}": array for label, splits in made.logits.items() for split, array in splits.items()}
     arrays |= {f"gold/{split}": part.labels for split, part in context.task.data.reported.items()}
     np.savez_compressed(folder / "predictions.npz", allow_pickle=False, **arrays)
     paths = {
@@ -209,19 +216,18 @@ def _fill_run(
             "onnx": model.onnx.relative_to(store_root).as_posix(),
             "checkpoint": model.checkpoint.path.relative_to(store_root).as_posix(),
         }
-        for model in models
+        for model in made.models
     }
     (folder / "models.json").write_text(json.dumps(paths, indent=1) + "\n", encoding="utf-8")
-    _merge_logs(folder / "log.jsonl", models)
+    _merge_logs(folder / "log.jsonl", {node.id: made.artifacts[node.id].path / "log.jsonl" for node in plan.nodes})
     results.write_result(result, folder)
 
 
-def _merge_logs(path: Path, models: list[Model]) -> None:
-    """The training logs of the run's stages, one after the other, each line with its model."""
+def _merge_logs(path: Path, logs: dict[str, Path]) -> None:
+    """The training logs of the run's stages, one after the other, each line with what its stage made."""
     with path.open("w", encoding="utf-8") as out:
-        for model in models:
-            log = model.checkpoint.path / "log.jsonl"
-            if model.precision == "fp32" and log.exists():
+        for name, log in logs.items():
+            if log.exists():
                 with log.open(encoding="utf-8") as lines:
                     for line in lines:
-                        out.write(f'{{"model": "{model.name}", {line[1:]}')
+                        out.write(f'{{"model": "{name}", {line[1:]}')

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..corpus import Source, corpus_fingerprint, corpus_sources
 from ..errors import CompressError
 from ..spec.task import TaskSpec
 from ..tasks import Encoded, TaskData, encode, fingerprint, load_task
@@ -60,11 +61,25 @@ class TaskSource:
 
 
 @dataclass(frozen=True)
+class TextSource:
+    """Plain text for the stages that train without labels: what the command names, found."""
+
+    words: tuple[str, ...]
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        return corpus_sources(self.words)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return corpus_fingerprint(self.sources)
+
+
+@dataclass(frozen=True)
 class Context:
     """The surroundings of one run's stages. `precision` is resolved: fp32 or bf16."""
 
     task: TaskSource
-    seed: int
     precision: str
     threads: int
     listener: Listener

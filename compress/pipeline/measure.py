@@ -54,7 +54,8 @@ def models_of(plan: Plan, artifacts: dict[str, Artifact]) -> list[Model]:
         name, precision = label.rsplit("-", 1)
         file = "model.onnx" if precision == "fp32" else "model_quantized.onnx"
         artifact = artifacts[label]
-        found.append(Model(name, precision, artifact.path / file, artifact.key, artifacts[name]))
+        checkpoint = artifacts[plan.checkpoint(name)]
+        found.append(Model(name, precision, artifact.path / file, artifact.key, checkpoint))
     return found
 
 

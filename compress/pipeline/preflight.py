@@ -10,7 +10,8 @@ from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, weight_files
 from ..models.dimensions import usable_positions
 from .adoption import label_order
-from .plan import Node, Plan
+from .draft import Node
+from .plan import Plan
 
 # float32 weights and two Adam moments, the best weights, the checkpoint, and the graphs.
 _BYTES_PER_PARAMETER = 4 * (3 + 1 + 1 + 2)
@@ -36,7 +37,7 @@ def _lengths_fit(plan: Plan) -> None:
     lengths = {f"task {plan.task.spec.name}": plan.task.spec.max_length}
     for node in plan.nodes:
         if getattr(node.spec, "max_length", None):
-            lengths[f"recipe {plan.recipe.name}, {node.kind}"] = node.spec.max_length
+            lengths[f"recipe {plan.recipe.name}, {node.stage}"] = node.spec.max_length
     for where, length in lengths.items():
         if length > positions:
             raise CompressError(
@@ -75,9 +76,15 @@ def _can_write(root: Path) -> None:
 
 def _disk_suffices(plans: list[Plan], root: Path) -> None:
     missing = {node.key: node for plan in plans for node in _missing(plan, root)}
-    sizes = {node.key: plan.sizes[node.model.split("-")[0]] for plan in plans for node in plan.nodes}
-    training = [key for key, node in missing.items() if node.kind in ("finetune", "distill", "adopt")]
-    needed = sum(sizes[key].parameters * _BYTES_PER_PARAMETER for key in training)
+    models = {
+        "finetune": "teacher",
+        "adopt": "teacher",
+        "masked_lm": "teacher",
+        "general": "student",
+        "distill": "student",
+    }
+    sizes = {node.key: plan.sizes[models[node.kind]] for plan in plans for node in plan.nodes if node.kind in models}
+    needed = sum(sizes[key].parameters * _BYTES_PER_PARAMETER for key in missing if key in sizes)
     free = shutil.disk_usage(root).free
     if needed > free:
         raise CompressError(

@@ -18,9 +18,10 @@ from ..spec.recipe import Recipe
 from ..store import Artifact, Store
 from ..tasks import resolve_task
 from .assemble import Made, build_result, described, write_run
-from .context import Context, Listener, TaskSource
+from .context import Context, Listener, TaskSource, TextSource
+from .draft import Node
 from .measure import BenchSettings, benchmark, models_of, predictions
-from .plan import Node, Plan, make_plan
+from .plan import Plan, make_plan
 from .preflight import preflight
 from .stages import STAGES
 from .teachers import TeacherSource, resolve_teacher
@@ -31,22 +32,29 @@ class Request:
     """What to run: every recipe on every task with every seed.
 
     `teacher` and `student` override the recipe's; `refit` fine-tunes a teacher that already has a
-    head; `data_dir` holds GLUE's folders or a saved data set; `overrides` are `path=value` for every recipe.
+    head; `data_dir` holds GLUE's folders or a saved data set; `corpus` names plain text; `overrides` are
+    `path=value` for every recipe that is named (one given as an object is run as it is).
+    `base_seed` is that of the teacher, the general stage and the augmentation, which the seeds then
+    share (default: every seed has its own). Without `bench` no latency is measured. `command` is what
+    results say they were made by; default: the `compress run` that makes each.
     """
 
-    recipes: tuple[str, ...]
+    recipes: tuple[str | Recipe, ...]
     tasks: tuple[str, ...]
     teacher: str | None = None
     student: str | None = None
     seeds: tuple[int, ...] = (0,)
+    base_seed: int | None = None
     data_dir: Path | None = None
+    corpus: tuple[str, ...] = ()
     root: Path = Path("runs")
     precision: str | None = None
     refit: bool = False
     overrides: tuple[str, ...] = ()
     threads: int | None = None
-    bench: BenchSettings = field(default_factory=BenchSettings)
+    bench: BenchSettings | None = field(default_factory=BenchSettings)
     checkpoint_seconds: float = 60.0
+    command: str | None = None
 
 
 def plan_all(request: Request) -> list[Plan]:
@@ -59,6 +67,7 @@ def plan_all(request: Request) -> list[Plan]:
         tasks.append(TaskSource(spec, folder, request.data_dir))
         if len({task.fingerprint for task in tasks if task.spec.name == spec.name}) > 1:
             raise CompressError(f"two different tasks are named {spec.name}; give one of them another name")
+    corpus = TextSource(request.corpus) if request.corpus else None
     teachers: dict[str, TeacherSource] = {}
     plans: dict[str, Plan] = {}
     for recipe in _recipes(request):
@@ -70,7 +79,15 @@ def plan_all(request: Request) -> list[Plan]:
         for task in tasks:
             for seed in request.seeds:
                 plan = make_plan(
-                    recipe, task, teacher, student=request.student, seed=seed, precision=precision, refit=request.refit
+                    recipe,
+                    task,
+                    teacher,
+                    student=request.student,
+                    corpus=corpus,
+                    seed=seed,
+                    base_seed=request.base_seed,
+                    precision=precision,
+                    refit=request.refit,
                 )
                 plans[plan.name] = plan
     return list(plans.values())
@@ -78,11 +95,16 @@ def plan_all(request: Request) -> list[Plan]:
 
 def _recipes(request: Request) -> list[Recipe]:
     """Every recipe with the overrides that concern it: one of a stage that only some recipes have is for those."""
-    kinds = {name: {stage.kind for stage in load_recipe(name).stages} for name in request.recipes}
-    somewhere = set().union(*kinds.values())
+    stages = {
+        name: {stage.id for stage in load_recipe(name).stages} for name in request.recipes if isinstance(name, str)
+    }
+    somewhere = set().union(*stages.values())
     recipes = []
     for name in request.recipes:
-        elsewhere = somewhere - kinds[name]
+        if isinstance(name, Recipe):
+            recipes.append(name)
+            continue
+        elsewhere = somewhere - stages[name]
         overrides = [text for text in request.overrides if re.split(r"[.=\[]", text.strip())[0] not in elsewhere]
         recipes.append(load_recipe(name, overrides))
     return recipes
@@ -116,24 +138,26 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
 
 def _context(plan: Plan, request: Request, listener: Listener) -> Context:
     threads = request.threads or usable_cores()
-    return Context(plan.task, plan.seed, plan.precision, threads, listener, request.checkpoint_seconds)
+    return Context(plan.task, plan.precision, threads, listener, request.checkpoint_seconds, list(plan.notes))
 
 
 def _run(plan: Plan, request: Request, context: Context, cache: Store) -> Result:
+    for note in plan.notes:
+        context.listener.notice(note)
     artifacts, cached = _build(plan, plan.nodes, context, cache)
     models = models_of(plan, artifacts)
     scored = {model.label: predictions(model, context, cache) for model in models}
-    bench_key, runtimes = benchmark(models, context, request.bench, cache)
-    measurements = [described(plan), *(key for key, _ in scored.values()), bench_key]
+    measured = benchmark(models, context, request.bench, cache) if request.bench else None
+    measurements = [described(plan), *(key for key, _ in scored.values()), *([measured[0]] if measured else [])]
     folder = request.root / plan.name
     with FileLock(cache.root / ".locks" / plan.name):  # two processes that end together write one after the other
         finished = _finished(folder, measurements)
         if finished is not None:
             return finished
         logits = {label: arrays for label, (_, arrays) in scored.items()}
-        made = Made(artifacts, cached, models, logits, runtimes, measurements)
-        result = build_result(plan, context, made, request.bench, command_line(request, plan))
-        write_run(folder, result, context, models, logits, cache.root)
+        made = Made(artifacts, cached, models, logits, measured[1] if measured else {}, measurements)
+        result = build_result(plan, context, made, request.bench, request.command or command_line(request, plan))
+        write_run(folder, result, plan, context, made, cache.root)
     return result
 
 
@@ -154,17 +178,17 @@ def _build(
     artifacts: dict[str, Artifact] = {}
     cached: dict[str, bool] = {}
     for node in nodes:
-        inputs = {name: artifacts[name] for name in node.inputs if name in artifacts}
+        inputs = {role: artifacts[name] for role, name in node.inputs.items()}
         found = cache.find(node.key)
         context.listener.stage(node.label, found is not None)
-        cached[node.model] = found is not None
+        cached[node.id] = found is not None
 
         def make(out: Path, work: Path, node=node, inputs=inputs) -> dict:
             _prepare(context)
             return STAGES[node.kind](plan, node, inputs, context, out, work)
 
         describe = {"kind": node.kind, "label": f"{node.label} on {plan.task.spec.name}"}
-        artifacts[node.model] = found or cache.build(node.key, make, describe=describe)
+        artifacts[node.id] = found or cache.build(node.key, make, describe=describe)
     return artifacts, cached
 
 
@@ -183,7 +207,10 @@ def command_line(request: Request, plan: Plan) -> str:
         ("--data-dir", request.data_dir),
     ):
         words += [flag, str(value)] if value is not None else []
+    for word in request.corpus:
+        words += ["--corpus", word]
     words += ["--seed", str(plan.seed)] if plan.seed else []
+    words += ["--base-seed", str(request.base_seed)] if request.base_seed is not None else []
     words += ["--precision", request.precision] if request.precision else []
     words += ["--refit"] if request.refit else []
     for override in request.overrides:
@@ -192,7 +219,8 @@ def command_line(request: Request, plan: Plan) -> str:
 
 
 def _recipe_word(request: Request, plan: Plan) -> str:
-    return next((word for word in request.recipes if Path(word).stem == plan.recipe.name), plan.recipe.name)
+    words = [word for word in request.recipes if isinstance(word, str)]
+    return next((word for word in words if Path(word).stem == plan.recipe.name), plan.recipe.name)
 
 
 def _task_word(request: Request, plan: Plan) -> str:

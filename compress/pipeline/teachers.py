@@ -6,15 +6,26 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import store
 from ..catalog import is_path, load_teacher, names
-from ..models.checkpoints import config_labels, is_classifier, random_config, tokenizer_files, weight_files
+from ..models.checkpoints import (
+    config_labels,
+    is_classifier,
+    load_tokenizer,
+    random_config,
+    tokenizer_files,
+    weight_files,
+)
 from ..models.dimensions import Dimensions, dimensions, read_config
 from ..models.locations import locate
 from ..spec.cards import Checkpoint, TeacherCard
+from ..tasks import wordpiece
 from ..tasks.synthetic import GENERATOR_VERSION
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,11 @@ class TeacherSource:
     def fine_tuned(self) -> bool:
         """Whether it carries a classification head of its own."""
         return self.folder is not None and is_classifier(self.folder, self.config)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Its own, or that of the embedded tasks for a teacher of random weights."""
+        return wordpiece(int(self.config["vocab_size"])) if self.folder is None else load_tokenizer(self.folder)
 
     @property
     def labels(self) -> tuple[str, ...]:

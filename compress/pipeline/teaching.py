@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from torch import Tensor, nn
+from torch import nn
 
-from ..models.features import Features, compute_features
-from ..models.predict import predict_logits
+from ..models.features import Batch, Features, compute_features
+from ..models.predict import predict_logits, to_tensors
 from ..objective import Objective
-from ..tasks import Encoded, TaskData, headline, score
-from ..training import TrainingData
+from ..spec.stages import Training
+from ..tasks import Encoded, TaskBatches, TaskData, collate, headline, score
+from ..training import Batches
+from .context import TaskSource
 
 
 def tuning_score(data: TaskData, tuning: Encoded, pad: int) -> Callable[[nn.Module], float]:
@@ -27,26 +29,31 @@ def tuning_score(data: TaskData, tuning: Encoded, pad: int) -> Callable[[nn.Modu
 
 
 def teacher_features(
-    teacher: Any, objective: Objective, data: TrainingData, work: Path, accelerator: Accelerator
-) -> Callable[[dict[str, Tensor], np.ndarray], Features]:
+    teacher: Any, objective: Objective, data: Batches, settings: Training, work: Path, accelerator: Accelerator
+) -> Callable[[Batch, np.ndarray], Features]:
     """The teacher's features for a batch: none, its logits from a table made once, or a forward per batch."""
     wanted = objective.teacher_features
     if teacher is None or not wanted:
         return lambda batch, indices: {}
     teacher = teacher.eval().requires_grad_(False).to(accelerator.device)
-    if wanted == {"logits"}:
+    if wanted == {"logits"} and isinstance(data, TaskBatches) and _seen_whole(data, settings):
         table = torch.from_numpy(_logits_table(teacher, data, work)).to(accelerator.device)
         return lambda batch, indices: {"logits": table[torch.from_numpy(indices).to(accelerator.device)]}
 
-    def forward(batch: dict[str, Tensor], indices: np.ndarray) -> Features:
+    def forward(batch: Batch, indices: np.ndarray) -> Features:
         with torch.no_grad():
             return compute_features(teacher, batch, wanted)
 
     return forward
 
 
-def _logits_table(teacher: nn.Module, data: TrainingData, work: Path) -> np.ndarray:
-    """[example, class] over the training split; kept in `work`, so that a resumed run reads the same numbers."""
+def _seen_whole(data: TaskBatches, settings: Training) -> bool:
+    """Whether training gets through all examples, so that a table of all is no waste."""
+    return settings.epochs >= 1 and (settings.max_steps is None or settings.max_steps >= len(data))
+
+
+def _logits_table(teacher: nn.Module, data: TaskBatches, work: Path) -> np.ndarray:
+    """[example, class] over the training examples; kept in `work`, so that a resumed run reads the same numbers."""
     path = work / "teacher-logits.npy"
     if path.exists():
         return np.load(path, allow_pickle=False)
@@ -58,3 +65,34 @@ def _logits_table(teacher: nn.Module, data: TrainingData, work: Path) -> np.ndar
         os.fsync(file.fileno())
     temporary.replace(path)
     return logits
+
+
+def task_sample(task: TaskSource, tokenizer: Any, pad: int, count: int) -> list[Batch]:
+    """The first `count` training examples as padded batches, for what looks at a teacher's activations."""
+    encoded = task.encoded("train", tokenizer, task.spec.max_length)
+    chunks = np.array_split(np.arange(min(count, len(encoded))), max(1, count // 16))
+    return [to_tensors(collate(encoded, chunk, pad), torch.device("cpu")) for chunk in chunks if len(chunk)]
+
+
+def set_dropout(model: Any, rate: float | None) -> None:
+    """Set every dropout of the model; its config says so too. None leaves them."""
+    if rate is None:
+        return
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+        for name in ("dropout_prob", "attention_dropout"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, rate)
+    for name in _RATES:
+        if hasattr(model.config, name):
+            setattr(model.config, name, rate)
+
+
+_RATES = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "dropout",
+    "attention_dropout",
+    "seq_classif_dropout",
+)

@@ -121,14 +121,24 @@ def _key(part: str | int, data: dict[Any, Any]) -> str | int:
 
 
 def _by_kind(data: Any, path: list[str | int], fields: Collection[str]) -> list[str | int]:
-    """`distill.epochs` -> `stages[1].distill.epochs`."""
+    """`distill.epochs` -> `stages[1].distill.epochs`; a stage with a name goes by that."""
     stages = data.get("stages") if isinstance(data, dict) else None
     if not isinstance(stages, tuple) or path[0] in fields or len(path) < 2:
         return path
     kinds = [next(iter(stage), None) if isinstance(stage, dict) else stage for stage in stages]
+    names = [_own_name(stage) or kind for stage, kind in zip(stages, kinds, strict=True)]
+    if path[0] in names:
+        index = names.index(path[0])
+        return ["stages", index, str(kinds[index]), *path[1:]]
     if path[0] in kinds:
-        return ["stages", kinds.index(path[0]), *path]
-    known = [*(kind for kind in kinds if isinstance(kind, str)), *fields]
+        named = [str(name) for name, kind in zip(names, kinds, strict=True) if kind == path[0]]
+        raise ValueError(f"`{data.get('name', 'it')}` has stages of this kind with names; say {' or '.join(named)}")
+    known = [*(name for name in names if isinstance(name, str)), *fields]
     raise ValueError(
         f"`{data.get('name', 'it')}` has neither a field nor a stage `{path[0]}`{did_you_mean(str(path[0]), known)}"
     )
+
+
+def _own_name(stage: Any) -> Any:
+    body = next(iter(stage.values()), None) if isinstance(stage, dict) else None
+    return body.get("name") if isinstance(body, dict) else None

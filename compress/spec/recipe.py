@@ -31,7 +31,8 @@ class StageBase(Spec):
     @model_serializer(mode="wrap")
     def _only_its_kind(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """As a recipe writes it, so that a resolved recipe can be read and run again."""
-        return {name: body for name, body in dump(self).items() if name == self.kind}
+        named = {"name": self.id} if self.id != self.kind else {}
+        return {name: {**named, **body} for name, body in dump(self).items() if name == self.kind}
 
     @property
     def kind(self) -> str:
@@ -40,6 +41,11 @@ class StageBase(Spec):
     @property
     def spec(self) -> Any:
         return getattr(self, self.kind)
+
+    @property
+    def id(self) -> str:
+        """What `--set` and plans call it: its own name, else its kind."""
+        return getattr(self.spec, "name", None) or self.kind
 
 
 if TYPE_CHECKING:
@@ -68,10 +74,15 @@ class Recipe(Spec):
 
     @model_validator(mode="after")
     def _order(self) -> Recipe:
-        kinds = [stage.kind for stage in self.stages]
+        kinds, ids = [stage.kind for stage in self.stages], [stage.id for stage in self.stages]
         order = list(STAGE_SPECS)
-        if kinds != sorted(kinds, key=order.index) or len(set(kinds)) != len(kinds):
-            raise ValueError(f"stages are {kinds}; expected each at most once, in the order {order}")
+        once = [kind for kind in kinds if kind != "distill"]
+        if kinds != sorted(kinds, key=order.index) or len(set(once)) != len(once):
+            raise ValueError(f"stages are {kinds}; expected each at most once, distill apart, in the order {order}")
+        if len(set(ids)) != len(ids) or any(
+            name in order for stage, name in zip(self.stages, ids, strict=True) if name != stage.kind
+        ):
+            raise ValueError(f"stages are called {ids}; give each distill stage a `name` of its own")
         if ("distill" in kinds) != (self.student is not None):
             raise ValueError("`student` and a `distill` stage come together: one is missing")
         if "export" not in kinds:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from .base import Fraction, NonNegative, Positive, PositiveNumber, Spec
-from .losses import HardLabel, LossSpec
+from .base import Fraction, Name, NonNegative, Positive, PositiveNumber, Spec
+from .losses import HardLabel, LayerMap, LossSpec
 
 
 class Training(Spec):
@@ -37,11 +37,13 @@ def _problem(where: tuple[int | str, ...], kind: str, value: Any, context: dict[
     return {"type": kind, "loc": where, "input": value, "ctx": context or {}}
 
 
-class _PerTask(Training):
+class PerTask(Spec):
+    """A spec of which some fields differ for a task."""
+
     per_task: dict[str, dict[str, Any]] = Field(default_factory=dict, description="fields that differ for a task")
 
     @model_validator(mode="after")
-    def _per_task_is_valid(self) -> _PerTask:
+    def _per_task_is_valid(self) -> PerTask:
         whole = self.model_dump(exclude={"per_task"})
         problems: list[Any] = []
         for task, fields in self.per_task.items():
@@ -64,23 +66,74 @@ class _PerTask(Training):
         return {**written, **self.per_task.get(task, {})}
 
 
-class Finetune(_PerTask):
-    """Fine-tune the teacher on the task's labels."""
-
-
-class Distill(_PerTask):
-    """Train the student against the fine-tuned teacher."""
+class Losses(Spec):
+    """What a student learns from its teacher."""
 
     losses: Annotated[tuple[LossSpec, ...], Field(min_length=1)] = (HardLabel(),)
+    layer_map: LayerMap | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="which teacher layer each student layer learns from; default: uniform",
+    )
 
     @model_validator(mode="after")
-    def _losses_make_sense(self) -> Distill:
+    def _losses_make_sense(self) -> Losses:
         names = [loss.name for loss in self.losses]
         if len(set(names)) != len(names):
             raise ValueError(f"losses: each at most once, found {names}")
         if not any(loss.weight > 0 for loss in self.losses):
             raise ValueError("losses: at least one needs a weight above 0")
         return self
+
+
+class Finetune(PerTask, Training):
+    """Fine-tune the teacher on the task's labels."""
+
+
+class MaskedLm(Training):
+    """Make a masked language model, for the augmentation, of a teacher that has no such head: brief training on
+    plain text, tied to the table of words, which stays as it is. The teacher itself is not changed."""
+
+    epochs: PositiveNumber = Field(default=1.0, description="passes over the text")
+    learning_rate: PositiveNumber = Field(default=4e-4, description="peak")
+    enabled: Literal["auto"] | bool = Field(
+        default="auto", exclude=True, description="auto: when the augmentation needs it and --corpus is given"
+    )
+    max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")
+
+
+class General(Losses, Training):
+    """Train the student's encoder on plain text against the teacher before its fine-tuning."""
+
+    batch_size: Positive = Field(default=256, description="sequences per optimizer step")
+    learning_rate: PositiveNumber = Field(default=1e-4, description="peak")
+    enabled: Literal["auto"] | bool = Field(default="auto", exclude=True, description="auto: when --corpus is given")
+    max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")
+
+
+class Augment(PerTask):
+    """Copies of the training examples with words replaced, for the distill stages that follow."""
+
+    copies: Positive = Field(default=20, description="of each example: N_a")
+    replace_probability: Fraction = Field(default=0.4, description="of each word, in each copy: p_t")
+    candidates: Positive = Field(default=15, description="words that a replacement is drawn from: K")
+    source: Literal["auto", "masked_lm", "embedding"] = Field(
+        default="auto",
+        description="of the candidates for single-piece words; auto: the teacher's masked-LM head, its own or "
+        "that of the masked_lm stage, and the embedding table where there is neither",
+    )
+    masked_lm: str | None = Field(default=None, description="a teacher card whose masked-LM head is used instead")
+    glove: str | None = Field(
+        default=None, description="a GloVe text file for the neighbours; default: the teacher's embedding table"
+    )
+    enabled: bool = Field(default=True, exclude=True)
+
+
+class Distill(PerTask, Losses, Training):
+    """Train the student against the fine-tuned teacher."""
+
+    name: Name | None = Field(default=None, exclude=True, description="tells several distill stages apart")
+    enabled: bool = Field(default=True, exclude=True)
 
 
 class Export(Spec):
@@ -101,5 +154,13 @@ class Quantize(Spec):
     exclude: tuple[str, ...] = Field(default=(), description="node names, as regular expressions, that stay fp32")
 
 
-# In the order in which a recipe's stages may come.
-STAGE_SPECS: dict[str, type[Spec]] = {"finetune": Finetune, "distill": Distill, "export": Export, "quantize": Quantize}
+# In the order in which a recipe's stages may come; distill may come several times.
+STAGE_SPECS: dict[str, type[Spec]] = {
+    "finetune": Finetune,
+    "masked_lm": MaskedLm,
+    "general": General,
+    "augment": Augment,
+    "distill": Distill,
+    "export": Export,
+    "quantize": Quantize,
+}

@@ -65,7 +65,7 @@ def build(folder: Path, root: Path, harm: dict[str, Any]) -> dict[str, Any]:
     trained = tuple(node for node in plan.nodes if node.kind in ("finetune", "distill"))
     plan = dataclasses.replace(plan, nodes=trained)
     listener = Recorder(root, harm)
-    context = Context(plan.task, plan.seed, plan.precision, threads=1, listener=listener, checkpoint_seconds=-1)
+    context = Context(plan.task, plan.precision, threads=1, listener=listener, checkpoint_seconds=-1)
     if "touch" in harm:
         kill_at(harm["touch"], root)
     artifacts, _ = run._build(plan, plan.nodes, context, Store(root / ".store", on_notice=listener.notice))

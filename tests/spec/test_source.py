@@ -78,14 +78,16 @@ def test_each_mistake_is_told_in_plain_words(line, model, expected):
     assert mistakes(f"{HEAD}{line}\nstages: [finetune, export]\n", model) == [f"mine.yaml:{expected}"]
 
 
+KINDS = "finetune, masked_lm, general, augment, distill, export, quantize"
+LOSSES = "`soft_target`, `hard_label`, `hidden_cosine`, `soft_cross_entropy`, `embedding_mse`, `hidden_mse`, `attention_mse`, `relation_kl`"
 STAGES = [
     ("finetune", "3: stages: expected a list, found the text 'finetune'"),
     ("[]", "3: stages: expected at least 1 in the list, found none"),
     ("[finetun]", "3: stages[0].finetun: unknown key; did you mean `finetune`?"),
     ("[{finetun: {}}]", "3: stages[0].finetun: unknown key; did you mean `finetune`?"),
     ("[7]", "3: stages[0]: expected a mapping, found the number 7"),
-    ("[{}]", "3: stages[0]: expected one stage, one of finetune, distill, export, quantize"),
-    ("[{export: , quantize: }]", "3: stages[0]: expected one stage, one of finetune, distill, export, quantize"),
+    ("[{}]", f"3: stages[0]: expected one stage, one of {KINDS}"),
+    ("[{export: , quantize: }]", f"3: stages[0]: expected one stage, one of {KINDS}"),
     ("[{export: 3}]", "3: stages[0].export: expected a mapping, found the number 3"),
     ("[{export: {opset: 5}}]", "3: stages[0].export.opset: expected a number at least 18, found the number 5"),
     ("[{export: {opset: 20.5}}]", "3: stages[0].export.opset: expected a whole number, found the number 20.5"),
@@ -109,7 +111,7 @@ STAGES = [
     ),
     (
         "[{distill: {losses: [{weight: 1}]}}]",
-        "3: stages[0].distill.losses[0]: `name` is missing; expected one of `soft_target`, `hard_label`, `hidden_cosine`",
+        f"3: stages[0].distill.losses[0]: `name` is missing; expected one of {LOSSES}",
     ),
     (
         "[{distill: {losses: [soft_target]}}]",
@@ -162,8 +164,8 @@ def test_rules_across_fields_are_placed_at_their_mapping():
         "mine.yaml:4: checkpoint: a hub checkpoint needs a pinned `revision`"
     ]
     assert mistakes(f"{HEAD}stages: [export, finetune]") == [
-        "mine.yaml:1: stages are ['export', 'finetune']; expected each at most once, "
-        "in the order ['finetune', 'distill', 'export', 'quantize']"
+        "mine.yaml:1: stages are ['export', 'finetune']; expected each at most once, distill apart, "
+        "in the order ['finetune', 'masked_lm', 'general', 'augment', 'distill', 'export', 'quantize']"
     ]
     assert mistakes("name: A B\ntitle: x", StudentCard)[0] == (
         "mine.yaml:1: name: expected a name of lower-case letters, digits, `.`, `_` and `-`, found the text 'A B'"

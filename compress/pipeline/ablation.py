@@ -1,0 +1,208 @@
+"""What each part of a recipe is worth: the recipe as it is, and without one part at a time."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..catalog import load_recipe
+from ..errors import CompressError
+from ..results import Result
+from ..spec.losses import HardLabel
+from ..spec.recipe import Recipe, Stage
+from .context import Listener
+from .plan import Plan
+from .preflight import preflight
+from .run import Request, plan_all, run_all
+
+FULL = "full"
+SWITCHES = ("general", "augment")
+LAYERWISE = ("embedding_mse", "hidden_mse", "attention_mse", "relation_kl", "hidden_cosine")
+TRANSFORMER = ("hidden_mse", "attention_mse")  # the losses of the layers that a layer map matches
+SOFT = ("soft_cross_entropy", "soft_target")
+MAPS = ("uniform", "top", "bottom")
+_NAME_LENGTH = 64
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant: a recipe that ends in the fp32 student, which is what an ablation measures."""
+
+    label: str
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class _Change:
+    label: str
+    overrides: tuple[str, ...]
+
+
+def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]:
+    """`full`, then the recipe without each part that it has. `corpus`: is there plain text for a general stage?
+
+    The layer-wise losses and the layer map are those of the first distill stage that has any; a general stage keeps
+    its own. Where soft targets go, the gold label takes their place.
+
+    Raises `CompressError` where the recipe has no part to leave out, or its stages differ by task in what is varied.
+    """
+    recipe = load_recipe(name, overrides)
+    changes = list(_changes(recipe, corpus))
+    if not changes:
+        raise CompressError(
+            f"recipe {recipe.name}: there is nothing to leave out; an ablation needs a general or augment stage, "
+            "or distillation with several parts"
+        )
+    return [_row(name, overrides, change) for change in (_Change(FULL, ()), *changes)]
+
+
+def choose(found: Sequence[Row], labels: Sequence[str]) -> list[Row]:
+    """`full` and the rows that are named; all of them where none is. Raises `CompressError` for unknown labels."""
+    known = [row.label for row in found]
+    for label in labels:
+        if label not in known:
+            raise CompressError(f"--rows: no row `{label}`; this recipe has: {', '.join(known)}")
+    return [row for row in found if not labels or row.label == FULL or row.label in labels]
+
+
+def run_rows(found: Sequence[Row], request: Request, listener: Listener | None = None) -> dict[str, list[Result]]:
+    """The rows one after the other on the tasks and seeds of `request`, as label -> results.
+
+    All are planned and checked before the first is run. A row that changes nothing with this teacher, such as one
+    without a stage that the plan leaves out anyway, is left out. Raises what `run_all` raises.
+    """
+    listener = listener or Listener()
+    plans = {row.label: plan_all(_request(request, row)) for row in found}
+    preflight([plan for planned in plans.values() for plan in planned], request.root)
+    kept = [row for row in found if row.label == FULL or _made(plans[row.label]) != _made(plans[FULL])]
+    for row in found:
+        if row not in kept:
+            listener.notice(f"{row.label}: changes nothing here, and is left out")
+    if len(kept) < 2:
+        raise CompressError("an ablation needs a row beside `full`, and none of these changes anything here")
+    results = {}
+    for number, row in enumerate(kept, 1):
+        listener.notice(f"row {number} of {len(kept)}: {row.label}")
+        results[row.label] = run_all(_request(request, row), listener)
+    return results
+
+
+def command_line(name: str, request: Request, labels: Sequence[str]) -> str:
+    """The `compress ablate` that makes these rows again."""
+    words = ["compress", "ablate", name]
+    first, count = request.seeds[0], len(request.seeds)
+    options: list[tuple[str, Sequence[Any]]] = [
+        ("--task", request.tasks),
+        ("--teacher", _given(request.teacher)),
+        ("--student", _given(request.student)),
+        ("--seeds", [count] if count > 1 else []),
+        ("--seed", [first] if first else []),
+        ("--base-seed", _given(request.base_seed)),
+        ("--data-dir", _given(request.data_dir)),
+        ("--corpus", request.corpus),
+        ("--precision", _given(request.precision)),
+        ("--set", request.overrides),
+        ("--rows", labels),
+    ]
+    for flag, values in options:
+        for value in values:
+            words += [flag, str(value)]
+    return shlex.join([*words, *(["--refit"] if request.refit else [])])
+
+
+def _given(value: Any) -> list[Any]:
+    return [] if value is None else [value]
+
+
+def _request(request: Request, row: Row) -> Request:
+    """Overrides are in the row's recipe already; latency is not what an ablation asks about."""
+    return replace(request, recipes=(row.recipe,), overrides=(), bench=None)
+
+
+def _made(plans: Sequence[Plan]) -> list[str]:
+    """Keys of the students that are measured."""
+    return [plan.nodes[-1].key for plan in plans]
+
+
+def _row(name: str, overrides: Sequence[str], change: _Change) -> Row:
+    recipe = load_recipe(name, [*overrides, *change.overrides])
+    slug = change.label.replace(" ", "-")
+    name = f"{recipe.name[: _NAME_LENGTH - len(slug) - 1]}-{slug}"
+    title = recipe.title if change.label == FULL else f"{recipe.title}: {change.label}"
+    stages = tuple(stage for stage in recipe.stages if stage.kind != "quantize")
+    return Row(change.label, recipe.model_copy(update={"name": name, "title": title, "stages": stages}))
+
+
+def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
+    for stage in recipe.stages:
+        needs_text = stage.kind == "general"
+        if stage.kind in SWITCHES and stage.spec.enabled is not False and (corpus or not needs_text):
+            yield _without(stage)
+    distills = [stage for stage in recipe.stages if stage.kind == "distill" and stage.spec.enabled]
+    layers = next((stage for stage in distills if _weighted(stage, LAYERWISE)), None)
+    soft = next((stage for stage in reversed(distills) if _weighted(stage, SOFT)), None)
+    if layers is not None:
+        yield from _layer_losses(layers)
+        if len(distills) > 1:
+            yield _without(layers)
+    if soft is not None:
+        gold = _with_gold(soft)
+        yield gold
+        if layers is not None and layers is not soft:
+            yield _Change(f"{_without(layers).label} and {' and '.join(_weighted(soft, SOFT))}", _both(layers, gold))
+    if layers is not None:
+        yield from _layer_maps(layers)
+
+
+def _without(stage: Stage) -> _Change:
+    return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",))
+
+
+def _both(layers: Stage, gold: _Change) -> tuple[str, ...]:
+    return *_without(layers).overrides, *gold.overrides
+
+
+def _weighted(stage: Stage, names: Sequence[str] | None = None) -> list[str]:
+    """The losses of a stage that count, of `names`, in the stage's order."""
+    return [loss.name for loss in stage.spec.losses if loss.weight > 0 and (names is None or loss.name in names)]
+
+
+def _layer_losses(stage: Stage) -> Iterator[_Change]:
+    """Without each layer-wise loss, and without those of the transformer layers; one loss at least must remain."""
+    _same_for_all_tasks(stage, "losses")
+    layerwise, transformer, count = _weighted(stage, LAYERWISE), _weighted(stage, TRANSFORMER), len(_weighted(stage))
+    for group in [*([name] for name in layerwise), *([transformer] if len(transformer) > 1 else [])]:
+        if len(group) < count:
+            places = [number for number, loss in enumerate(stage.spec.losses) if loss.name in group]
+            weights = tuple(f"{stage.id}.losses[{place}].weight=0" for place in places)
+            yield _Change(f"without {' and '.join(group)}", weights)
+
+
+def _with_gold(stage: Stage) -> _Change:
+    """The gold label in place of the soft targets; beside others that the stage has, where it is not there already."""
+    _same_for_all_tasks(stage, "losses")
+    kept = [loss for loss in stage.spec.losses if loss.name not in SOFT and loss.weight > 0]
+    kept += [] if any(loss.name == "hard_label" for loss in kept) else [HardLabel()]
+    written = json.dumps([loss.model_dump(mode="json") for loss in kept])
+    return _Change(f"without {' and '.join(_weighted(stage, SOFT))}", (f"{stage.id}.losses={written}",))
+
+
+def _layer_maps(stage: Stage) -> Iterator[_Change]:
+    if not _weighted(stage, TRANSFORMER):
+        return
+    _same_for_all_tasks(stage, "layer_map")
+    for rule in MAPS:
+        if rule != (stage.spec.layer_map or "uniform"):
+            yield _Change(f"map {rule}", (f"{stage.id}.layer_map={rule}",))
+
+
+def _same_for_all_tasks(stage: Stage, field: str) -> None:
+    tasks = [task for task, fields in stage.spec.per_task.items() if field in fields]
+    if tasks:
+        raise CompressError(
+            f"stage {stage.id}: per_task gives {', '.join(tasks)} its own `{field}`, which an ablation varies for all tasks "
+            "alike; write a recipe for these tasks apart"
+        )

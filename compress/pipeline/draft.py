@@ -1,0 +1,114 @@
+"""A plan in the making: the nodes so far, with their keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import store
+from ..errors import CompressError
+from ..machine import versions
+from ..models.dimensions import Dimensions
+from ..spec.cards import StudentCard
+from ..spec.recipe import Recipe
+from .context import TaskSource, TextSource
+from .teachers import TeacherSource
+
+
+@dataclass(frozen=True)
+class Node:
+    """One stage of a run.
+
+    `id` is its own in the plan, e.g. `teacher`, `intermediate`, `student-int8`; `model` is what it makes or serves:
+    `teacher` or `student`. `inputs`: what the stage calls an artefact -> the node that makes it. `stage`: what the
+    recipe calls it.
+    """
+
+    kind: str
+    id: str
+    model: str
+    key: str
+    spec: Any
+    seed: int
+    inputs: dict[str, str]
+    stage: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind} {self.id}"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What keys hold of a kind of stage. Bump `version` when its code makes something else than before;
+    `libraries` are those whose version changes the outcome."""
+
+    version: int
+    libraries: tuple[str, ...]
+
+
+_TRAINING = ("torch", "transformers", "tokenizers")
+KINDS: dict[str, Kind] = {
+    "finetune": Kind(1, _TRAINING),
+    "adopt": Kind(1, ("transformers",)),
+    "tokenize": Kind(1, ("tokenizers",)),
+    "masked_lm": Kind(1, _TRAINING),
+    "general": Kind(1, _TRAINING),
+    "augment": Kind(1, _TRAINING),
+    "distill": Kind(1, _TRAINING),
+    "export": Kind(1, ("torch", "transformers", "onnx", "onnxscript")),
+    "quantize": Kind(1, ("onnx", "onnxruntime")),
+}
+
+
+@dataclass
+class Draft:
+    """What planning has come to. `latest`: model -> node that made its last checkpoint."""
+
+    recipe: Recipe
+    task: TaskSource
+    teacher: TeacherSource
+    student: StudentCard | None
+    corpus: TextSource | None
+    seed: int
+    base_seed: int
+    precision: str
+    sizes: dict[str, Dimensions]
+    nodes: list[Node] = field(default_factory=list)
+    latest: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    current: str = "teacher"
+
+    def add(
+        self,
+        kind: str,
+        name: str,
+        model: str,
+        spec: Any,
+        described: dict[str, Any],
+        *,
+        inputs: dict[str, str] | None = None,
+        outside: dict[str, str] | None = None,
+        seed: int | None = None,
+        stage: str | None = None,
+    ) -> None:
+        """Append a node, unless one with its key is there. `outside`: hashes of what no node makes."""
+        inputs = inputs or {}
+        libraries = {library: version for library, version in versions().items() if library in KINDS[kind].libraries}
+        keys = {role: self.key_of(node) for role, node in inputs.items()} | (outside or {})
+        key = store.key(kind, KINDS[kind].version, described, keys, libraries)
+        if not any(node.key == key for node in self.nodes):
+            seed = self.seed if seed is None else seed
+            self.nodes.append(Node(kind, name, model, key, spec, seed, inputs, stage or kind))
+
+    def key_of(self, name: str) -> str:
+        for node in self.nodes:
+            if node.id == name:
+                return node.key
+        raise CompressError(f"recipe {self.recipe.name}: nothing makes {name}, which a later stage needs")
+
+    def has(self, name: str) -> bool:
+        return any(node.id == name for node in self.nodes)
+
+    def fails(self, stage: str, problem: str) -> CompressError:
+        return CompressError(f"recipe {self.recipe.name}, stage {stage}: {problem}")

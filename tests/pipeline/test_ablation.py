@@ -1,0 +1,272 @@
+"""The rows of an ablation: what each changes, what all share, and that nothing is run before all is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compress.catalog import load_recipe
+from compress.errors import CompressError
+from compress.pipeline import Listener, Request, ablation
+from compress.pipeline.ablation import Row, choose, command_line, rows, run_rows
+
+TINYBERT = [
+    "full",
+    "without general",
+    "without augment",
+    "without embedding_mse",
+    "without hidden_mse",
+    "without attention_mse",
+    "without hidden_mse and attention_mse",
+    "without intermediate",
+    "without soft_cross_entropy",
+    "without intermediate and soft_cross_entropy",
+    "map top",
+    "map bottom",
+]
+TEACHER = """\
+name: tiny
+title: BERT, 4 layers × 16, random weights
+licence: Apache-2.0
+random: {layers: 4, hidden: 16, heads: 2, intermediate: 32, vocabulary: 300, max_positions: 32}
+"""
+TASK = """\
+name: tiny-task
+text: [sentence]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: 24
+synthetic: {generator: sentiment, train: 120, dev: 40}
+"""
+LAYERS = "{name: layers, losses: [{name: hidden_mse}, {name: embedding_mse}%s], %s}"
+ANSWERS = "{name: answers, losses: [{name: soft_target}, {name: hard_label, weight: 0.5}]}"
+
+
+def by_label(name: str | Path, *overrides: str, corpus: bool = True) -> dict[str, Row]:
+    return {row.label: row for row in rows(str(name), overrides, corpus=corpus)}
+
+
+def stage(row: Row, name: str) -> Any:
+    return next(stage.spec for stage in row.recipe.stages if stage.id == name)
+
+
+def weights(row: Row, name: str) -> dict[str, float]:
+    return {loss.name: loss.weight for loss in stage(row, name).losses}
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Callable[..., Path]:
+    """Stages, as YAML lines -> a recipe file."""
+
+    def write(*stages: str, name: str = "mine") -> Path:
+        lines = [f"name: {name}", "title: Mine", "teacher: bert-mini", "student: tiny-2l", "stages:", "  - finetune:"]
+        path = tmp_path / f"{name}.yaml"
+        path.write_text("\n".join([*lines, *(f"  - {stage}" for stage in stages), "  - export:"]), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["tinybert", "tinybert-small"])
+def test_every_part_of_tinybert_has_its_row(name: str) -> None:
+    found = rows(name, corpus=True)
+    assert [row.label for row in found] == TINYBERT
+    assert len({row.recipe.name for row in found}) == len(found)
+    assert all(row.recipe.name.startswith(f"{name}-") for row in found)
+    assert all(stage.kind != "quantize" for row in found for stage in row.recipe.stages)
+
+
+def test_the_full_row_is_the_recipe_without_quantization() -> None:
+    (full, *_), recipe = rows("tinybert", corpus=True), load_recipe("tinybert")
+    assert full.recipe.stages == tuple(stage for stage in recipe.stages if stage.kind != "quantize")
+    assert (full.recipe.title, full.recipe.paper) == (recipe.title, recipe.paper)
+
+
+def test_each_row_changes_its_part_and_nothing_else() -> None:
+    found = by_label("tinybert")
+    assert stage(found["without general"], "general").enabled is False
+    assert stage(found["without augment"], "augment").enabled is False
+    assert stage(found["without intermediate"], "intermediate").enabled is False
+    assert weights(found["without hidden_mse"], "intermediate") == {
+        "embedding_mse": 1,
+        "hidden_mse": 0,
+        "attention_mse": 1,
+    }
+    both = weights(found["without hidden_mse and attention_mse"], "intermediate")
+    assert both == {"embedding_mse": 1, "hidden_mse": 0, "attention_mse": 0}
+    assert weights(found["without soft_cross_entropy"], "prediction") == {"hard_label": 1}
+    assert stage(found["without soft_cross_entropy"], "intermediate").enabled is True
+    plain = found["without intermediate and soft_cross_entropy"]
+    assert (stage(plain, "intermediate").enabled, weights(plain, "prediction")) == (False, {"hard_label": 1})
+    assert stage(found["map top"], "intermediate").layer_map == "top"
+    full = {stage.id: stage for stage in found["full"].recipe.stages}
+    for row in found.values():
+        changed = {stage.id for stage in row.recipe.stages if stage != full[stage.id]}
+        assert len(changed) == {"full": 0, plain.label: 2}.get(row.label, 1)
+        assert weights(row, "general") == weights(found["full"], "general")
+
+
+def test_without_plain_text_or_with_a_stage_switched_off_there_is_no_row_for_it() -> None:
+    assert "without general" not in by_label("tinybert", corpus=False)
+    assert "without general" not in by_label("tinybert", "general.enabled=false")
+    assert "without augment" not in by_label("tinybert", "augment.enabled=false")
+    assert not any("intermediate" in label for label in by_label("tinybert", "intermediate.enabled=false"))
+
+
+def test_overrides_are_in_every_row() -> None:
+    for row in by_label("tinybert", "intermediate.max_steps=7", "prediction.losses=[{name: soft_target}]").values():
+        assert stage(row, "intermediate").max_steps == 7
+        gold = "soft_target" in row.label
+        assert weights(row, "prediction") == ({"hard_label": 1} if gold else {"soft_target": 1})
+
+
+def test_the_map_of_the_recipe_is_no_row_and_uniform_is_one_beside_another() -> None:
+    assert {label for label in by_label("tinybert", "intermediate.layer_map=top") if label.startswith("map")} == {
+        "map uniform",
+        "map bottom",
+    }
+
+
+def test_rows_follow_from_the_recipe(recipe: Callable[..., Path]) -> None:
+    mine = recipe(f"distill: {LAYERS % ('', 'layer_map: bottom')}", f"distill: {ANSWERS}")
+    found = by_label(mine)
+    assert [*found] == [
+        "full",
+        "without hidden_mse",
+        "without embedding_mse",
+        "without layers",
+        "without soft_target",
+        "without layers and soft_target",
+        "map uniform",
+        "map top",
+    ]
+    assert weights(found["without soft_target"], "answers") == {"hard_label": 0.5}
+    assert [*by_label("minilm", corpus=False)] == [
+        "full",
+        "without intermediate",
+        "without soft_cross_entropy",
+        "without intermediate and soft_cross_entropy",
+    ]
+    assert [*by_label("distilbert")] == ["full", "without hidden_cosine", "without soft_target"]
+
+
+def test_a_loss_without_weight_is_no_part(recipe: Callable[..., Path]) -> None:
+    mine = recipe(f"distill: {LAYERS % (', {name: attention_mse, weight: 0}', 'epochs: 1')}", f"distill: {ANSWERS}")
+    assert not any("attention_mse" in label for label in by_label(mine))
+
+
+def test_long_names_stay_names(recipe: Callable[..., Path]) -> None:
+    mine = recipe(f"distill: {LAYERS % ('', 'epochs: 1')}", f"distill: {ANSWERS}", name="a" * 64)
+    found = [row.recipe.name for row in rows(str(mine), corpus=False)]
+    assert max(map(len, found)) == 64
+    assert len(set(found)) == len(found)
+
+
+def test_a_recipe_without_parts_is_refused() -> None:
+    with pytest.raises(CompressError, match="int8: there is nothing to leave out"):
+        rows("int8", corpus=True)
+
+
+def test_losses_of_one_task_are_refused(recipe: Callable[..., Path]) -> None:
+    own = "per_task: {cola: {losses: [{name: hidden_mse}]}}"
+    with pytest.raises(CompressError, match="stage layers: per_task gives cola its own `losses`"):
+        rows(str(recipe(f"distill: {LAYERS % ('', own)}", f"distill: {ANSWERS}")), corpus=False)
+
+
+def test_rows_are_chosen_by_label_beside_the_full_one() -> None:
+    found = rows("tinybert", corpus=True)
+    assert [row.label for row in choose(found, ["map top", "without general"])] == [
+        "full",
+        "without general",
+        "map top",
+    ]
+    assert choose(found, []) == found
+    with pytest.raises(
+        CompressError, match=r"no row `map middle`; this recipe has: full, without general, .*map bottom"
+    ):
+        choose(found, ["map middle"])
+
+
+def test_the_command_makes_the_same_rows_again(tmp_path: Path) -> None:
+    plain = Request(recipes=(), tasks=("sst2",))
+    assert command_line("tinybert", plain, ()) == "compress ablate tinybert --task sst2"
+    request = Request(
+        recipes=(),
+        tasks=("sst2", "mrpc"),
+        teacher="minilm-l6",
+        seeds=(2, 3, 4),
+        base_seed=0,
+        data_dir=Path("glue"),
+        corpus=("a.txt", "b c"),
+        overrides=("augment.copies=1",),
+        refit=True,
+    )
+    assert command_line("tinybert", request, ("map top",)) == (
+        "compress ablate tinybert --task sst2 --task mrpc --teacher minilm-l6 --seeds 3 --seed 2 --base-seed 0 "
+        "--data-dir glue --corpus a.txt --corpus 'b c' --set augment.copies=1 --rows 'map top' --refit"
+    )
+
+
+class Notices(Listener):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def notice(self, line: str) -> None:
+        self.lines.append(line)
+
+
+@pytest.fixture
+def request_(tmp_path: Path) -> Request:
+    (tmp_path / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    (tmp_path / "task.yaml").write_text(TASK, encoding="utf-8")
+    (tmp_path / "text.txt").write_text("some words\n", encoding="utf-8")
+    return Request(
+        recipes=("ignored",),
+        tasks=(str(tmp_path / "task.yaml"),),
+        teacher=str(tmp_path / "tiny.yaml"),
+        corpus=(str(tmp_path / "text.txt"),),
+        root=tmp_path / "runs",
+        seeds=(0, 1),
+        overrides=("of.the=rows",),
+    )
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+    """What would have been run."""
+    asked: list[Request] = []
+    monkeypatch.setattr(ablation, "run_all", lambda request, listener: asked.append(request) or [])
+    return asked
+
+
+def test_rows_run_one_after_the_other_without_latency(request_: Request, ran: list[Request]) -> None:
+    notices = Notices()
+    found = choose(rows("tinybert", corpus=True), ["without general", "without augment", "map top"])
+    results = run_rows(found, request_, notices)
+    assert [*results] == ["full", "without augment", "map top"]  # random weights teach nothing on plain text
+    assert notices.lines == [
+        "without general: changes nothing here, and is left out",
+        "row 1 of 3: full",
+        "row 2 of 3: without augment",
+        "row 3 of 3: map top",
+    ]
+    assert [request.recipes for request in ran] == [(row.recipe,) for row in found if row.label in results]
+    assert all((request.bench, request.overrides, request.seeds) == (None, (), (0, 1)) for request in ran)
+
+
+def test_rows_that_change_nothing_are_no_ablation(request_: Request, ran: list[Request]) -> None:
+    with pytest.raises(CompressError, match="none of these changes anything here"):
+        run_rows(choose(rows("tinybert", corpus=True), ["without general"]), request_)
+    assert not ran
+
+
+def test_a_row_that_cannot_be_run_is_found_before_the_first_is(request_: Request, ran: list[Request]) -> None:
+    full, *others = rows("tinybert", corpus=True)
+    broken = Row("broken", load_recipe("tinybert", ["name=broken", "intermediate.max_length=33"]))
+    with pytest.raises(CompressError, match="max_length is 33 tokens"):
+        run_rows([full, *others, broken], request_)
+    assert not ran

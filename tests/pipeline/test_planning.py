@@ -1,0 +1,169 @@
+"""Which stages a plan holds, what it leaves out and says so, and what the keys depend on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from compress.errors import CompressError
+from compress.pipeline import Plan, Request, plan_all
+from compress.pipeline.assemble import resolved_recipe
+from compress.spec.recipe import Recipe
+
+TASK = """
+name: toy
+text: [sentence]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: 16
+synthetic: {generator: sentiment, train: 40, dev: 8}
+"""
+STUDENT = "name: narrow\ntitle: narrow\narchitecture: bert\nlayers: 1\nhidden: 16\nheads: {heads}\ninit: random\n"
+
+
+class Case:
+    """A checkpoint without heads, plain text, a task and a student; and plans of the recipe `tinybert`."""
+
+    def __init__(self, folder: Path, checkpoint: Path, tokenizer: Tokenizer) -> None:
+        self.folder, self.teacher = folder, folder / "teacher"
+        shutil.copytree(checkpoint, self.teacher)
+        tokenizer.save(str(self.teacher / "tokenizer.json"))
+        config = json.loads((self.teacher / "config.json").read_text())
+        (self.teacher / "config.json").write_text(json.dumps({**config, "architectures": ["BertModel"]}))
+        (folder / "task.yaml").write_text(TASK)
+        (folder / "text.txt").write_text("the film is good .\n" * 50)
+        self.student(heads=2)
+
+    def student(self, *, heads: int) -> None:
+        (self.folder / "narrow.yaml").write_text(STUDENT.format(heads=heads))
+
+    def plan(self, *overrides: str, corpus: bool = True, **options: Any) -> Plan:
+        request = Request(
+            ("tinybert",),
+            (str(self.folder / "task.yaml"),),
+            teacher=str(self.teacher),
+            student=str(self.folder / "narrow.yaml"),
+            corpus=(str(self.folder / "text.txt"),) if corpus else (),
+            overrides=overrides,
+            **options,
+        )
+        return plan_all(request)[0]
+
+
+@pytest.fixture
+def case(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Case:
+    return Case(tmp_path, tiny_checkpoint("bert"), toy_tokenizer)
+
+
+def labels(plan: Plan) -> list[str]:
+    return [node.label for node in plan.nodes]
+
+
+def keys(plan: Plan) -> dict[str, str]:
+    return {node.id: node.key for node in plan.nodes}
+
+
+def test_every_stage_in_its_order_and_what_it_is_made_from(case: Case):
+    plan = case.plan()
+    assert labels(plan) == [
+        "finetune teacher",
+        "export teacher-fp32",
+        "tokenize text",
+        "masked_lm masked-lm",
+        "general encoder",
+        "augment augmented",
+        "distill intermediate",
+        "distill prediction",
+        "export student-fp32",
+        "quantize student-int8",
+    ]
+    inputs = {node.id: node.inputs for node in plan.nodes}
+    assert inputs["augmented"] == {"masked_lm": "masked-lm"}
+    assert inputs["intermediate"] == {"teacher": "teacher", "encoder": "encoder", "augmented": "augmented"}
+    assert inputs["prediction"] == {"teacher": "teacher", "student": "intermediate", "augmented": "augmented"}
+    assert inputs["student-fp32"] == {"student": "prediction"}
+    assert plan.checkpoint("student") == "prediction"
+    assert plan.notes == ()
+
+
+def test_without_text_what_needs_it_is_left_out_and_said(case: Case):
+    plan = case.plan(corpus=False)
+    assert not {"text", "masked-lm", "encoder"} & keys(plan).keys()
+    assert plan.notes == (
+        "general distillation is left out: no plain text was given; say --corpus PATH",
+        "augment: teacher teacher has no masked-LM head and none was trained; "
+        "all candidates are neighbours in the embedding table",
+    )
+
+
+@pytest.mark.parametrize("stage", ["general", "masked_lm"])
+def test_a_stage_that_is_asked_for_without_text_is_a_mistake(case: Case, stage: str):
+    with pytest.raises(CompressError, match=rf"recipe tinybert, stage {stage}: no plain text was given; say --corpus"):
+        case.plan(f"{stage}.enabled=true", corpus=False)
+
+
+@pytest.mark.parametrize("stage", ["general", "augment", "intermediate", "prediction"])
+def test_every_stage_can_be_switched_off(case: Case, stage: str):
+    made = {"general": "encoder", "augment": "augmented"}.get(stage, stage)
+    plan = case.plan(f"{stage}.enabled=false")
+    assert made not in keys(plan)
+    assert all(made not in node.inputs.values() for node in plan.nodes)
+    assert stage not in [next(iter(s.values())).get("name", next(iter(s))) for s in resolved_recipe(plan)["stages"]]
+
+
+def test_no_distill_stage_at_all_is_no_student(case: Case):
+    with pytest.raises(CompressError, match="every distill stage is switched off, so there is no student"):
+        case.plan("intermediate.enabled=false", "prediction.enabled=false")
+
+
+def test_heads_that_cannot_be_matched_are_found_at_once_with_the_ways_out(case: Case):
+    case.student(heads=4)
+    with pytest.raises(CompressError) as caught:
+        case.plan()
+    found = str(caught.value)
+    assert "recipe tinybert, stage general" in found
+    assert "narrow" in found
+    assert "4" in found
+    assert "another student card" in found
+    assert "relation_kl" in found
+    relations = "losses=[{name: relation_kl}]"
+    assert case.plan(f"general.{relations}", f"intermediate.{relations}").notes == ()
+
+
+def test_the_seed_of_what_comes_first_can_be_shared(case: Case):
+    own, shared = (keys(case.plan(seeds=(1,), base_seed=base)) for base in (None, 0))
+    first = keys(case.plan(seeds=(0,)))
+    before = {"teacher", "masked-lm", "encoder", "augmented", "text", "teacher-fp32"}
+    assert {name for name in first if first[name] == shared[name]} == before
+    assert {name for name in first if first[name] == own[name]} == {"text"}
+
+
+def test_keys_follow_what_a_stage_depends_on_and_nothing_else(case: Case):
+    plain = keys(case.plan())
+
+    def changed(*overrides: str) -> set[str]:
+        other = keys(case.plan(*overrides))
+        return {name for name in plain if plain[name] != other[name]}
+
+    last = {"prediction", "student-fp32", "student-int8"}
+    assert changed("prediction.epochs=1") == last
+    assert changed("intermediate.layer_map=top") == {"intermediate", *last}
+    assert changed("augment.copies=2") == {"augmented", "intermediate", *last}
+    assert changed("general.layer_map=top") == {"encoder", "intermediate", *last}
+    assert changed("quantize.per_channel=false") == {"student-int8"}
+    (case.folder / "text.txt").write_text("the film is bad .\n" * 50)
+    assert changed() == {"text", "masked-lm", "encoder", "augmented", "intermediate", *last}
+
+
+def test_the_resolved_recipe_can_be_read_again(case: Case):
+    document = resolved_recipe(case.plan("augment.enabled=false"))
+    again = Recipe.model_validate_json(json.dumps(document))
+    kept = ["finetune", "general", "intermediate", "prediction", "export", "quantize"]
+    assert [stage.id for stage in again.stages] == kept  # no masked_lm either: it serves the augmentation
