@@ -55,9 +55,15 @@ def find_candidates(
     work: Path | None,
     on_progress: Callable[[int, int], None],
 ) -> Candidates:
-    """Candidates for the words that are `needed` (bool [word]); other words have none."""
+    """Candidates for the words that are `needed` (bool [word]); other words have none.
+
+    Texts are cut into tokens as the masked language model knows them, by `tokenizer` where there is none.
+    """
     model, others = proposers.masked_lm, proposers.others
-    slots, single, several = sort_words(texts, needed, tokenizer, model.max_length if model is not None else 0)
+    if model is None:
+        slots, single, several = sort_words(texts, needed, tokenizer, 0)
+    else:
+        slots, single, several = sort_words(texts, needed, model.tokenizer, model.max_length)
     table = np.full((texts.words, count), -1, np.int32)
     vocabulary: tuple[str, ...] = ()
     if model is not None and len(single):

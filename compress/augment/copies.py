@@ -45,8 +45,9 @@ def augment(
     In every copy each content word of each text (of both texts of a pair) is replaced with `probability`, by one of
     its `candidates` most likely others, each as likely; the text around it stays as it is. A copy that equals its
     source or an earlier copy is dropped. The draws depend on `seed` and the example's number alone.
-    `tokenizer` is that of the proposers. `work`: a folder for this very call's finished parts, from which an
-    interrupted call goes on. `on_progress` gets (words done, words in all) of the masked language model.
+    `tokenizer` says which words it knows, where no masked language model with its own does. `work`: a folder for this
+    very call's finished parts, from which an interrupted call goes on. `on_progress` gets (words done, words in all)
+    of the masked language model.
     Raises `CompressError` for arguments out of range, and when no text has a word that can be replaced.
     """
     _check(proposers, copies, probability, candidates)

@@ -27,7 +27,7 @@ class MaskedLmProposer:
 
     Several words of a text are masked in one forward: disjoint groups of about 15 % of its tokens, spread over it,
     which the model's training prepared it for. (Published: one word per forward; the official code also appends the
-    original text.) The model works on the device it is on; `precision` is fp32 or bf16.
+    original text.) `tokenizer` is the model's; the model works on the device it is on; `precision` is fp32 or bf16.
     """
 
     def __init__(self, model: Any, tokenizer: Tokenizer, *, precision: str = "fp32") -> None:
@@ -35,6 +35,7 @@ class MaskedLmProposer:
         masks = [id_ for name in ("[MASK]", "<mask>") if (id_ := tokenizer.token_to_id(name)) is not None]
         if not masks or not len(self._ids):
             raise CompressError("a masked language model needs a tokenizer with a mask token and whole words")
+        self.tokenizer = tokenizer
         self._model, self._mask, self._precision = model, masks[0], precision
         self._fold = folded(self.vocabulary)
 

@@ -26,7 +26,7 @@ d ll m re s t ve don doesn didn isn aren wasn weren hasn haven hadn won wouldn s
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 _UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 _SPLIT = pre_tokenizers.BertPreTokenizer()
 

@@ -9,7 +9,7 @@ import typer
 
 from .. import __version__, signals
 from ..errors import CompressError, Interrupted
-from . import bundles, info, runs
+from . import ablations, bundles, info, runs
 
 app = typer.Typer(
     name="compress",
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 for command in (runs.run, runs.plan, runs.report, bundles.bench, bundles.ship, bundles.verify, bundles.predict):
     app.command()(command)
+app.command()(ablations.ablate)
 app.command(name="list")(info.list_)
 app.command()(info.doctor)
 

@@ -28,6 +28,7 @@ _KNOWN_BY = {
     "albert": "predictions.dense.weight",
 }
 IGNORED = -100  # label of a position that no loss is computed at
+_LIFT = 6.0  # GELU(x) is x to three digits from 3 on; normalised states hardly reach -3
 
 
 def has_masked_lm_head(folder: Path) -> bool:
@@ -160,9 +161,6 @@ def _near_identity(model: Any) -> None:
         norm.weight.fill_(_gain(last.weight))
         norm.bias.zero_()
         last.bias.zero_()
-
-
-_LIFT = 6.0  # GELU(x) is x to three digits from 3 on; normalised states hardly reach -3
 
 
 def _gain(table: torch.Tensor) -> float:

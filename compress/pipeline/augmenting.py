@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..augment import (
     GloveProposer,
     MaskedLmProposer,
@@ -60,7 +62,8 @@ def _others(plan: Plan, spec: Augment, inputs: Inputs, tokenizer: Any) -> WordPr
     if spec.glove is not None:
         return GloveProposer(Path(spec.glove).expanduser())
     folder = inputs["teacher"].path if "teacher" in inputs else plan.teacher.folder or Path()
-    table = load_encoder(folder).get_input_embeddings().weight.detach().numpy()
+    encoder: Any = load_encoder(folder)
+    table = encoder.get_input_embeddings().weight.detach().numpy()
     return NeighbourProposer(table, tokenizer)
 
 
@@ -69,7 +72,5 @@ def training_examples(task: TaskSource, tokenizer: Any, length: int, augmented: 
     if augmented is None:
         return task.encoded("train", tokenizer, length)
     train, copies = task.data.train, read_augmented(augmented.path)
-    import numpy as np
-
     texts = tuple([*own, *new] for own, new in zip(train.texts, copies.texts, strict=True))
     return encode(tokenizer, Split(texts, np.concatenate([train.labels, copies.labels])), length)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from .. import store
 from ..errors import CompressError
 from ..models.layer_maps import check_losses, layer_pairs
 from ..models.masked_lm import has_masked_lm_head
@@ -157,7 +159,7 @@ def _plan_augment(draft: Draft, stage: Stage) -> None:
 
 def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str, str], dict[str, str]]:
     """Where the candidates of single-piece words come from: (source, inputs, hashes of what is outside)."""
-    outside = {"glove": _glove_hash(spec.glove)} if spec.glove else {}
+    outside = {"glove": store.hash_file(Path(spec.glove).expanduser())} if spec.glove else {}
     if spec.source == "embedding":
         return "embedding", {}, outside
     if spec.masked_lm is not None:
@@ -176,14 +178,6 @@ def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str,
         )
     draft.notes.append(f"{stage}: {lacking} and none was trained; all candidates are neighbours in the embedding table")
     return "embedding", {}, outside
-
-
-def _glove_hash(path: str) -> str:
-    from pathlib import Path
-
-    from .. import store
-
-    return store.hash_file(Path(path).expanduser())
 
 
 def _plan_distill(draft: Draft, stage: Stage) -> None:

@@ -68,6 +68,8 @@ def plan_all(request: Request) -> list[Plan]:
         if len({task.fingerprint for task in tasks if task.spec.name == spec.name}) > 1:
             raise CompressError(f"two different tasks are named {spec.name}; give one of them another name")
     corpus = TextSource(request.corpus) if request.corpus else None
+    if corpus is not None:
+        _ = corpus.sources  # missing and unreadable files are found now
     teachers: dict[str, TeacherSource] = {}
     plans: dict[str, Plan] = {}
     for recipe in _recipes(request):

@@ -14,7 +14,7 @@ from ..models.features import Batch, Features, compute_features
 from ..models.predict import predict_logits, to_tensors
 from ..objective import Objective
 from ..spec.stages import Training
-from ..tasks import Encoded, TaskBatches, TaskData, collate, headline, score
+from ..tasks import Encoded, TaskBatches, TaskData, collate, headline, score, sorted_chunks
 from ..training import Batches
 from .context import TaskSource
 
@@ -67,11 +67,12 @@ def _logits_table(teacher: nn.Module, data: TaskBatches, work: Path) -> np.ndarr
     return logits
 
 
-def task_sample(task: TaskSource, tokenizer: Any, pad: int, count: int) -> list[Batch]:
-    """The first `count` training examples as padded batches, for what looks at a teacher's activations."""
+def task_sample(task: TaskSource, tokenizer: Any, pad: int, *, tokens: int) -> list[Batch]:
+    """The first training examples, `tokens` in all, as padded batches: for what looks at a teacher's activations."""
     encoded = task.encoded("train", tokenizer, task.spec.max_length)
-    chunks = np.array_split(np.arange(min(count, len(encoded))), max(1, count // 16))
-    return [to_tensors(collate(encoded, chunk, pad), torch.device("cpu")) for chunk in chunks if len(chunk)]
+    count = int(np.searchsorted(np.cumsum(encoded.lengths), tokens)) + 1
+    chunks = sorted_chunks(encoded.lengths[:count])
+    return [to_tensors(collate(encoded, chunk, pad), torch.device("cpu")) for chunk in chunks]
 
 
 def set_dropout(model: Any, rate: float | None) -> None:

@@ -31,7 +31,7 @@ from .trainlog import TrainLog
 
 Inputs = dict[str, Artifact]
 _TEXT_LENGTH = 128  # tokens of a sequence of plain text, unless the recipe says otherwise
-_SAMPLED = 64  # sequences that a student's initialisation looks at
+_SAMPLED_TOKENS = 6144  # that a student's initialisation looks at
 
 
 def finetune(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
@@ -61,8 +61,9 @@ def _student(plan: Plan, inputs: Inputs, context: Context, teacher: Any, tokeniz
         raise RuntimeError("a distill stage is only planned with a student")
     if "student" in inputs:
         return load_classifier(inputs["student"].path, labels=context.labels, trained=True)
-    pad = pad_id(teacher.config.to_dict())
-    sample = task_sample(context.task, tokenizer, pad, _SAMPLED) if needs_sample(plan.student) else None
+    sample = None
+    if needs_sample(plan.student) and "encoder" not in inputs:
+        sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=_SAMPLED_TOKENS)
     student = build_student(plan.student, teacher, plan.sizes["student"], sample)
     if "encoder" in inputs:
         load_body(student, inputs["encoder"].path)
@@ -76,7 +77,7 @@ def general(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
     torch.manual_seed(node.seed)
     if plan.student is None:
         raise RuntimeError("a general stage is only planned with a student")
-    sample = data.sample(_SAMPLED) if needs_sample(plan.student) else None
+    sample = data.sample(-(-_SAMPLED_TOKENS // data.length)) if needs_sample(plan.student) else None
     student = build_encoder(plan.student, teacher, plan.sizes["student"], sample)
     run = _Run(plan, node, inputs, context, work, student, _objective(plan, node.spec))
     info = run.train(data, teacher, None)

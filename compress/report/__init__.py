@@ -47,9 +47,9 @@ def _draw(results: Sequence[Result], folders: Sequence[Path], files: list[Path],
     tasks = tasks_of(results, folders)
     page = page_of(tasks, folders)
     report, html, plot = files
-    _write(plot, render.plot(tasks))
-    _write(html, render.html_report(page, tasks))
-    _write(report, render.markdown_report(page, digest))  # last: it holds the digest that says the others are there
+    write_text(plot, render.plot(tasks))
+    write_text(html, render.html_report(page, tasks))
+    write_text(report, render.markdown_report(page, digest))  # last: it holds the digest that says the others are there
 
 
 def _write_data(results: Sequence[Result], path: Path) -> None:
@@ -57,10 +57,11 @@ def _write_data(results: Sequence[Result], path: Path) -> None:
         write_result(results[0], path.parent)
     else:
         documents = [result.model_dump(mode="json") for result in results]
-        _write(path, json.dumps(documents, indent=1, ensure_ascii=False) + "\n")
+        write_text(path, json.dumps(documents, indent=1, ensure_ascii=False) + "\n")
 
 
-def _write(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)

@@ -58,10 +58,10 @@ def _resampled(variant: Variant, models: Sequence[ModelResult], files: Sequence[
     split = variant.first.task.splits[0]
     pairs, golds, metric = [], [], None
     for run, model, file in zip(variant.runs, models, files, strict=True):
-        base, other, gold = _load(
+        base, other, gold = load_arrays(
             file, [f"{run.models[0].predictions}/{split}", f"{model.predictions}/{split}", f"gold/{split}"]
         )
-        metric = metric or _metric_of(run, model, other, gold, file)
+        metric = metric or metric_of(run, model, other, gold, file)
         if abs(metric(other, gold) - model.headline) > 0.01:
             raise CompressError(_contradiction(file, run, model))
         pairs.append((base, other))
@@ -76,7 +76,8 @@ def _resampled(variant: Variant, models: Sequence[ModelResult], files: Sequence[
     return Delta(points=points, low=low, high=high, mcnemar_p=None)
 
 
-def _load(file: Path, names: list[str]) -> list[np.ndarray]:
+def load_arrays(file: Path, names: list[str]) -> list[np.ndarray]:
+    """Arrays of a predictions file. Raises `CompressError` naming the file when it does not have them."""
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             return [arrays[name] for name in names]
@@ -86,7 +87,7 @@ def _load(file: Path, names: list[str]) -> list[np.ndarray]:
         raise CompressError(f"{file}: cannot be read as predictions: {error}; run the recipe again") from None
 
 
-def _metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndarray, file: Path) -> Headline:
+def metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndarray, file: Path) -> Headline:
     """The metric that gives the score on record: a result does not say which class F1 counts, the last one unless
     its task file chose another."""
     classes = len(run.task.labels) or 1

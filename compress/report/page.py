@@ -15,13 +15,18 @@ from .points import describe
 from .runs import Task, group
 from .tables import Table, latency_table, main_table
 
-READING = (
+SCORES = (
     "Scores are in points (0 to 100; correlations and Matthews × 100), through ONNX Runtime on whole splits.",
     "“Against the teacher” is the difference to the fp32 teacher on the same examples, with a 95% interval from a paired "
     "bootstrap; where the interval holds 0, the two are not distinguishable.",
+)
+TIMES = (
     "Latency is p50 / p90 of one forward pass; in brackets the speed-up: the p50 of the fp32 teacher on ONNX Runtime, "
     "measured in turns with the model, over the model's own. PyTorch eager runs the same weights.",
     "The A/A line times the baseline against a copy of itself: differences of that size are noise.",
+)
+UNTIMED = ("Latency was not measured.",)
+SIZES = (
     "FLOPs are two per multiply-add: per token at length 128, per example at the task's mean length; look-ups in "
     "embedding tables are not counted. Sizes are decimal megabytes.",
 )
@@ -66,7 +71,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = ()) -> Page:
         warnings=tuple(sentences.warnings(results)),
         tasks=tuple(_task_page(task, number) for number, task in enumerate(tasks)),
         environment=tuple(environment(results)),
-        reading=(*READING, *_seed_note(tasks, folders)),
+        reading=(*_reading(tasks), *_seed_note(tasks, folders)),
     )
 
 
@@ -77,12 +82,18 @@ def _title(tasks: Sequence[Task]) -> str:
     return f"{', '.join(teachers)} compressed: {shown}"
 
 
+def _reading(tasks: Sequence[Task]) -> tuple[str, ...]:
+    timed = any(task.shapes for task in tasks)
+    return (*SCORES, *(TIMES if timed else UNTIMED), *SIZES)
+
+
 def _seed_note(tasks: Sequence[Task], folders: Sequence[Path]) -> tuple[str, ...]:
     how = how_over_seeds([variant for task in tasks for variant in task.variants], folders)
     if how is None:
         return ()
+    times = "latencies the median over seeds, " if any(task.shapes for task in tasks) else ""
     return (
-        "With several seeds, scores are the mean ± the sample standard deviation, latencies the median over seeds, and "
+        f"With several seeds, scores are the mean ± the sample standard deviation, {times}and "
         f"intervals come from the {how}.",
     )
 

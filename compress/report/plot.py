@@ -82,7 +82,8 @@ def _x_axis(frame: Frame) -> Any:
     return alt.Axis(values=[tick for tick in ticks if frame.x[0] <= tick <= frame.x[1]], format="~g", grid=False)
 
 
-def _colour(name: str) -> Any:
+def colour(name: str) -> Any:
+    """A colour of the palette (see `LIGHT`), which the page may change after drawing."""
     import altair as alt
 
     return alt.ExprRef(name)
@@ -98,12 +99,12 @@ def _lines(points: Sequence[Point], x: Any, y: Any) -> list[altair.Chart]:
     ]
     layers = [
         alt.Chart(alt.Data(values=[{"y": points[0].y}]))
-        .mark_rule(strokeDash=[2, 3], color=_colour("soft"), tooltip=None)
+        .mark_rule(strokeDash=[2, 3], color=colour("soft"), tooltip=None)
         .encode(y=y)
     ]
     if len(front) > 1:
         line = alt.Chart(alt.Data(values=front)).mark_line(
-            interpolate="step-after", strokeWidth=1.5, color=_colour("soft"), opacity=0.75, tooltip=None
+            interpolate="step-after", strokeWidth=1.5, color=colour("soft"), opacity=0.75, tooltip=None
         )
         layers.append(line.encode(x=x, y=y))
     if bars:
@@ -155,7 +156,7 @@ def _leaders(points: Sequence[Point], frame: Frame, x: Any, y: Any) -> list[alta
             values.append({"x": point.x, "y": point.y, "left": left, "top": top})
     if not values:
         return []
-    rules = alt.Chart(alt.Data(values=values)).mark_rule(strokeWidth=0.8, color=_colour("soft"), tooltip=None)
+    rules = alt.Chart(alt.Data(values=values)).mark_rule(strokeWidth=0.8, color=colour("soft"), tooltip=None)
     return [rules.encode(x=x, y=y, x2="left:Q", y2="top:Q")]
 
 
@@ -175,12 +176,12 @@ def _texts(points: Sequence[Point], frame: Frame, x: Any, y: Any) -> list[altair
             continue
         data = alt.Data(values=values)
         for halo in (True, False):
-            stroke = {"stroke": _colour("paper"), "strokeWidth": 3.5, "strokeJoin": "round"} if halo else {}
+            stroke = {"stroke": colour("paper"), "strokeWidth": 3.5, "strokeJoin": "round"} if halo else {}
             mark = alt.Chart(data).mark_text(
                 align=align,
                 baseline="middle",
                 fontSize=11.5,
-                color=_colour("paper" if halo else "ink"),
+                color=colour("paper" if halo else "ink"),
                 tooltip=None,
                 **stroke,
             )

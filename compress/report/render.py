@@ -13,28 +13,24 @@ from .plot import DARK, LIGHT, chart, specification
 from .runs import Task
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, Template
 
 VEGALITE = "6.4"
 
 
 def markdown_report(page: Page, digest: str) -> str:
-    text = _environment().get_template("report.md.j2").render(page=page, digest=digest)
+    text = template("report.md.j2").render(page=page, digest=digest)
     return text.strip() + "\n"
 
 
 def html_report(page: Page, tasks: Sequence[Task]) -> str:
     charts = [specification([chart(task)], LIGHT) for task in tasks]
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            page=page,
-            charts=[{"svg": svg(document), "json": _script_json(document)} for document in charts],
-            light=_script_json(LIGHT),
-            dark=_script_json(DARK),
-            bundle=_bundle(),
-        )
+    return template("report.html.j2").render(
+        page=page,
+        charts=[{"svg": svg(document), "json": _script_json(document)} for document in charts],
+        light=_script_json(LIGHT),
+        dark=_script_json(DARK),
+        bundle=_bundle(),
     )
 
 
@@ -61,6 +57,11 @@ def _bundle() -> str:
 
     bundle: Any = vl_convert.javascript_bundle  # its stub demands the optional snippet
     return bundle(vl_version=VEGALITE).replace("</script", "<\\/script")
+
+
+def template(name: str) -> Template:
+    """One of `templates/`; what ends in `.html.j2` escapes what it is given."""
+    return _environment().get_template(name)
 
 
 @cache

@@ -45,7 +45,7 @@ def _finding(task: Task, row: Row, baseline: Row) -> str:
         for shape in MAIN_SHAPES
         if (latency := row.latency(shape))
     ]
-    speed = f"; its speed, on the same runtime, is {_listed(speeds)}" if speeds else ""
+    speed = f"; its speed, on the same runtime, is {listed(speeds)}" if speeds else ""
     return f"{kept}. {saved}{speed}."
 
 
@@ -62,7 +62,7 @@ def _uneven(task: Task, row: Row, baseline: Row) -> str:
     same = [f"{name} ({numbers.percent(ratio)})" for name, ratio in ratios.items() if ratio >= SHRUNK]
     if not smaller or not same:
         return ""
-    return f"{row.label} shrinks {_listed(smaller)} of the teacher's; it does not shrink {_listed(same)}."
+    return f"{row.label} shrinks {listed(smaller)} of the teacher's; it does not shrink {listed(same)}."
 
 
 def _ratios(task: Task, row: Row, baseline: Row) -> Iterator[tuple[str, float]]:
@@ -77,7 +77,8 @@ def _ratios(task: Task, row: Row, baseline: Row) -> Iterator[tuple[str, float]]:
             return
 
 
-def _listed(parts: list[str]) -> str:
+def listed(parts: list[str]) -> str:
+    """`a, b and c`."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
@@ -99,7 +100,7 @@ def data_line(result: Result) -> str:
     info = result.task
     rows = ", ".join(f"{split} {count:,}" for split, count in info.data.rows.items())
     source = SOURCES.get(info.data.source, info.data.source)
-    return f"Rows: {rows} (data from {source}). Scores are on the whole of {_listed(list(info.splits))}."
+    return f"Rows: {rows} (data from {source}). Scores are on the whole of {listed(list(info.splits))}."
 
 
 SOURCES = {"files": "files", "hub": "the hub", "saved": "a saved data set", "synthetic": "the embedded generator"}
@@ -117,9 +118,9 @@ def warnings(results: Sequence[Result]) -> list[str]:
     threads = sorted({runtime.threads for run in results for model in run.models if (runtime := model.onnx)})
     if len(threads) > 1:
         found.append(
-            f"Latency was measured with {_listed([str(count) for count in threads])} threads: compare only models of equal threads."
+            f"Latency was measured with {listed([str(count) for count in threads])} threads: compare only models of equal threads."
         )
     runtimes = sorted({run.versions.get("onnxruntime", "unknown") for run in results})
     if len(runtimes) > 1:
-        found.append(f"These runs used different versions of ONNX Runtime: {_listed(runtimes)}.")
+        found.append(f"These runs used different versions of ONNX Runtime: {listed(runtimes)}.")
     return found

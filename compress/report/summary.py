@@ -28,14 +28,15 @@ def summary_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> ri
     notes = Text("\n".join(_notes(tasks)))
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=notes if notes else None, caption_justify="left")
     shapes = list(dict.fromkeys(numbers.shape(*shape) for task in tasks if (shape := shape_of(task))))
-    time = f"p50 {' or '.join(shapes)}, ms" if shapes else "p50, ms"
-    for number, name in enumerate(("Model", "MB", "Score", "Against the teacher", time)):
+    times = [f"p50 {' or '.join(shapes)}, ms"] if shapes else []
+    columns = ("Model", "MB", "Score", "Against the teacher", *times)
+    for number, name in enumerate(columns):
         shown.add_column(name, justify="right" if number else "left", overflow="fold")
     for task in tasks:
         shown.add_section()
         shown.add_row(Text(f"{task.first.task.title}: {metric_name(task)}"), style="bold underline")
         for row, cells in _terminal_rows(task):
-            shown.add_row(*map(Text, cells), style="dim" if row.eager else "" if row.recipe else "bold")
+            shown.add_row(*map(Text, cells[: len(columns)]), style="dim" if row.eager else "" if row.recipe else "bold")
     return shown
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ..results import Delta, Latency
+from ..results import Delta, Latency, TaskInfo
 from . import numbers
 from .runs import Row, Shape, Task
 
@@ -82,8 +82,12 @@ def main_table(task: Task) -> Table:
 
 
 def metric_name(task: Task) -> str:
-    """What the headline score is: `accuracy`, `mean of accuracy and F1`, with the split where there are several."""
-    info = task.first.task
+    """What the headline score of `task` is."""
+    return headline_name(task.first.task)
+
+
+def headline_name(info: TaskInfo) -> str:
+    """`accuracy`, `mean of accuracy and F1`, with the split where there are several."""
     names = [
         {"accuracy": "accuracy", "f1_macro": "macro F1"}.get(name, METRICS.get(name, name)) for name in info.metrics
     ]

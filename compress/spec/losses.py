@@ -79,6 +79,7 @@ LossSpec = Annotated[
     SoftTarget | HardLabel | HiddenCosine | SoftCrossEntropy | EmbeddingMse | HiddenMse | AttentionMse | RelationKl,
     Field(discriminator="name"),
 ]
+OF_CLASSES = ("soft_target", "hard_label", "soft_cross_entropy")  # losses that read the head's logits
 LayerMap = (
     Literal["uniform", "top", "bottom"]
     | Annotated[tuple[tuple[Positive, Positive], ...], Field(min_length=1, description="(student, teacher), from 1")]

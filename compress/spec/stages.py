@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from .base import Fraction, Name, NonNegative, Positive, PositiveNumber, Spec
-from .losses import HardLabel, LayerMap, LossSpec
+from .losses import OF_CLASSES, AttentionMse, EmbeddingMse, HardLabel, HiddenMse, LayerMap, LossSpec
 
 
 class Training(Spec):
@@ -105,10 +105,17 @@ class MaskedLm(Training):
 class General(Losses, Training):
     """Train the student's encoder on plain text against the teacher before its fine-tuning."""
 
+    losses: Annotated[tuple[LossSpec, ...], Field(min_length=1)] = (EmbeddingMse(), HiddenMse(), AttentionMse())
     batch_size: Positive = Field(default=256, description="sequences per optimizer step")
     learning_rate: PositiveNumber = Field(default=1e-4, description="peak")
     enabled: Literal["auto"] | bool = Field(default="auto", exclude=True, description="auto: when --corpus is given")
     max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")
+
+    @model_validator(mode="after")
+    def _no_labels(self) -> General:
+        if wrong := [loss.name for loss in self.losses if loss.name in OF_CLASSES]:
+            raise ValueError(f"losses: plain text has no classes, which {', '.join(wrong)} compares; choose others")
+        return self
 
 
 class Augment(PerTask):

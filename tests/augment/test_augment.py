@@ -172,6 +172,17 @@ def test_words_of_several_tokens_are_left_without_a_second_source(tokenizer: Tok
     assert all(re.search("filmy zebras|goodly", text) for text in augmented.split.texts[0])
 
 
+def test_a_masked_language_model_is_given_its_own_tokens(
+    tokenizer: Tokenizer, both: Proposers, made: tuple[Split, Augmented]
+):
+    """Whatever tokenizer the student has."""
+    from tokenizers import models
+
+    other = Tokenizer(models.WordPiece(vocab={"[UNK]": 0, "film": 1}, unk_token="[UNK]"))
+    again = augment(made[0], tokenizer=other, proposers=both, **SETTINGS)
+    assert again.split.texts == made[1].split.texts
+
+
 def test_only_words_that_some_copy_replaces_are_asked_for(
     tokenizer: Tokenizer, model: Any, monkeypatch: pytest.MonkeyPatch
 ):

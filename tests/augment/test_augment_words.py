@@ -26,7 +26,7 @@ def test_numbers_punctuation_function_words_and_single_letters_are_left_alone():
     [
         ("Ein schöner Film", ["Ein", "schöner", "Film"]),
         ("хороший фильм 😀 ok", ["хороший", "фильм", "ok"]),
-        ("这部电影 good いいね 좋아요", ["good"]),
+        ("这部电影 good いいね ดี 좋은 영화", ["good", "좋은", "영화"]),
         ("", []),
         (" \t\n", []),
     ],

@@ -58,7 +58,13 @@ def test_a_refit_to_noise_changes_little_but_the_constant():
     np.testing.assert_allclose(bias, noise.mean(0), atol=0.2)
 
 
-def test_a_refit_takes_constant_inputs():
+def test_a_refit_is_not_upset_by_constant_inputs():
+    inputs = normal(40, 3)
+    inputs[:, 1] = 0.1
+    targets = inputs @ np.array([[2.0, 5, -1]]).T
+    matrix, bias = algebra.refit(np.ones((1, 3)), np.zeros(1), inputs, targets)
+    assert matrix[0, 1] == pytest.approx(1, abs=1e-3)
+    np.testing.assert_allclose(inputs @ matrix.T + bias, targets, atol=0.02)
     matrix, bias = algebra.refit(np.ones((2, 3)), np.zeros(2), np.ones((8, 3)), np.zeros((8, 2)))
     np.testing.assert_allclose(np.ones((8, 3)) @ matrix.T + bias, 0, atol=1e-12)
 

@@ -35,7 +35,7 @@ def split(counts: dict[str, int]) -> Split:
 def context_of(spec: TaskSpec, data: TaskData) -> Context:
     source = TaskSource(spec, None, None)
     source.data = data  # as if it had been read
-    return Context(source, seed=0, precision="fp32", threads=1, listener=Listener())
+    return Context(source, precision="fp32", threads=1, listener=Listener())
 
 
 @pytest.fixture

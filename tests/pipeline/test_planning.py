@@ -137,6 +137,11 @@ def test_heads_that_cannot_be_matched_are_found_at_once_with_the_ways_out(case: 
     assert case.plan(f"general.{relations}", f"intermediate.{relations}").notes == ()
 
 
+def test_a_loss_of_classes_has_no_place_on_plain_text(case: Case):
+    with pytest.raises(CompressError, match="plain text has no classes, which hard_label compares; choose others"):
+        case.plan("general.losses=[{name: hard_label}]")
+
+
 def test_the_seed_of_what_comes_first_can_be_shared(case: Case):
     own, shared = (keys(case.plan(seeds=(1,), base_seed=base)) for base in (None, 0))
     first = keys(case.plan(seeds=(0,)))

@@ -55,8 +55,8 @@ def refit(matrix: Array, bias: Array, inputs: Array, targets: Array) -> tuple[Ar
     """
     left_over = targets - inputs @ matrix.T - bias
     seen = len(inputs) * 3 // 4
-    rest = _Regression(inputs[:seen], left_over[:seen])
-    errors = [((rest.predicted(inputs[seen:], strength) - left_over[seen:]) ** 2).sum() for strength in STRENGTHS]
+    first = _Regression(inputs[:seen], left_over[:seen])
+    errors = [((first.predicted(inputs[seen:], strength) - left_over[seen:]) ** 2).sum() for strength in STRENGTHS]
     change, constant = _Regression(inputs, left_over).map(STRENGTHS[int(np.argmin(errors))])
     return matrix + change, bias + constant
 
@@ -69,7 +69,9 @@ class _Regression:
 
     def __init__(self, inputs: Array, targets: Array) -> None:
         self.mean_in, self.mean_out = inputs.mean(0), targets.mean(0)
-        self.scale = np.maximum(inputs.std(0), np.finfo(np.float64).tiny)
+        deviations = inputs.std(0)
+        floor = 1e-6 * (np.abs(self.mean_in) + deviations.mean())  # constant inputs tell nothing
+        self.scale = np.maximum(deviations, floor + np.finfo(np.float64).tiny)
         centred = (inputs - self.mean_in) / self.scale
         self.variances, self.directions = np.linalg.eigh(centred.T @ centred / len(centred))
         self.shared = self.directions.T @ (centred.T @ (targets - self.mean_out)) / len(centred)

@@ -1,0 +1,100 @@
+"""How fast layer-wise distillation trains, against what its two models cost by themselves, interleaved.
+
+    python benchmarks/distillation.py --teacher minilm-l6 --student tiny-3l-384
+
+A step of the `intermediate` losses (embeddings, hidden states, attention scores), of the relations, and of soft targets
+alone, beside the floor: one teacher forward, one student forward and backward with its optimizer step, no losses between
+layers. Batches of 32 texts of 48 to 64 random tokens; real tokens are counted. Prints a Markdown table of medians.
+"""
+
+import argparse
+import statistics
+import time
+
+import torch
+from torch import Tensor
+
+from compress.catalog import load_student
+from compress.machine import describe
+from compress.models.checkpoints import load_classifier
+from compress.models.features import compute_features
+from compress.models.layer_maps import check_losses, layer_pairs
+from compress.models.students import build_student, student_dimensions
+from compress.objective import Objective
+from compress.pipeline.teachers import resolve_teacher
+from compress.spec.losses import AttentionMse, EmbeddingMse, HardLabel, HiddenMse, RelationKl, SoftCrossEntropy
+
+LOSSES = {
+    "floor: teacher forward + student step": (HardLabel(),),
+    "soft targets": (SoftCrossEntropy(),),
+    "layers": (EmbeddingMse(), HiddenMse(), AttentionMse()),
+    "relations": (RelationKl(),),
+}
+FLOOR = next(iter(LOSSES))
+
+
+def make_batch() -> dict[str, Tensor]:
+    """32 texts of 48 to 64 random tokens."""
+    ids = torch.randint(1000, 30000, (32, 64))
+    lengths = torch.randint(48, 65, (32, 1))
+    lengths[0] = 64
+    mask = (torch.arange(64)[None] < lengths).long()
+    labels = torch.randint(0, 2, (32,))
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids), "labels": labels}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--teacher", default="minilm-l6")
+    parser.add_argument("--student", default="tiny-3l-384")
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+    source, card = resolve_teacher(arguments.teacher), load_student(arguments.student)
+    if source.folder is None or card.init == "project":
+        raise SystemExit("expected a teacher with a checkpoint, and a student that needs no text to start from")
+    sizes = source.dimensions(2)
+    small = student_dimensions(card, sizes)
+    pairs = layer_pairs("uniform", student_layers=small.layers, teacher_layers=sizes.layers)
+    teacher = load_classifier(source.folder, labels=("a", "b"), trained=False).eval().requires_grad_(False)
+    student = build_student(card, teacher, small).train().requires_grad_(True)
+    batch = make_batch()
+    steps = {}
+    for name, losses in LOSSES.items():
+        try:
+            check_losses(losses, student=small, teacher=sizes, layers=pairs, where=name)
+        except Exception as problem:
+            print(f"left out: {problem}")
+            continue
+        objective = Objective(losses, layers=pairs, widths=(small.hidden, sizes.hidden))
+        parameters = [*student.parameters(), *objective.parameters()]
+        steps[name] = (objective, torch.optim.AdamW(parameters, lr=0.0, fused=True))
+
+    def step(name: str) -> float:
+        objective, optimizer = steps[name]
+        started = time.perf_counter()
+        with torch.no_grad():
+            targets = compute_features(teacher, batch, objective.teacher_features or {"logits"})
+        features = compute_features(student, batch, objective.student_features)
+        torch.stack(list(objective(features, targets, batch).values())).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return time.perf_counter() - started
+
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(arguments.rounds):
+        for name in steps:
+            seconds[name].append(step(name))
+    tokens = int(batch["attention_mask"].sum())
+    medians = {name: statistics.median(values[2:]) for name, values in seconds.items()}
+    print(f"{describe().cpu}, {arguments.threads} thread(s), {arguments.teacher} -> {arguments.student}\n")
+    print("| step | tokens/s | of the floor |\n| :-- | --: | --: |")
+    for name, median in medians.items():
+        print(f"| {name} | {tokens / median:,.0f} | {medians[FLOOR] / median:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

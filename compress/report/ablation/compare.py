@@ -1,0 +1,182 @@
+"""The rows of an ablation against the full recipe: scores, differences, their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import CompressError
+from ...results import Delta, Result, TaskInfo
+from ..collect import check_together
+from ..intervals import find_predictions, load_arrays, metric_of
+from .paired import Paired, over_tasks
+from .published import Published, direction, published_of
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The last model of each run: points per seed, and the difference to the full recipe (none for itself)."""
+
+    scores: tuple[float, ...]
+    delta: Delta | None
+
+    @property
+    def mean(self) -> float:
+        return sum(self.scores) / len(self.scores)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row: task -> measure, and over all tasks."""
+
+    label: str
+    tasks: dict[str, Measure]
+    mean: Measure
+    runs: tuple[Result, ...]
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """A recipe's rows on the same tasks and seeds; the first is the full recipe."""
+
+    title: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def full(self) -> Entry:
+        return self.entries[0]
+
+    @property
+    def first(self) -> Result:
+        return self.full.runs[0]
+
+    @property
+    def results(self) -> list[Result]:
+        return [run for entry in self.entries for run in entry.runs]
+
+    @property
+    def tasks(self) -> dict[str, TaskInfo]:
+        return {run.task.name: run.task for run in self.full.runs}
+
+    @property
+    def seeds(self) -> list[int]:
+        return sorted({run.seed for run in self.full.runs})
+
+    @property
+    def published(self) -> Published | None:
+        """The paper's own ablation, where one is known that has a row of ours."""
+        found = published_of(self.first.recipe.get("paper"))
+        return found if found and any(entry.label in found.rows for entry in self.entries) else None
+
+    def difference(self, entry: Entry) -> float | None:
+        """Published points to the full recipe."""
+        return self.published.difference(entry.label) if self.published else None
+
+    def direction(self, entry: Entry) -> str | None:
+        """`agrees`, `disagrees`, `not distinguishable`; None where nothing is published."""
+        difference = self.difference(entry)
+        return None if difference is None or entry.mean.delta is None else direction(difference, entry.mean.delta)
+
+
+def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, folders: Sequence[Path]) -> Ablation:
+    """Scores and differences of `rows`: label -> runs, the full recipe first.
+
+    `folders`: run directories, or folders of them, that hold each run's `predictions.npz`. Differences are on the
+    same examples and seeds, with a paired bootstrap interval over both.
+
+    Raises `CompressError` where rows have not the same tasks and seeds, or predictions are missing or another run's.
+    """
+    check_together(run for runs in rows.values() for run in runs)
+    runs = {label: _by_task(found) for label, found in rows.items()}
+    label, full = next(iter(runs.items()))
+    for other, found in runs.items():
+        if {task: set(seeds) for task, seeds in found.items()} != {task: set(seeds) for task, seeds in full.items()}:
+            raise CompressError(
+                f"rows `{label}` and `{other}` were not run on the same tasks and seeds; run both again"
+            )
+    entries = [_entry(name, full, found, folders) for name, found in runs.items()]
+    return Ablation(title, tuple(entries))
+
+
+def _by_task(runs: Sequence[Result]) -> dict[str, dict[int, Result]]:
+    found: dict[str, dict[int, Result]] = {}
+    for run in sorted(runs, key=lambda run: run.seed):
+        found.setdefault(run.task.name, {})[run.seed] = run
+    return found
+
+
+def _entry(label: str, full: dict[str, Any], mine: dict[str, dict[int, Result]], folders: Sequence[Path]) -> Entry:
+    scores = {task: tuple(run.final.headline for run in seeds.values()) for task, seeds in mine.items()}
+    mean = tuple(float(np.mean(points)) for points in zip(*scores.values(), strict=True))
+    runs = tuple(run for seeds in mine.values() for run in seeds.values())
+    if mine is full:
+        return Entry(label, {task: Measure(points, None) for task, points in scores.items()}, Measure(mean, None), runs)
+    paired = [_paired(list(full[task].values()), list(seeds.values()), folders) for task, seeds in mine.items()]
+    deltas = [pair.delta() for pair in paired]
+    measures = {task: Measure(scores[task], delta) for task, delta in zip(scores, deltas, strict=True)}
+    return Entry(label, measures, Measure(mean, over_tasks(paired, deltas)), runs)
+
+
+def _paired(full: Sequence[Result], other: Sequence[Result], folders: Sequence[Path]) -> Paired:
+    """Run by run of the same seed."""
+    outputs = [_predictions(run, folders) for run in (*full, *other)]
+    gold = outputs[0][1]
+    if any(not np.array_equal(labels, gold) for _, labels in outputs):
+        raise CompressError(f"runs {full[0].run} and {other[0].run} hold different gold labels; run both again")
+    logits = [output for output, _ in outputs]
+    metric = metric_of(other[0], other[0].final, logits[len(full)], gold, _file(other[0], folders))
+    return Paired(metric, tuple(zip(logits[: len(full)], logits[len(full) :], strict=True)), gold)
+
+
+def _predictions(run: Result, folders: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """Logits of the last model and gold labels on the reported split; they give the score on record."""
+    file, split = _file(run, folders), run.task.splits[0]
+    logits, gold = load_arrays(file, [f"{run.final.predictions}/{split}", f"gold/{split}"])
+    metric_of(run, run.final, logits, gold, file)
+    return logits, gold
+
+
+def _file(run: Result, folders: Sequence[Path]) -> Path:
+    file = find_predictions(run, folders)
+    if file is None:
+        raise CompressError(f"run {run.run}: its predictions.npz is not at hand; run the ablation again")
+    return file
+
+
+def ablation_document(ablation: Ablation) -> dict[str, Any]:
+    """The ablation as plain data; scores and differences in points."""
+    published = ablation.published
+    return {
+        "title": ablation.title,
+        "paper": ablation.first.recipe.get("paper"),
+        "teacher": ablation.first.teacher,
+        "student": ablation.first.student,
+        "command": ablation.first.command,
+        "seeds": ablation.seeds,
+        "tasks": {name: list(info.metrics) for name, info in ablation.tasks.items()},
+        "published": {"source": published.source, "what": published.what, "full": published.full}
+        if published
+        else None,
+        "rows": [_row(ablation, entry) for entry in ablation.entries],
+    }
+
+
+def _row(ablation: Ablation, entry: Entry) -> dict[str, Any]:
+    return {
+        "label": entry.label,
+        "runs": [run.run for run in entry.runs],
+        "tasks": {task: _measure(measure) for task, measure in entry.tasks.items()},
+        "mean": _measure(entry.mean),
+        "published_difference": ablation.difference(entry),
+        "direction": ablation.direction(entry),
+    }
+
+
+def _measure(measure: Measure) -> dict[str, Any]:
+    delta = measure.delta
+    told = None if delta is None else {"points": delta.points, "low": delta.low, "high": delta.high}
+    return {"scores": list(measure.scores), "mean": measure.mean, "difference": told}

@@ -1,0 +1,120 @@
+"""An ablation as a page: what it says in sentences, its table and picture, and what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import yaml
+
+from .. import numbers
+from ..details import environment
+from ..render import template
+from ..sentences import data_line, lede, listed, warnings
+from ..tables import NOT_DISTINGUISHABLE, Table
+from .compare import Ablation
+from .plot import describe
+from .tables import main_table, runs_table
+
+READING = (
+    "Scores are in points (0 to 100; correlations and Matthews × 100) of the fp32 student, through ONNX Runtime on "
+    "whole splits; of several seeds, the mean ± the sample standard deviation.",
+    "Below each score is its difference to the full recipe on the same examples and seeds, with a 95% interval from a "
+    "paired bootstrap over both; where the interval holds 0, the two are not distinguishable.",
+)
+SEVERAL_TASKS = "For the mean over tasks, the examples and seeds of every task are resampled by themselves."
+ONE_SEED = "One seed: the intervals hold the chance of which examples were drawn, not that of training again."
+
+
+@dataclass(frozen=True)
+class Page:
+    title: str
+    lede: str
+    warnings: tuple[str, ...]
+    findings: tuple[str, ...]
+    table: Table
+    data: tuple[str, ...]
+    notes: tuple[str, ...]
+    reading: tuple[str, ...]
+    plot: str
+    environment: tuple[tuple[str, str], ...]
+    command: str
+    recipe: str
+    runs: Table
+
+
+def page_of(ablation: Ablation) -> Page:
+    firsts = list({run.task.name: run for run in ablation.full.runs}.values())
+    return Page(
+        title=f"{ablation.title}: what each part is worth",
+        lede=_lede(ablation),
+        warnings=(*warnings(ablation.results), *([ONE_SEED] if len(ablation.seeds) == 1 else [])),
+        findings=tuple(findings(ablation)),
+        table=main_table(ablation),
+        data=tuple(f"{run.task.title}. {data_line(run)}" for run in firsts),
+        notes=tuple(f"{run.task.title}: {note}" for run in firsts for note in run.task.data.notes),
+        reading=tuple(_reading(ablation)),
+        plot=describe(ablation),
+        environment=tuple(environment(ablation.results)),
+        command=ablation.first.command,
+        recipe=yaml.safe_dump(ablation.first.recipe, sort_keys=False, allow_unicode=True, width=100),
+        runs=runs_table(ablation),
+    )
+
+
+def markdown_ablation(page: Page) -> str:
+    return template("ablation.md.j2").render(page=page).strip() + "\n"
+
+
+def html_ablation(page: Page, plot: str) -> str:
+    return template("ablation.html.j2").render(page=page, svg=plot)
+
+
+def findings(ablation: Ablation) -> Iterator[str]:
+    """Which rows differ from the full recipe, and whether they do as published."""
+    others = [(entry, entry.mean.delta) for entry in ablation.entries if entry.mean.delta]
+    for sign, what in ((-1, "Worse"), (1, "Better")):
+        moved = [(entry, delta) for entry, delta in others if delta.distinguishable and delta.points * sign > 0]
+        moved.sort(key=lambda pair: -abs(pair[1].points))
+        if moved:
+            yield f"{what} than the full recipe: {listed([f'“{e.label}” ({numbers.signed(d.points)})' for e, d in moved])}."
+    same = [f"“{entry.label}”" for entry, delta in others if not delta.distinguishable]
+    if same:
+        yield f"Not distinguishable from the full recipe: {listed(same)}."
+    yield from _against_published(ablation)
+
+
+def _against_published(ablation: Ablation) -> Iterator[str]:
+    published = ablation.published
+    if published is None:
+        return
+    parts = []
+    for word, several in (("agrees", "agree"), ("disagrees", "disagree"), (NOT_DISTINGUISHABLE, NOT_DISTINGUISHABLE)):
+        labels = [f"“{entry.label}”" for entry in ablation.entries if ablation.direction(entry) == word]
+        if labels:
+            parts.append(f"{listed(labels)} {word if len(labels) == 1 else several}")
+    yield f"Direction against the published ablation ({published.source}): {'; '.join(parts)}."
+    yield (
+        f"The published differences are of another teacher, student and data ({published.what}): compare their "
+        "direction and order, not their size."
+    )
+
+
+def _lede(ablation: Ablation) -> str:
+    first, seeds = ablation.first, ablation.seeds
+    who = f"{first.teacher} to {first.student}" if first.student else first.teacher
+    return f"{who}, {len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'}. {lede(ablation.results)}".strip()
+
+
+def _reading(ablation: Ablation) -> Iterator[str]:
+    yield from READING
+    if len(ablation.tasks) > 1:
+        yield SEVERAL_TASKS
+    stages = [kind for stage in ablation.first.recipe.get("stages", ()) for kind in stage]
+    labels = {entry.label for entry in ablation.entries}
+    if "general" in stages:
+        yield "Losses and layer map are varied on the task alone: the general stage keeps its own."
+    if "without augment" in labels:
+        yield (
+            "Without augmentation the passes over the examples are as many, the examples and so the steps are fewer."
+        )

@@ -1,0 +1,55 @@
+"""Published ablations that a report shows beside ours: of what a recipe loses without a part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...results import Delta
+
+
+@dataclass(frozen=True)
+class Published:
+    """Scores in points by the label of the row that measures the same thing here. `what`: of which models and data."""
+
+    source: str
+    what: str
+    full: float
+    rows: dict[str, float]
+
+    def difference(self, label: str) -> float | None:
+        """Points to the full recipe; None where the paper has no such row."""
+        return None if label not in self.rows else round(self.rows[label] - self.full, 2)
+
+
+# Jiao et al. 2020, §4.4. Its row without the task stage (68.5) stands beside ours without the task's distillation.
+TINYBERT = Published(
+    source="arXiv:1909.10351",
+    what="BERT-base as the teacher, a student of 4 layers × 312, dev average over the paper's own tasks",
+    full=75.6,
+    rows={
+        "without general": 72.5,
+        "without augment": 68.4,
+        "without embedding_mse": 74.1,
+        "without hidden_mse": 72.9,
+        "without attention_mse": 71.0,
+        "without hidden_mse and attention_mse": 56.3,
+        "without soft_cross_entropy": 73.5,
+        "without intermediate and soft_cross_entropy": 68.5,
+        "map top": 70.9,
+        "map bottom": 71.3,
+    },
+)
+PUBLISHED = {TINYBERT.source: TINYBERT}
+
+
+def published_of(paper: str | None) -> Published | None:
+    """The published ablation of a recipe's paper (`arXiv:1909.10351`, or an address that ends so)."""
+    number = (paper or "").removeprefix("arXiv:").rstrip("/").rpartition("/")[2]
+    return PUBLISHED.get(f"arXiv:{number}")
+
+
+def direction(difference: float, delta: Delta) -> str:
+    """Does ours point where theirs does? An interval that holds 0 points nowhere."""
+    if not delta.distinguishable:
+        return "not distinguishable"
+    return "agrees" if (difference < 0) == (delta.points < 0) else "disagrees"

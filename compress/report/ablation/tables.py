@@ -1,0 +1,93 @@
+"""The tables of an ablation, for the page and for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import numbers
+from ..tables import NOT_DISTINGUISHABLE, NOTHING, Cell, Column, Line, Table, against, headline_name
+from .compare import Ablation, Entry, Measure
+
+if TYPE_CHECKING:
+    import rich.table
+
+CHANCE = "≈ "
+
+
+def main_table(ablation: Ablation, *, narrow: bool = False) -> Table:
+    """A line per row, a column per task, their mean where there are several, and what the paper found.
+
+    `narrow`: where there is a mean it alone has an interval; a task's difference that may be chance has `≈` before it.
+    """
+    several = len(ablation.tasks) > 1
+    columns = [Column("Variant", numeric=False)]
+    columns += [Column(info.title, headline_name(info)) for info in ablation.tasks.values()]
+    columns += [Column("Mean of the tasks")] if several else []
+    columns += [Column("Published", "difference")] if ablation.published else []
+    on_task = _short if narrow and several else _cell
+    lines = []
+    for entry in ablation.entries:
+        cells = [Cell(entry.label), *(on_task(entry.tasks[task]) for task in ablation.tasks)]
+        cells += [_cell(entry.mean)] if several else []
+        cells += [_published(ablation, entry)] if ablation.published else []
+        lines.append(Line(tuple(cells), "baseline" if entry is ablation.full else "model"))
+    return Table(f"{ablation.title}: the full recipe, and without its parts", tuple(columns), tuple(lines))
+
+
+def _cell(measure: Measure) -> Cell:
+    return Cell(numbers.scores(list(measure.scores)), str(against(measure.delta)) if measure.delta else "")
+
+
+def _short(measure: Measure) -> Cell:
+    delta = measure.delta
+    sign = "" if delta is None or delta.distinguishable else CHANCE
+    return Cell(numbers.scores(list(measure.scores)), f"{sign}{numbers.signed(delta.points)}" if delta else "")
+
+
+def _published(ablation: Ablation, entry: Entry) -> Cell:
+    difference = ablation.difference(entry)
+    if ablation.published and entry is ablation.full:
+        return Cell(numbers.points(ablation.published.full), "full")
+    return Cell(NOTHING if difference is None else numbers.signed(difference))
+
+
+def runs_table(ablation: Ablation) -> Table:
+    columns = (
+        Column("Variant", numeric=False),
+        Column("Task", numeric=False),
+        Column("Seed"),
+        Column("Score"),
+        Column("Run", numeric=False),
+    )
+    lines = [
+        Line(
+            (
+                Cell(entry.label),
+                Cell(run.task.title),
+                Cell(str(run.seed)),
+                Cell(numbers.points(run.final.headline)),
+                Cell(run.run),
+            )
+        )
+        for entry in ablation.entries
+        for run in entry.runs
+    ]
+    return Table("Every run", columns, tuple(lines))
+
+
+def ablation_table(ablation: Ablation) -> rich.table.Table:
+    """The main table for a terminal, differences below the scores."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = main_table(ablation, narrow=True)
+    caption = Text(f"{CHANCE}{NOT_DISTINGUISHABLE} from the full recipe") if len(ablation.tasks) > 1 else None
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
+    for column in table.columns:
+        title = Text("\n".join(part for part in (column.text, column.unit) if part))
+        shown.add_column(title, justify="right" if column.numeric else "left", no_wrap=column.numeric)
+    for line in table.lines:
+        cells = ["\n".join(part for part in (cell.text, *cell.note.split(", ")) if part) for cell in line.cells]
+        shown.add_row(*map(Text, cells), style="bold" if line.kind == "baseline" else "")
+    return shown
