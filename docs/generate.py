@@ -42,7 +42,7 @@ def recipe_table() -> str:
     """A row per recipe of the catalogue."""
     rows = ["| recipe | what it does | stages | paper |", "|-|-|-|-|"]
     for name, recipe in list_cards("recipes").items():
-        stages = " → ".join(stage.kind for stage in recipe.stages)
+        stages = " → ".join(stage.id for stage in recipe.stages)
         paper = (recipe.paper or "").removeprefix("arXiv:")
         rows.append(f"| `{name}` | {recipe.description} | {stages} | [{recipe.paper}](https://arxiv.org/abs/{paper}) |")
     return "\n".join(rows)

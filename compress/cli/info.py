@@ -59,7 +59,7 @@ def _cards(kind: str) -> list[dict[str, str]]:
         return [
             {
                 "recipe": name,
-                "stages": " -> ".join(stage.kind for stage in card.stages),
+                "stages": " -> ".join(stage.id for stage in card.stages),
                 "paper": card.paper or "",
                 "about": card.description,
             }

@@ -137,22 +137,25 @@ def _row(name: str, overrides: Sequence[str], change: _Change) -> Row:
 
 
 def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
+    distills = [stage for stage in recipe.stages if stage.kind == "distill" and stage.spec.enabled]
     for stage in recipe.stages:
         needs_text = stage.kind == "general"
         if stage.kind in SWITCHES and stage.spec.enabled is not False and (corpus or not needs_text):
-            yield _without(stage)
-    distills = [stage for stage in recipe.stages if stage.kind == "distill" and stage.spec.enabled]
+            yield _without_copies(stage, distills) if stage.kind == "augment" else _without(stage)
     layers = next((stage for stage in distills if _weighted(stage, LAYERWISE)), None)
     soft = next((stage for stage in reversed(distills) if _weighted(stage, SOFT)), None)
     if layers is not None:
         yield from _layer_losses(layers)
         if len(distills) > 1:
-            yield _without(layers)
+            yield _without_stage(layers, distills)
     if soft is not None:
         gold = _with_gold(soft)
         yield gold
         if layers is not None and layers is not soft:
-            yield _Change(f"{_without(layers).label} and {' and '.join(_weighted(soft, SOFT))}", _both(layers, gold))
+            plain = _without_stage(layers, distills)
+            yield _Change(
+                f"{plain.label} and {' and '.join(_weighted(soft, SOFT))}", (*plain.overrides, *gold.overrides)
+            )
     if layers is not None:
         yield from _layer_maps(layers)
 
@@ -161,8 +164,30 @@ def _without(stage: Stage) -> _Change:
     return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",))
 
 
-def _both(layers: Stage, gold: _Change) -> tuple[str, ...]:
-    return *_without(layers).overrides, *gold.overrides
+def _without_stage(stage: Stage, distills: Sequence[Stage]) -> _Change:
+    """Its passes over the data go to the stage that comes after it (before it, for the last), so that the student is
+    trained as long."""
+    place = distills.index(stage)
+    heir = distills[place + 1] if place + 1 < len(distills) else distills[place - 1]
+    tasks = sorted({*stage.spec.per_task, *heir.spec.per_task})
+    passes = [f"{heir.id}.epochs={stage.spec.epochs + heir.spec.epochs}"]
+    passes += [f"{heir.id}.per_task.{task}.epochs={_epochs(stage, task) + _epochs(heir, task)}" for task in tasks]
+    return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false", *passes))
+
+
+def _without_copies(augment: Stage, distills: Sequence[Stage]) -> _Change:
+    """More passes over the examples that are left, so that the student is trained as long."""
+    overrides = [f"{augment.id}.enabled=false"]
+    for stage in distills:
+        overrides.append(f"{stage.id}.epochs={stage.spec.epochs * (1 + augment.spec.copies)}")
+        for task in sorted({*augment.spec.per_task, *stage.spec.per_task}):
+            copies = augment.spec.per_task.get(task, {}).get("copies", augment.spec.copies)
+            overrides.append(f"{stage.id}.per_task.{task}.epochs={_epochs(stage, task) * (1 + copies)}")
+    return _Change(f"without {augment.id}", tuple(overrides))
+
+
+def _epochs(stage: Stage, task: str) -> float:
+    return float(stage.spec.per_task.get(task, {}).get("epochs", stage.spec.epochs))
 
 
 def _weighted(stage: Stage, names: Sequence[str] | None = None) -> list[str]:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import FAMILIES
 from torch import Tensor
 from transformers import AutoModel, AutoModelForSequenceClassification
 
 from compress.errors import CompressError
 from compress.models import attention
 from compress.models.features import compute_features
+
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 
 HEADS, SIZE, LAYERS = 2, 16, 2
 LENGTHS = (9, 9, 4, 1)

@@ -8,13 +8,14 @@ from typing import Any, get_args
 
 import pytest
 import torch
-from conftest import FAMILIES
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification
 
 from compress.models.features import compute_features
 from compress.objective import TERMS, Objective
 from compress.spec.losses import LossSpec
+
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 
 LENGTHS = (9, 6, 2)
 LOSSES = [spec() for spec in get_args(get_args(LossSpec)[0])]

@@ -86,6 +86,17 @@ def test_the_full_row_is_the_recipe_without_quantization() -> None:
     assert (full.recipe.title, full.recipe.paper) == (recipe.title, recipe.paper)
 
 
+def test_a_student_without_a_part_is_trained_as_long() -> None:
+    """As many examples are seen: 20 + 3 passes, and (20 + 3) times 21 examples for one."""
+    found = by_label("tinybert")
+    prediction = stage(found["without intermediate"], "prediction")
+    assert (prediction.epochs, prediction.per_task["cola"]["epochs"]) == (23, 53)
+    alone = {name: stage(found["without augment"], name) for name in ("intermediate", "prediction")}
+    assert [spec.epochs for spec in alone.values()] == [20 * 21, 3 * 21]
+    assert [spec.per_task["mnli"]["epochs"] for spec in alone.values()] == [5 * 11, 3 * 11]
+    assert stage(found["without attention_mse"], "prediction").epochs == 3
+
+
 def test_each_row_changes_its_part_and_nothing_else() -> None:
     found = by_label("tinybert")
     assert stage(found["without general"], "general").enabled is False
@@ -106,7 +117,8 @@ def test_each_row_changes_its_part_and_nothing_else() -> None:
     full = {stage.id: stage for stage in found["full"].recipe.stages}
     for row in found.values():
         changed = {stage.id for stage in row.recipe.stages if stage != full[stage.id]}
-        assert len(changed) == {"full": 0, plain.label: 2}.get(row.label, 1)
+        several = {"full": 0, "without augment": 3, "without intermediate": 2, plain.label: 2}
+        assert len(changed) == several.get(row.label, 1)
         assert weights(row, "general") == weights(found["full"], "general")
 
 

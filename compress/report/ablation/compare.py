@@ -67,6 +67,14 @@ class Ablation:
         return sorted({run.seed for run in self.full.runs})
 
     @property
+    def teacher(self) -> tuple[dict[str, tuple[float, ...]], tuple[float, ...]]:
+        """The fp32 teachers that the full recipe started from: task -> points per seed; their mean over tasks per seed."""
+        scores: dict[str, tuple[float, ...]] = {}
+        for run in self.full.runs:
+            scores[run.task.name] = (*scores.get(run.task.name, ()), run.models[0].headline)
+        return scores, tuple(float(np.mean(points)) for points in zip(*scores.values(), strict=True))
+
+    @property
     def published(self) -> Published | None:
         """The paper's own ablation, where one is known that has a row of ours."""
         found = published_of(self.first.recipe.get("paper"))

@@ -31,7 +31,19 @@ def main_table(ablation: Ablation, *, narrow: bool = False) -> Table:
         cells += [_cell(entry.mean)] if several else []
         cells += [_published(ablation, entry)] if ablation.published else []
         lines.append(Line(tuple(cells), "baseline" if entry is ablation.full else "model"))
+    lines.append(_teacher(ablation, several))
     return Table(f"{ablation.title}: the full recipe, and without its parts", tuple(columns), tuple(lines))
+
+
+def _teacher(ablation: Ablation, several: bool) -> Line:
+    """The teacher's own scores, for scale, and the share of its mean that the full recipe's student keeps."""
+    scores, mean = ablation.teacher
+    cells = [Cell("teacher fp32"), *(Cell(numbers.scores(list(scores[task]))) for task in ablation.tasks)]
+    if several:
+        share = ablation.full.mean.mean / (sum(mean) / len(mean))
+        cells.append(Cell(numbers.scores(list(mean)), f"full keeps {100 * share:.1f} %"))
+    cells += [Cell(NOTHING)] if ablation.published else []
+    return Line(tuple(cells), "model")
 
 
 def _cell(measure: Measure) -> Cell:
