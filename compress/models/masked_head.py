@@ -3,16 +3,15 @@
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from .features import Batch, Features
-from .masked_lm import IGNORED, _head
+from .masked_lm import masked_lm_loss
 
 
 class MaskedLmObjective(nn.Module):
     """For the training loop beside the encoder of `model`: owns its head, which trains with it.
 
-    The loss is the mean cross-entropy in nats over the positions whose label is not -100.
+    The loss is `masked_lm_loss`.
     """
 
     student_features = frozenset({"hidden[-1]"})
@@ -28,8 +27,4 @@ class MaskedLmObjective(nn.Module):
 
     def forward(self, student: Features, teacher: Features, batch: Batch) -> dict[str, Tensor]:
         (model,) = self._model
-        chosen = batch["labels"] != IGNORED
-        dense, activation, norm, last = _head(model)
-        scores = last(norm(activation(dense(student["hidden[-1]"][chosen])))).float()
-        loss = cross_entropy(scores, batch["labels"][chosen], reduction="sum") / chosen.sum().clamp(min=1)
-        return {"masked_lm": loss}
+        return {"masked_lm": masked_lm_loss(model, batch, student["hidden[-1]"])}

@@ -123,25 +123,30 @@ def decoder(model: Any) -> nn.Linear:
     return _head(model)[-1]
 
 
-def masked_states(model: Any, batch: dict[str, Tensor], chosen: Tensor) -> Tensor:
-    """What the decoder sees at the `chosen` (bool [batch, length]) positions: [position, embedding]."""
+def masked_states(model: Any, batch: dict[str, Tensor], chosen: Tensor, hidden: Tensor | None = None) -> Tensor:
+    """What the decoder sees at the `chosen` (bool [batch, length]) positions: [position, embedding].
+
+    `hidden`: the encoder's last states [batch, length, hidden], where they are at hand.
+    """
     from .features import accepted_inputs
 
-    inputs = {name: batch[name] for name in accepted_inputs(model)}
-    hidden = model.base_model(**inputs).last_hidden_state[chosen]
+    if hidden is None:
+        inputs = {name: batch[name] for name in accepted_inputs(model)}
+        hidden = model.base_model(**inputs).last_hidden_state
     dense, activation, norm, _ = _head(model)
-    return norm(activation(dense(hidden)))
+    return norm(activation(dense(hidden[chosen])))
 
 
-def masked_lm_loss(model: Any, batch: dict[str, Tensor]) -> Tensor:
+def masked_lm_loss(model: Any, batch: dict[str, Tensor], hidden: Tensor | None = None) -> Tensor:
     """Mean cross-entropy in nats over the positions whose label in `batch["labels"]` is not -100.
 
     Only those positions reach the vocabulary: [position, vocabulary] is the largest tensor. 0 where there are none.
+    `hidden` is as in `masked_states`.
     """
     from torch.nn.functional import cross_entropy
 
     chosen = batch["labels"] != IGNORED
-    scores = decoder(model)(masked_states(model, batch, chosen)).float()
+    scores = decoder(model)(masked_states(model, batch, chosen, hidden)).float()
     return cross_entropy(scores, batch["labels"][chosen], reduction="sum") / chosen.sum().clamp(min=1)
 
 
