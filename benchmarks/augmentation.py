@@ -1,12 +1,12 @@
 """Words per second that a masked language model finds candidates for: as published, and as `compress.augment` does it.
 
-    python benchmarks/augmentation.py --data-dir ../glue --task mrpc --texts 64
+    python benchmarks/augmentation.py --data-dir ../glue --task mrpc
 
 As published (Jiao et al. 2020 and its official code): one forward per word, batch 1, the masked text and the original
 one as its second segment, scores of the whole vocabulary at every position. Both are given the same words of the same
-texts, in turn, without gradients, on one thread; seconds are those of the processor, which other programs do not
-lengthen. The model is the teacher under a new masked-LM head: its answers are worthless, the
-time they take is not. Prints a Markdown table.
+texts, in turn, without gradients, on one thread; seconds are those of the processor, which other programs hardly
+lengthen. The model is the teacher under a new masked-LM head: its answers are worthless, the time they take is not.
+Prints a Markdown table.
 """
 
 import argparse
@@ -67,8 +67,8 @@ def main() -> None:
     parser.add_argument("--teacher", default="minilm-l6")
     parser.add_argument("--task", default="mrpc")
     parser.add_argument("--data-dir", type=Path, default=None)
-    parser.add_argument("--texts", type=int, default=64, help="texts of each round")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--texts", type=int, default=160, help="texts of each round")
+    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     spec, folder = resolve_task(arguments.task)

@@ -131,10 +131,11 @@ def masked_states(model: Any, batch: dict[str, Tensor], chosen: Tensor, hidden: 
     from .features import accepted_inputs
 
     if hidden is None:
-        inputs = {name: batch[name] for name in accepted_inputs(model)}
-        hidden = model.base_model(**inputs).last_hidden_state
+        output: Any = model.base_model(**{name: batch[name] for name in accepted_inputs(model)})
+        hidden = output.last_hidden_state
+    states: Any = hidden
     dense, activation, norm, _ = _head(model)
-    return norm(activation(dense(hidden[chosen])))
+    return norm(activation(dense(states[chosen])))
 
 
 def masked_lm_loss(model: Any, batch: dict[str, Tensor], hidden: Tensor | None = None) -> Tensor:

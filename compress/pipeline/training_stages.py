@@ -42,8 +42,8 @@ def finetune(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
         model = load_classifier(source.folder, labels=context.labels, trained=False)
     else:
         model = random_bert(source.config, labels=context.labels)
-    run = _Run(plan, node, inputs, context, work, model, Objective((HardLabel(),)))
-    return run.on_task(source.tokenizer, None, out)
+    run = _Run(node, inputs, context, out, work, model, Objective((HardLabel(),)))
+    return run.on_task(source.tokenizer, None)
 
 
 def distill(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
@@ -52,8 +52,8 @@ def distill(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
     tokenizer = load_tokenizer(inputs["teacher"].path)
     torch.manual_seed(node.seed)
     student = _student(plan, inputs, context, teacher, tokenizer)
-    run = _Run(plan, node, inputs, context, work, student, _objective(plan, node.spec))
-    return run.on_task(tokenizer, teacher, out)
+    run = _Run(node, inputs, context, out, work, student, _objective(plan, node.spec))
+    return run.on_task(tokenizer, teacher)
 
 
 def _student(plan: Plan, inputs: Inputs, context: Context, teacher: Any, tokenizer: Any) -> nn.Module:
@@ -79,7 +79,7 @@ def general(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
         raise RuntimeError("a general stage is only planned with a student")
     sample = data.sample(-(-_SAMPLED_TOKENS // data.length)) if needs_sample(plan.student) else None
     student = build_encoder(plan.student, teacher, plan.sizes["student"], sample)
-    run = _Run(plan, node, inputs, context, work, student, _objective(plan, node.spec))
+    run = _Run(node, inputs, context, out, work, student, _objective(plan, node.spec))
     info = run.train(data, teacher, None)
     save_checkpoint(student.eval(), plan.teacher.tokenizer, out)
     return {**info, "sequence_length": data.length}
@@ -92,7 +92,7 @@ def masked_lm(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Pat
     model.get_input_embeddings().requires_grad_(False)
     set_dropout(model, 0.0)
     objective = MaskedLmObjective(model)
-    run = _Run(plan, node, inputs, context, work, model.base_model, objective)
+    run = _Run(node, inputs, context, out, work, model.base_model, objective)
     info = run.train(MaskedBatches(_text(plan, node, inputs)), None, None)
     save_checkpoint(model.eval(), plan.teacher.tokenizer, out)
     return info
@@ -123,14 +123,14 @@ class _Run:
     """One training stage: what it trains, and on what terms."""
 
     def __init__(
-        self, plan: Plan, node: Node, inputs: Inputs, context: Context, work: Path, model: Any, objective: Any
+        self, node: Node, inputs: Inputs, context: Context, out: Path, work: Path, model: Any, objective: Any
     ) -> None:
-        self.plan, self.node, self.inputs, self.context, self.work = plan, node, inputs, context, work
+        self.node, self.inputs, self.context, self.out, self.work = node, inputs, context, out, work
         self.model, self.objective = model, objective
         self.settings: Training = node.spec
         set_dropout(model, self.settings.dropout)
 
-    def on_task(self, tokenizer: Any, teacher: Any, out: Path) -> dict[str, Any]:
+    def on_task(self, tokenizer: Any, teacher: Any) -> dict[str, Any]:
         """Train on the task's examples, score on its tuning split where the head is trained, save."""
         task, pad = self.context.task, pad_id(self.model.config.to_dict())
         length = self.settings.max_length or task.spec.max_length
@@ -140,11 +140,11 @@ class _Run:
         tuning = task.encoded("tuning", tokenizer, length)
         info = self.train(data, teacher, tuning_score(task.data, tuning, pad) if scored else None)
         self._compare(info["tuning_score"])
-        save_checkpoint(self.model.eval(), tokenizer, out)
+        save_checkpoint(self.model.eval(), tokenizer, self.out)
         return {**info, "examples": len(examples)}
 
     def train(self, data: Batches, teacher: Any, evaluate: Any) -> dict[str, Any]:
-        """Train the model in place; what there is to say of it."""
+        """Train the model in place and keep the log; what there is to say of it."""
         accelerator = make_accelerator(self.context.precision)
         with TrainLog(self.work / "log.jsonl", self.context.listener) as log:
             outcome = train(
@@ -159,6 +159,7 @@ class _Run:
                 on_step=log.write,
                 checkpoint_seconds=self.context.checkpoint_seconds,
             )
+        log.copy_to(self.out / "log.jsonl")
         return self._told(outcome, log) | {"device": accelerator.device.type}
 
     def _told(self, outcome: Outcome, log: TrainLog) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def test_the_plan_prints_the_layer_map_and_what_is_left_out(world: Path) -> None
         (("--corpus", "nothing.txt"), "nothing.txt"),
         (("--set", "intermediate.layer_map=middle"), "layer_map"),
         (("--set", "distill.epochs=1"), "say intermediate or prediction"),
-        (("--set", "intermediate.layer_map=[[1, 3]]"), "a teacher of 2 layers"),
+        (("--set", "intermediate.layer_map=[[1, 3]]"), "outside a student of 1 layers and a teacher of 2"),
     ],
 )
 def test_wrong_input_is_told_in_a_line_and_nothing_is_written(
