@@ -65,7 +65,7 @@ def main() -> None:
     steps = {}
     for name, losses in LOSSES.items():
         try:
-            check_losses(losses, student=small, teacher=sizes, layers=pairs, where=name)
+            check_losses(losses, student=small, teacher=sizes, where=name)
         except Exception as problem:
             print(f"left out: {problem}")
             continue

@@ -33,7 +33,7 @@ Rows = Annotated[
         metavar="LABEL", help="Run this row beside `full`, e.g. 'without augment'; repeat for several. Default: all."
     ),
 ]
-Report = Annotated[Path | None, typer.Option(help="Where the report goes. Default: OUT/ablation-RECIPE.")]
+Report = Annotated[Path | None, typer.Option(help="Where the report goes. Default: OUT/ablation-RECIPE-TASKS.")]
 
 
 def ablate(
@@ -73,8 +73,10 @@ def ablate(
     with Display(quiet=quiet) as display:
         results = ablation.run_rows(found, request, display)
     folders = [out / result.run for made in results.values() for result in made]
-    ablated = ablation_of(results, title=found[0].recipe.title, folders=folders)
-    written = write_ablation(ablated, report or out / f"ablation-{Path(recipe).stem}")
+    command = request.command or ""
+    ablated = ablation_of(results, title=found[0].recipe.title, command=command, folders=folders)
+    names = [Path(recipe).stem, *ablated.tasks]
+    written = write_ablation(ablated, report or out / f"ablation-{'-'.join(names)}")
     if json:
         import json as encoder
 

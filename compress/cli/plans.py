@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..models.layer_maps import layer_pairs
+from ..models.layer_maps import matched_layers
 from ..models.layers import copied_layers
 from ..store import Store
 
@@ -62,11 +62,10 @@ def _layers(plan: Plan) -> list[int] | None:
 
 def _layer_map(plan: Plan, spec: Any) -> list[tuple[int, int]] | None:
     """(student layer, teacher layer) of a stage that matches layers, from 1."""
-    if not any(loss.name in ("hidden_mse", "attention_mse") and loss.weight for loss in getattr(spec, "losses", ())):
+    if not hasattr(spec, "losses"):
         return None
     student, teacher = plan.sizes["student"], plan.sizes["teacher"]
-    rule = spec.layer_map or "uniform"
-    return list(layer_pairs(rule, student_layers=student.layers, teacher_layers=teacher.layers))
+    return list(matched_layers(spec, student_layers=student.layers, teacher_layers=teacher.layers)) or None
 
 
 def _settings(spec: Any) -> dict[str, Any]:

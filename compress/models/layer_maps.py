@@ -7,7 +7,8 @@ from math import gcd
 
 from ..errors import CompressError
 from ..spec.base import Spec
-from ..spec.losses import AttentionMse, LayerMap, RelationKl
+from ..spec.losses import AttentionMse, HiddenCosine, HiddenMse, LayerMap, RelationKl
+from ..spec.stages import Losses
 from .dimensions import Dimensions
 
 Pairs = tuple[tuple[int, int], ...]
@@ -45,15 +46,25 @@ def _checked(pairs: Pairs, student_layers: int, teacher_layers: int) -> Pairs:
     return tuple(pairs)
 
 
-def check_losses(
-    losses: Sequence[Spec], *, student: Dimensions, teacher: Dimensions, layers: Pairs, where: str
-) -> None:
+def matched_layers(spec: Losses, *, student_layers: int, teacher_layers: int) -> Pairs:
+    """`layer_pairs` of a stage; none where no loss of it matches layers."""
+    if not any(isinstance(loss, HiddenMse | AttentionMse) and loss.weight > 0 for loss in spec.losses):
+        return ()
+    return layer_pairs(spec.layer_map or "uniform", student_layers=student_layers, teacher_layers=teacher_layers)
+
+
+def check_losses(losses: Sequence[Spec], *, student: Dimensions, teacher: Dimensions, where: str) -> None:
     """Raise `CompressError` for a loss that the two models' sizes do not allow; `where` begins the message."""
     for loss in losses:
         if isinstance(loss, AttentionMse) and loss.weight > 0 and student.heads != teacher.heads:
             raise CompressError(
                 f"{where}: attention_mse needs equal heads: the student has {student.heads}, the teacher {teacher.heads}; "
                 "choose another student card, or use relation_kl, which needs neither equal heads nor equal widths"
+            )
+        if isinstance(loss, HiddenCosine) and loss.weight > 0 and student.hidden != teacher.hidden:
+            raise CompressError(
+                f"{where}: hidden_cosine needs equal widths: the student has {student.hidden}, the teacher {teacher.hidden}; "
+                "choose another student card, or use hidden_mse, which learns a projection"
             )
         if isinstance(loss, RelationKl) and loss.weight > 0:
             _check_relation(loss, student, teacher, where)

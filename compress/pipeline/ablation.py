@@ -13,12 +13,14 @@ from ..errors import CompressError
 from ..results import Result
 from ..spec.losses import HardLabel
 from ..spec.recipe import Recipe, Stage
+from ..spec.stages import Distill
 from .context import Listener
 from .plan import Plan
 from .preflight import preflight
 from .run import Request, plan_all, run_all
 
 FULL = "full"
+WITHOUT_COPIES = "without augment"
 SWITCHES = ("general", "augment")
 LAYERWISE = ("embedding_mse", "hidden_mse", "attention_mse", "relation_kl", "hidden_cosine")
 TRANSFORMER = ("hidden_mse", "attention_mse")  # the losses of the layers that a layer map matches
@@ -33,12 +35,16 @@ class Row:
 
     label: str
     recipe: Recipe
+    moved: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
 class _Change:
+    """`moved`: the distill stage that is left out, and the one that inherits its training."""
+
     label: str
     overrides: tuple[str, ...]
+    moved: tuple[str, str] | None = None
 
 
 def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]:
@@ -75,6 +81,8 @@ def run_rows(found: Sequence[Row], request: Request, listener: Listener | None =
     without a stage that the plan leaves out anyway, is left out. Raises what `run_all` raises.
     """
     listener = listener or Listener()
+    full = plan_all(_request(request, found[0]))
+    found = [found[0], *(as_long(row, full) for row in found[1:])]
     plans = {row.label: plan_all(_request(request, row)) for row in found}
     preflight([plan for planned in plans.values() for plan in planned], request.root)
     kept = [row for row in found if row.label == FULL or _made(plans[row.label]) != _made(plans[FULL])]
@@ -133,7 +141,8 @@ def _row(name: str, overrides: Sequence[str], change: _Change) -> Row:
     name = f"{recipe.name[: _NAME_LENGTH - len(slug) - 1]}-{slug}"
     title = recipe.title if change.label == FULL else f"{recipe.title}: {change.label}"
     stages = tuple(stage for stage in recipe.stages if stage.kind != "quantize")
-    return Row(change.label, recipe.model_copy(update={"name": name, "title": title, "stages": stages}))
+    recipe = recipe.model_copy(update={"name": name, "title": title, "stages": stages})
+    return Row(change.label, recipe, change.moved)
 
 
 def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
@@ -141,7 +150,7 @@ def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
     for stage in recipe.stages:
         needs_text = stage.kind == "general"
         if stage.kind in SWITCHES and stage.spec.enabled is not False and (corpus or not needs_text):
-            yield _without_copies(stage, distills) if stage.kind == "augment" else _without(stage)
+            yield _without(stage)
     layers = next((stage for stage in distills if _weighted(stage, LAYERWISE)), None)
     soft = next((stage for stage in reversed(distills) if _weighted(stage, SOFT)), None)
     if layers is not None:
@@ -165,29 +174,52 @@ def _without(stage: Stage) -> _Change:
 
 
 def _without_stage(stage: Stage, distills: Sequence[Stage]) -> _Change:
-    """Its passes over the data go to the stage that comes after it (before it, for the last), so that the student is
-    trained as long."""
+    """Its training goes to the stage that comes after it (before it, for the last)."""
     place = distills.index(stage)
     heir = distills[place + 1] if place + 1 < len(distills) else distills[place - 1]
-    tasks = sorted({*stage.spec.per_task, *heir.spec.per_task})
-    passes = [f"{heir.id}.epochs={stage.spec.epochs + heir.spec.epochs}"]
-    passes += [f"{heir.id}.per_task.{task}.epochs={_epochs(stage, task) + _epochs(heir, task)}" for task in tasks]
-    return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false", *passes))
+    return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",), moved=(stage.id, heir.id))
 
 
-def _without_copies(augment: Stage, distills: Sequence[Stage]) -> _Change:
-    """More passes over the examples that are left, so that the student is trained as long."""
-    overrides = [f"{augment.id}.enabled=false"]
-    for stage in distills:
-        overrides.append(f"{stage.id}.epochs={stage.spec.epochs * (1 + augment.spec.copies)}")
-        for task in sorted({*augment.spec.per_task, *stage.spec.per_task}):
-            copies = augment.spec.per_task.get(task, {}).get("copies", augment.spec.copies)
-            overrides.append(f"{stage.id}.per_task.{task}.epochs={_epochs(stage, task) * (1 + copies)}")
-    return _Change(f"without {augment.id}", tuple(overrides))
+def as_long(row: Row, full: Sequence[Plan]) -> Row:
+    """The row with the training of what it leaves out given to what is left, task by task, as the plans of `full` have it.
+
+    Without a distill stage the stage that inherits gets its passes; without copies the distill stages pass over the
+    fewer examples more often. Scores are taken as often as before.
+    """
+    tasks = {plan.task.spec.name: {node.stage: node.spec for node in plan.nodes} for plan in full}
+    longer = {task: _longer(row, specs) for task, specs in tasks.items()}
+    stages = tuple(
+        stage.model_copy(update={stage.kind: _with_lengths(stage.spec, stage.id, longer)})
+        for stage in row.recipe.stages
+    )
+    return replace(row, recipe=row.recipe.model_copy(update={"stages": stages}))
 
 
-def _epochs(stage: Stage, task: str) -> float:
-    return float(stage.spec.per_task.get(task, {}).get("epochs", stage.spec.epochs))
+def _longer(row: Row, specs: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Stage -> the fields of its length that change."""
+    if row.moved is not None:
+        gone, heir = (specs[name] for name in row.moved)
+        steps = gone.max_steps + heir.max_steps if gone.max_steps and heir.max_steps else None
+        return {row.moved[1]: {"epochs": gone.epochs + heir.epochs, "max_steps": steps}}
+    if row.label == WITHOUT_COPIES and "augment" in specs:
+        times = 1 + specs["augment"].copies
+        trained = {name: spec for name, spec in specs.items() if isinstance(spec, Distill)}
+        return {
+            name: {"epochs": spec.epochs * times, "evaluate_every": spec.evaluate_every * times}
+            for name, spec in trained.items()
+        }
+    return {}
+
+
+def _with_lengths(spec: Any, stage: str, longer: dict[str, dict[str, dict[str, Any]]]) -> Any:
+    found = {task: fields[stage] for task, fields in longer.items() if stage in fields}
+    if not found:
+        return spec
+    return spec.model_copy(
+        update={
+            "per_task": spec.per_task | {task: spec.per_task.get(task, {}) | fields for task, fields in found.items()}
+        }
+    )
 
 
 def _weighted(stage: Stage, names: Sequence[str] | None = None) -> list[str]:

@@ -85,6 +85,7 @@ def build_result(
         settings={
             "precision": context.precision,
             "threads": context.threads,
+            "base_seed": plan.base_seed,
             "bench": {"runs": settings.runs, "warmup": settings.warmup, "threads": settings.threads}
             if settings
             else None,

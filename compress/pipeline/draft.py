@@ -97,6 +97,8 @@ class Draft:
         libraries = {library: version for library, version in versions().items() if library in KINDS[kind].libraries}
         keys = {role: self.key_of(node) for role, node in inputs.items()} | (outside or {})
         key = store.key(kind, KINDS[kind].version, described, keys, libraries)
+        if any(node.id == name and node.key != key for node in self.nodes):
+            raise self.fails(stage or kind, f"another stage makes `{name}` already; give it another `name`")
         if not any(node.key == key for node in self.nodes):
             seed = self.seed if seed is None else seed
             self.nodes.append(Node(kind, name, model, key, spec, seed, inputs, stage or kind))

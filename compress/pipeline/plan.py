@@ -31,6 +31,7 @@ class Plan:
     student: StudentCard | None
     corpus: TextSource | None
     seed: int
+    base_seed: int
     precision: str
     nodes: tuple[Node, ...]
     sizes: dict[str, Dimensions]
@@ -86,7 +87,7 @@ def make_plan(
         if getattr(stage.spec, "enabled", True) is not False:
             PLANNERS[stage.kind](draft, stage)
     nodes, notes = tuple(draft.nodes), tuple(draft.notes)
-    return Plan(recipe, task, teacher, card, corpus, seed, precision, nodes, sizes, notes)
+    return Plan(recipe, task, teacher, card, corpus, seed, base, precision, nodes, sizes, notes)
 
 
 def _classes(task: TaskSource, teacher: TeacherSource) -> int:

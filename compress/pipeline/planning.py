@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import store
 from ..errors import CompressError
-from ..models.layer_maps import check_losses, layer_pairs
+from ..models.layer_maps import check_losses, matched_layers
 from ..models.masked_lm import has_masked_lm_head
 from ..spec.recipe import Stage
 from ..spec.stages import Augment, Distill, Export, Finetune, PerTask
@@ -199,12 +199,11 @@ def _plan_distill(draft: Draft, stage: Stage) -> None:
 def _check_losses(draft: Draft, spec: Any, stage: str) -> None:
     teacher, student = draft.sizes["teacher"], draft.sizes["student"]
     where = f"recipe {draft.recipe.name}, stage {stage}, student {draft.student.name if draft.student else ''}"
-    rule = spec.layer_map or "uniform"
+    check_losses(spec.losses, student=student, teacher=teacher, where=where)
     try:
-        pairs = layer_pairs(rule, student_layers=student.layers, teacher_layers=teacher.layers)
+        matched_layers(spec, student_layers=student.layers, teacher_layers=teacher.layers)
     except CompressError as error:
         raise draft.fails(stage, str(error)) from None
-    check_losses(spec.losses, student=student, teacher=teacher, layers=pairs, where=where)
 
 
 def _plan_export(draft: Draft, stage: Stage) -> None:

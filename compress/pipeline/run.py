@@ -96,20 +96,20 @@ def plan_all(request: Request) -> list[Plan]:
 
 
 def _recipes(request: Request) -> list[Recipe]:
-    """Every recipe with the overrides that concern it: one of a stage that only some recipes have is for those."""
+    """Every recipe with the overrides that concern it."""
+    return [
+        recipe if isinstance(recipe, Recipe) else load_recipe(recipe, _overrides(request, recipe))
+        for recipe in request.recipes
+    ]
+
+
+def _overrides(request: Request, name: str) -> list[str]:
+    """An override of a stage that only some of the recipes have is for those."""
     stages = {
-        name: {stage.id for stage in load_recipe(name).stages} for name in request.recipes if isinstance(name, str)
+        word: {stage.id for stage in load_recipe(word).stages} for word in request.recipes if isinstance(word, str)
     }
-    somewhere = set().union(*stages.values())
-    recipes = []
-    for name in request.recipes:
-        if isinstance(name, Recipe):
-            recipes.append(name)
-            continue
-        elsewhere = somewhere - stages[name]
-        overrides = [text for text in request.overrides if re.split(r"[.=\[]", text.strip())[0] not in elsewhere]
-        recipes.append(load_recipe(name, overrides))
-    return recipes
+    elsewhere = set().union(*stages.values()) - stages[name]
+    return [text for text in request.overrides if re.split(r"[.=\[]", text.strip())[0] not in elsewhere]
 
 
 def resolve_precision(precision: str) -> str:
@@ -215,7 +215,8 @@ def command_line(request: Request, plan: Plan) -> str:
     words += ["--base-seed", str(request.base_seed)] if request.base_seed is not None else []
     words += ["--precision", request.precision] if request.precision else []
     words += ["--refit"] if request.refit else []
-    for override in request.overrides:
+    word = _recipe_word(request, plan)
+    for override in _overrides(request, word) if word in request.recipes else ():
         words += ["--set", override]
     return shlex.join(words)
 

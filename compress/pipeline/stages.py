@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
 from ..store import Artifact
@@ -70,10 +71,12 @@ def _fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> dict[str,
 
 def tokenize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
     """Plain text -> token shards in the teacher's vocabulary."""
-    from ..corpus import tokenize_corpus
+    from ..corpus import corpus_fingerprint, tokenize_corpus
 
     if plan.corpus is None:
         raise RuntimeError("a tokenize stage is only planned with a corpus")
+    if corpus_fingerprint(plan.corpus.sources) != plan.corpus.fingerprint:
+        raise CompressError("the plain text changed since this command started; start it again")
     return tokenize_corpus(
         plan.corpus.sources,
         plan.teacher.tokenizer,

@@ -11,7 +11,7 @@ from torch import nn
 from ..corpus import MaskedBatches, TextBatches, TokenShards
 from ..models.checkpoints import load_classifier, load_encoder, load_tokenizer, pad_id, random_bert, save_checkpoint
 from ..models.dimensions import usable_positions
-from ..models.layer_maps import layer_pairs
+from ..models.layer_maps import matched_layers
 from ..models.masked_head import MaskedLmObjective
 from ..models.masked_lm import new_masked_lm_head
 from ..models.students import build_encoder, build_student, load_body, needs_sample
@@ -115,7 +115,7 @@ def _text(plan: Plan, node: Node, inputs: Inputs) -> TextBatches:
 
 def _objective(plan: Plan, spec: Losses) -> Objective:
     student, teacher = plan.sizes["student"], plan.sizes["teacher"]
-    pairs = layer_pairs(spec.layer_map or "uniform", student_layers=student.layers, teacher_layers=teacher.layers)
+    pairs = matched_layers(spec, student_layers=student.layers, teacher_layers=teacher.layers)
     return Objective(spec.losses, layers=pairs, widths=(student.hidden, teacher.hidden))
 
 

@@ -9,6 +9,9 @@ from pydantic import Field, SerializerFunctionWrapHandler, create_model, model_s
 from .base import Name, Positive, Spec
 from .stages import STAGE_SPECS
 
+# What plans call the other nodes; a stage of that name would be taken for them.
+RESERVED = {"teacher", "student", "encoder", "augmented", "masked-lm", "text"}
+
 
 class StageBase(Spec):
     """Exactly one of the fields is set: the stage's kind. The fields are those of `STAGE_SPECS`."""
@@ -79,10 +82,16 @@ class Recipe(Spec):
         once = [kind for kind in kinds if kind != "distill"]
         if kinds != sorted(kinds, key=order.index) or len(set(once)) != len(once):
             raise ValueError(f"stages are {kinds}; expected each at most once, distill apart, in the order {order}")
+        if taken := sorted(set(ids) & RESERVED):
+            raise ValueError(
+                f"a stage is called {taken[0]}, which plans use for something else; give it another `name`"
+            )
         if len(set(ids)) != len(ids) or any(
             name in order for stage, name in zip(self.stages, ids, strict=True) if name != stage.kind
         ):
             raise ValueError(f"stages are called {ids}; give each distill stage a `name` of its own")
+        if lone := [kind for kind in ("masked_lm", "general", "augment") if kind in kinds and "distill" not in kinds]:
+            raise ValueError(f"`{lone[0]}` is for a `distill` stage, and there is none")
         if ("distill" in kinds) != (self.student is not None):
             raise ValueError("`student` and a `distill` stage come together: one is missing")
         if "export" not in kinds:

@@ -47,7 +47,7 @@ class PerTask(Spec):
         whole = self.model_dump(exclude={"per_task"})
         problems: list[Any] = []
         for task, fields in self.per_task.items():
-            nested = {"per_task": fields["per_task"]} if "per_task" in fields else {}
+            nested = {name: fields[name] for name in ("per_task", "enabled", "name") if name in fields}
             problems += [_problem(("per_task", task, name), "extra_forbidden", value) for name, value in nested.items()]
             try:  # JSON: strict about types, yet a list does for a tuple
                 type(self).model_validate_json(json.dumps({**whole, **fields, "per_task": {}}), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 
 from compress.catalog import load_recipe
 from compress.errors import CompressError
-from compress.pipeline import Listener, Request, ablation
-from compress.pipeline.ablation import Row, choose, command_line, rows, run_rows
+from compress.pipeline import Listener, Request, ablation, plan_all
+from compress.pipeline.ablation import Row, as_long, choose, command_line, rows, run_rows
 
 TINYBERT = [
     "full",
@@ -86,15 +87,35 @@ def test_the_full_row_is_the_recipe_without_quantization() -> None:
     assert (full.recipe.title, full.recipe.paper) == (recipe.title, recipe.paper)
 
 
-def test_a_student_without_a_part_is_trained_as_long() -> None:
-    """As many examples are seen: 20 + 3 passes, and (20 + 3) times 21 examples for one."""
-    found = by_label("tinybert")
-    prediction = stage(found["without intermediate"], "prediction")
-    assert (prediction.epochs, prediction.per_task["cola"]["epochs"]) == (23, 53)
-    alone = {name: stage(found["without augment"], name) for name in ("intermediate", "prediction")}
-    assert [spec.epochs for spec in alone.values()] == [20 * 21, 3 * 21]
-    assert [spec.per_task["mnli"]["epochs"] for spec in alone.values()] == [5 * 11, 3 * 11]
-    assert stage(found["without attention_mse"], "prediction").epochs == 3
+@pytest.mark.parametrize("limit", [None, 50])
+def test_a_student_without_a_part_is_trained_as_long(limit: int | None) -> None:
+    """As long as the full one's plan says, wherever its lengths come from: here from the teacher's card and the recipe."""
+    limits = tuple(f"{name}.max_steps={limit}" for name in ("intermediate", "prediction")) if limit else ()
+    overrides = ("prediction.epochs=3", "prediction.evaluate_every=0.5", "augment.copies=4", *limits)
+    found = {row.label: row for row in rows("tinybert-small", ("intermediate.epochs=7", *overrides), corpus=False)}
+    request = Request(("tinybert-small",), ("toy-sentiment",), teacher="bert-mini")
+
+    def lengths(label: str) -> dict[str, tuple[float, float | None, float]]:
+        full = plan_all(replace(request, recipes=(found["full"].recipe,)))
+        row = found[label] if label == "full" else as_long(found[label], full)
+        (plan,) = plan_all(replace(request, recipes=(row.recipe,)))
+        trained = [node for node in plan.nodes if node.kind == "distill"]
+        return {node.id: (node.spec.epochs, node.spec.max_steps, node.spec.evaluate_every) for node in trained}
+
+    assert lengths("full") == {"intermediate": (7, limit, 1), "prediction": (3, limit, 0.5)}
+    assert lengths("without intermediate") == {"prediction": (10, 2 * limit if limit else None, 0.5)}
+    assert lengths("without augment") == {"intermediate": (35, limit, 5), "prediction": (15, limit, 2.5)}
+    assert lengths("without attention_mse") == lengths("full")
+
+
+def test_lengths_of_the_teachers_card_count_too() -> None:
+    """The recipe `minilm` leaves them to the card, and bert-mini's says 2 passes."""
+    found = {row.label: row for row in rows("minilm", corpus=False)}
+    request = Request(("minilm",), ("toy-sentiment",), teacher="bert-mini")
+    full = plan_all(replace(request, recipes=(found["full"].recipe,)))
+    row = as_long(found["without intermediate"], full)
+    (plan,) = plan_all(replace(request, recipes=(row.recipe,)))
+    assert [node.spec.epochs for node in plan.nodes if node.kind == "distill"] == [4]
 
 
 def test_each_row_changes_its_part_and_nothing_else() -> None:
@@ -117,8 +138,7 @@ def test_each_row_changes_its_part_and_nothing_else() -> None:
     full = {stage.id: stage for stage in found["full"].recipe.stages}
     for row in found.values():
         changed = {stage.id for stage in row.recipe.stages if stage != full[stage.id]}
-        several = {"full": 0, "without augment": 3, "without intermediate": 2, plain.label: 2}
-        assert len(changed) == several.get(row.label, 1)
+        assert len(changed) == {"full": 0, plain.label: 2}.get(row.label, 1)
         assert weights(row, "general") == weights(found["full"], "general")
 
 
@@ -266,7 +286,7 @@ def test_rows_run_one_after_the_other_without_latency(request_: Request, ran: li
         "row 2 of 3: without augment",
         "row 3 of 3: map top",
     ]
-    assert [request.recipes for request in ran] == [(row.recipe,) for row in found if row.label in results]
+    assert [request.recipes[0].name for request in ran] == [row.recipe.name for row in found if row.label in results]
     assert all((request.bench, request.overrides, request.seeds) == (None, (), (0, 1)) for request in ran)
 
 

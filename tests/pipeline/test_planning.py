@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -140,6 +141,27 @@ def test_heads_that_cannot_be_matched_are_found_at_once_with_the_ways_out(case: 
 def test_a_loss_of_classes_has_no_place_on_plain_text(case: Case):
     with pytest.raises(CompressError, match="plain text has no classes, which hard_label compares; choose others"):
         case.plan("general.losses=[{name: hard_label}]")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "found"),
+    [
+        (("intermediate.name=student",), "a stage is called student, which plans use for something else"),
+        (("intermediate.name=prediction",), "give each distill stage a `name` of its own"),
+        (("augment.per_task={toy: {enabled: false}}",), "per_task.toy.enabled: unknown key"),
+        (("prediction.losses=[{name: hidden_cosine}]",), "hidden_cosine needs equal widths: the student has 16"),
+    ],
+)
+def test_what_could_not_work_is_refused(case: Case, overrides: tuple[str, ...], found: str):
+    with pytest.raises(CompressError, match=re.escape(found)):
+        case.plan(*overrides)
+
+
+def test_stages_that_serve_a_distill_stage_need_one(case: Case):
+    recipe = case.folder / "lone.yaml"
+    recipe.write_text("name: lone\ntitle: lone\nstages: [finetune, augment, export]\n")
+    with pytest.raises(CompressError, match="`augment` is for a `distill` stage, and there is none"):
+        plan_all(Request((str(recipe),), (str(case.folder / "task.yaml"),), teacher=str(case.teacher)))
 
 
 def test_the_seed_of_what_comes_first_can_be_shared(case: Case):

@@ -53,7 +53,7 @@ def made(fake: Callable[..., Result], run_directory: Callable[..., Result]) -> C
 
 
 def ablated(rows: Rows, tmp_path: Path, title: str = "Mine") -> Ablation:
-    return ablation_of(rows, title=title, folders=[tmp_path / "runs"])
+    return ablation_of(rows, title=title, command="compress ablate tinybert", folders=[tmp_path / "runs"])
 
 
 def correct(tmp_path: Path, run: Result) -> np.ndarray:
@@ -162,7 +162,7 @@ def test_a_reader_finds_every_row_and_how_it_was_made(written: Path, name: str) 
         "Mean of the tasks",
         "3 seeds",
         "the general stage keeps its own",
-        "the examples and so the steps are fewer",
+        "so that the student is trained as long",
         "compress run distilbert --task sst2",
         "onnxruntime 1.31.0",
         "without-augment-two-seed2",

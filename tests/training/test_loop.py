@@ -90,10 +90,10 @@ class Custom(Objective):
 
     def __init__(self, term: Any) -> None:
         super().__init__((HardLabel(),))
-        self._term = term
+        self._custom = term
 
     def forward(self, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {"hard_label": student["logits"].sum() * 0, "custom": self._term(student["logits"])}
+        return {"hard_label": student["logits"].sum() * 0, "custom": self._custom(student["logits"])}
 
 
 def test_weight_decay_is_for_matrices_alone(tmp_path: Path):

@@ -45,6 +45,7 @@ class Ablation:
 
     title: str
     entries: tuple[Entry, ...]
+    command: str
 
     @property
     def full(self) -> Entry:
@@ -81,7 +82,9 @@ class Ablation:
         return found if found and any(entry.label in found.rows for entry in self.entries) else None
 
     def difference(self, entry: Entry) -> float | None:
-        """Published points to the full recipe."""
+        """Published points to the full recipe. Maps are published against the uniform one."""
+        if entry.label.startswith("map ") and any(other.label == "map uniform" for other in self.entries):
+            return None
         return self.published.difference(entry.label) if self.published else None
 
     def direction(self, entry: Entry) -> str | None:
@@ -90,7 +93,7 @@ class Ablation:
         return None if difference is None or entry.mean.delta is None else direction(difference, entry.mean.delta)
 
 
-def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, folders: Sequence[Path]) -> Ablation:
+def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, command: str, folders: Sequence[Path]) -> Ablation:
     """Scores and differences of `rows`: label -> runs, the full recipe first.
 
     `folders`: run directories, or folders of them, that hold each run's `predictions.npz`. Differences are on the
@@ -107,7 +110,7 @@ def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, folders: Se
                 f"rows `{label}` and `{other}` were not run on the same tasks and seeds; run both again"
             )
     entries = [_entry(name, full, found, folders) for name, found in runs.items()]
-    return Ablation(title, tuple(entries))
+    return Ablation(title, tuple(entries), command)
 
 
 def _by_task(runs: Sequence[Result]) -> dict[str, dict[int, Result]]:
@@ -163,7 +166,7 @@ def ablation_document(ablation: Ablation) -> dict[str, Any]:
         "paper": ablation.first.recipe.get("paper"),
         "teacher": ablation.first.teacher,
         "student": ablation.first.student,
-        "command": ablation.first.command,
+        "command": ablation.command,
         "seeds": ablation.seeds,
         "tasks": {name: list(info.metrics) for name, info in ablation.tasks.items()},
         "published": {"source": published.source, "what": published.what, "full": published.full}

@@ -56,7 +56,7 @@ def page_of(ablation: Ablation) -> Page:
         reading=tuple(_reading(ablation)),
         plot=describe(ablation),
         environment=tuple(environment(ablation.results)),
-        command=ablation.first.command,
+        command=ablation.command,
         recipe=yaml.safe_dump(ablation.first.recipe, sort_keys=False, allow_unicode=True, width=100),
         runs=runs_table(ablation),
     )
@@ -114,7 +114,9 @@ def _reading(ablation: Ablation) -> Iterator[str]:
     labels = {entry.label for entry in ablation.entries}
     if "general" in stages:
         yield "Losses and layer map are varied on the task alone: the general stage keeps its own."
+    if any(label.startswith("without intermediate") for label in labels):
+        yield "Without a distill stage the stage after it takes over its passes, so that the student is trained as long."
     if "without augment" in labels:
         yield (
-            "Without augmentation the passes over the examples are as many, the examples and so the steps are fewer."
+            "Without augmentation the passes over the fewer examples are more, so that the student is trained as long."
         )

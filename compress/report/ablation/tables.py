@@ -40,8 +40,9 @@ def _teacher(ablation: Ablation, several: bool) -> Line:
     scores, mean = ablation.teacher
     cells = [Cell("teacher fp32"), *(Cell(numbers.scores(list(scores[task]))) for task in ablation.tasks)]
     if several:
-        share = ablation.full.mean.mean / (sum(mean) / len(mean))
-        cells.append(Cell(numbers.scores(list(mean)), f"full keeps {100 * share:.1f} %"))
+        whole = sum(mean) / len(mean)
+        kept = f"full keeps {100 * ablation.full.mean.mean / whole:.1f} %" if whole > 0 else ""
+        cells.append(Cell(numbers.scores(list(mean)), kept))
     cells += [Cell(NOTHING)] if ablation.published else []
     return Line(tuple(cells), "model")
 
