@@ -163,7 +163,7 @@ def test_a_reader_finds_every_row_and_how_it_was_made(written: Path, name: str) 
         "3 seeds",
         "the general stage keeps its own",
         "so that the student is trained as long",
-        "compress run distilbert --task sst2",
+        "compress ablate tinybert",
         "onnxruntime 1.31.0",
         "without-augment-two-seed2",
         "Direction against the published ablation",
