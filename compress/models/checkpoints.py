@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CompressError
 from ..spec.cards import RandomInit
 from .dimensions import usable_positions
+from .pretrained import load_pretrained, quiet_transformers
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -122,39 +123,17 @@ def pad_id(config: dict[str, Any]) -> int:
     return int(config.get("pad_token_id") or 0)
 
 
-def quiet_transformers() -> None:
-    """Our own checks say what matters; the libraries' load reports and bars are noise on a user's terminal."""
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-
-
 def load_classifier(folder: Path, *, labels: tuple[str, ...], trained: bool) -> nn.Module:
     """An `AutoModelForSequenceClassification` in fp32 for `labels` (() for regression).
 
     `trained`: the head is the checkpoint's own; otherwise it may be new. Raises `CompressError` when any other
     weight is missing or of another shape: it would be random.
     """
-    from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoModelForSequenceClassification
 
     weight_files(folder)
-    quiet_transformers()
-    try:
-        model, loading = AutoModelForSequenceClassification.from_pretrained(
-            folder,
-            **label_fields(labels),
-            dtype="float32",
-            attn_implementation="sdpa",
-            use_safetensors=True,
-            local_files_only=True,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
-    except (OSError, ValueError, RuntimeError, KeyError, StrictDataclassError) as error:
-        reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
-        raise CompressError(f"{folder}: cannot be loaded as a classifier: {reason}") from None
+    auto = AutoModelForSequenceClassification
+    model, loading = load_pretrained(auto, folder, "a classifier", **label_fields(labels))
     _check_loading(folder, loading, () if trained else _NEW_IN_A_CLASSIFIER)
     return model
 
@@ -164,24 +143,10 @@ def load_encoder(folder: Path) -> nn.Module:
 
     Raises `CompressError` when any other weight is missing or of another shape.
     """
-    from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoModel
 
     weight_files(folder)
-    quiet_transformers()
-    try:
-        model, loading = AutoModel.from_pretrained(
-            folder,
-            dtype="float32",
-            attn_implementation="sdpa",
-            use_safetensors=True,
-            local_files_only=True,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
-    except (OSError, ValueError, RuntimeError, KeyError, StrictDataclassError) as error:
-        reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
-        raise CompressError(f"{folder}: cannot be loaded as an encoder: {reason}") from None
+    model, loading = load_pretrained(AutoModel, folder, "an encoder")
     _check_loading(folder, loading, ("pooler.",))
     return model.eval()
 

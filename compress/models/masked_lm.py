@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from .checkpoints import quiet_transformers, tensor_names, weight_files
+from .checkpoints import tensor_names, weight_files
 from .dimensions import read_config
+from .pretrained import load_pretrained
 
 if TYPE_CHECKING:
     import torch
@@ -73,25 +74,11 @@ def new_masked_lm_head(folder: Path, *, freeze_encoder: bool = False) -> nn.Modu
 
 def _load(folder: Path) -> tuple[Any, list[str]]:
     """The model, and the names of the weights that were drawn at random."""
-    from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoModelForMaskedLM
 
     read_config(folder)
     weight_files(folder)
-    quiet_transformers()
-    try:
-        model, loading = AutoModelForMaskedLM.from_pretrained(
-            folder,
-            dtype="float32",
-            attn_implementation="sdpa",
-            use_safetensors=True,
-            local_files_only=True,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
-    except (OSError, ValueError, RuntimeError, KeyError, StrictDataclassError) as error:
-        reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
-        raise CompressError(f"{folder}: cannot be loaded as a masked language model: {reason}") from None
+    model, loading = load_pretrained(AutoModelForMaskedLM, folder, "a masked language model")
     return model, sorted({*loading["missing_keys"], *(name for name, *_ in loading["mismatched_keys"])})
 
 
