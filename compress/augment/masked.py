@@ -27,16 +27,16 @@ class MaskedLmProposer:
 
     Several words of a text are masked in one forward: disjoint groups of about 15 % of its tokens, spread over it,
     which the model's training prepared it for. (Published: one word per forward; the official code also appends the
-    original text.) `tokenizer` is the model's; the model works on the device it is on; `precision` is fp32 or bf16.
+    original text.) `tokenizer` is the model's; the model works in fp32 on the device it is on.
     """
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, *, precision: str = "fp32") -> None:
+    def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
         self.vocabulary, self._ids = whole_words(tokenizer)
         masks = [id_ for name in ("[MASK]", "<mask>") if (id_ := tokenizer.token_to_id(name)) is not None]
         if not masks or not len(self._ids):
             raise CompressError("a masked language model needs a tokenizer with a mask token and whole words")
         self.tokenizer = tokenizer
-        self._model, self._mask, self._precision = model, masks[0], precision
+        self._model, self._mask = model, masks[0]
         self._fold = folded(self.vocabulary)
 
     @property
@@ -89,11 +89,10 @@ class MaskedLmProposer:
 
         from ..models.masked_lm import decoder
 
-        training, device = self._model.training, self._device
+        training = self._model.training
         self._model.eval()
-        bf16 = self._precision == "bf16"
-        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            last, ids = decoder(self._model), torch.from_numpy(self._ids).to(device)
+        with torch.inference_mode():
+            last, ids = decoder(self._model), torch.from_numpy(self._ids).to(self._device)
             rows = (last.weight[ids], last.bias[ids])
             ranked = [self._rank_batch(slots, batch, rows, self._count(candidates)) for batch in batches]
         self._model.train(training)

@@ -37,11 +37,6 @@ class TextBatches:
     def __len__(self) -> int:
         return -(-self.count // self.batch_size)
 
-    @property
-    def tokens_per_epoch(self) -> int:
-        """Tokens that the model sees in an epoch, [CLS] and [SEP] of each sequence included."""
-        return self.count * self.length
-
     def indices(self, step: int) -> np.ndarray:
         epoch, position = divmod(step, len(self))
         if epoch != self._epoch:

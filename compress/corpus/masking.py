@@ -33,10 +33,6 @@ class MaskedBatches:
     def __len__(self) -> int:
         return len(self.text)
 
-    @property
-    def tokens_per_epoch(self) -> int:
-        return self.text.tokens_per_epoch
-
     def indices(self, step: int) -> np.ndarray:
         return self.text.indices(step) + step // len(self.text) * self.text.count
 

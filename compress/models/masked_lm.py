@@ -54,12 +54,11 @@ def load_masked_lm(folder: Path) -> nn.Module:
     return model.eval()
 
 
-def new_masked_lm_head(folder: Path, *, freeze_encoder: bool = False) -> nn.Module:
+def new_masked_lm_head(folder: Path) -> nn.Module:
     """The checkpoint's encoder under a new masked-LM head that starts near the identity, fp32, in training mode.
 
     At the start a word's score is the product of its embedding with the normalised hidden state.
-    `freeze_encoder`: only the head's transform and the vocabulary's bias train. Raises `CompressError` when a
-    weight of the encoder is missing.
+    Raises `CompressError` when a weight of the encoder is missing.
     """
     model, missing = _load(folder)
     prefix = model.base_model_prefix + "."
@@ -67,8 +66,6 @@ def new_masked_lm_head(folder: Path, *, freeze_encoder: bool = False) -> nn.Modu
     if body:
         raise CompressError(f"{folder}: the checkpoint lacks {len(body)} of the encoder's weights, e.g. {body[0]}")
     _near_identity(model)
-    if freeze_encoder:
-        model.base_model.requires_grad_(False)
     return model.train()
 
 

@@ -102,15 +102,6 @@ def test_the_models_mode_is_restored(model: Any, tokenizer: Tokenizer, slots: Sl
     model.eval()
 
 
-def test_bf16_gives_nearly_the_same_candidates(model: Any, tokenizer: Tokenizer, slots: Slots):
-    fp32, bf16 = (
-        MaskedLmProposer(model, tokenizer, precision=precision).propose(slots, 8, None, silent)
-        for precision in ("fp32", "bf16")
-    )
-    shared = [len(set(a) & set(b)) for a, b in zip(fp32.tolist(), bf16.tolist(), strict=True)]
-    assert np.mean(shared) > 7
-
-
 def test_a_tokenizer_without_a_mask_is_refused(model: Any):
     from tokenizers import models
 
