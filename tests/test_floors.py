@@ -34,6 +34,7 @@ LIGHT_OF_MODELS = (
     "models/layers.py",
     "models/locations.py",
     "models/masked_lm.py",
+    "models/pretrained.py",
     "models/students/__init__.py",
     "models/students/activations.py",
     "models/students/algebra.py",

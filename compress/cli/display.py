@@ -43,7 +43,7 @@ class Display(Listener):
             columns = (
                 TextColumn("[bold]{task.description}"),
                 BarColumn(bar_width=24),
-                TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+                TextColumn("{task.fields[count]}"),
                 TimeRemainingColumn(),
                 TextColumn("{task.fields[detail]}"),
             )
@@ -73,17 +73,30 @@ class Display(Listener):
         detail = f"{_losses(report)}  {self._examples:,.0f} examples/s  {self._rate:,.0f} tokens/s"
         if report.tuning is not None:
             self._line(f"        epoch {report.epoch:.2f}: tuning score {report.tuning:.2f}")
+        count = f"{report.step}/{report.total}"
         if self._live is not None:
-            self._advance(report, detail)
-        elif time.monotonic() - self._last_plain > _PLAIN_EVERY_SECONDS:
-            self._last_plain = time.monotonic()
+            self._advance(report.step, report.total, count, detail)
+        elif self._is_due():
             left = (report.total - report.step) * report.examples / max(self._examples, 1e-9)
-            self._line(f"        step {report.step}/{report.total}  {detail}  {_clock(left)} left")
+            self._line(f"        step {count}  {detail}  {_clock(left)} left")
 
-    def _advance(self, report: Any, detail: str) -> None:
+    def progress(self, what: str, done: int, total: int | None) -> None:
+        count = f"{done:,}" if total is None else f"{done:,} of {total:,}"
+        if self._live is not None:
+            self._advance(done, total, count, what)
+        elif self._is_due():
+            self._line(f"        {what}: {count}")
+
+    def _is_due(self) -> bool:
+        """Off a terminal, a line every now and then."""
+        due = time.monotonic() - self._last_plain > _PLAIN_EVERY_SECONDS
+        self._last_plain = time.monotonic() if due else self._last_plain
+        return due
+
+    def _advance(self, done: int, total: int | None, count: str, detail: str) -> None:
         if self._task is None:
-            self._task = self._live.add_task(self._label, total=report.total, detail=detail)
-        self._live.update(self._task, completed=report.step, detail=detail)
+            self._task = self._live.add_task(self._label, total=total, count=count, detail=detail)
+        self._live.update(self._task, completed=done, count=count, detail=detail)
 
     def _line(self, text: str) -> None:
         if not self._quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,19 +44,23 @@ def augment_task(plan: Plan, node: Node, inputs: Inputs, context: Context, out: 
         candidates=spec.candidates,
         seed=node.seed,
         work=work,
+        on_progress=partial(context.listener.progress, "words"),
     )
     write_augmented(made, out)
     return {"examples": len(made.split), "sources": len(context.task.data.train)}
 
 
 def _masked_lm(plan: Plan, spec: Augment, inputs: Inputs, tokenizer: Any) -> MaskedLmProposer | None:
+    from ..training import make_accelerator
+
     if spec.source != "masked_lm":
         return None
     if "masked_lm" in inputs:
         folder = inputs["masked_lm"].path
     else:
         folder = (resolve_teacher(spec.masked_lm) if spec.masked_lm else plan.teacher).folder or Path()
-    return MaskedLmProposer(load_masked_lm(folder), load_tokenizer(folder))
+    model = load_masked_lm(folder).to(make_accelerator("fp32").device)
+    return MaskedLmProposer(model, load_tokenizer(folder))
 
 
 def _others(plan: Plan, spec: Augment, inputs: Inputs, tokenizer: Any) -> WordProposer:

@@ -25,6 +25,9 @@ class Listener:
     def step(self, report: Any) -> None:
         """One optimizer step: a `training.StepReport`."""
 
+    def progress(self, what: str, done: int, total: int | None) -> None:
+        """How far a stage without optimizer steps has come: `done` of `total` (None: unknown) `what`, e.g. words."""
+
     def notice(self, line: str) -> None:
         """Something worth a line."""
 

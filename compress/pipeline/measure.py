@@ -116,7 +116,7 @@ def benchmark(
             int(length) for length in lengths[:: max(1, len(lengths) // _LENGTHS_SAMPLED)][:_LENGTHS_SAMPLED]
         )
         spec = BenchSpec(settings.shapes, sample, settings.runs, settings.warmup, settings.threads)
-        found = measure(candidates, spec)
+        found = measure(candidates, spec, context.listener.progress)
         document = {name: runtime.model_dump(mode="json") for name, runtime in found.items()}
         (out / "latency.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
         return {}

@@ -84,6 +84,7 @@ def tokenize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
         work,
         max_tokens=node.spec,
         threads=context.threads,
+        on_progress=lambda tokens: context.listener.progress("tokens", tokens, node.spec),
     )
 
 

@@ -1,0 +1,86 @@
+"""Progress on stderr: plain lines now and then off a terminal, one live line on one, nothing when quiet."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+
+from compress.cli import display
+from compress.cli.display import Display
+from compress.training import StepReport
+
+
+def step(number: int) -> StepReport:
+    return StepReport(
+        step=number,
+        total=20,
+        epoch=number / 10,
+        losses={"hard_label": 0.5},
+        learning_rate=1e-3,
+        tokens=200,
+        examples=8,
+        seconds=0.1,
+    )
+
+
+@pytest.fixture
+def every_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(display, "_PLAIN_EVERY_SECONDS", -1.0)
+
+
+@pytest.mark.usefixtures("every_line")
+def test_stages_with_and_without_steps_are_told_in_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    with Display() as shown:
+        shown.stage("tokenize text", False)
+        shown.progress("tokens", 4194304, None)
+        shown.stage("augment augmented", False)
+        shown.progress("words", 1536, 20480)
+        shown.stage("distill student", False)
+        shown.step(step(3))
+    assert capsys.readouterr() == (
+        "",
+        "run     tokenize text\n"
+        "        tokens: 4,194,304\n"
+        "run     augment augmented\n"
+        "        words: 1,536 of 20,480\n"
+        "run     distill student\n"
+        "        step 3/20  hard_label 0.5000  80 examples/s  2,000 tokens/s  0:02 left\n",
+    )
+
+
+def test_plain_lines_come_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100, 1000, 10))
+    monkeypatch.setattr(display.time, "monotonic", lambda: next(clock))
+    with Display() as shown:
+        for done in range(20):
+            shown.progress("words", done, 20)
+    lines = capsys.readouterr().err.splitlines()
+    assert 2 < len(lines) < 10
+    assert lines[0].strip() == "words: 0 of 20"
+
+
+@pytest.mark.usefixtures("every_line")
+def test_quiet_means_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with Display(quiet=True) as shown:
+        shown.stage("augment augmented", False)
+        shown.progress("words", 1, 2)
+        shown.step(step(1))
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("total", [20480, None])
+def test_on_a_terminal_one_live_line_counts(monkeypatch: pytest.MonkeyPatch, total: int | None) -> None:
+    screen = Console(force_terminal=True, width=120, record=True)
+    monkeypatch.setattr(display, "console", lambda stderr: screen)
+    with Display() as shown:
+        shown.stage("augment augmented", False)
+        shown.progress("words", 1536, total)
+        assert shown._live.tasks[0].completed == 1536
+        screen.print(shown._live.get_renderable())
+        shown.stage("distill student", False)
+        assert not shown._live.tasks
+        shown.step(step(3))
+        screen.print(shown._live.get_renderable())
+    text = screen.export_text()
+    assert ("1,536 of 20,480" if total else "1,536") in text
+    assert "3/20" in text

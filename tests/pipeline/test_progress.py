@@ -1,0 +1,72 @@
+"""Stages that take no optimizer steps say how far they have come."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+
+from compress.pipeline import Listener, Request, plan_all
+from compress.pipeline.context import Context
+from compress.pipeline.stages import STAGES
+
+TASK = """\
+name: toy
+text: [sentence]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: 16
+synthetic: {generator: sentiment, train: 40, dev: 8}
+"""
+STUDENT = "name: small\ntitle: Small\narchitecture: bert\nlayers: 1\n"
+
+
+class Recorder(Listener):
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int, int | None]] = []
+
+    def progress(self, what: str, done: int, total: int | None) -> None:
+        self.seen.append((what, done, total))
+
+
+@pytest.fixture
+def request_(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Request:
+    """A teacher that is a masked language model, and some text."""
+    import torch
+    from transformers import BertConfig, BertForMaskedLM
+
+    torch.manual_seed(0)
+    teacher = tmp_path / "teacher"
+    shutil.copytree(tiny_checkpoint("bert"), teacher)
+    BertForMaskedLM(BertConfig.from_pretrained(teacher)).save_pretrained(teacher)
+    toy_tokenizer.save(str(teacher / "tokenizer.json"))
+    (tmp_path / "task.yaml").write_text(TASK)
+    (tmp_path / "small.yaml").write_text(STUDENT)
+    (tmp_path / "text.txt").write_text("the film is not bad .\n" * 50)
+    return Request(
+        ("tinybert-small",),
+        (str(tmp_path / "task.yaml"),),
+        teacher=str(teacher),
+        student=str(tmp_path / "small.yaml"),
+        corpus=(str(tmp_path / "text.txt"),),
+        overrides=("augment.copies=2",),
+        root=tmp_path / "runs",
+    )
+
+
+@pytest.mark.parametrize(("kind", "what"), [("augment", "words"), ("tokenize", "tokens")])
+def test_how_far_a_stage_has_come_is_told(request_: Request, tmp_path: Path, kind: str, what: str) -> None:
+    (plan,) = plan_all(request_)
+    node = next(node for node in plan.nodes if node.kind == kind)
+    listener = Recorder()
+    for name in ("out", "work"):
+        (tmp_path / name).mkdir()
+    STAGES[kind](plan, node, {}, Context(plan.task, "fp32", 1, listener), tmp_path / "out", tmp_path / "work")
+    named, done, total = listener.seen[-1]
+    assert named == what
+    assert done > 0
+    assert total == {"augment": done, "tokenize": node.spec}[kind]
