@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,8 +23,12 @@ from .runs import (
     Tasks,
     Teacher,
     Threads,
-    _request,
+    request_of,
 )
+
+if TYPE_CHECKING:
+    from ..pipeline import Request
+    from ..report.ablation import Ablation
 
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="Recipe name or YAML file.", show_default=False)]
 Rows = Annotated[
@@ -60,30 +64,40 @@ def ablate(
 
     The fp32 student of each is scored, without latency. Stages that rows share are made once.
     """
-    from dataclasses import replace
+    from ..report.ablation import ablation_document, write_ablation
 
-    from ..pipeline import ablation
-    from ..report.ablation import ablation_document, ablation_of, ablation_table, findings, write_ablation
-    from .display import Display, console
-
-    request = _request({**locals(), "recipes": [recipe]})
-    labels = tuple(rows or ())
-    found = ablation.choose(ablation.rows(recipe, request.overrides, corpus=bool(corpus)), labels)
-    request = replace(request, command=ablation.command_line(recipe, request, labels))
-    with Display(quiet=quiet) as display:
-        results = ablation.run_rows(found, request, display)
-    folders = [out / result.run for made in results.values() for result in made]
-    command = request.command or ""
-    ablated = ablation_of(results, title=found[0].recipe.title, command=command, folders=folders)
-    names = [Path(recipe).stem, *ablated.tasks]
-    written = write_ablation(ablated, report or out / f"ablation-{'-'.join(names)}")
+    request = request_of({**locals(), "recipes": [recipe]})
+    ablated = _measured(recipe, tuple(rows or ()), request, quiet=quiet)
+    name = "-".join(["ablation", Path(recipe).stem, *ablated.tasks])
+    written = write_ablation(ablated, report or out / name)
     if json:
         import json as encoder
 
         typer.echo(encoder.dumps(ablation_document(ablated), indent=1))
-        return
+    else:
+        _tell(ablated, written)
+
+
+def _measured(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: bool) -> Ablation:
+    """The rows with these labels, run, side by side."""
+    from dataclasses import replace
+
+    from ..pipeline import ablation
+    from ..report.ablation import ablation_of
+    from .display import Display
+
+    found = ablation.choose(ablation.rows(recipe, request.overrides, corpus=bool(request.corpus)), labels)
+    command = ablation.command_line(recipe, request, labels)
+    with Display(quiet=quiet) as display:
+        results = ablation.run_rows(found, replace(request, command=command), display)
+    folders = [request.root / result.run for made in results.values() for result in made]
+    return ablation_of(results, title=found[0].recipe.title, command=command, folders=folders)
+
+
+def _tell(ablated: Ablation, written: list[Path]) -> None:
+    from ..report.ablation import ablation_table, findings
+    from .display import console
+
     console().print(ablation_table(ablated))
-    for sentence in findings(ablated):
-        typer.echo(sentence)
-    for path in written:
-        typer.echo(path)
+    for line in (*findings(ablated), *written):
+        typer.echo(line)

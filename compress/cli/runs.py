@@ -50,7 +50,8 @@ Report = Annotated[
 ]
 
 
-def _request(options: dict[str, Any]) -> Any:
+def request_of(options: dict[str, Any]) -> Any:
+    """The `pipeline.Request` of a command's options, by their names."""
     from ..pipeline import BenchSettings, Request
 
     if options["precision"] not in (None, "auto", "fp32", "bf16"):
@@ -103,7 +104,7 @@ def run(
     from ..report import summary_table, write_report
     from .display import Display, console
 
-    request = _request(locals())
+    request = request_of(locals())
     with Display(quiet=quiet) as display:
         results = run_all(request, display)
     folder = report or (out / results[0].run if len(results) == 1 else out / "report")
@@ -138,7 +139,7 @@ def plan(
     from ..pipeline import plan_all
     from .plans import plan_document, print_plans
 
-    documents = [plan_document(plan, out) for plan in plan_all(_request(locals()))]
+    documents = [plan_document(plan, out) for plan in plan_all(request_of(locals()))]
     if json:
         import json as encoder
 
