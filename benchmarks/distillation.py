@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from compress.catalog import load_student
+from compress.errors import CompressError
 from compress.machine import describe
 from compress.models.checkpoints import load_classifier
 from compress.models.features import compute_features
@@ -31,6 +32,7 @@ LOSSES = {
     "relations": (RelationKl(),),
 }
 FLOOR = next(iter(LOSSES))
+WARMUP_ROUNDS = 2
 
 
 def make_batch() -> dict[str, Tensor]:
@@ -43,6 +45,42 @@ def make_batch() -> dict[str, Tensor]:
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids), "labels": labels}
 
 
+class Pair:
+    """A teacher, its student, and a step of each kind that fits them."""
+
+    def __init__(self, teacher: str, student: str) -> None:
+        source, card = resolve_teacher(teacher), load_student(student)
+        if source.folder is None or card.init == "project":
+            raise SystemExit("expected a teacher with a checkpoint, and a student that needs no text to start from")
+        sizes = source.dimensions(2)
+        small = student_dimensions(card, sizes)
+        self.teacher = load_classifier(source.folder, labels=("a", "b"), trained=False).eval().requires_grad_(False)
+        self.student = build_student(card, self.teacher, small).train().requires_grad_(True)
+        self.steps: dict[str, tuple[Objective, torch.optim.Optimizer]] = {}
+        for name, losses in LOSSES.items():
+            try:
+                check_losses(losses, student=small, teacher=sizes, where=name)
+            except CompressError as problem:
+                print(f"left out: {problem}")
+                continue
+            pairs = layer_pairs("uniform", student_layers=small.layers, teacher_layers=sizes.layers)
+            objective = Objective(losses, layers=pairs, widths=(small.hidden, sizes.hidden))
+            parameters = [*self.student.parameters(), *objective.parameters()]
+            self.steps[name] = (objective, torch.optim.AdamW(parameters, lr=0.0, fused=True))
+
+    def step(self, name: str, batch: dict[str, Tensor]) -> float:
+        """Its seconds."""
+        objective, optimizer = self.steps[name]
+        started = time.perf_counter()
+        with torch.no_grad():
+            targets = compute_features(self.teacher, batch, objective.teacher_features or {"logits"})
+        features = compute_features(self.student, batch, objective.student_features)
+        torch.stack(list(objective(features, targets, batch).values())).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return time.perf_counter() - started
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -51,45 +89,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
+    if arguments.rounds <= WARMUP_ROUNDS:
+        parser.error(f"--rounds: expected more than {WARMUP_ROUNDS}, the first of which do not count")
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
-    source, card = resolve_teacher(arguments.teacher), load_student(arguments.student)
-    if source.folder is None or card.init == "project":
-        raise SystemExit("expected a teacher with a checkpoint, and a student that needs no text to start from")
-    sizes = source.dimensions(2)
-    small = student_dimensions(card, sizes)
-    pairs = layer_pairs("uniform", student_layers=small.layers, teacher_layers=sizes.layers)
-    teacher = load_classifier(source.folder, labels=("a", "b"), trained=False).eval().requires_grad_(False)
-    student = build_student(card, teacher, small).train().requires_grad_(True)
-    batch = make_batch()
-    steps = {}
-    for name, losses in LOSSES.items():
-        try:
-            check_losses(losses, student=small, teacher=sizes, where=name)
-        except Exception as problem:
-            print(f"left out: {problem}")
-            continue
-        objective = Objective(losses, layers=pairs, widths=(small.hidden, sizes.hidden))
-        parameters = [*student.parameters(), *objective.parameters()]
-        steps[name] = (objective, torch.optim.AdamW(parameters, lr=0.0, fused=True))
-
-    def step(name: str) -> float:
-        objective, optimizer = steps[name]
-        started = time.perf_counter()
-        with torch.no_grad():
-            targets = compute_features(teacher, batch, objective.teacher_features or {"logits"})
-        features = compute_features(student, batch, objective.student_features)
-        torch.stack(list(objective(features, targets, batch).values())).sum().backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return time.perf_counter() - started
-
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(arguments.rounds):
-        for name in steps:
-            seconds[name].append(step(name))
+    pair, batch = Pair(arguments.teacher, arguments.student), make_batch()
+    rounds = [{name: pair.step(name, batch) for name in pair.steps} for _ in range(arguments.rounds)]
+    counted = rounds[WARMUP_ROUNDS:]
+    medians = {name: statistics.median(seconds[name] for seconds in counted) for name in pair.steps}
     tokens = int(batch["attention_mask"].sum())
-    medians = {name: statistics.median(values[2:]) for name, values in seconds.items()}
     print(f"{describe().cpu}, {arguments.threads} thread(s), {arguments.teacher} -> {arguments.student}\n")
     print("| step | tokens/s | of the floor |\n| :-- | --: | --: |")
     for name, median in medians.items():
