@@ -14,6 +14,7 @@ from ..results import Result
 from ..spec.losses import HardLabel
 from ..spec.recipe import Recipe, Stage
 from ..spec.stages import Distill
+from .alike import trained
 from .context import Listener
 from .plan import Plan
 from .preflight import preflight
@@ -85,10 +86,7 @@ def run_rows(found: Sequence[Row], request: Request, listener: Listener | None =
     found = [found[0], *(as_long(row, full) for row in found[1:])]
     plans = {row.label: plan_all(_request(request, row)) for row in found}
     preflight([plan for planned in plans.values() for plan in planned], request.root)
-    kept = [row for row in found if row.label == FULL or _made(plans[row.label]) != _made(plans[FULL])]
-    for row in found:
-        if row not in kept:
-            listener.notice(f"{row.label}: changes nothing here, and is left out")
+    kept = [row for row in found if row.label == FULL or _changes_something(row.label, plans, listener)]
     if len(kept) < 2:
         raise CompressError("an ablation needs a row beside `full`, and none of these changes anything here")
     results = {}
@@ -130,9 +128,15 @@ def _request(request: Request, row: Row) -> Request:
     return replace(request, recipes=(row.recipe,), overrides=(), bench=None)
 
 
-def _made(plans: Sequence[Plan]) -> list[str]:
-    """Keys of the students that are measured."""
-    return [plan.nodes[-1].key for plan in plans]
+def _changes_something(label: str, plans: dict[str, list[Plan]], listener: Listener) -> bool:
+    """Whether a row trains another student than the full recipe on any task; a notice tells where it does not."""
+    pairs = list(zip(plans[label], plans[FULL], strict=True))
+    same = [mine.task.spec.name for mine, full in pairs if trained(mine) == trained(full)]
+    if len(same) == len(pairs):
+        listener.notice(f"{label}: changes nothing here, and is left out")
+    elif same:
+        listener.notice(f"{label}: changes nothing on {', '.join(dict.fromkeys(same))}")
+    return len(same) < len(pairs)
 
 
 def _row(name: str, overrides: Sequence[str], change: _Change) -> Row:
