@@ -15,6 +15,7 @@ from ..spec.stages import Augment, Distill, Export, Finetune, PerTask
 from .draft import Draft
 from .teachers import resolve_teacher
 
+READS_TEXT = ("masked_lm", "general")  # kinds of stages
 _WITHOUT_TEXT = "no plain text was given; say --corpus PATH"
 
 
@@ -148,7 +149,8 @@ def _add_general(draft: Draft, stage: Stage) -> None:
 def _plan_augment(draft: Draft, stage: Stage) -> None:
     spec = _for_task(draft, (stage.spec,), Augment)
     source, inputs, outside = _candidates(draft, spec, stage.id)
-    spec = spec.model_copy(update={"source": source})
+    unused = {"masked_lm": None} if source == "embedding" else {}  # a resolved recipe names only what it uses
+    spec = spec.model_copy(update={"source": source, **unused})
     described = spec.model_dump(mode="json", exclude={"per_task", "glove", "masked_lm"}) | {"seed": draft.base_seed}
     outside |= {"teacher": draft.teacher.identity, "data": draft.task.fingerprint}
     inputs |= {} if draft.teacher.folder is not None else {"teacher": "teacher"}  # of random weights: its trained table

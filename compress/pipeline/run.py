@@ -22,6 +22,7 @@ from .context import Context, Listener, TaskSource, TextSource
 from .draft import Node
 from .measure import BenchSettings, benchmark, models_of, predictions
 from .plan import Plan, make_plan
+from .planning import READS_TEXT
 from .preflight import preflight
 from .stages import STAGES
 from .teachers import TeacherSource, resolve_teacher
@@ -67,12 +68,11 @@ def plan_all(request: Request) -> list[Plan]:
         tasks.append(TaskSource(spec, folder, request.data_dir))
         if len({task.fingerprint for task in tasks if task.spec.name == spec.name}) > 1:
             raise CompressError(f"two different tasks are named {spec.name}; give one of them another name")
-    corpus = TextSource(request.corpus) if request.corpus else None
-    if corpus is not None:
-        _ = corpus.sources  # missing and unreadable files are found now
+    recipes = _recipes(request)
+    corpus = _corpus(request, recipes)
     teachers: dict[str, TeacherSource] = {}
     plans: dict[str, Plan] = {}
-    for recipe in _recipes(request):
+    for recipe in recipes:
         name = request.teacher or recipe.teacher
         if name not in teachers:
             teachers[name] = resolve_teacher(name)
@@ -93,6 +93,17 @@ def plan_all(request: Request) -> list[Plan]:
                 )
                 plans[plan.name] = plan
     return list(plans.values())
+
+
+def _corpus(request: Request, recipes: list[Recipe]) -> TextSource | None:
+    if not request.corpus:
+        return None
+    if not any(stage.kind in READS_TEXT for recipe in recipes for stage in recipe.stages):
+        names = ", ".join(recipe.name for recipe in recipes)
+        raise CompressError(f"--corpus names plain text, and no stage of {names} reads any; leave it out")
+    corpus = TextSource(request.corpus)
+    _ = corpus.sources  # missing, unreadable and empty files are found now
+    return corpus
 
 
 def _recipes(request: Request) -> list[Recipe]:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, create_model, model_serializer, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    create_model,
+    model_serializer,
+    model_validator,
+)
 
 from .base import Name, Positive, Spec
-from .stages import STAGE_SPECS
+from .stages import STAGE_SPECS, problem
 
 # What plans call the other nodes; a stage of that name would be taken for them.
 RESERVED = {"teacher", "student", "encoder", "augmented", "masked-lm", "text"}
@@ -96,4 +103,17 @@ class Recipe(Spec):
             raise ValueError("`student` and a `distill` stage come together: one is missing")
         if "export" not in kinds:
             raise ValueError("an `export` stage is missing: every recipe ends in an ONNX model")
+        return self
+
+    @model_validator(mode="after")
+    def _masked_lm_has_a_use(self) -> Recipe:
+        text = "has no use where `source` is `embedding`; leave one of the two out"
+        problems = [
+            problem(("stages", number, "augment", *where), "value_error", None, {"error": ValueError(text)})
+            for number, stage in enumerate(self.stages)
+            if stage.kind == "augment"
+            for where in stage.spec.idle_masked_lm
+        ]
+        if problems:
+            raise ValidationError.from_exception_data(type(self).__name__, problems)
         return self

@@ -33,7 +33,8 @@ class Training(Spec):
     )
 
 
-def _problem(where: tuple[int | str, ...], kind: str, value: Any, context: dict[str, Any] | None = None) -> Any:
+def problem(where: tuple[int | str, ...], kind: str, value: Any, context: dict[str, Any] | None = None) -> Any:
+    """One of a `ValidationError`'s, so that a check over several fields says which one is wrong."""
     return {"type": kind, "loc": where, "input": value, "ctx": context or {}}
 
 
@@ -48,12 +49,12 @@ class PerTask(Spec):
         problems: list[Any] = []
         for task, fields in self.per_task.items():
             nested = {name: fields[name] for name in ("per_task", "enabled", "name") if name in fields}
-            problems += [_problem(("per_task", task, name), "extra_forbidden", value) for name, value in nested.items()]
+            problems += [problem(("per_task", task, name), "extra_forbidden", value) for name, value in nested.items()]
             try:  # JSON: strict about types, yet a list does for a tuple
                 type(self).model_validate_json(json.dumps({**whole, **fields, "per_task": {}}), strict=True)
             except ValidationError as error:
                 problems += [
-                    _problem(("per_task", task, *item["loc"]), item["type"], item["input"], item.get("ctx"))
+                    problem(("per_task", task, *item["loc"]), item["type"], item["input"], item.get("ctx"))
                     for item in error.errors()
                 ]
         if problems:
@@ -134,6 +135,21 @@ class Augment(PerTask):
         default=None, description="a GloVe text file for the neighbours; default: the teacher's embedding table"
     )
     enabled: bool = Field(default=True, exclude=True)
+
+    @property
+    def idle_masked_lm(self) -> list[tuple[str, ...]]:
+        """Paths of the `masked_lm` that `source: embedding` keeps every task from using.
+
+        Not a validator: for one task of several, `source: embedding` may well stand beside the `masked_lm` of the rest.
+        """
+        own = {task: {"source": self.source} | fields for task, fields in self.per_task.items()}
+        idle = [
+            ("per_task", task, "masked_lm")
+            for task, fields in own.items()
+            if fields.get("masked_lm") is not None and fields["source"] == "embedding"
+        ]
+        everywhere = {self.source, *(fields["source"] for fields in own.values())} == {"embedding"}
+        return [*idle, *([("masked_lm",)] if self.masked_lm is not None and everywhere else [])]
 
 
 class Distill(PerTask, Losses, Training):

@@ -80,6 +80,10 @@ def test_all_mistakes_come_at_once(cli: Cli, tmp_path: Path) -> None:
             "no/such: no such folder",
         ),
         (["distilbert", "--task", "toy-sentiment", "--teacher", "./no-such-folder"], "no-such-folder"),
+        (
+            ["distilbert", "int8", "--task", "toy-sentiment", "--teacher", "bert-mini", "--corpus", "text.txt"],
+            "--corpus names plain text, and no stage of distilbert, int8 reads any; leave it out",
+        ),
         (["no/such.yaml", "--task", "toy-sentiment"], "no/such.yaml"),
     ],
 )

@@ -137,6 +137,50 @@ def test_mistakes_in_stages(stages, expected):
     assert mistakes(f"{HEAD}stages: {stages}\n") == [f"mine.yaml:{expected}"]
 
 
+AUGMENT = """\
+name: mine
+title: Mine
+student: a
+stages:
+  - finetune
+  - augment:
+      masked_lm: bert-base
+%s
+  - distill:
+  - export:
+"""
+IDLE = "has no use where `source` is `embedding`; leave one of the two out"
+
+
+@pytest.mark.parametrize(
+    ("rest", "line", "path"),
+    [
+        (["source: embedding"], 7, "masked_lm"),
+        (["source: embedding", "per_task: {cola: {copies: 3}}"], 7, "masked_lm"),
+        (["per_task:", "  cola: {source: embedding,", "    masked_lm: other}"], 10, "per_task.cola.masked_lm"),
+    ],
+)
+def test_a_masked_lm_that_nothing_uses(rest: list[str], line: int, path: str):
+    text = AUGMENT % "\n".join(f"      {word}" for word in rest)
+    assert mistakes(text) == [f"mine.yaml:{line}: stages[1].augment.{path}: {IDLE}"]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["per_task: {cola: {source: embedding}}", "source: embedding\n      per_task: {cola: {source: masked_lm}}"],
+)
+def test_a_masked_lm_for_some_tasks(rest: str):
+    recipe = validate(parse(AUGMENT % f"      {rest}", "mine.yaml"), Recipe)
+    assert recipe.stages[1].spec.masked_lm == "bert-base"
+
+
+def test_a_masked_lm_that_the_command_line_makes_idle(tmp_path: Path):
+    (tmp_path / "mine.yaml").write_text(AUGMENT % "")
+    with pytest.raises(CompressError) as caught:
+        load(tmp_path / "mine.yaml", Recipe, overrides=["augment.source=embedding"])
+    assert str(caught.value) == f"{tmp_path / 'mine.yaml'}:7: stages[1].augment.masked_lm: {IDLE}"
+
+
 def test_a_stage_of_per_task_fields_inside_per_task_is_refused():
     found = mistakes(f"{HEAD}stages: [{{finetune: {{per_task: {{rte: {{per_task: {{}}}}}}}}}}, export]")
     assert len(found) == 1
