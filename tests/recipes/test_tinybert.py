@@ -84,14 +84,22 @@ def test_all_stages_run_and_the_result_tells_of_each(world: Path, init: str) -> 
         "prediction",
     }
     checkpoint = json.loads((world / "runs" / result.run / "models.json").read_text())["student-fp32"]["checkpoint"]
-    assert not [name for name in _tensors(world / "runs" / ".store" / checkpoint) if "projection" in name]
+    student = world / "runs" / ".store" / checkpoint
+    assert _saved_shapes(student) == _shapes_of_transformers(student)  # what distillation learnt beside it is left out
 
 
-def _tensors(folder: Path) -> list[str]:
-    from safetensors import safe_open
+def _saved_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    from safetensors.numpy import load_file
 
-    with safe_open(folder / "model.safetensors", framework="np") as file:
-        return list(file.keys())
+    return {name: tensor.shape for name, tensor in load_file(folder / "model.safetensors").items()}
+
+
+def _shapes_of_transformers(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Those of a fresh classifier of the checkpoint's config."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    fresh = BertForSequenceClassification(BertConfig.from_pretrained(folder))
+    return {name: tuple(tensor.shape) for name, tensor in fresh.state_dict().items()}
 
 
 def test_the_plan_prints_the_layer_map_and_what_is_left_out(world: Path) -> None:
