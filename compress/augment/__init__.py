@@ -9,7 +9,7 @@ from __future__ import annotations
 from .candidates import Proposers
 from .copies import Augmented, augment
 from .files import read_augmented, write_augmented
-from .glove import GloveProposer
+from .glove import GloveProposer, read_glove
 from .masked import MaskedLmProposer
 from .neighbours import NeighbourProposer, WordProposer
 
@@ -22,5 +22,6 @@ __all__ = [
     "WordProposer",
     "augment",
     "read_augmented",
+    "read_glove",
     "write_augmented",
 ]

@@ -38,14 +38,17 @@ class GloveProposer:
         )
 
 
-def read_glove(path: Path) -> tuple[list[str], np.ndarray]:
-    """The first words of the file and their vectors, float32 [word, width]."""
+def read_glove(path: Path, most: int = MOST_WORDS) -> tuple[list[str], np.ndarray]:
+    """The first `most` words of the file and their vectors, float32 [word, width].
+
+    Raises `CompressError` with the line of what is wrong in them.
+    """
     words: list[str] = []
     rows: list[np.ndarray] = []
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
-                if number > MOST_WORDS:
+                if number > most:
                     break
                 word, _, rest = line.rstrip("\n").partition(" ")
                 words.append(word)

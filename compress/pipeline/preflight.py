@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+from ..augment import read_glove
 from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, weight_files
 from ..models.dimensions import usable_positions
@@ -15,6 +16,7 @@ from .plan import Plan
 
 # float32 weights and two Adam moments, the best weights, the checkpoint, and the graphs.
 _BYTES_PER_PARAMETER = 4 * (3 + 1 + 1 + 2)
+_GLOVE_LINES = 100
 
 
 def preflight(plans: list[Plan], root: Path) -> None:
@@ -23,6 +25,7 @@ def preflight(plans: list[Plan], root: Path) -> None:
         _lengths_fit(plan)
         if _missing(plan, root):
             _checkpoint_fits(plan)
+        _vectors_parse(plan, root)
     _can_write(root)
     _disk_suffices(plans, root)
 
@@ -61,6 +64,13 @@ def _checkpoint_fits(plan: Plan) -> None:
         )
     if any(node.kind == "adopt" for node in plan.nodes):
         label_order(teacher.labels, labels, where=str(teacher.folder))
+
+
+def _vectors_parse(plan: Plan, root: Path) -> None:
+    """The first lines of the word vectors that an augment stage would read; the stage itself comes after training."""
+    for node in _missing(plan, root):
+        if node.kind == "augment" and node.spec.glove is not None:
+            read_glove(Path(node.spec.glove).expanduser(), _GLOVE_LINES)
 
 
 def _can_write(root: Path) -> None:

@@ -96,6 +96,13 @@ def test_a_missing_data_file_is_named(cli: Cli, tmp_path: Path, task_file: Path)
     assert "dev.csv" in run(cli, tmp_path, "distilbert", "--task", task_file, "--teacher", "bert-mini")
 
 
+@pytest.mark.parametrize("text", ["", " \n\n"])
+def test_plain_text_without_text_is_named(cli: Cli, tmp_path: Path, text: str) -> None:
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    arguments = ("tinybert-small", "--task", "toy-sentiment", "--teacher", "bert-mini")
+    assert "text.txt: holds no text" in run(cli, tmp_path, *arguments, "--corpus", tmp_path / "text.txt")
+
+
 def test_an_output_that_cannot_be_written_is_named(cli: Cli, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")

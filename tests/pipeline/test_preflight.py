@@ -53,6 +53,22 @@ class Case:
         )
         return plan_all(request)
 
+    def augmenting(self, glove: Path) -> list[Plan]:
+        """Plans of a recipe whose augment stage reads `glove`."""
+        (self.folder / "task.yaml").write_text(TASK.format(length=16))
+        (self.folder / "small.yaml").write_text("name: small\ntitle: Small\narchitecture: bert\nlayers: 1\n")
+        task, student = str(self.folder / "task.yaml"), str(self.folder / "small.yaml")
+        overrides = (f"augment.glove={glove}",)
+        request = Request(
+            ("tinybert-small",),
+            (task,),
+            teacher=str(self.teacher),
+            student=student,
+            root=self.root,
+            overrides=overrides,
+        )
+        return plan_all(request)
+
     def refused(self, plans: list[Plan]) -> str:
         with pytest.raises(CompressError) as caught:
             preflight(plans, self.root)
@@ -127,6 +143,23 @@ def test_a_disk_that_is_too_small(case: Case, monkeypatch: pytest.MonkeyPatch):
     assert case.refused(plans).startswith(f"{case.root}: 0.0 GB are free and this plan needs about 0.0 GB; free some")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, needed))
     preflight(plans, case.root)
+
+
+def test_word_vectors_that_do_not_parse(case: Case):
+    path = case.folder / "vectors.txt"
+    with pytest.raises(CompressError, match=r"vectors\.txt: cannot be read: No such file"):
+        case.augmenting(path)
+    path.write_text("film 1 2\nmovie 1\n")
+    assert case.refused(case.augmenting(path)) == f"{path}:2: expected a word and 2 finite numbers, found 1"
+    path.write_text("")
+    assert case.refused(case.augmenting(path)) == f"{path}: empty; expected a word and its vector on every line"
+    path.write_text("film 1 2\n" * 200 + "movie 1\n")  # too far down for a quick look
+    plans = case.augmenting(path)
+    preflight(plans, case.root)
+    path.write_text("spoilt\n")
+    (node,) = [node for node in plans[0].nodes if node.kind == "augment"]
+    (case.root / ".store" / node.key).mkdir(parents=True)
+    preflight(plans, case.root)  # nobody reads it again
 
 
 def test_what_is_in_the_store_needs_no_room_and_no_teacher(case: Case, monkeypatch: pytest.MonkeyPatch):
