@@ -85,7 +85,7 @@ def test_rows_run_on_two_seeds_and_are_reported(cli: Cli, world: Path) -> None:
     assert counts == {"finetune": 1, "augment": 1, "distill intermediate": 2}
     assert err.count("run     distill prediction") == 4
     assert "bench" not in err and "quantize" not in err
-    assert "without soft_cross_entropy" in out and "−2.10" in out and "runs/ablation-mine/ablation.html" in out
+    assert "without soft_cross_entropy" in out and "−2.10" in out and "runs/ablation-mine-tiny-task/ablation.html" in out
     runs = [read_result(path.parent) for path in sorted((world / "runs").glob("*/result.json"))]
     assert [(run.recipe["name"], run.seed) for run in runs] == [
         (name, seed) for name in ("mine-full", "mine-without-soft_cross_entropy") for seed in (0, 1)
@@ -97,7 +97,7 @@ def test_rows_run_on_two_seeds_and_are_reported(cli: Cli, world: Path) -> None:
     code, out, err = ablate(cli, *chosen, "--json", "--quiet")  # again: nothing is made anew
     assert (code, err) == (0, "")
     document = json.loads(out)
-    assert document == json.loads((world / "runs/ablation-mine/ablation.json").read_text(encoding="utf-8"))
+    assert document == json.loads((world / "runs/ablation-mine-tiny-task/ablation.json").read_text(encoding="utf-8"))
     full, gold = document["rows"]
     assert (full["label"], gold["label"], gold["published_difference"]) == ("full", "without soft_cross_entropy", -2.1)
     assert full["mean"]["scores"] == [run.final.headline for run in runs[:2]]
