@@ -85,6 +85,15 @@ def _scores(spec: Any, layers: Pairs) -> Compared:
     return tuple((f"scores[{mine - 1}]", f"scores[{theirs - 1}]") for mine, theirs in layers)
 
 
+def _as_it_is(spec: Any, student: Tensor, teacher: None, batch: Batch) -> Tensor:
+    """The feature is the loss."""
+    return student
+
+
+def _spread(spec: Any, layers: Pairs) -> Compared:
+    return ((f"spread[{spec.groups}]", None),)
+
+
 def _relations(spec: Any, layers: Pairs) -> Compared:
     mine, theirs = (-1 if layer is None else layer - 1 for layer in (spec.student_layer, spec.teacher_layer))
     return tuple((f"{kind}[{mine}]", f"{kind}[{theirs}]") for kind in spec.relations)
@@ -100,6 +109,7 @@ TERMS: dict[str, Term] = {
     "hidden_mse": Term(_hidden_mse, _hidden, per_token=True, projected=True),
     "attention_mse": Term(_masked(attention_mse_loss), _scores),
     "relation_kl": Term(_relation_kl, _relations, per_token=True),
+    "block_spread": Term(_as_it_is, _spread),
 }
 
 

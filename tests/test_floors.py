@@ -46,7 +46,11 @@ LIGHT_OF_MODELS = (
     "models/students/sizes.py",
     "models/students/table.py",
 )
-LATE = ("pipeline/teaching.py", "pipeline/training_stages.py")  # imported by stages that train, when they do
+LATE = (
+    "pipeline/starting.py",
+    "pipeline/teaching.py",
+    "pipeline/training_stages.py",
+)  # imported by stages that train, when they do
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
 
 
 def _layers(plan: Plan) -> list[int] | None:
-    if plan.student is None or plan.student.init == "random":
+    if plan.student is None or plan.student.init not in ("copy", "project"):
         return None
     return list(
         copied_layers(

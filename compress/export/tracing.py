@@ -62,6 +62,8 @@ def load(checkpoint: Path) -> Traced:
     """Read a checkpoint folder: safetensors only, eager attention, fp32. CompressError names the file."""
     from transformers import AutoModelForSequenceClassification
 
+    from ..models import partial_albert  # noqa: F401 - makes its classes known
+
     if not (checkpoint / "config.json").is_file():
         raise CompressError(f"{checkpoint}: expected a checkpoint folder with config.json, found none")
     try:

@@ -1,6 +1,7 @@
 """Losses: pure functions of tensors, named after their mathematics."""
 
 from .attention_mse import attention_mse_loss
+from .block_spread import block_spread_loss
 from .hard_label import hard_label_loss
 from .hidden_cosine import hidden_cosine_loss
 from .hidden_mse import hidden_mse_loss
@@ -18,11 +19,13 @@ LOSSES = {
     "hidden_mse": hidden_mse_loss,
     "attention_mse": attention_mse_loss,
     "relation_kl": relation_kl_loss,
+    "block_spread": block_spread_loss,
 }
 
 __all__ = [
     "LOSSES",
     "attention_mse_loss",
+    "block_spread_loss",
     "hard_label_loss",
     "hidden_cosine_loss",
     "hidden_mse_loss",

@@ -20,7 +20,7 @@ _ALIASES = {
 
 _COUNTED_FROM_PADDING = ("roberta", "xlm-roberta", "camembert")
 
-SUPPORTED = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "electra", "albert")
+SUPPORTED = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "electra", "albert", "partial-albert")
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,14 @@ class Dimensions:
     token_types: int
     classes: int
     embedding: int
-    distinct_layers: int
+    attention_blocks: int
+    feed_forward_blocks: int
     pooled: bool
 
     @property
     def projected(self) -> bool:
         """Whether a matrix takes embeddings to the hidden size; ALBERT has one even between equal sizes."""
-        return self.embedding != self.hidden or self.architecture == "albert"
+        return self.embedding != self.hidden or "albert" in self.architecture
 
     @property
     def embedding_parameters(self) -> int:
@@ -53,11 +54,12 @@ class Dimensions:
 
     @property
     def parameters(self) -> int:
-        """All of them, embeddings and head included; shared layers count once."""
+        """All of them, embeddings and head included; what layers share counts once."""
         h, f = self.hidden, self.intermediate
-        layer = 4 * (h * h + h) + (h * f + f) + (f * h + h) + 4 * h
+        attention, feed_forward = 4 * (h * h + h) + 2 * h, (h * f + f) + (f * h + h) + 2 * h
+        layers = self.attention_blocks * attention + self.feed_forward_blocks * feed_forward
         pooler = h * h + h if self.pooled else 0
-        return self.embedding_parameters + self.distinct_layers * layer + pooler + self.classes * (h + 1)
+        return self.embedding_parameters + layers + pooler + self.classes * (h + 1)
 
     def flops_per_example(self, length: float) -> float:
         """Multiply-adds × 2 of all matrix products for one text of `length` tokens; look-ups count nothing."""
@@ -110,8 +112,9 @@ def dimensions(config: dict[str, Any], *, classes: int) -> Dimensions:
     config = {**config, **{alias: config[name] for name, alias in _ALIASES.items() if name in config}}
     namespace = SimpleNamespace(**config)
     normalized: Any = namespace
-    if family in NormalizedConfigManager._conf:
-        normalized = NormalizedConfigManager.get_normalized_config_class(family)(namespace)
+    known = family.removeprefix("partial-")
+    if known in NormalizedConfigManager._conf:
+        normalized = NormalizedConfigManager.get_normalized_config_class(known)(namespace)
     try:
         hidden, layers = int(normalized.hidden_size), int(normalized.num_layers)
         heads = int(normalized.num_attention_heads)
@@ -121,6 +124,7 @@ def dimensions(config: dict[str, Any], *, classes: int) -> Dimensions:
         raise CompressError(f"config.json: a size that a {family} has is missing: {error}") from None
     except (TypeError, ValueError) as error:
         raise CompressError(f"config.json: the sizes of a {family} are whole numbers: {error}") from None
+    blocks = _distinct(config, layers)
     return Dimensions(
         architecture=family,
         layers=layers,
@@ -131,7 +135,14 @@ def dimensions(config: dict[str, Any], *, classes: int) -> Dimensions:
         positions=positions,
         token_types=0 if family == "distilbert" else int(config.get("type_vocab_size", 2)),
         classes=classes,
-        embedding=int(config.get("embedding_size", hidden)) if family in ("albert", "electra") else hidden,
-        distinct_layers=int(config.get("num_hidden_groups", 1)) if family == "albert" else layers,
+        embedding=int(config.get("embedding_size", hidden)) if "albert" in family or family == "electra" else hidden,
+        attention_blocks=blocks["attention"],
+        feed_forward_blocks=blocks["ffn"],
         pooled=True,
     )
+
+
+def _distinct(config: dict[str, Any], layers: int) -> dict[str, int]:
+    """How many attentions and feed-forward networks with weights of their own."""
+    groups = int(config.get("num_hidden_groups", 1)) if "albert" in config["model_type"] else layers
+    return {part: 1 if config.get("shared") == part else groups for part in ("attention", "ffn")}

@@ -1,7 +1,8 @@
 """Named features of a model on a batch, counted from 0 and, with a minus, from the end.
 
 `logits`; `hidden[i]`, where 0 is the embedding output, also called `embeddings`, and -1 the last layer;
-`scores[i]`, `queries[i]`, `keys[i]` and `values[i]` of the attention in layer i + 1.
+`scores[i]`, `queries[i]`, `keys[i]` and `values[i]` of the attention in layer i + 1; `spread[g]`, of an ALBERT with
+a block for each layer, how far these are from g shared ones.
 """
 
 import inspect
@@ -13,11 +14,20 @@ from torch import Tensor, nn
 
 from ..errors import CompressError
 from .attention import KINDS, Place, captured
+from .blocks import spread
 
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
 
 _INDEXED = re.compile(rf"(hidden|{'|'.join(KINDS)})\[(-?\d+)\]")
+_SPREAD = re.compile(r"spread\[(\d+)\]")
+
+
+class _Enough(Exception):
+    """Ends a forward once the embeddings are there."""
+
+    def __init__(self, states: Tensor) -> None:
+        self.states = states
 
 
 def accepted_inputs(model: nn.Module) -> frozenset[str]:
@@ -36,13 +46,37 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     Raises `CompressError` for a name that is not a feature of the model.
     """
     config: Any = model.config
-    places = _places(frozenset(wanted), config.num_hidden_layers)
+    names = frozenset(wanted)
+    spreads = {name: spread(model, int(match[1])) for name in names if (match := _SPREAD.fullmatch(name))}
+    places = _places(names - spreads.keys(), config.num_hidden_layers)
+    if not places:
+        return spreads
     inputs = {name: batch[name] for name in accepted_inputs(model)}
+    if set(places.values()) == {("hidden", 0)}:
+        states = _embeddings(model, inputs)
+        return spreads | dict.fromkeys(places, states)
     inside = frozenset(place for place in places.values() if place[0] in KINDS)
-    states = any(kind == "hidden" for kind, _ in places.values())
+    hidden = any(kind == "hidden" for kind, _ in places.values())
     with captured(model, inside) as attention:
-        output = model(**inputs, output_hidden_states=states)
-    return {name: _read(output, attention, place) for name, place in places.items()}
+        output = model(**inputs, output_hidden_states=hidden)
+    return spreads | {name: _read(output, attention, place) for name, place in places.items()}
+
+
+def _embeddings(model: Any, inputs: Batch) -> Tensor:
+    """What goes into the first layer, and no layer is run for it."""
+
+    def stop(module: nn.Module, arguments: Any) -> None:
+        raise _Enough(arguments[0])
+
+    layers = next(module for module in model.base_model.modules() if isinstance(module, nn.ModuleList))
+    handle = layers[0].register_forward_pre_hook(stop)
+    try:
+        model(**inputs)
+    except _Enough as found:
+        return found.states
+    finally:
+        handle.remove()
+    raise RuntimeError(f"{type(model).__name__} does not pass its embeddings to its first layer")
 
 
 def _places(names: frozenset[str], layers: int) -> dict[str, Place]:

@@ -24,6 +24,8 @@ def load_pretrained(auto: Any, folder: Path, what: str, **fields: Any) -> tuple[
     """
     from huggingface_hub.errors import StrictDataclassError
 
+    from . import partial_albert  # noqa: F401 - makes its classes known
+
     quiet_transformers()
     try:
         return auto.from_pretrained(

@@ -63,7 +63,7 @@ KINDS: dict[str, Kind] = {
 
 @dataclass
 class Draft:
-    """What planning has come to. `latest`: model -> node that made its last checkpoint."""
+    """What planning has come to. `latest`: model -> node that made its last checkpoint; `untied`: is the student's so?"""
 
     recipe: Recipe
     task: TaskSource
@@ -78,6 +78,7 @@ class Draft:
     latest: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     current: str = "teacher"
+    untied: bool = False
 
     def add(
         self,

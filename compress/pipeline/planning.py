@@ -186,6 +186,7 @@ def _plan_distill(draft: Draft, stage: Stage) -> None:
     card = draft.teacher.card
     training = _for_task(draft, (card.finetune, card.distill, stage.spec), Distill)
     _check_losses(draft, training, stage.id)
+    _check_blocks(draft, training, stage)
     name = "student" if stage.id == "distill" else stage.id
     inputs = {"teacher": draft.latest["teacher"]}
     inputs |= {"student": draft.latest["student"]} if "student" in draft.latest else {}
@@ -195,7 +196,27 @@ def _plan_distill(draft: Draft, stage: Stage) -> None:
     outside = {"data": draft.task.fingerprint}
     draft.add("distill", name, "student", training, described, inputs=inputs, outside=outside, stage=stage.id)
     draft.latest["student"] = name
-    draft.current = "student"
+    draft.current, draft.untied = "student", training.untied
+
+
+def _check_blocks(draft: Draft, spec: Distill, stage: Stage) -> None:
+    """An untied ALBERT is trained before one that shares, and only there its blocks can be pulled together."""
+    card = draft.student
+    pull = next((loss for loss in spec.losses if loss.name == "block_spread" and loss.weight > 0), None)
+    if pull is not None and not spec.untied:
+        raise draft.fails(stage.id, "block_spread compares blocks that `untied: true` gives; say both or neither")
+    if not spec.untied or card is None:
+        return
+    if card.albert is None or card.albert.share != "all":
+        raise draft.fails(stage.id, f"untied: student {card.name} is no ALBERT with `share: all`; leave it out")
+    if pull is not None and pull.groups != card.albert.groups:
+        raise draft.fails(
+            stage.id, f"block_spread: groups is {pull.groups}, and student {card.name} has {card.albert.groups}"
+        )
+    if "student" in draft.latest and not draft.untied:
+        raise draft.fails(stage.id, "untied: a stage before it shares the blocks already; put untied stages first")
+    if stage is [each for each in draft.recipe.stages if each.kind == "distill" and each.spec.enabled][-1]:
+        raise draft.fails(stage.id, "untied: the last distill stage must share the blocks; add one after it")
 
 
 def _check_losses(draft: Draft, spec: Any, stage: str) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from ..corpus import MaskedBatches, TextBatches, TokenShards
 from ..models.checkpoints import load_classifier, load_encoder, load_tokenizer, pad_id, random_bert, save_checkpoint
@@ -14,7 +13,6 @@ from ..models.dimensions import usable_positions
 from ..models.layer_maps import matched_layers
 from ..models.masked_head import MaskedLmObjective
 from ..models.masked_lm import new_masked_lm_head
-from ..models.students import build_encoder, build_student, load_body, needs_sample
 from ..objective import Objective
 from ..spec.losses import HardLabel
 from ..spec.stages import Losses, Training
@@ -26,12 +24,12 @@ from .augmenting import training_examples
 from .context import Context
 from .draft import Node
 from .plan import Plan
-from .teaching import set_dropout, task_sample, teacher_features, tuning_score
+from .starting import start_encoder, start_student
+from .teaching import set_dropout, teacher_features, tuning_score
 from .trainlog import TrainLog
 
 Inputs = dict[str, Artifact]
 _TEXT_LENGTH = 128  # tokens of a sequence of plain text, unless the recipe says otherwise
-_SAMPLED_TOKENS = 6144  # that a student's initialisation looks at
 
 
 def finetune(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
@@ -51,23 +49,9 @@ def distill(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
     teacher = load_classifier(inputs["teacher"].path, labels=context.labels, trained=True)
     tokenizer = load_tokenizer(inputs["teacher"].path)
     torch.manual_seed(node.seed)
-    student = _student(plan, inputs, context, teacher, tokenizer)
+    student, start = start_student(plan, node.spec, inputs, context, teacher, tokenizer)
     run = _Run(node, inputs, context, out, work, student, _objective(plan, node.spec))
-    return run.on_task(tokenizer, teacher)
-
-
-def _student(plan: Plan, inputs: Inputs, context: Context, teacher: Any, tokenizer: Any) -> nn.Module:
-    if plan.student is None:
-        raise RuntimeError("a distill stage is only planned with a student")
-    if "student" in inputs:
-        return load_classifier(inputs["student"].path, labels=context.labels, trained=True)
-    sample = None
-    if needs_sample(plan.student) and "encoder" not in inputs:
-        sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=_SAMPLED_TOKENS)
-    student = build_student(plan.student, teacher, plan.sizes["student"], sample)
-    if "encoder" in inputs:
-        load_body(student, inputs["encoder"].path)
-    return student
+    return run.on_task(tokenizer, teacher) | start
 
 
 def general(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
@@ -75,14 +59,11 @@ def general(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
     data = _text(plan, node, inputs)
     teacher = load_encoder(_folder(plan))
     torch.manual_seed(node.seed)
-    if plan.student is None:
-        raise RuntimeError("a general stage is only planned with a student")
-    sample = data.sample(-(-_SAMPLED_TOKENS // data.length)) if needs_sample(plan.student) else None
-    student = build_encoder(plan.student, teacher, plan.sizes["student"], sample)
+    student, start = start_encoder(plan, teacher, data)
     run = _Run(node, inputs, context, out, work, student, _objective(plan, node.spec))
     info = run.train(data, teacher, None)
     save_checkpoint(student.eval(), plan.teacher.tokenizer, out)
-    return {**info, "sequence_length": data.length}
+    return {**info, **start, "sequence_length": data.length}
 
 
 def masked_lm(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:

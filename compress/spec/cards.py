@@ -74,19 +74,37 @@ LayerRule = (
 )
 
 
-Init = Literal["copy", "random", "project"]
+Init = Literal["copy", "random", "project", "convert"]
+
+
+class Albert(Spec):
+    """What is ALBERT's own (Lan et al. 2020, arXiv:1909.11942, §3.1): small embeddings, and layers with the same weights."""
+
+    embedding: Positive = Field(default=128, description="width of the embedding tables: E")
+    share: Literal["all", "attention", "ffn", "none"] = Field(
+        default="all", description="what the layers have in common; `none`: each its own block"
+    )
+    groups: Positive = Field(
+        default=1, description="distinct blocks with `share: all`; each is repeated layers / groups times"
+    )
+    block: Literal["fit", "mean"] | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = Field(
+        default="fit",
+        description="where a converted block starts: least squares on the teacher's activations, the mean of its blocks, "
+        "or a teacher layer (from 0) for each block",
+    )
 
 
 class StudentCard(Spec):
     """Dimensions left out are the teacher's.
 
     `init`: `copy` takes the teacher's weights as they are, at its sizes; `project` takes them to a narrower
-    student along the principal directions of the teacher's activations; `random` takes none of them.
+    student along the principal directions of the teacher's activations; `convert` takes a BERT to ALBERT's form;
+    `random` takes none of them.
     """
 
     name: Name
     title: str
-    architecture: Literal["distilbert", "bert"]
+    architecture: Literal["distilbert", "bert", "albert", "partial-albert"]
     layers: Positive
     hidden: Positive | None = None
     heads: Positive | None = None
@@ -99,9 +117,43 @@ class StudentCard(Spec):
     copy_layers: LayerRule = Field(
         default="every_other", description="teacher layers (from 0) that the student's layers start from"
     )
+    albert: Albert | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="of an `albert` or `partial-albert` alone"
+    )
 
     @model_validator(mode="after")
-    def _projectable(self) -> StudentCard:
+    def _start_fits(self) -> StudentCard:
+        ours = "albert" in self.architecture
         if self.init == "project" and self.architecture != "bert":
             raise ValueError(f"`init: project` makes a `bert`; found architecture `{self.architecture}`")
+        if ours != (self.albert is not None):
+            raise ValueError(f"`albert` and an ALBERT architecture come together; found `{self.architecture}`")
+        if ours and self.init not in ("convert", "random"):
+            raise ValueError(f"an ALBERT starts with `init: convert` or `init: random`; found `{self.init}`")
+        if not ours and self.init == "convert":
+            raise ValueError(f"`init: convert` makes an `albert`; found architecture `{self.architecture}`")
+        return self
+
+    @model_validator(mode="after")
+    def _sharing_can_be_said(self) -> StudentCard:
+        """A transformers `AlbertConfig` repeats whole blocks, each as often; half a block it cannot share."""
+        if self.albert is None:
+            return self
+        share, groups, block = self.albert.share, self.albert.groups, self.albert.block
+        partial = share in ("attention", "ffn")
+        if partial and self.architecture == "albert":
+            raise ValueError(
+                f"albert.share: transformers' AlbertConfig cannot say `{share}`: choose `all`, with `groups`, or `none`; "
+                "or, on purpose, `architecture: partial-albert`, a subclass of ours that other tools cannot load"
+            )
+        if not partial and self.architecture == "partial-albert":
+            raise ValueError(f"albert.share: `{share}` needs no subclass of ours: choose `architecture: albert`")
+        if groups > 1 and share != "all":
+            raise ValueError(f"albert.groups: only with `share: all`; found {groups} with `{share}`")
+        if self.layers % groups:
+            raise ValueError(f"albert.groups: {groups} blocks cannot be repeated equally often in {self.layers} layers")
+        blocks = self.layers if share == "none" else groups
+        if isinstance(block, tuple) and (partial or len(block) != blocks):
+            wanted = "`fit` or `mean`" if partial else f"one layer for each of the {blocks} blocks"
+            raise ValueError(f"albert.block: expected {wanted}; found {list(block)}")
         return self

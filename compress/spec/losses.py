@@ -75,8 +75,24 @@ class RelationKl(Spec):
     student_layer: Positive | None = Field(default=None, description="counted from 1; default: the last")
 
 
+class BlockSpread(Spec):
+    """How far the blocks of an `untied` ALBERT are from the mean that they will share; no teacher has a say in it."""
+
+    name: Literal["block_spread"] = "block_spread"
+    weight: NonNegative = 1.0
+    groups: Positive = Field(default=1, description="distinct blocks that will remain, as the student's card says")
+
+
 LossSpec = Annotated[
-    SoftTarget | HardLabel | HiddenCosine | SoftCrossEntropy | EmbeddingMse | HiddenMse | AttentionMse | RelationKl,
+    SoftTarget
+    | HardLabel
+    | HiddenCosine
+    | SoftCrossEntropy
+    | EmbeddingMse
+    | HiddenMse
+    | AttentionMse
+    | RelationKl
+    | BlockSpread,
     Field(discriminator="name"),
 ]
 OF_CLASSES = ("soft_target", "hard_label", "soft_cross_entropy")  # losses that read the head's logits

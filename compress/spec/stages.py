@@ -155,6 +155,11 @@ class Augment(PerTask):
 class Distill(PerTask, Losses, Training):
     """Train the student against the fine-tuned teacher."""
 
+    untied: bool = Field(
+        default=False,
+        exclude_if=lambda value: value is False,  # what is dumped decides the store's keys
+        description="an ALBERT student with a block of its own for each layer; the next stage makes them one, as their mean",
+    )
     name: Name | None = Field(default=None, exclude=True, description="tells several distill stages apart")
     enabled: bool = Field(default=True, exclude=True)
 

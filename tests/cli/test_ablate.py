@@ -85,7 +85,9 @@ def test_rows_run_on_two_seeds_and_are_reported(cli: Cli, world: Path) -> None:
     assert counts == {"finetune": 1, "augment": 1, "distill intermediate": 2}
     assert err.count("run     distill prediction") == 4
     assert "bench" not in err and "quantize" not in err
-    assert "without soft_cross_entropy" in out and "−2.10" in out and "runs/ablation-mine-tiny-task/ablation.html" in out
+    assert (
+        "without soft_cross_entropy" in out and "−2.10" in out and "runs/ablation-mine-tiny-task/ablation.html" in out
+    )
     runs = [read_result(path.parent) for path in sorted((world / "runs").glob("*/result.json"))]
     assert [(run.recipe["name"], run.seed) for run in runs] == [
         (name, seed) for name in ("mine-full", "mine-without-soft_cross_entropy") for seed in (0, 1)

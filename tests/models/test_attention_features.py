@@ -75,7 +75,7 @@ def projections_of(model: Any, batch: dict[str, Tensor]) -> dict[str, list[Tenso
         if isinstance(module, torch.nn.Linear) and (kind := names.get(path.split(".")[-1])):
             keep = outputs[kind].append
             handles.append(module.register_forward_hook(lambda *call, keep=keep: keep(split(call[2]))))
-    compute_features(model, batch, [])
+    compute_features(model, batch, ["hidden[-1]"])
     for handle in handles:
         handle.remove()
     return outputs

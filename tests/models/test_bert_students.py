@@ -27,7 +27,7 @@ from compress.models.students import (
     build_encoder,
     build_student,
     load_body,
-    needs_sample,
+    sample_tokens,
     student_dimensions,
 )
 from compress.spec.cards import StudentCard
@@ -39,8 +39,15 @@ TYPES = torch.tensor([[0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1]])
 TEXT = {"input_ids": IDS, "attention_mask": MASK, "token_type_ids": TYPES}
 
 
+ALBERTS: dict[str, dict[str, Any]] = {
+    "albert": {"init": "convert", "albert": {"embedding": 8}},
+    "partial-albert": {"init": "convert", "albert": {"embedding": 8, "share": "attention"}},
+}
+
+
 def card(**fields: Any) -> StudentCard:
-    return StudentCard(**{"name": "s", "title": "S", "architecture": "bert", "layers": 2, **fields})
+    own = ALBERTS.get(fields.get("architecture", ""), {})
+    return StudentCard(**{"name": "s", "title": "S", "architecture": "bert", "layers": 2, **own, **fields})
 
 
 def sizes(student: StudentCard, teacher: Any) -> Dimensions:
@@ -104,8 +111,9 @@ def test_an_encoder_is_the_body_of_the_classifier(
 ):
     headless = AutoModel.from_pretrained(tiny_checkpoint("bert"))
     student = card(architecture=architecture, layers=1)
-    encoder = build_encoder(student, headless, sizes(student, headless))
-    body = made(student, teacher).base_model
+    sample = [TEXT] if sample_tokens(student) else None
+    encoder = build_encoder(student, headless, sizes(student, headless), sample)
+    body = made(student, teacher, sample).base_model
     assert type(encoder) is type(body)
     found, expected = encoder.state_dict(), body.state_dict()
     assert found.keys() == expected.keys()
@@ -203,7 +211,7 @@ def test_the_start_is_told_only_where_it_is_not_the_usual_one():
     """The keys of the store depend on what is dumped."""
     assert "init" not in card().model_dump(mode="json")
     assert card(init="random").model_dump(mode="json")["init"] == "random"
-    assert [needs_sample(card(init=init)) for init in ("copy", "random", "project")] == [False, False, True]
+    assert [sample_tokens(card(init=init)) > 0 for init in ("copy", "random", "project")] == [False, False, True]
 
 
 MATCHING = {
@@ -215,6 +223,12 @@ MATCHING = {
     "tiny-3l-312-project": {"hidden_size": 384, "intermediate_size": 1224},
     "tiny-2l": {"num_hidden_layers": 4},
     "distil-1l": {"num_hidden_layers": 4},
+    "albert-4l": {"num_hidden_layers": 4, "hidden_size": 48},
+    "albert-12x768": {"num_hidden_layers": 12, "hidden_size": 768},
+} | {
+    name: {"hidden_size": 384}
+    for name in catalog.names("students")
+    if name.startswith(("albert-6x384", "albert-3x384"))
 }
 
 
@@ -233,7 +247,7 @@ def test_every_card_is_built_from_a_teacher_that_matches(name: str):
     )
     teacher, student = BertForSequenceClassification(config), catalog.load_student(name)
     planned = sizes(student, teacher)
-    sample = [{key: array % 60 for key, array in TEXT.items()}] if needs_sample(student) else None
+    sample = [{key: array % 60 for key, array in TEXT.items()}] if sample_tokens(student) else None
     built = made(student, teacher, sample)
     assert dimensions(built.config.to_dict(), classes=3) == planned
     assert built.num_parameters() == planned.parameters

@@ -2,7 +2,9 @@
 
 from .body import load_body
 from .build import build_encoder, build_student
-from .sizes import needs_sample, student_dimensions
+from .factorising import table_errors
+from .modules import thinned
+from .sizes import sample_tokens, student_dimensions, untied_card
 from .table import STUDENTS, Architecture
 
 __all__ = [
@@ -11,6 +13,9 @@ __all__ = [
     "build_encoder",
     "build_student",
     "load_body",
-    "needs_sample",
+    "sample_tokens",
     "student_dimensions",
+    "table_errors",
+    "thinned",
+    "untied_card",
 ]

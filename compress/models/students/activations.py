@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Point = tuple["nn.Module", str]  # a module, and its "in" or its "out"
@@ -32,6 +32,19 @@ def observed_batches(model: Any, sample: Sample, points: Mapping[str, Point]) ->
     """As `observe`, a batch at a time."""
     import torch
 
+    for batch, seen in zip(sample, padded_batches(model, sample, points), strict=True):
+        tensors = seen.values()
+        real = torch.as_tensor(batch["attention_mask"], device=next(iter(tensors)).device).bool()
+        yield {
+            name: (tensor[real] if tensor.dim() == 3 else tensor).double().cpu().numpy()
+            for name, tensor in seen.items()
+        }
+
+
+def padded_batches(model: Any, sample: Sample, points: Mapping[str, Point]) -> Iterator[dict[str, Tensor]]:
+    """As `observed_batches`, the tensors as they are: [batch, length, size], padding included."""
+    import torch
+
     device = next(model.parameters()).device
     seen: dict[str, Any] = {}
     with ExitStack() as stack:
@@ -43,11 +56,7 @@ def observed_batches(model: Any, sample: Sample, points: Mapping[str, Point]) ->
             inputs = {name: torch.as_tensor(batch[name], device=device) for name in _INPUTS if name in batch}
             with torch.no_grad():
                 model(**inputs)
-            real = inputs["attention_mask"].bool()
-            yield {
-                name: (tensor[real] if tensor.dim() == 3 else tensor).double().cpu().numpy()
-                for name, tensor in seen.items()
-            }
+            yield dict(seen)
 
 
 def _recorder(seen: dict[str, Any], name: str, side: str) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 
 from . import algebra
 from .activations import Array, Point, Sample, observe, observed_batches
+from .modules import array, fill
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def _moment(teacher: Any, layers: Sequence[int], sample: Sample) -> Array:
 def _project_embeddings(pair: _Pair) -> None:
     mine, theirs = pair.student.embeddings, pair.teacher.embeddings
     for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
-        _set(getattr(mine, name), _array(getattr(theirs, name).weight) @ pair.basis)
+        fill(getattr(mine, name), array(getattr(theirs, name).weight) @ pair.basis)
     _fit_norm(pair, mine.LayerNorm, pair.teacher_sees(states=(theirs.LayerNorm, "out"))["states"])
 
 
@@ -83,8 +84,8 @@ def _project_attention(pair: _Pair, mine: Any, theirs: Any) -> None:
     maps = _head_maps(pair, seen, theirs)
     for name, way in zip(("query", "key", "value"), maps, strict=False):
         matrix, bias = _composed(getattr(attention.self, name), told)
-        _set(getattr(mine.attention.self, name), way @ matrix, way @ bias)
-    output = pair.basis.T @ _array(attention.output.dense.weight) @ maps[3]
+        fill(getattr(mine.attention.self, name), way @ matrix, way @ bias)
+    output = pair.basis.T @ array(attention.output.dense.weight) @ maps[3]
     _fit_output(pair, mine.attention.output, mine.attention.self.query, output, theirs.attention.output, seen)
 
 
@@ -92,7 +93,7 @@ def _head_maps(pair: _Pair, seen: dict[str, Array], theirs: Any) -> list[Array]:
     """Block-diagonal maps of queries, keys and values to the student's heads, and of contexts back."""
     heads = pair.teacher.config.num_attention_heads
     size = pair.student.config.hidden_size // heads
-    output = pair.basis.T @ _array(theirs.attention.output.dense.weight)
+    output = pair.basis.T @ array(theirs.attention.output.dense.weight)
     blocks: list[tuple[Array, ...]] = []
     for part in np.split(np.arange(output.shape[1]), heads):
         scores = algebra.score_maps(seen["query"][:, part], seen["key"][:, part], size)
@@ -105,10 +106,10 @@ def _project_feed_forward(pair: _Pair, mine: Any, theirs: Any) -> None:
     points: dict[str, Point] = {"stream": (theirs.intermediate.dense, "in"), "neurons": (theirs.output.dense, "in")}
     points |= {"sum": (theirs.output.LayerNorm, "in"), "states": (theirs.output.LayerNorm, "out")}
     seen = pair.teacher_sees(**points)
-    output = pair.basis.T @ _array(theirs.output.dense.weight)
+    output = pair.basis.T @ array(theirs.output.dense.weight)
     kept = algebra.strongest(seen["neurons"], output, mine.intermediate.dense.out_features)
     matrix, bias = _composed(theirs.intermediate.dense, _told(pair, mine.intermediate.dense, seen["stream"]))
-    _set(mine.intermediate.dense, matrix[kept], bias[kept])
+    fill(mine.intermediate.dense, matrix[kept], bias[kept])
     _fit_output(pair, mine.output, mine.intermediate.dense, output[:, kept], theirs.output, seen)
 
 
@@ -122,13 +123,13 @@ def _fit_output(pair: _Pair, mine: Any, reader: Any, output: Array, theirs: Any,
     """`dense` and `LayerNorm` of one half of a layer; `reader` takes in the stream to which the half adds."""
     own = pair.student_sees(inputs=(mine.dense, "in"), states=(reader, "in"))
     wanted = seen["sum"] @ pair.basis - own["states"]
-    _set(mine.dense, *algebra.refit(output, pair.basis.T @ _array(theirs.dense.bias), own["inputs"], wanted))
+    fill(mine.dense, *algebra.refit(output, pair.basis.T @ array(theirs.dense.bias), own["inputs"], wanted))
     _fit_norm(pair, mine.LayerNorm, seen["states"])
 
 
 def _fit_norm(pair: _Pair, norm: Any, states: Array) -> None:
     own = pair.student_sees(sums=(norm, "in"))["sums"]
-    _set(norm, *algebra.fitted_norm(own, states @ pair.basis, norm.eps))
+    fill(norm, *algebra.fitted_norm(own, states @ pair.basis, norm.eps))
 
 
 def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
@@ -141,30 +142,17 @@ def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
     own = pair.student_sees(states=(pair.student.encoder.layer[-1].output.LayerNorm, "out"))
     told = algebra.refit(pair.basis, np.zeros(len(pair.basis)), own["states"], seen["states"])
     classifier = getattr(teacher, "classifier", None)
-    output = np.eye(theirs.dense.in_features) if classifier is None else _array(classifier.weight)
+    output = np.eye(theirs.dense.in_features) if classifier is None else array(classifier.weight)
     kept = algebra.strongest(seen["neurons"], output, mine.dense.out_features)
     matrix, bias = _composed(theirs.dense, told)
-    _set(mine.dense, matrix[kept], bias[kept])
+    fill(mine.dense, matrix[kept], bias[kept])
     if classifier is not None:
         pooled = pair.student_sees(neurons=(mine, "out"))["neurons"]
-        logits = seen["neurons"] @ output.T + _array(classifier.bias)
-        _set(student.classifier, *algebra.refit(output[:, kept], _array(classifier.bias), pooled, logits))
+        logits = seen["neurons"] @ output.T + array(classifier.bias)
+        fill(student.classifier, *algebra.refit(output[:, kept], array(classifier.bias), pooled, logits))
 
 
 def _composed(linear: Any, told: tuple[Array, Array]) -> tuple[Array, Array]:
     """The teacher's linear layer on what the student tells of its input."""
-    weight = _array(linear.weight)
-    return weight @ told[0], weight @ told[1] + _array(linear.bias)
-
-
-def _array(tensor: Any) -> Array:
-    return tensor.detach().double().cpu().numpy()
-
-
-def _set(module: Any, weight: Array, bias: Array | None = None) -> None:
-    import torch
-
-    with torch.no_grad():
-        module.weight.copy_(torch.from_numpy(weight))
-        if bias is not None:
-            module.bias.copy_(torch.from_numpy(bias))
+    weight = array(linear.weight)
+    return weight @ told[0], weight @ told[1] + array(linear.bias)

@@ -8,14 +8,24 @@ from ...errors import CompressError
 from ...spec.cards import StudentCard
 from ..dimensions import Dimensions
 from ..layers import copied_layers
+from .modules import FEW_TOKENS
 from .table import STUDENTS
 
 _SIZES = ("hidden", "heads", "intermediate")
+_COUNTED_TOKENS = 200_000  # that a conversion counts, to weigh the rows of the embedding tables
 
 
-def needs_sample(card: StudentCard) -> bool:
-    """Whether the student's start is computed from the teacher's activations on some text."""
-    return card.init == "project"
+def sample_tokens(card: StudentCard) -> int:
+    """How many tokens of text the student's start is computed from; 0 where it needs none."""
+    return {"project": FEW_TOKENS, "convert": _COUNTED_TOKENS}.get(card.init, 0)
+
+
+def untied_card(card: StudentCard) -> StudentCard:
+    """The ALBERT `card` with a block of its own for each layer, each of which starts as the teacher's layer."""
+    if card.albert is None:
+        raise CompressError(f"student {card.name} is no ALBERT: it has no blocks to untie")
+    own = card.albert.model_copy(update={"share": "none", "groups": 1, "block": "mean"})
+    return card.model_copy(update={"architecture": "albert", "albert": own})
 
 
 def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
@@ -32,16 +42,25 @@ def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
             f"student {card.name}: hidden is {sizes['hidden']}, which {sizes['heads']} heads do not divide evenly"
         )
     _CHECKS[card.init](card, sizes, teacher)
+    blocks = {part: _blocks(card, part) for part in ("attention", "ffn")}
     return replace(
         teacher,
         **sizes,
         architecture=card.architecture,
         layers=card.layers,
-        distinct_layers=card.layers,
-        embedding=sizes["hidden"],
+        attention_blocks=blocks["attention"],
+        feed_forward_blocks=blocks["ffn"],
+        embedding=card.albert.embedding if card.albert else sizes["hidden"],
         token_types=teacher.token_types if form.token_types else 0,
         pooled=True,
     )
+
+
+def _blocks(card: StudentCard, part: str) -> int:
+    """How many attentions, or feed-forward networks, have weights of their own."""
+    if card.albert is None:
+        return card.layers
+    return {"all": card.albert.groups, part: 1}.get(card.albert.share, card.layers)
 
 
 def _check_copied(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
@@ -69,8 +88,38 @@ def _check_projected(card: StudentCard, sizes: dict[str, int], teacher: Dimensio
     copied_layers(card.copy_layers, teacher_layers=teacher.layers, student_layers=card.layers, card=card.name)
 
 
+def _check_converted(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
+    for name, wanted in sizes.items():
+        if wanted != getattr(teacher, name):
+            raise CompressError(
+                f"student {card.name}: {name} is {wanted} and the teacher's is {getattr(teacher, name)}; "
+                "a converted student keeps the teacher's sizes but for its embeddings; leave it out, or use `init: random`"
+            )
+    if card.layers > teacher.layers:
+        raise CompressError(
+            f"student {card.name} has {card.layers} layers and the teacher {teacher.layers}: "
+            "a block cannot stand for less than a layer; choose a shallower card, or `init: random`"
+        )
+    if card.albert is None:
+        return
+    if card.albert.embedding > teacher.hidden:
+        raise CompressError(
+            f"student {card.name}: albert.embedding is {card.albert.embedding} and the teacher's hidden size "
+            f"{teacher.hidden}; embeddings are taken to a smaller size, not to a larger one"
+        )
+    if isinstance(card.albert.block, tuple) and max(card.albert.block) >= teacher.layers:
+        raise CompressError(
+            f"student {card.name}: albert.block names layer {max(card.albert.block)} and the teacher's last is {teacher.layers - 1}"
+        )
+
+
 def _check_random(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
     """Any sizes will do."""
 
 
-_CHECKS = {"copy": _check_copied, "random": _check_random, "project": _check_projected}
+_CHECKS = {
+    "copy": _check_copied,
+    "random": _check_random,
+    "project": _check_projected,
+    "convert": _check_converted,
+}

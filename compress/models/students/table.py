@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dimensions import Dimensions
-from . import bert, distilbert
+from . import albert, bert, distilbert
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+State = dict[str, "Tensor"]
 
 
 @dataclass(frozen=True)
@@ -20,17 +23,15 @@ class Architecture:
     `teachers`: families that it can start from. `config(teacher config, sizes)`: the student's.
     `body(teacher state, family, layers)`: the encoder's state, with student layer i from teacher layer
     `layers[i]`, out of the state of a teacher's encoder without its head. `head(...)`: the rest of the
-    classifier's state out of that of the teacher's whole classifier.
+    classifier's state out of that of the teacher's whole classifier. Both are None where layers are not copied.
     """
 
     title: str
     teachers: tuple[str, ...]
     token_types: bool
-    classifier: str
-    encoder: str
     config: Callable[[Any, Dimensions], Any]
-    body: Callable[[dict[str, Tensor], str, Sequence[int]], dict[str, Tensor]]
-    head: Callable[[dict[str, Tensor], str], dict[str, Tensor]]
+    body: Callable[[State, str, Sequence[int]], State] | None = None
+    head: Callable[[State, str], State] | None = None
 
 
 STUDENTS: dict[str, Architecture] = {
@@ -38,8 +39,6 @@ STUDENTS: dict[str, Architecture] = {
         title="DistilBERT",
         teachers=("bert", "distilbert"),
         token_types=False,
-        classifier="DistilBertForSequenceClassification",
-        encoder="DistilBertModel",
         config=distilbert.student_config,
         body=distilbert.copied_body,
         head=distilbert.copied_head,
@@ -48,10 +47,12 @@ STUDENTS: dict[str, Architecture] = {
         title="BERT",
         teachers=("bert",),
         token_types=True,
-        classifier="BertForSequenceClassification",
-        encoder="BertModel",
         config=bert.student_config,
         body=bert.copied_body,
         head=bert.copied_head,
+    ),
+    "albert": Architecture(title="ALBERT", teachers=("bert",), token_types=True, config=albert.student_config),
+    "partial-albert": Architecture(
+        title="ALBERT that shares half a block", teachers=("bert",), token_types=True, config=albert.student_config
     ),
 }

@@ -1,0 +1,78 @@
+"""Take a trained BERT to ALBERT's form: small embeddings, and a block that many layers share.
+
+The embeddings lose what E cannot hold (`factorising`). The shared parts of a block start as the card says: the mean of
+the teacher's, one of its layers, or least squares on its activations (`fitting`). Nothing is random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...spec.cards import Albert
+from . import fitting
+from .activations import Sample
+from .albert import Repeat, repeats, sharing
+from .factorising import factorise
+
+# Modules of an AlbertLayer -> those of a BertLayer.
+PARTS = {
+    "attention": {
+        "attention.query": "attention.self.query",
+        "attention.key": "attention.self.key",
+        "attention.value": "attention.self.value",
+        "attention.dense": "attention.output.dense",
+        "attention.LayerNorm": "attention.output.LayerNorm",
+    },
+    "ffn": {
+        "ffn": "intermediate.dense",
+        "ffn_output": "output.dense",
+        "full_layer_layer_norm": "output.LayerNorm",
+    },
+}
+
+
+def convert(student: Any, teacher: Any, spec: Albert, sample: Sample | None) -> None:
+    """Fill `student`, an ALBERT as wide as its `teacher`, a BERT; both are encoders, or both classifiers.
+
+    `sample`: padded batches of text; all of them are counted, and a few thousand of their tokens looked at.
+    Without one, only the head is filled: for a student whose encoder another checkpoint brings.
+    """
+    mine, theirs = student.base_model, teacher.base_model
+    _copy_head(student, teacher)
+    if sample is None:
+        return
+    factorise(mine, theirs, sample)
+    passes = repeats(mine, teacher_layers=theirs.config.num_hidden_layers)
+    layers = theirs.encoder.layer
+    if spec.block == "fit":
+        fitting.fit_blocks(passes, theirs, sample)
+        return
+    for part in PARTS:
+        for number, group in enumerate(sharing(passes, part)):
+            covered = sorted({layer for each in group for layer in range(each.first, each.last + 1)})
+            set_part(part, group[0], [layers[at] for at in (covered if spec.block == "mean" else [spec.block[number]])])
+
+
+def set_part(part: str, target: Repeat, sources: Sequence[Any]) -> None:
+    """Half a block as the mean of that of the `sources`, which are `BertLayer`s."""
+    for mine, theirs in PARTS[part].items():
+        average(target.layer.get_submodule(mine), [source.get_submodule(theirs) for source in sources])
+
+
+def average(target: Any, sources: Sequence[Any]) -> None:
+    """Every parameter of `target` as the mean of the `sources`' of the same name."""
+    import torch
+
+    found = [dict(source.named_parameters()) for source in sources]
+    with torch.no_grad():
+        for name, parameter in target.named_parameters():
+            parameter.copy_(torch.stack([each[name].double() for each in found]).mean(0))
+
+
+def _copy_head(student: Any, teacher: Any) -> None:
+    mine, theirs = student.base_model.pooler, teacher.base_model.pooler
+    if mine is not None and theirs is not None:
+        average(mine, [theirs.dense])
+    if hasattr(student, "classifier") and hasattr(teacher, "classifier"):
+        average(student.classifier, [teacher.classifier])

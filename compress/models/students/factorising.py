@@ -1,0 +1,83 @@
+"""Take the embeddings of a BERT to ALBERT's small tables and the matrix behind them.
+
+BERT adds its three tables and normalises at width H; ALBERT does both at width E and then maps to H. One basis must
+serve all three tables, and LayerNorm takes the mean of the E features away, so E - 1 of them carry something.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import algebra
+from .activations import Array, Sample, observe
+from .modules import array, fill, thinned
+
+TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
+
+
+def truncated_svd(rows: Array, rank: int, weights: Array | None = None) -> Array:
+    """Orthonormal columns [size, rank], the leading right singular vectors of `rows` [row, size], each row scaled by the
+    root of its weight: no other subspace of that rank loses less of the weighted squares."""
+    moment = (rows if weights is None else rows * weights[:, None]).T @ rows
+    return np.linalg.eigh(moment)[1][:, ::-1][:, :rank]
+
+
+def factorise(student: Any, teacher: Any, sample: Sample) -> None:
+    """Fill the embeddings of an ALBERT encoder, and the mapping to its width, from those of a BERT encoder.
+
+    The basis is a truncated SVD of the tables, a row counting once and once more for each time that `sample` uses it.
+    Exact up to LayerNorm's epsilon where the sums of the rows span no more than E - 1 directions beside their mean;
+    beyond that the mapping is refitted to what the teacher's embeddings give on the sample.
+    """
+    mine, theirs, mapping = student.embeddings, teacher.embeddings, student.encoder.embedding_hidden_mapping_in
+    width, small = teacher.config.hidden_size, student.config.embedding_size
+    tables = {name: array(getattr(theirs, name).weight) for name in TABLES}
+    centred = {name: table - table.mean(1, keepdims=True) for name, table in tables.items()}
+    uses = _uses(sample, {name: len(table) for name, table in tables.items()})
+    rows, weights = (np.concatenate([part[name] for name in TABLES]) for part in (centred, uses))
+    basis = truncated_svd(rows, small - 1, weights) @ _without_mean(small).T
+    for name in TABLES:
+        fill(getattr(mine, name), centred[name] @ basis)
+    fill(mine.LayerNorm, np.ones(small), np.zeros(small))
+    gain, bias = array(theirs.LayerNorm.weight), array(theirs.LayerNorm.bias)
+    start = gain[:, None] * basis * (width / small) ** 0.5  # LayerNorm leaves a length of √E, and BERT's of √H
+    few = thinned(sample)
+    own = observe(student, few, {"states": (mapping, "in")})["states"]
+    wanted = observe(teacher, few, {"states": (theirs.LayerNorm, "out")})["states"]
+    fill(mapping, *algebra.refit(start, bias, own, wanted))
+
+
+def table_errors(student: Any, teacher: Any) -> dict[str, float]:
+    """How much of each of the teacher's tables no linear map of the student's gives back: the relative Frobenius error.
+
+    The mean of each row, which LayerNorm takes away, is left out on both sides.
+    """
+    errors = {}
+    for name in TABLES:
+        small, full = (array(getattr(model.embeddings, name).weight) for model in (student, teacher))
+        small, full = (table - table.mean(1, keepdims=True) for table in (small, full))
+        moment = np.linalg.pinv(small.T @ small, rcond=1e-10, hermitian=True)
+        left = full - small @ (moment @ (small.T @ full))
+        errors[name] = float(np.linalg.norm(left) / np.linalg.norm(full))
+    return errors
+
+
+def _uses(sample: Sample, sizes: dict[str, int]) -> dict[str, Array]:
+    """1 + how often the sample uses each row of each table."""
+    counts = {name: np.ones(size) for name, size in sizes.items()}
+    for batch in sample:
+        ids, mask, types = (np.asarray(batch[name]) for name in ("input_ids", "attention_mask", "token_type_ids"))
+        real = mask.astype(bool)
+        places = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
+        for name, used in zip(TABLES, (ids, places, types), strict=True):
+            counts[name] += np.bincount(used[real], minlength=sizes[name])
+    return counts
+
+
+def _without_mean(size: int) -> Array:
+    """Orthonormal columns [size, size - 1] that all sum to 0."""
+    from scipy.linalg import helmert
+
+    return helmert(size).T

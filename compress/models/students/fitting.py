@@ -1,0 +1,206 @@
+"""The shared block by least squares on the teacher's activations.
+
+A block that stands for many layers cannot copy them. It takes the attention heads and the feed-forward neurons that
+move the stream most, as many from each layer that it stands for; then its two output matrices and its two LayerNorms are
+fitted, over all those layers at once, to what the teacher adds to its stream there. The stream that goes in is
+the teacher's own. Layers that are alike, and a block that stands for one layer, are copied without change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import algebra
+from .activations import Array, Point, Sample, observe, observed_batches, padded_batches
+from .albert import Repeat, sharing
+from .modules import FEW_TOKENS, array, fill, thinned
+
+_TOKENS = FEW_TOKENS  # of each layer; a block sees those of all layers that it stands for
+_HALVES = {"attention": "attention.output", "ffn": "output"}  # of a BertLayer: what writes to the stream
+
+
+@dataclass(frozen=True)
+class _Text:
+    """The sample as the teacher sees it. Layers count from 0.
+
+    `hidden[layer][batch]`: what goes into a layer, padded tensors. `seen`: what goes into (`sum`) and comes out of
+    (`states`) the LayerNorm of half a layer, [real token, size]. `energies`: the variance that each of its heads, or
+    neurons, brings to the stream.
+    """
+
+    teacher: Any
+    hidden: list[list[Any]]
+    masks: list[Any]
+    seen: dict[str, Array]
+    energies: dict[tuple[str, int], Array]
+
+    def stream(self, layer: int) -> Array:
+        """What goes into a layer, [real token, size]."""
+        return self._real(self.hidden[layer])
+
+    def passed(self, attention: Any, layer: int) -> tuple[Array, Array]:
+        """What an ALBERT attention gives on the stream into a layer; and what its output matrix takes in there."""
+        import torch
+
+        outputs: list[Any] = []
+        inputs: list[Any] = []
+        handle = attention.dense.register_forward_pre_hook(lambda module, taken: inputs.append(taken[0]))
+        with torch.no_grad():
+            for hidden, mask in zip(self.hidden[layer], self.masks, strict=True):
+                additive = (1.0 - mask[:, None, None, :].to(hidden.dtype)) * torch.finfo(hidden.dtype).min
+                outputs.append(attention(hidden, additive)[0])
+        handle.remove()
+        return self._real(outputs), self._real(inputs)
+
+    def _real(self, padded: Sequence[Any]) -> Array:
+        pairs = zip(padded, self.masks, strict=True)
+        return np.concatenate([array(tensor[mask.bool()]) for tensor, mask in pairs])
+
+
+def fit_blocks(passes: Sequence[Repeat], teacher: Any, sample: Sample) -> None:
+    """Fill the blocks of `passes` from `teacher`, a BERT encoder as wide, with as many heads and neurons."""
+    text = _read(teacher, thinned(sample, _TOKENS), sorted({each.last for each in passes}))
+    modes = [each.layer.training for each in passes]
+    for each in passes:
+        each.layer.eval()
+    for group in sharing(passes, "attention"):
+        _fit_attention(group, text)
+    for group in sharing(passes, "ffn"):
+        _fit_feed_forward(group, text)
+    for each, mode in zip(passes, modes, strict=True):
+        each.layer.train(mode)
+
+
+def _read(teacher: Any, sample: Sample, layers: Sequence[int]) -> _Text:
+    import torch
+
+    norms: dict[str, Point] = {}
+    for layer in layers:
+        for half, way in _HALVES.items():
+            norm = teacher.encoder.layer[layer].get_submodule(way).LayerNorm
+            norms |= {f"{half} {layer} sum": (norm, "in"), f"{half} {layer} states": (norm, "out")}
+    stream: dict[str, Point] = {"0": (teacher.embeddings.LayerNorm, "out")}
+    stream |= {str(number): (layer, "out") for number, layer in enumerate(teacher.encoder.layer, 1)}
+    hidden = list(padded_batches(teacher, sample, stream))
+    masks = [torch.as_tensor(batch["attention_mask"], device=hidden[0]["0"].device) for batch in sample]
+    streams = [[batch[name] for batch in hidden] for name in stream]
+    return _Text(teacher, streams, masks, observe(teacher, sample, norms), _energies(teacher, sample, layers))
+
+
+def _energies(teacher: Any, sample: Sample, layers: Sequence[int]) -> dict[tuple[str, int], Array]:
+    """Variance that each head and each neuron of some layers gives to the stream, a batch at a time."""
+    modules = {
+        (half, number): teacher.encoder.layer[number].get_submodule(way).dense
+        for number in layers
+        for half, way in _HALVES.items()
+    }
+    points: dict[str, Point] = {f"{half} {number}": (module, "in") for (half, number), module in modules.items()}
+    sums: dict[str, Any] = dict.fromkeys(points, 0.0)
+    squares: dict[str, Any] = dict.fromkeys(points, 0.0)
+    count, heads = 0, teacher.config.num_attention_heads
+    for seen in observed_batches(teacher, sample, points):
+        for name, inputs in seen.items():
+            grouped = inputs.reshape(len(inputs), heads if name.startswith("attention") else inputs.shape[1], -1)
+            sums[name] += grouped.sum(0)
+            squares[name] += np.einsum("tgi,tgj->gij", grouped, grouped)
+        count += len(inputs)
+    found = {}
+    for (half, number), module in modules.items():
+        mean, square = (total[f"{half} {number}"] / count for total in (sums, squares))
+        output = array(module.weight)
+        output = output.reshape(len(output), *mean.shape)
+        covariance = square - mean[:, :, None] * mean[:, None, :]
+        found[half, number] = np.einsum("ogi,gij,ogj->g", output, covariance, output, optimize=True)
+    return found
+
+
+def _fit_attention(group: Sequence[Repeat], text: _Text) -> None:
+    """Head i is head i of one of the layers, so that scores can be compared head by head."""
+    mine = group[0].layer.attention
+    _take_heads(mine, group, text)
+    streams = [text.stream(each.first) for each in group]
+    inputs = [text.passed(mine, each.first)[1] for each in group]
+    _fit_half(mine.dense, mine.LayerNorm, "attention", group, text, streams, inputs)
+
+
+def _fit_feed_forward(group: Sequence[Repeat], text: _Text) -> None:
+    mine = group[0].layer
+    _take_neurons(mine, group, text)
+    streams = [text.passed(each.layer.attention, each.first)[0] for each in group]
+    inputs = [_neurons(mine, stream) for stream in streams]
+    _fit_half(mine.ffn_output, mine.full_layer_layer_norm, "ffn", group, text, streams, inputs)
+
+
+def _neurons(layer: Any, stream: Array) -> Array:
+    import torch
+
+    with torch.no_grad():
+        return array(layer.activation(layer.ffn(torch.from_numpy(stream).to(layer.ffn.weight))))
+
+
+def _fit_half(
+    dense: Any,
+    norm: Any,
+    half: str,
+    group: Sequence[Repeat],
+    text: _Text,
+    streams: Sequence[Array],
+    inputs: Sequence[Array],
+) -> None:
+    """The output matrix, so that it and the stream give the teacher's sums; the LayerNorm, so that this gives its states."""
+    stream, taken = np.concatenate(streams), np.concatenate(inputs)
+    sums, states = (
+        np.concatenate([text.seen[f"{half} {each.last} {what}"] for each in group]) for what in ("sum", "states")
+    )
+    weight, bias = algebra.refit(array(dense.weight), array(dense.bias), taken, sums - stream)
+    fill(dense, weight, bias)
+    fill(norm, *algebra.fitted_norm(stream + taken @ weight.T + bias, states, norm.eps))
+
+
+def _take_heads(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
+    """Each head from one of the layers, as many from each: the choice that moves the stream most."""
+    from scipy.optimize import linear_sum_assignment
+
+    layers = [text.teacher.encoder.layer[each.last].attention for each in group]
+    seats = np.repeat(np.arange(len(group)), _shares(mine.num_attention_heads, len(group)))
+    energy = np.stack([text.energies["attention", each.last] for each in group], axis=1)
+    chosen = seats[linear_sum_assignment(-energy[:, seats])[1]]
+    rows = np.repeat(chosen, mine.attention_head_size)  # the layer of each row of queries, keys and values
+    for name in ("query", "key", "value"):
+        sources = [getattr(layer.self, name) for layer in layers]
+        weight, bias = ([array(getattr(source, kind)) for source in sources] for kind in ("weight", "bias"))
+        fill(getattr(mine, name), _picked(weight, rows), _picked(bias, rows))
+    output = _picked([array(layer.output.dense.weight).T for layer in layers], rows).T
+    fill(mine.dense, output, np.mean([array(layer.output.dense.bias) for layer in layers], axis=0))
+
+
+def _picked(arrays: Sequence[Array], rows: np.ndarray) -> Array:
+    """Row i of the array `rows[i]`."""
+    return np.stack(arrays)[rows, np.arange(len(rows))]
+
+
+def _take_neurons(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
+    """The neurons that move the stream most, as many from each layer."""
+    layers = [text.teacher.encoder.layer[each.last] for each in group]
+    kept = [
+        np.sort(np.argsort(-text.energies["ffn", each.last], kind="stable")[:count])
+        for each, count in zip(group, _shares(mine.ffn.out_features, len(group)), strict=True)
+    ]
+    reads = [layer.intermediate.dense for layer in layers]
+    weight, bias = (
+        np.concatenate([array(getattr(read, kind))[rows] for read, rows in zip(reads, kept, strict=True)])
+        for kind in ("weight", "bias")
+    )
+    fill(mine.ffn, weight, bias)
+    writes = [array(layer.output.dense.weight)[:, rows] for layer, rows in zip(layers, kept, strict=True)]
+    constant = np.mean([array(layer.output.dense.bias) for layer in layers], axis=0)
+    fill(mine.ffn_output, np.concatenate(writes, axis=1), constant)
+
+
+def _shares(count: int, parts: int) -> list[int]:
+    """`count` dealt out to `parts` as evenly as whole numbers allow."""
+    return [(part + 1) * count // parts - part * count // parts for part in range(parts)]

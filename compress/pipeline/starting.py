@@ -1,0 +1,112 @@
+"""What a distill stage starts with: the student as the stage before left it, or a new one from its teacher."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..models.blocks import tie
+from ..models.checkpoints import load_classifier, pad_id
+from ..models.features import compute_features
+from ..models.layer_maps import layer_pairs
+from ..models.students import (
+    STUDENTS,
+    build_encoder,
+    build_student,
+    load_body,
+    sample_tokens,
+    student_dimensions,
+    table_errors,
+    thinned,
+    untied_card,
+)
+from ..spec.cards import StudentCard
+from ..spec.stages import Distill
+from ..store import Artifact
+from .context import Context
+from .plan import Plan
+from .teaching import task_sample
+
+Inputs = dict[str, Artifact]
+
+
+def start_student(
+    plan: Plan, spec: Distill, inputs: Inputs, context: Context, teacher: Any, tokenizer: Any
+) -> tuple[nn.Module, dict[str, Any]]:
+    """The student that the stage trains, and what there is to say of a start that was computed."""
+    card = _card(plan)
+    if spec.untied:
+        card = untied_card(card)
+    sizes = student_dimensions(card, plan.sizes["teacher"])
+    if "student" in inputs:
+        last = load_classifier(inputs["student"].path, labels=context.labels, trained=True)
+        return _tied(card, last, STUDENTS[card.architecture].config(last.config, sizes)), {}
+    sample, tokens = None, sample_tokens(card)
+    if tokens and "encoder" not in inputs:
+        sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=tokens)
+    student = build_student(card, teacher, sizes, sample)
+    if "encoder" in inputs:
+        load_body(student, inputs["encoder"].path)
+    return student, _told(card, student, teacher, sample)
+
+
+def start_encoder(plan: Plan, teacher: Any, data: Any) -> tuple[nn.Module, dict[str, Any]]:
+    """As `start_student`, for a stage on plain text, whose `data` gives the sample."""
+    card = _card(plan)
+    tokens = sample_tokens(card)
+    sample = data.sample(-(-tokens // data.length)) if tokens else None
+    student = build_encoder(card, teacher, plan.sizes["student"], sample)
+    return student, _told(card, student, teacher, sample)
+
+
+def _card(plan: Plan) -> StudentCard:
+    if plan.student is None:
+        raise RuntimeError("a stage that trains a student is only planned with one")
+    return plan.student
+
+
+def _tied(card: StudentCard, last: Any, config: Any) -> nn.Module:
+    """`last` itself, or, after an untied stage, the model of `config` with its layers' weights made one."""
+    if card.albert is None or getattr(last.config, "num_hidden_groups", None) == config.num_hidden_groups:
+        return last
+    from transformers import AutoModelForSequenceClassification
+
+    student = AutoModelForSequenceClassification.from_config(config)
+    tie(last, student)
+    return student
+
+
+def _told(card: StudentCard, student: Any, teacher: Any, sample: Any) -> dict[str, Any]:
+    """How far a conversion is from its teacher: what the tables lost, and the cosine of the hidden states, layer by layer."""
+    if card.init != "convert" or sample is None:
+        return {}
+    mine, theirs = student.base_model, teacher.base_model
+    return {
+        "start": {
+            "table_errors": {name: round(error, 4) for name, error in table_errors(mine, theirs).items()},
+            "hidden_cosine": [round(value, 4) for value in _cosines(mine, theirs, thinned(sample))],
+        }
+    }
+
+
+def _cosines(student: Any, teacher: Any, sample: Any) -> list[float]:
+    """Mean cosine over real tokens at the embeddings and after each layer, each beside its teacher layer."""
+    counts = {"student_layers": student.config.num_hidden_layers, "teacher_layers": teacher.config.num_hidden_layers}
+    pairs = [(0, 0), *layer_pairs("uniform", **counts)]
+    sums, tokens = torch.zeros(len(pairs), dtype=torch.float64), 0
+    modes = student.training, teacher.training
+    student.eval(), teacher.eval()
+    for batch in sample:
+        batch = {name: torch.as_tensor(value) for name, value in batch.items()}
+        real = batch["attention_mask"].bool()
+        with torch.no_grad():
+            mine = compute_features(student, batch, [f"hidden[{layer}]" for layer, _ in pairs])
+            theirs = compute_features(teacher, batch, [f"hidden[{layer}]" for _, layer in pairs])
+        for place, (own, other) in enumerate(pairs):
+            states = mine[f"hidden[{own}]"][real], theirs[f"hidden[{other}]"][real]
+            sums[place] += torch.nn.functional.cosine_similarity(*states, dim=-1).double().sum()
+        tokens += int(real.sum())
+    student.train(modes[0]), teacher.train(modes[1])
+    return (sums / tokens).tolist()
