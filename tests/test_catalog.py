@@ -83,7 +83,8 @@ def test_an_unknown_name_lists_what_there_is():
     with pytest.raises(CompressError) as caught:
         catalog.load_recipe("distlbert")
     assert str(caught.value) == (
-        "recipe `distlbert` is not in the catalogue; did you mean `distilbert`? known: albert, distilbert, int8, minilm, tinybert, tinybert-small; "
+        "recipe `distlbert` is not in the catalogue; did you mean `distilbert`? known: albert, distilbert, int8, minilm, "
+        "tinybert, tinybert-small; "
         "a file is given by its path, distlbert.yaml"
     )
     with pytest.raises(
