@@ -30,7 +30,7 @@ def student_config(teacher: Any, sizes: Dimensions) -> Any:
 
     blocks = {"attention": sizes.attention_blocks, "ffn": sizes.feed_forward_blocks}
     shared = {"shared": min(blocks, key=blocks.__getitem__)} if len(set(blocks.values())) > 1 else {}
-    head_dropout = getattr(teacher, "classifier_dropout", None)
+    head_dropout = getattr(teacher, "classifier_dropout", getattr(teacher, "classifier_dropout_prob", None))
     return (PartialAlbertConfig if shared else AlbertConfig)(
         vocab_size=sizes.vocabulary,
         embedding_size=sizes.embedding,

@@ -184,13 +184,17 @@ def _picked(arrays: Sequence[Array], rows: np.ndarray) -> Array:
 
 
 def _take_neurons(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
-    """The neurons that move the stream most, as many from each layer."""
+    """The neurons that move the stream most, as many from each layer; none again that an earlier layer gave."""
     layers = [text.teacher.encoder.layer[each.last] for each in group]
-    kept = [
-        np.sort(np.argsort(-text.energies["ffn", each.last], kind="stable")[:count])
-        for each, count in zip(group, _shares(mine.ffn.out_features, len(group)), strict=True)
-    ]
     reads = [layer.intermediate.dense for layer in layers]
+    given: set[bytes] = set()
+    kept = []
+    for each, read, count in zip(group, reads, _shares(mine.ffn.out_features, len(group)), strict=True):
+        named = [row.tobytes() for row in np.column_stack([array(read.weight), array(read.bias)])]
+        again = [name in given for name in named]
+        chosen = np.sort(np.lexsort((-text.energies["ffn", each.last], again))[:count])
+        kept.append(chosen)
+        given.update(named[row] for row in chosen)
     weight, bias = (
         np.concatenate([array(getattr(read, kind))[rows] for read, rows in zip(reads, kept, strict=True)])
         for kind in ("weight", "bias")
