@@ -10,8 +10,9 @@ from .. import store
 from ..errors import CompressError
 from ..models.layer_maps import check_losses, matched_layers
 from ..models.masked_lm import has_masked_lm_head
+from ..spec.losses import BlockSpread
 from ..spec.recipe import Stage
-from ..spec.stages import Augment, Distill, Export, Finetune, PerTask
+from ..spec.stages import Augment, Distill, Export, Finetune, Losses, PerTask
 from .draft import Draft
 from .teachers import resolve_teacher
 
@@ -127,6 +128,8 @@ def _plan_general(draft: Draft, stage: Stage) -> None:
 
 def _add_general(draft: Draft, stage: Stage) -> None:
     spec = stage.spec
+    if _pull(spec) is not None:
+        raise draft.fails(stage.id, "block_spread compares blocks that only a distill stage with `untied: true` has")
     if draft.teacher.fine_tuned:
         draft.notes.append(f"{stage.id} distillation learns from the fine-tuned teacher: no other was given")
     _check_losses(draft, spec, stage.id)
@@ -201,8 +204,7 @@ def _plan_distill(draft: Draft, stage: Stage) -> None:
 
 def _check_blocks(draft: Draft, spec: Distill, stage: Stage) -> None:
     """An untied ALBERT is trained before one that shares, and only there its blocks can be pulled together."""
-    card = draft.student
-    pull = next((loss for loss in spec.losses if loss.name == "block_spread" and loss.weight > 0), None)
+    card, pull = draft.student, _pull(spec)
     if pull is not None and not spec.untied:
         raise draft.fails(stage.id, "block_spread compares blocks that `untied: true` gives; say both or neither")
     if not spec.untied or card is None:
@@ -213,10 +215,17 @@ def _check_blocks(draft: Draft, spec: Distill, stage: Stage) -> None:
         raise draft.fails(
             stage.id, f"block_spread: groups is {pull.groups}, and student {card.name} has {card.albert.groups}"
         )
-    if "student" in draft.latest and not draft.untied:
-        raise draft.fails(stage.id, "untied: a stage before it shares the blocks already; put untied stages first")
+    if draft.has("encoder") or ("student" in draft.latest and not draft.untied):
+        raise draft.fails(
+            stage.id,
+            "untied: a stage before it shares the blocks already; put untied stages first, without a general stage",
+        )
     if stage is [each for each in draft.recipe.stages if each.kind == "distill" and each.spec.enabled][-1]:
         raise draft.fails(stage.id, "untied: the last distill stage must share the blocks; add one after it")
+
+
+def _pull(spec: Losses) -> BlockSpread | None:
+    return next((loss for loss in spec.losses if isinstance(loss, BlockSpread) and loss.weight > 0), None)
 
 
 def _check_losses(draft: Draft, spec: Any, stage: str) -> None:

@@ -96,4 +96,5 @@ _RATES = (
     "dropout",
     "attention_dropout",
     "seq_classif_dropout",
+    "classifier_dropout_prob",
 )

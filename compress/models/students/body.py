@@ -19,7 +19,7 @@ def load_body(student: Any, folder: Path) -> None:
     Raises `CompressError` for an encoder of another architecture or of other sizes.
     """
     found = _without_pooler(_read(folder, student.base_model_prefix))
-    wanted = _without_pooler(student.base_model.state_dict())
+    wanted = _once(_without_pooler(student.base_model.state_dict()))
     for name in sorted(wanted.keys() | found.keys()):
         sides = [tuple(state[name].shape) if name in state else "none" for state in (wanted, found)]
         if sides[0] != sides[1]:
@@ -42,3 +42,9 @@ def _read(folder: Path, prefix: str) -> dict[str, Tensor]:
 
 def _without_pooler(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in state.items() if not name.startswith("pooler.")}
+
+
+def _once(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """What layers share under its first name alone, as checkpoints hold it."""
+    first: dict[int, str] = {}
+    return {name: tensor for name, tensor in state.items() if first.setdefault(tensor.data_ptr(), name) == name}
