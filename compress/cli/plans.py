@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.layer_maps import matched_layers
 from ..models.layers import copied_layers
+from ..report.uneven import uneven_sentence
 from ..store import Store
 
 if TYPE_CHECKING:
     from ..pipeline import Plan
+    from ..spec.cards import Albert
 
 
 def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
@@ -23,6 +25,7 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
         "teacher": plan.teacher.card.name,
         "student": plan.student.name if plan.student else None,
         "copied_layers": _layers(plan),
+        "start": _start(plan),
         "seed": plan.seed,
         "precision": plan.precision,
         "stages": [
@@ -44,7 +47,11 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
             }
             for name, sizes in plan.sizes.items()
         },
+        "uneven": _uneven(plan) or None,
     }
+
+
+_OWN = "a block for each of {} layers"
 
 
 def _layers(plan: Plan) -> list[int] | None:
@@ -58,6 +65,40 @@ def _layers(plan: Plan) -> list[int] | None:
             card=plan.student.name,
         )
     )
+
+
+def _start(plan: Plan) -> str | None:
+    """How the student starts, in a few words."""
+    card = plan.student
+    if card is None:
+        return None
+    if card.albert is None or card.init == "random":
+        layers = _layers(plan)
+        return "from random weights" if layers is None else f"copying teacher layers {layers}"
+    converted = f"converted: E {card.albert.embedding}"
+    shared = _shared(card.albert, card.layers)
+    if any(getattr(node.spec, "untied", False) for node in plan.nodes):
+        return f"{converted}, {_OWN.format(card.layers)}, mean; later {shared}"
+    block = card.albert.block
+    return f"{converted}, {shared}, {block if isinstance(block, str) else f'from teacher layers {list(block)}'}"
+
+
+def _shared(albert: Albert, layers: int) -> str:
+    """`one block for 6 layers`."""
+    if albert.share == "none" or albert.groups == layers:
+        return _OWN.format(layers)
+    blocks = "one block" if albert.groups == 1 else f"{albert.groups} blocks"
+    what = {"attention": "one attention", "ffn": "one feed-forward network"}.get(albert.share, blocks)
+    return f"{what} for {layers} layers"
+
+
+def _uneven(plan: Plan) -> str:
+    """What the student shrinks and what not, from its sizes alone."""
+    if "student" not in plan.sizes:
+        return ""
+    mine, theirs = plan.sizes["student"], plan.sizes["teacher"]
+    flops = mine.flops_per_token() / theirs.flops_per_token()
+    return uneven_sentence("the student", parameters=mine.parameters / theirs.parameters, flops=flops)
 
 
 def _layer_map(plan: Plan, spec: Any) -> list[tuple[int, int]] | None:
@@ -82,8 +123,7 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
 
     screen = console()
     for document in documents:
-        copied = f", copying teacher layers {document['copied_layers']}" if document["copied_layers"] else ""
-        student = f" -> {document['student']}{copied}" if document["student"] else ""
+        student = f" -> {document['student']}, {document['start']}" if document["student"] else ""
         screen.print(f"[bold]{document['run']}[/]: {document['teacher']}{student}, {document['precision']}")
         stages = Table("stage", "state", "settings", box=None, pad_edge=False)
         for stage in document["stages"]:
@@ -99,6 +139,8 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
             parameters = f"{model['parameters'] / 1e6:.1f}M{share}"
             sizes.add_row(name, model["architecture"], parameters, f"{model['flops_per_token'] / 1e6:.1f}M{flops}")
         screen.print(sizes)
+        if document["uneven"]:
+            screen.print(document["uneven"])
         screen.print()
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..results import Result
 from . import numbers
 from .runs import Row, Task, letter, machines
 from .tables import MAIN_SHAPES, NOT_DISTINGUISHABLE
+from .uneven import listed, uneven_sentence
 
 AT = {(1, 32): "one text of 32 tokens", (1, 128): "one of 128", (0, 0): "the task's own lengths"}
-SHRUNK = 0.9  # below this share of the teacher's, a quantity counts as smaller
 
 
 def findings(task: Task) -> list[str]:
@@ -57,29 +57,16 @@ def uneven(task: Task) -> list[str]:
 def _uneven(task: Task, row: Row, baseline: Row) -> str:
     if row is baseline:
         return ""
-    ratios = dict(_ratios(task, row, baseline))
-    smaller = [f"{name} to {numbers.percent(ratio)}" for name, ratio in ratios.items() if ratio < SHRUNK]
-    same = [f"{name} ({numbers.percent(ratio)})" for name, ratio in ratios.items() if ratio >= SHRUNK]
-    if not smaller or not same:
-        return ""
-    return f"{row.label} shrinks {listed(smaller)} of the teacher's; it does not shrink {listed(same)}."
-
-
-def _ratios(task: Task, row: Row, baseline: Row) -> Iterator[tuple[str, float]]:
     mine, theirs = row.model, baseline.model
-    yield "parameters", mine.parameters / theirs.parameters
-    yield "FLOPs per token", mine.flops_per_token / theirs.flops_per_token
-    yield "file size", mine.file_bytes / theirs.file_bytes
-    for shape in ((1, 128), *task.shapes):
-        latency = row.latency(shape)
-        if latency:
-            yield f"latency at {numbers.shape(*shape)}", 1 / latency.speedup
-            return
-
-
-def listed(parts: list[str]) -> str:
-    """`a, b and c`."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    timed = ((shape, latency) for shape in ((1, 128), *task.shapes) if (latency := row.latency(shape)))
+    first = next(timed, None)
+    return uneven_sentence(
+        row.label,
+        parameters=mine.parameters / theirs.parameters,
+        flops=mine.flops_per_token / theirs.flops_per_token,
+        file_size=mine.file_bytes / theirs.file_bytes,
+        latency=None if first is None else (numbers.shape(*first[0]), 1 / first[1].speedup),
+    )
 
 
 def lede(results: Sequence[Result]) -> str:

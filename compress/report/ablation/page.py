@@ -10,8 +10,9 @@ import yaml
 from .. import numbers
 from ..details import environment
 from ..render import template
-from ..sentences import data_line, lede, listed, warnings
+from ..sentences import data_line, lede, warnings
 from ..tables import NOT_DISTINGUISHABLE, Table
+from ..uneven import listed
 from .compare import Ablation
 from .plot import describe
 from .tables import main_table, runs_table

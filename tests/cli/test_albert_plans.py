@@ -1,0 +1,147 @@
+"""What `plan` says of an ALBERT student, and of cards and recipes that cannot be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
+
+TEACHER = """\
+name: tiny
+title: tiny
+licence: Apache-2.0
+random: {layers: 4, hidden: 32, heads: 4, intermediate: 64, vocabulary: 300, max_positions: 32}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.yaml").write_text(TEACHER)
+    return tmp_path
+
+
+def plan(cli: Cli, folder: Path, card: dict[str, Any], *more: str) -> Any:
+    fields = {"name": "s", "title": "S", "architecture": "albert", "layers": 4, "init": "convert", **card}
+    (folder / "s.yaml").write_text(json.dumps(fields))  # JSON is YAML
+    return cli("plan", "albert", "--task", "toy-sentiment", "--teacher", "tiny.yaml", "--student", "s.yaml", *more)
+
+
+def albert(**fields: Any) -> dict[str, Any]:
+    return {"embedding": 8, **fields}
+
+
+@pytest.mark.parametrize(
+    ("card", "start"),
+    [
+        ({"albert": albert()}, "converted: E 8, one block for 4 layers, fit"),
+        ({"albert": albert(groups=2, block="mean")}, "converted: E 8, 2 blocks for 4 layers, mean"),
+        (
+            {"albert": albert(groups=2, block=[0, 3])},
+            "converted: E 8, 2 blocks for 4 layers, from teacher layers [0, 3]",
+        ),
+        ({"albert": albert(share="none")}, "converted: E 8, a block for each of 4 layers, fit"),
+        ({"albert": albert(groups=4)}, "converted: E 8, a block for each of 4 layers, fit"),
+        (
+            {"architecture": "partial-albert", "albert": albert(share="attention")},
+            "converted: E 8, one attention for 4 layers, fit",
+        ),
+        (
+            {"architecture": "partial-albert", "albert": albert(share="ffn"), "layers": 2},
+            "converted: E 8, one feed-forward network for 2 layers, fit",
+        ),
+        ({"init": "random", "albert": albert()}, "from random weights"),
+        ({"architecture": "bert", "init": "copy", "layers": 2}, "copying teacher layers [0, 3]"),
+    ],
+)
+def test_how_the_student_starts_is_said(cli: Cli, folder: Path, card: dict[str, Any], start: str) -> None:
+    code, out, error = plan(cli, folder, card, "--json")
+    assert code == 0, error
+    (document,) = json.loads(out)
+    assert document["start"] == start
+    shown = " ".join(plan(cli, folder, card)[1].split())
+    assert f"tiny -> s, {start}, " in shown
+
+
+def test_an_untied_start_says_what_comes_later(cli: Cli, folder: Path) -> None:
+    code, out, error = plan(cli, folder, {"albert": albert(groups=2)}, "--set", "embeddings.untied=true", "--json")
+    assert code == 0, error
+    start = "converted: E 8, a block for each of 4 layers, mean; later 2 blocks for 4 layers"
+    assert json.loads(out)[0]["start"] == start
+
+
+def test_what_sharing_does_not_shrink_is_said(cli: Cli, folder: Path) -> None:
+    sentence = "it does not shrink FLOPs per token (100%): smaller on disk, not faster."
+    (document,) = json.loads(plan(cli, folder, {"albert": albert()}, "--json")[1])
+    assert document["uneven"].startswith("the student shrinks parameters to ")
+    assert document["uneven"].endswith(sentence)
+    assert sentence in " ".join(plan(cli, folder, {"albert": albert()})[1].split())
+    (document,) = json.loads(plan(cli, folder, {"albert": albert(), "layers": 2}, "--json")[1])
+    assert document["uneven"] is None
+    (document,) = json.loads(cli("plan", "int8", "--task", "toy-sentiment", "--teacher", "tiny.yaml", "--json").out)
+    assert (document["uneven"], document["start"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("card", "message"),
+    [
+        (
+            {"albert": albert(share="attention")},
+            "albert.share: transformers' AlbertConfig cannot say `attention`: choose",
+        ),
+        ({"albert": albert(share="ffn")}, "or, on purpose, `architecture: partial-albert`, a subclass of ours"),
+        (
+            {"architecture": "partial-albert", "albert": albert()},
+            "albert.share: `all` needs no subclass of ours: choose `architecture: albert`",
+        ),
+        ({"albert": albert(groups=3)}, "albert.groups: 3 blocks cannot be repeated equally often in 4 layers"),
+        ({"albert": albert(groups=8)}, "albert.groups: 8 blocks cannot be repeated equally often in 4 layers"),
+        ({"albert": albert(groups=2, share="none")}, "albert.groups: only with `share: all`; found 2 with `none`"),
+        ({"albert": {"embedding": 33}}, "albert.embedding is 33 and the teacher's hidden size 32"),
+        ({"albert": albert(block=[0, 1])}, "albert.block: expected one layer for each of the 1 blocks; found [0, 1]"),
+        ({"albert": albert(share="none", block=[0])}, "expected one layer for each of the 4 blocks; found [0]"),
+        ({"albert": albert(block=[4])}, "albert.block names layer 4 and the teacher's last is 3"),
+        ({"albert": albert(block=[-1])}, "albert.block"),
+        ({"albert": albert(block=[])}, "albert.block"),
+        (
+            {"architecture": "partial-albert", "albert": albert(share="ffn", block=[0])},
+            "albert.block: expected `fit` or `mean`; found [0]",
+        ),
+        ({"init": "copy", "albert": albert()}, "an ALBERT starts with `init: convert` or `init: random`; found `copy`"),
+        ({"init": "project", "albert": albert()}, "`init: project` makes a `bert`; found architecture `albert`"),
+        ({"architecture": "bert"}, "`init: convert` makes an `albert`; found architecture `bert`"),
+        (
+            {"architecture": "bert", "init": "copy", "albert": albert()},
+            "an ALBERT architecture come together; found `bert`",
+        ),
+        ({}, "`albert` and an ALBERT architecture come together; found `albert`"),
+        ({"layers": 5, "albert": albert()}, "student s has 5 layers and the teacher 4: a block cannot stand for less"),
+        ({"hidden": 16, "albert": albert()}, "hidden is 16 and the teacher's is 32; a converted student keeps"),
+        ({"heads": 2, "albert": albert()}, "heads is 2 and the teacher's is 4; a converted student keeps"),
+        ({"intermediate": 48, "albert": albert()}, "intermediate is 48 and the teacher's is 64"),
+    ],
+)
+def test_a_card_that_cannot_be_is_told_at_once(cli: Cli, folder: Path, card: dict[str, Any], message: str) -> None:
+    code, out, error = plan(cli, folder, card)
+    assert code == 2
+    assert message in error
+    assert not out
+    assert error.startswith("error: ")
+    assert "Traceback" not in error
+    assert not (folder / "runs").exists()
+
+
+def test_a_random_albert_may_have_any_sizes(cli: Cli, folder: Path) -> None:
+    card = {"init": "random", "layers": 6, "hidden": 48, "heads": 6, "albert": {"embedding": 64}}
+    assert (
+        plan(cli, folder, card, "--set", "embeddings.losses=[{name: soft_target}]").code == 2
+    )  # its heads do not match
+    losses = "[{name: soft_target}]"
+    sets = [word for stage in ("embeddings", "intermediate") for word in ("--set", f"{stage}.losses={losses}")]
+    code, _, error = plan(cli, folder, card, *sets, "--set", "general.enabled=false")
+    assert code == 0, error
