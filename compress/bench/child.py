@@ -58,6 +58,8 @@ def torch_runner(path: Path, threads: int) -> Runner:
     from transformers import AutoModelForSequenceClassification
     from transformers.utils import logging
 
+    from ..models import partial_albert  # noqa: F401 - makes its classes known
+
     logging.disable_progress_bar()
     torch.set_num_threads(threads)
     model = AutoModelForSequenceClassification.from_pretrained(
@@ -79,7 +81,10 @@ def torch_runner(path: Path, threads: int) -> Runner:
 
 RUNNERS: dict[str, Callable[[Path, int], Runner]] = {"onnx": onnx_runner, "torch": torch_runner}
 # Imported before the clock of `load` starts: a user pays for it once per process, not per model.
-IMPORTS = {"onnx": ("onnxruntime",), "torch": ("torch", "transformers.models.auto.modeling_auto")}
+IMPORTS = {
+    "onnx": ("onnxruntime",),
+    "torch": ("torch", "transformers.models.auto.modeling_auto", "compress.models.partial_albert"),
+}
 
 
 def peak_memory_bytes() -> int:
