@@ -14,12 +14,14 @@ from .losses import (
     hidden_cosine_loss,
     hidden_mse_loss,
     relation_kl_loss,
+    sentence_order_loss,
     soft_cross_entropy_loss,
     soft_target_loss,
     squared_error_loss,
 )
 from .models.features import Batch, Features
 from .models.layer_maps import Pairs
+from .models.masked_head import MaskedLmObjective
 from .spec.base import Spec
 
 Compared = tuple[
@@ -33,13 +35,14 @@ class Term:
 
     `compares` gives them from the spec and the matched layers. `per_token`: it is a mean over real tokens, not over
     examples; micro-batches are weighted accordingly. `projected`: the student's features are taken to the teacher's
-    width first, where widths differ.
+    width first, where widths differ. `classes`: to so many logits first, by a learned layer.
     """
 
     compute: Callable[[Any, Tensor, Any, Batch], Tensor]
     compares: Callable[[Any, Pairs], Compared]
     per_token: bool = False
     projected: bool = False
+    classes: int | None = None
 
 
 def _soft_target(spec: Any, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
@@ -90,6 +93,10 @@ def _as_it_is(spec: Any, student: Tensor, teacher: None, batch: Batch) -> Tensor
     return student
 
 
+def _sentence_order(spec: Any, logits: Tensor, teacher: None, batch: Batch) -> Tensor:
+    return sentence_order_loss(logits, batch["sentence_order"])
+
+
 def _spread(spec: Any, layers: Pairs) -> Compared:
     return ((f"spread[{spec.groups}]", None),)
 
@@ -110,17 +117,27 @@ TERMS: dict[str, Term] = {
     "attention_mse": Term(_masked(attention_mse_loss), _scores),
     "relation_kl": Term(_relation_kl, _relations, per_token=True),
     "block_spread": Term(_as_it_is, _spread),
+    "sentence_order": Term(_sentence_order, _always("pooled", None), classes=2),
+    "masked_lm": Term(_as_it_is, _always("hidden[-1]", None), per_token=True),
 }
 
 
 class Objective(nn.Module):
-    """The weighted sum of a recipe's losses. Owns what a loss learns beside the student: projections.
+    """The weighted sum of a recipe's losses. Owns what a loss learns beside the student: projections and heads.
 
-    `layers` are matched (student layer, teacher layer), counted from 1; `widths` the hidden sizes of student and teacher.
+    `layers` are matched (student layer, teacher layer), counted from 1; `widths` the hidden sizes of student and teacher;
+    `masked_lm` the student's head for the loss of that name.
     `student_features` and `teacher_features` name what `forward` reads; `per_token` the losses that are means over real tokens.
     """
 
-    def __init__(self, losses: Sequence[Spec], *, layers: Pairs = (), widths: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        losses: Sequence[Spec],
+        *,
+        layers: Pairs = (),
+        widths: tuple[int, int] | None = None,
+        masked_lm: MaskedLmObjective | None = None,
+    ) -> None:
         super().__init__()
         self._losses: list[Any] = [loss for loss in losses if getattr(loss, "weight", 1.0) > 0]
         names = [loss.name for loss in self._losses]
@@ -142,6 +159,10 @@ class Objective(nn.Module):
                 if TERMS[name].projected and widths and widths[0] != widths[1]
             }
         )
+        self.heads = nn.ModuleDict({name: _head(widths, classes) for name in names if (classes := TERMS[name].classes)})
+        self.masked_lm = masked_lm
+        if "masked_lm" in names and masked_lm is None:
+            raise ValueError("the loss masked_lm needs a head of the student's")
 
     def forward(self, student: Features, teacher: Features, batch: Batch) -> dict[str, Tensor]:
         """name -> weight · loss, each a scalar; their sum is what is minimised. Computed in fp32, under autocast too."""
@@ -152,17 +173,34 @@ class Objective(nn.Module):
 
     def _term(self, loss: Any, student: Features, teacher: Features, batch: Batch) -> Tensor:
         """The sum over what the loss compares, such as the matched layers; one projection serves them all."""
-        project = self.projections[loss.name] if loss.name in self.projections else nn.Identity()
-        compute = TERMS[loss.name].compute
-        parts = [
-            compute(loss, project(student[mine]), None if theirs is None else teacher[theirs], batch)
-            for mine, theirs in self._compared[loss.name]
-        ]
+        parts = []
+        for mine, theirs in self._compared[loss.name]:
+            seen, goal = self._seen(loss.name, mine, student, batch), None if theirs is None else teacher[theirs]
+            parts.append(TERMS[loss.name].compute(loss, seen, goal, batch))
         return torch.stack(parts).sum()
+
+    def _seen(self, loss: str, feature: str, student: Features, batch: Batch) -> Tensor:
+        """The student's feature as the loss takes it: through what is learnt beside the student, where there is such."""
+        if self.masked_lm is not None and loss == "masked_lm":
+            return self.masked_lm(student, {}, batch)[loss]
+        for learnt in (self.projections, self.heads):
+            if loss in learnt:
+                return learnt[loss](student[feature])
+        return student[feature]
 
 
 def _projection(student: int, teacher: int) -> nn.Linear:
     """A plain matrix, as in the paper; a bias would add nothing, since the LayerNorm before it has one."""
     layer = nn.Linear(student, teacher, bias=False)
     nn.init.normal_(layer.weight, std=0.02)
+    return layer
+
+
+def _head(widths: tuple[int, int] | None, classes: int) -> nn.Linear:
+    """As BERT's and ALBERT's own heads begin: small weights, no bias yet."""
+    if widths is None:
+        raise ValueError("a head on a feature of the student needs the student's width")
+    layer = nn.Linear(widths[0], classes)
+    nn.init.normal_(layer.weight, std=0.02)
+    nn.init.zeros_(layer.bias)
     return layer

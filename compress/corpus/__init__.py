@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .batches import TextBatches
 from .masking import MaskedBatches
+from .pairs import PairBatches, sentence_ends
 from .shards import TokenShards
 from .sources import Source, corpus_fingerprint, corpus_sources
 from .special import SpecialIds, special_ids
@@ -11,12 +12,14 @@ from .tokenizing import tokenize_corpus
 
 __all__ = [
     "MaskedBatches",
+    "PairBatches",
     "Source",
     "SpecialIds",
     "TextBatches",
     "TokenShards",
     "corpus_fingerprint",
     "corpus_sources",
+    "sentence_ends",
     "special_ids",
     "tokenize_corpus",
 ]

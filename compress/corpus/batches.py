@@ -25,14 +25,20 @@ class TextBatches:
         if batch_size < 1:
             raise CompressError(f"batch_size is {batch_size}; expected at least 1")
         self.shards, self.length, self.batch_size, self.seed = shards, length, batch_size, seed
-        self.count = len(shards) // (length - 2)
-        if self.count < batch_size:
-            raise CompressError(
-                f"the corpus has {len(shards):,} tokens; a batch of {batch_size} sequences of {length} needs "
-                f"{batch_size * (length - 2):,}: give more text, or choose a smaller batch_size"
-            )
+        self.count = self._sequences()
+        self._check_enough()
         self._epoch = -1
         self._order = np.zeros(0, np.int64)
+
+    def _sequences(self) -> int:
+        return len(self.shards) // (self.length - 2)
+
+    def _check_enough(self) -> None:
+        if self.count < self.batch_size:
+            raise CompressError(
+                f"the corpus has {len(self.shards):,} tokens; a batch of {self.batch_size} sequences of {self.length} "
+                f"needs {self.batch_size * (self.length - 2):,}: give more text, or choose a smaller batch_size"
+            )
 
     def __len__(self) -> int:
         return -(-self.count // self.batch_size)
@@ -48,11 +54,14 @@ class TextBatches:
         return np.full(len(indices), self.length, dtype=np.int64)
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """`input_ids`, `attention_mask` (ones) and `token_type_ids` (zeros), int64 [batch, length]."""
+        """`input_ids`, `attention_mask` (ones) and `token_type_ids` (zeros), int64 [batch, length].
+
+        An id beyond the sequences is one of a later epoch.
+        """
         ids = np.empty((len(indices), self.length), np.int64)
         ids[:, 0], ids[:, -1] = self.shards.special.cls, self.shards.special.sep
         for row, index in enumerate(indices):
-            ids[row, 1:-1] = self.shards.read(int(index) * (self.length - 2), self.length - 2)
+            ids[row, 1:-1] = self.shards.read(int(index) % self.count * (self.length - 2), self.length - 2)
         return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
 
     def sample(self, count: int) -> list[dict[str, np.ndarray]]:

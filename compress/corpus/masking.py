@@ -15,7 +15,7 @@ _STREAM = 0x6D61736B  # keeps these draws apart from those that order the sequen
 
 
 class MaskedBatches:
-    """`TextBatches` with hidden tokens: `labels` int64 [batch, length] are the hidden ones, -100 elsewhere.
+    """`TextBatches`, or `PairBatches`, with hidden tokens: `labels` int64 [batch, length] are the hidden ones, -100 elsewhere.
 
     Masking is dynamic: it depends on (seed, epoch, sequence) alone, so an id is epoch · sequences + sequence. Each
     token that is not special is selected with probability 0.15, at least one a sequence; of the selected, 80 % become
@@ -34,15 +34,15 @@ class MaskedBatches:
         return len(self.text)
 
     def indices(self, step: int) -> np.ndarray:
-        return self.text.indices(step) + step // len(self.text) * self.text.count
+        return self.text.indices(step) % self.text.count + step // len(self.text) * self.text.count
 
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         return self.text.lengths(indices)
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """Those of `TextBatches`, `input_ids` with hidden tokens, and `labels`."""
+        """Those of `text`, `input_ids` with hidden tokens, and `labels`."""
         epochs, sequences = np.divmod(indices, self.text.count)
-        batch = self.text.collate(sequences)
+        batch = self.text.collate(indices)
         ids = batch["input_ids"]
         draws = np.stack([self._draws(int(e), int(s)) for e, s in zip(epochs, sequences, strict=True)], axis=1)
         selected = self._select(ids, draws[0])

@@ -6,6 +6,7 @@ from .hard_label import hard_label_loss
 from .hidden_cosine import hidden_cosine_loss
 from .hidden_mse import hidden_mse_loss
 from .relation_kl import relation_kl_loss
+from .sentence_order import sentence_order_loss
 from .soft_cross_entropy import soft_cross_entropy_loss
 from .soft_target import soft_target_loss
 from .squared_error import squared_error_loss
@@ -20,6 +21,7 @@ LOSSES = {
     "attention_mse": attention_mse_loss,
     "relation_kl": relation_kl_loss,
     "block_spread": block_spread_loss,
+    "sentence_order": sentence_order_loss,
 }
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "hidden_cosine_loss",
     "hidden_mse_loss",
     "relation_kl_loss",
+    "sentence_order_loss",
     "soft_cross_entropy_loss",
     "soft_target_loss",
     "squared_error_loss",

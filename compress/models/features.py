@@ -1,13 +1,14 @@
 """Named features of a model on a batch, counted from 0 and, with a minus, from the end.
 
 `logits`; `hidden[i]`, where 0 is the embedding output, also called `embeddings`, and -1 the last layer;
-`scores[i]`, `queries[i]`, `keys[i]` and `values[i]` of the attention in layer i + 1; `spread[g]`, of an ALBERT with
-a block for each layer, how far these are from g shared ones.
+`scores[i]`, `queries[i]`, `keys[i]` and `values[i]` of the attention in layer i + 1; `pooled`, what the encoder's
+pooler makes of [CLS]; `spread[g]`, of an ALBERT with a block for each layer, how far these are from g shared ones.
 """
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
 
 _INDEXED = re.compile(rf"(hidden|{'|'.join(KINDS)})\[(-?\d+)\]")
+_POOLED: Place = ("pooled", 0)
 _SPREAD = re.compile(r"spread\[(\d+)\]")
 
 
@@ -42,7 +44,7 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     """The `wanted` features of `model`, with a head or without, on `batch`, and nothing that costs more than they need.
 
     Logits are [batch, classes]; hidden states [batch, length, hidden]; scores [batch, heads, query, key], before
-    softmax and without the mask; queries, keys and values [batch, heads, length, head size].
+    softmax and without the mask; queries, keys and values [batch, heads, length, head size]; pooled [batch, hidden].
     Raises `CompressError` for a name that is not a feature of the model.
     """
     config: Any = model.config
@@ -57,9 +59,9 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
         return spreads | dict.fromkeys(places, states)
     inside = frozenset(place for place in places.values() if place[0] in KINDS)
     hidden = any(kind == "hidden" for kind, _ in places.values())
-    with captured(model, inside) as attention:
+    with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
         output = model(**inputs, output_hidden_states=hidden)
-    return spreads | {name: _read(output, attention, place) for name, place in places.items()}
+    return spreads | {name: _read(output, attention | pooled, place) for name, place in places.items()}
 
 
 def _embeddings(model: Any, inputs: Batch) -> Tensor:
@@ -79,9 +81,32 @@ def _embeddings(model: Any, inputs: Batch) -> Tensor:
     raise RuntimeError(f"{type(model).__name__} does not pass its embeddings to its first layer")
 
 
+@contextmanager
+def _pooling(model: Any, wanted: bool) -> Iterator[dict[Place, Tensor]]:
+    """While open, a forward leaves the pooler's output in the mapping that is given, if it is `wanted`.
+
+    The encoder may be inside a model with a head, whose own output has none of it.
+    """
+    found: dict[Place, Tensor] = {}
+    if not wanted:
+        yield found
+        return
+
+    def keep(module: Any, arguments: Any, output: Any) -> None:
+        if getattr(output, "pooler_output", None) is None:
+            raise CompressError(f"unknown features ['pooled']: this {model.config.model_type} has no pooler")
+        found[_POOLED] = output.pooler_output
+
+    handle = model.base_model.register_forward_hook(keep)
+    try:
+        yield found
+    finally:
+        handle.remove()
+
+
 def _places(names: frozenset[str], layers: int) -> dict[str, Place]:
     """Where each feature is: its kind, and its index from 0."""
-    known = {"logits": ("logits", 0), "embeddings": ("hidden", 0)}
+    known: dict[str, Place] = {"logits": ("logits", 0), "embeddings": ("hidden", 0), "pooled": _POOLED}
     places = {name: known[name] for name in names & known.keys()}
     for name in names - known.keys():
         match = _INDEXED.fullmatch(name)
@@ -92,12 +117,12 @@ def _places(names: frozenset[str], layers: int) -> dict[str, Place]:
         indexed = ", ".join(f"{kind}[i]" for kind in KINDS)
         raise CompressError(
             f"unknown features {unknown}; known: logits, embeddings, hidden[i] with i below {layers + 1}, "
-            f"and {indexed} with i below {layers}"
+            f"and {indexed} with i below {layers}; pooled"
         )
     return places
 
 
-def _read(output: Any, attention: dict[Place, Tensor], place: Place) -> Tensor:
+def _read(output: Any, inside: dict[Place, Tensor], place: Place) -> Tensor:
     kind, index = place
     if kind == "hidden":
         return output.hidden_states[index]
@@ -105,4 +130,4 @@ def _read(output: Any, attention: dict[Place, Tensor], place: Place) -> Tensor:
         if getattr(output, "logits", None) is None:
             raise CompressError("unknown features ['logits']: the model has no head")
         return output.logits
-    return attention[place]
+    return inside[place]

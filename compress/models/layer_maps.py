@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from math import gcd
 
 from ..errors import CompressError
-from ..spec.base import Spec
-from ..spec.losses import AttentionMse, HiddenCosine, HiddenMse, LayerMap, RelationKl
+from ..spec.losses import AttentionMse, HiddenCosine, HiddenMse, LayerMap, LossSpec, RelationKl
 from ..spec.stages import Losses
 from .dimensions import Dimensions
 
 Pairs = tuple[tuple[int, int], ...]
+# (loss, student's architecture) -> what the loss asks of a student and does not find.
+_LACKING = {
+    ("sentence_order", "distilbert"): "no pooler",
+    ("masked_lm", "partial-albert"): "no masked language model in transformers",
+}
 
 
 def layer_pairs(rule: LayerMap, *, student_layers: int, teacher_layers: int) -> Pairs:
@@ -53,8 +57,8 @@ def matched_layers(spec: Losses, *, student_layers: int, teacher_layers: int) ->
     return layer_pairs(spec.layer_map or "uniform", student_layers=student_layers, teacher_layers=teacher_layers)
 
 
-def check_losses(losses: Sequence[Spec], *, student: Dimensions, teacher: Dimensions, where: str) -> None:
-    """Raise `CompressError` for a loss that the two models' sizes do not allow; `where` begins the message."""
+def check_losses(losses: Sequence[LossSpec], *, student: Dimensions, teacher: Dimensions, where: str) -> None:
+    """Raise `CompressError` for a loss that the two models do not allow; `where` begins the message."""
     for loss in losses:
         if isinstance(loss, AttentionMse) and loss.weight > 0 and student.heads != teacher.heads:
             raise CompressError(
@@ -68,6 +72,11 @@ def check_losses(losses: Sequence[Spec], *, student: Dimensions, teacher: Dimens
             )
         if isinstance(loss, RelationKl) and loss.weight > 0:
             _check_relation(loss, student, teacher, where)
+        if loss.weight > 0 and (lacking := _LACKING.get((loss.name, student.architecture))):
+            raise CompressError(
+                f"{where}: {loss.name}: a {student.architecture} has {lacking}; choose a student card of another "
+                "architecture, or leave the loss out"
+            )
 
 
 def _check_relation(loss: RelationKl, student: Dimensions, teacher: Dimensions, where: str) -> None:

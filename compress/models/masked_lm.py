@@ -69,6 +69,19 @@ def new_masked_lm_head(folder: Path) -> nn.Module:
     return model.train()
 
 
+def masked_lm_around(encoder: Any) -> nn.Module:
+    """A masked language model whose encoder is `encoder` itself, under a head with transformers' own random start.
+
+    The decoder is tied to the encoder's table of words. The caller's torch seed decides the head's weights.
+    """
+    from transformers import AutoModelForMaskedLM
+
+    model = AutoModelForMaskedLM.from_config(encoder.config)
+    setattr(model, model.base_model_prefix, encoder)
+    model.tie_weights()
+    return model
+
+
 def _load(folder: Path) -> tuple[Any, list[str]]:
     """The model, and the names of the weights that were drawn at random."""
     from transformers import AutoModelForMaskedLM

@@ -10,7 +10,7 @@ from .. import store
 from ..errors import CompressError
 from ..models.layer_maps import check_losses, matched_layers
 from ..models.masked_lm import has_masked_lm_head
-from ..spec.losses import BlockSpread
+from ..spec.losses import OF_TEXT, BlockSpread
 from ..spec.recipe import Stage
 from ..spec.stages import Augment, Distill, Export, Finetune, Losses, PerTask
 from .draft import Draft
@@ -130,7 +130,7 @@ def _add_general(draft: Draft, stage: Stage) -> None:
     spec = stage.spec
     if _pull(spec) is not None:
         raise draft.fails(stage.id, "block_spread compares blocks that only a distill stage with `untied: true` has")
-    if draft.teacher.fine_tuned:
+    if draft.teacher.fine_tuned and any(loss.weight > 0 and loss.name not in OF_TEXT for loss in spec.losses):
         draft.notes.append(f"{stage.id} distillation learns from the fine-tuned teacher: no other was given")
     _check_losses(draft, spec, stage.id)
     described = _seeded(draft, spec, draft.base_seed) | _card(draft)

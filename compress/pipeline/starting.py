@@ -48,7 +48,8 @@ def start_student(
         sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=tokens)
     student = build_student(card, teacher, sizes, sample)
     if "encoder" in inputs:
-        load_body(student, inputs["encoder"].path)
+        encoder = inputs["encoder"]
+        load_body(student, encoder.path, pooler=encoder.info.get("pooler_trained", False))
     return student, _told(card, student, teacher, sample)
 
 

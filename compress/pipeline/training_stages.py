@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from ..corpus import MaskedBatches, TextBatches, TokenShards
+from ..corpus import MaskedBatches, PairBatches, TextBatches, TokenShards, sentence_ends
 from ..models.checkpoints import load_classifier, load_encoder, load_tokenizer, pad_id, random_bert, save_checkpoint
 from ..models.dimensions import usable_positions
 from ..models.layer_maps import matched_layers
 from ..models.masked_head import MaskedLmObjective
-from ..models.masked_lm import new_masked_lm_head
+from ..models.masked_lm import masked_lm_around, new_masked_lm_head
 from ..objective import Objective
 from ..spec.losses import HardLabel
 from ..spec.stages import Losses, Training
@@ -55,15 +55,18 @@ def distill(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
 
 
 def general(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
-    """The student's encoder, trained on plain text against the teacher's -> checkpoint without a head."""
-    data = _text(plan, node, inputs)
+    """The student's encoder, trained on plain text against the teacher's or on the text's labels -> checkpoint without a head."""
+    names = {loss.name for loss in node.spec.losses if loss.weight > 0}
+    text = _pairs(plan, node, inputs) if "sentence_order" in names else _text(plan, node, inputs)
     teacher = load_encoder(_folder(plan))
     torch.manual_seed(node.seed)
-    student, start = start_encoder(plan, teacher, data)
-    run = _Run(node, inputs, context, out, work, student, _objective(plan, node.spec))
-    info = run.train(data, teacher, None)
+    student, start = start_encoder(plan, teacher, text)
+    masked = MaskedLmObjective(masked_lm_around(student)) if "masked_lm" in names else None
+    run = _Run(node, inputs, context, out, work, student, _objective(plan, node.spec, masked))
+    info = run.train(text if masked is None else MaskedBatches(text), teacher, None)
     save_checkpoint(student.eval(), plan.teacher.tokenizer, out)
-    return {**info, **start, "sequence_length": data.length}
+    trained = {"pooler_trained": True} if "pooled" in run.objective.student_features else {}
+    return {**info, **start, **trained, "sequence_length": text.length}
 
 
 def masked_lm(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
@@ -94,10 +97,20 @@ def _text(plan: Plan, node: Node, inputs: Inputs) -> TextBatches:
     return TextBatches(shards, length=_length(plan, node), batch_size=node.spec.batch_size, seed=node.seed)
 
 
-def _objective(plan: Plan, spec: Losses) -> Objective:
+def _pairs(plan: Plan, node: Node, inputs: Inputs) -> PairBatches:
+    return PairBatches(
+        TokenShards.open(inputs["text"].path),
+        length=_length(plan, node),
+        batch_size=node.spec.batch_size,
+        seed=node.seed,
+        ends=sentence_ends(plan.teacher.tokenizer),
+    )
+
+
+def _objective(plan: Plan, spec: Losses, masked_lm: MaskedLmObjective | None = None) -> Objective:
     student, teacher = plan.sizes["student"], plan.sizes["teacher"]
     pairs = matched_layers(spec, student_layers=student.layers, teacher_layers=teacher.layers)
-    return Objective(spec.losses, layers=pairs, widths=(student.hidden, teacher.hidden))
+    return Objective(spec.losses, layers=pairs, widths=(student.hidden, teacher.hidden), masked_lm=masked_lm)
 
 
 class _Run:

@@ -83,6 +83,20 @@ class BlockSpread(Spec):
     groups: Positive = Field(default=1, description="distinct blocks that will remain, as the student's card says")
 
 
+class SentenceOrder(Spec):
+    """Cross-entropy of whether two consecutive segments of plain text are swapped (ALBERT), on the pooler's output."""
+
+    name: Literal["sentence_order"] = "sentence_order"
+    weight: NonNegative = 1.0
+
+
+class MaskedTokens(Spec):
+    """Cross-entropy of the hidden tokens of plain text (BERT), through a head tied to the student's table of words."""
+
+    name: Literal["masked_lm"] = "masked_lm"
+    weight: NonNegative = 1.0
+
+
 LossSpec = Annotated[
     SoftTarget
     | HardLabel
@@ -92,10 +106,13 @@ LossSpec = Annotated[
     | HiddenMse
     | AttentionMse
     | RelationKl
-    | BlockSpread,
+    | BlockSpread
+    | SentenceOrder
+    | MaskedTokens,
     Field(discriminator="name"),
 ]
 OF_CLASSES = ("soft_target", "hard_label", "soft_cross_entropy")  # losses that read the head's logits
+OF_TEXT = ("sentence_order", "masked_lm")  # losses whose labels come from plain text, and not from a teacher
 LayerMap = (
     Literal["uniform", "top", "bottom"]
     | Annotated[tuple[tuple[Positive, Positive], ...], Field(min_length=1, description="(student, teacher), from 1")]

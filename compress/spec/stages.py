@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from .base import Fraction, Name, NonNegative, Positive, PositiveNumber, Spec
-from .losses import OF_CLASSES, AttentionMse, EmbeddingMse, HardLabel, HiddenMse, LayerMap, LossSpec
+from .losses import OF_CLASSES, OF_TEXT, AttentionMse, EmbeddingMse, HardLabel, HiddenMse, LayerMap, LossSpec
 
 
 class Training(Spec):
@@ -104,7 +104,7 @@ class MaskedLm(Training):
 
 
 class General(Losses, Training):
-    """Train the student's encoder on plain text against the teacher before its fine-tuning."""
+    """Train the student's encoder on plain text: against the teacher before its fine-tuning, or on the text's own labels."""
 
     losses: Annotated[tuple[LossSpec, ...], Field(min_length=1)] = (EmbeddingMse(), HiddenMse(), AttentionMse())
     batch_size: Positive = Field(default=256, description="sequences per optimizer step")
@@ -162,6 +162,12 @@ class Distill(PerTask, Losses, Training):
     )
     name: Name | None = Field(default=None, exclude=True, description="tells several distill stages apart")
     enabled: bool = Field(default=True, exclude=True)
+
+    @model_validator(mode="after")
+    def _labels_of_the_task(self) -> Distill:
+        if wrong := [loss.name for loss in self.losses if loss.name in OF_TEXT]:
+            raise ValueError(f"losses: {', '.join(wrong)} needs plain text, which only the general stage reads")
+        return self
 
 
 class Export(Spec):

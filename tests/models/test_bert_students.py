@@ -141,6 +141,22 @@ def test_a_body_is_loaded_and_the_head_stays(teacher: Any, toy_tokenizer: Tokeni
     assert not torch.equal(*(state[next(iter(body))] for state in (before, body)))
 
 
+@pytest.mark.parametrize("architecture", [name for name in STUDENTS if name != "distilbert"])
+def test_a_pooler_that_was_trained_is_taken_over(
+    teacher: Any, toy_tokenizer: Tokenizer, tmp_path: Path, architecture: str
+):
+    chosen = card(architecture=architecture, layers=1, hidden=24, heads=3, init="random")
+    encoder = build_encoder(chosen, teacher.base_model, sizes(chosen, teacher))
+    save_checkpoint(encoder, toy_tokenizer, tmp_path)
+    student = made(chosen, teacher)
+    head = student.classifier.weight.clone()
+    load_body(student, tmp_path, pooler=True)
+    found = student.base_model.state_dict()
+    assert all(torch.equal(found[name], tensor) for name, tensor in encoder.state_dict().items())
+    assert any("pooler" in name for name in found)
+    assert torch.equal(student.classifier.weight, head)
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [

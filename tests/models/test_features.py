@@ -59,6 +59,31 @@ def test_only_what_was_asked_for_is_given(bert: Any):
     assert compute_features(bert, batch_of(2, 7), []) == {}
 
 
+@pytest.mark.parametrize("family", ["bert", "albert"])
+def test_the_pooled_output_with_a_head_and_without(tiny_checkpoint: Callable[[str], Path], family: str):
+    model: Any = load_classifier(tiny_checkpoint(family), labels=LABELS, trained=True).eval()
+    batch = batch_of(2, 7)
+    found = compute_features(model, batch, ["pooled", "logits", "hidden[-1]"])
+    alone = compute_features(model.base_model, batch, ["pooled"])
+    assert set(alone) == {"pooled"}
+    assert torch.equal(found["pooled"], alone["pooled"])
+    assert torch.equal(found["logits"], model.classifier(found["pooled"]))
+    changed = found["hidden[-1]"].clone()
+    changed[:, 1:] = 0
+    pooler = model.base_model.pooler
+    mine = pooler(changed) if family == "bert" else torch.tanh(pooler(changed[:, 0]))
+    assert torch.equal(mine, found["pooled"])  # of [CLS] alone
+    assert not model.base_model._forward_hooks
+
+
+@pytest.mark.parametrize("family", ["distilbert", "electra", "roberta"])
+def test_a_model_without_a_pooler_has_no_pooled_output(tiny_checkpoint: Callable[[str], Path], family: str):
+    model: Any = load_classifier(tiny_checkpoint(family), labels=LABELS, trained=True).eval()
+    with pytest.raises(CompressError, match=rf"unknown features \['pooled'\]: this {family} has no pooler"):
+        compute_features(model, batch_of(2, 7), ["pooled"])
+    assert not model.base_model._forward_hooks
+
+
 @pytest.mark.parametrize("name", ["hidden", "hidden[x]", "hidden[3]", "hidden[-4]"])
 def test_a_name_that_is_no_feature(bert: Any, name: str):
     with pytest.raises(

@@ -10,7 +10,15 @@ import pytest
 from compress.errors import CompressError
 from compress.models.dimensions import Dimensions
 from compress.models.layer_maps import check_losses, layer_pairs
-from compress.spec.losses import AttentionMse, EmbeddingMse, HiddenMse, RelationKl, SoftTarget
+from compress.spec.losses import (
+    AttentionMse,
+    EmbeddingMse,
+    HiddenMse,
+    MaskedTokens,
+    RelationKl,
+    SentenceOrder,
+    SoftTarget,
+)
 
 
 def teachers_layers(rule: Any, student: int, teacher: int) -> list[int]:
@@ -101,3 +109,18 @@ def test_the_related_layers_exist():
         check(RelationKl(student_layer=4), student=EVEN)
     with pytest.raises(CompressError, match="teacher_layer is 7 and the teacher has 6 layers"):
         check(RelationKl(teacher_layer=7), student=EVEN)
+
+
+@pytest.mark.parametrize(
+    ("loss", "architecture", "lacking"),
+    [
+        (SentenceOrder(), "distilbert", "sentence_order: a distilbert has no pooler"),
+        (MaskedTokens(), "partial-albert", "masked_lm: a partial-albert has no masked language model in transformers"),
+    ],
+)
+def test_what_a_loss_of_plain_text_asks_of_a_student(loss: Any, architecture: str, lacking: str):
+    check(SentenceOrder(), MaskedTokens(), student=EVEN)
+    student = replace(EVEN, architecture=architecture)
+    check(loss.model_copy(update={"weight": 0}), student=student)
+    with pytest.raises(CompressError, match=f"recipe x, stage y: {lacking}; choose a student card of another arch"):
+        check(loss, student=student)

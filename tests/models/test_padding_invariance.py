@@ -13,12 +13,13 @@ from transformers import AutoModelForSequenceClassification
 
 from compress.models.features import compute_features
 from compress.objective import TERMS, Objective
-from compress.spec.losses import BlockSpread, LossSpec
+from compress.spec.losses import OF_TEXT, BlockSpread, LossSpec
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 
 LENGTHS = (9, 6, 2)
-LOSSES = [spec() for spec in get_args(get_args(LossSpec)[0]) if spec is not BlockSpread]  # it reads weights alone
+EVERY = [spec() for spec in get_args(get_args(LossSpec)[0]) if spec is not BlockSpread]  # it reads weights alone
+LOSSES = [loss for loss in EVERY if loss.name not in OF_TEXT]  # these need other labels, and heads
 
 
 def batch_of(rows: list[int], length: int) -> dict[str, Tensor]:

@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def load_body(student: Any, folder: Path) -> None:
+def load_body(student: Any, folder: Path, *, pooler: bool = False) -> None:
     """Put the embeddings and layers of the encoder checkpoint `folder` into `student`, a classifier.
 
-    The pooler and the classifier stay as they are: no loss on hidden states trains a pooler.
+    The classifier stays as it is, and so does the pooler, unless `pooler` says that the encoder's was trained: no
+    loss on hidden states trains one.
     Raises `CompressError` for an encoder of another architecture or of other sizes.
     """
-    found = _without_pooler(_read(folder, student.base_model_prefix))
-    wanted = _once(_without_pooler(student.base_model.state_dict()))
+    found, wanted = _read(folder, student.base_model_prefix), _once(student.base_model.state_dict())
+    if not pooler:
+        found, wanted = _without_pooler(found), _without_pooler(wanted)
     for name in sorted(wanted.keys() | found.keys()):
         sides = [tuple(state[name].shape) if name in state else "none" for state in (wanted, found)]
         if sides[0] != sides[1]:

@@ -1,0 +1,117 @@
+"""Pairs of consecutive segments of one document, in their order or swapped (Lan et al. 2020, §3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tokenizers
+
+from compress.errors import CompressError
+
+from .batches import TextBatches
+from .shards import TokenShards
+
+SWAPPED = 0.5  # of the pairs
+LEAST = 8  # tokens of a document that gives a pair
+_MARKS = (".", "!", "?", "。", "！", "？")
+_STREAM = 0x706169727320  # keeps these draws apart from those that order the sequences and mask them
+
+
+def sentence_ends(tokenizer: tokenizers.Tokenizer) -> tuple[int, ...]:
+    """Ids of the tokens that end a sentence, as many as the vocabulary has."""
+    found = (tokenizer.token_to_id(mark) for mark in _MARKS)
+    return tuple(number for number in found if number is not None)
+
+
+class PairBatches(TextBatches):
+    """[CLS] A [SEP] B [SEP]: A and B are consecutive text of one document, swapped in half of the pairs.
+
+    A document of n tokens gives ⌈n / (`length` - 3)⌉ sequences, evenly spaced in it; one of less than 8 tokens gives
+    none. A sequence begins where a sentence does and holds the whole sentences that fit (they may run into the next
+    sequence's), so that no cut sentence tells the order; it is split between two of them, each place as likely. Where
+    fewer than two sentences fit, it is `length` - 3 tokens (or the whole document) split anywhere. What is left of
+    `length` is padding. `ends` are the tokens that end a sentence.
+
+    The place and the swap depend on (seed, epoch, sequence) alone, so an id is epoch · sequences + sequence.
+    Raises `CompressError` as `TextBatches` does.
+    """
+
+    def __init__(
+        self, shards: TokenShards, *, length: int, batch_size: int, seed: int, ends: Sequence[int] = ()
+    ) -> None:
+        self._ends_sentence = np.zeros(shards.vocabulary, bool)
+        self._ends_sentence[list(ends)] = True
+        self._starts, self._sizes = _documents(shards)
+        super().__init__(shards, length=length, batch_size=batch_size, seed=seed)
+
+    def _sequences(self) -> int:
+        """Also looks up which document each sequence is of: `_first` is the number of a document's first sequence."""
+        counts = -(-self._sizes // (self.length - 3))
+        self._first = np.cumsum([0, *counts], dtype=np.int64)
+        return int(self._first[-1])
+
+    def _check_enough(self) -> None:
+        if self.count < self.batch_size:
+            raise CompressError(
+                f"the corpus gives {self.count:,} pairs of segments of {self.length} tokens, each from one document of "
+                f"at least {LEAST}; a batch needs {self.batch_size}: give more text, or choose a smaller batch_size"
+            )
+
+    def indices(self, step: int) -> np.ndarray:
+        return super().indices(step) + step // len(self) * self.count
+
+    def lengths(self, indices: np.ndarray) -> np.ndarray:
+        return np.array([len(self._run(int(index) % self.count)[0]) + 3 for index in indices], np.int64)
+
+    def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
+        """Those of `TextBatches`, token type 1 for the second segment, and `sentence_order` int64 [batch]: 1 if swapped."""
+        special = self.shards.special
+        ids = np.full((len(indices), self.length), special.sep if special.pad is None else special.pad, np.int64)
+        mask, types, swapped = np.zeros_like(ids), np.zeros_like(ids), np.zeros(len(indices), np.int64)
+        for row, index in enumerate(indices):
+            first, second, swapped[row] = self._pair(int(index))
+            middle, stop = len(first) + 2, len(first) + len(second) + 3
+            ids[row, :stop] = [special.cls, *first, special.sep, *second, special.sep]
+            mask[row, :stop] = 1
+            types[row, middle:stop] = 1
+        return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types, "sentence_order": swapped}
+
+    def _pair(self, index: int) -> tuple[np.ndarray, np.ndarray, bool]:
+        """The two segments as the model sees them, and whether they are swapped."""
+        epoch, sequence = divmod(index, self.count)
+        text, places = self._run(sequence)
+        place, swap = np.random.default_rng([_STREAM, self.seed % 2**64, epoch, sequence]).random(2)
+        split = places[int(place * len(places))]
+        one, other = text[:split], text[split:]
+        return (other, one, True) if swap < SWAPPED else (one, other, False)
+
+    def _run(self, sequence: int) -> tuple[np.ndarray, np.ndarray]:
+        """The text of a pair, and the places where it may be split."""
+        room = self.length - 3
+        document = int(np.searchsorted(self._first, sequence, side="right")) - 1
+        size, last = int(self._sizes[document]), int(self._first[document + 1] - self._first[document] - 1)
+        start = (size - room) * (sequence - int(self._first[document])) // last if last else 0
+        text = self.shards.read(int(self._starts[document]) + start, min(2 * room, size - start))
+        marks = self._boundaries(text, start == 0, start + len(text) == size)
+        whole = marks[marks <= marks[0] + room] if len(marks) and marks[0] < room else marks[:0]
+        if len(whole) > 2:
+            return text[whole[0] : whole[-1]], whole[1:-1] - whole[0]
+        text = text[:room]
+        return text, np.arange(1, len(text))
+
+    def _boundaries(self, text: np.ndarray, begins: bool, ends: bool) -> np.ndarray:
+        """Where a sentence ends and another begins, as positions in `text`; with the edges of a document."""
+        marked = self._ends_sentence[text]
+        between = np.flatnonzero(marked[:-1] & ~marked[1:]) + 1
+        return np.concatenate([[0] if begins else [], between, [len(text)] if ends else []]).astype(np.int64)
+
+
+def _documents(shards: TokenShards) -> tuple[np.ndarray, np.ndarray]:
+    """Position of the first token, and tokens without the [SEP] after them, of every document that gives a pair."""
+    offsets = zip(shards.starts, shards.arrays, strict=False)
+    stops = np.concatenate([start + np.flatnonzero(array == shards.special.sep) for start, array in offsets])
+    stops = np.append(stops, len(shards))  # the last may be cut short
+    starts = np.concatenate([[0], stops[:-1] + 1]).astype(np.int64)
+    sizes = stops - starts
+    return starts[sizes >= LEAST], sizes[sizes >= LEAST]

@@ -1,0 +1,187 @@
+"""Pairs of segments: of one document, consecutive, swapped half the time, and nothing but the order tells which."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpus_toys import bert_tokenizer, roberta_tokenizer, write_shards
+
+from compress.corpus import MaskedBatches, PairBatches, sentence_ends
+from compress.errors import CompressError
+
+CLS, SEP, PAD, MASK, STOP = 2, 3, 0, 4, 5
+LENGTH = 32
+
+
+def documents(count: int = 300, seed: int = 3) -> list[list[int]]:
+    """Every token but the full stop is a number of its own, so that a place in the text can be told from it."""
+    rng = np.random.default_rng(seed)
+    numbers = iter(range(6, 60_000))
+    sizes = [rng.integers(1, 9, rng.integers(1, 16)) for _ in range(count)]
+    return [[token for size in every for token in [*(next(numbers) for _ in range(size)), STOP]] for every in sizes]
+
+
+def pairs(folder: Path, texts: list[list[int]], *, ends: tuple[int, ...] = (STOP,), seed: int = 7) -> PairBatches:
+    tokens = np.array([token for text in texts for token in [*text, SEP]])
+    shards = write_shards(folder / f"shards-{len(tokens)}", tokens, vocabulary=60_000)
+    return PairBatches(shards, length=LENGTH, batch_size=8, seed=seed, ends=ends)
+
+
+def segments(batch: dict[str, np.ndarray]) -> list[tuple[list[int], list[int]]]:
+    """Both segments of each row in the order of the text, by the label; the special tokens are checked."""
+    found = []
+    for ids, mask, types, swapped in zip(*(batch[name] for name in NAMES), strict=True):
+        size = int(mask.sum())
+        assert mask[:size].all()
+        assert not types[size:].any()
+        assert (ids[size:] == PAD).all()
+        middle = size - int(types.sum())
+        assert types[middle:size].all()
+        assert (ids[0], ids[middle - 1], ids[size - 1]) == (CLS, SEP, SEP)
+        one, other = ids[1 : middle - 1].tolist(), ids[middle : size - 1].tolist()
+        assert one
+        assert other
+        assert not {CLS, SEP, PAD} & {*one, *other}
+        found.append((other, one) if swapped else (one, other))
+    return found
+
+
+NAMES = ("input_ids", "attention_mask", "token_type_ids", "sentence_order")
+
+
+def inside(part: list[int], texts: list[list[int]]) -> bool:
+    first = next(token for token in part if token != STOP)
+    text = next(text for text in texts if first in text)
+    start = text.index(first)
+    return text[start : start + len(part)] == part
+
+
+def test_segments_are_consecutive_sentences_of_one_document_and_the_label_is_their_order(tmp_path: Path):
+    texts = documents()
+    data = pairs(tmp_path, texts)
+    batch = data.collate(np.arange(data.count))
+    assert {name: (value.shape, value.dtype) for name, value in batch.items()} == {
+        name: ((data.count,) if name == "sentence_order" else (data.count, LENGTH), np.int64) for name in NAMES
+    }
+    whole = 0
+    for one, other in segments(batch):
+        assert inside(one + other, texts)
+        whole += one[-1] == other[-1] == STOP
+    assert whole / data.count > 0.9  # the others are documents of one sentence
+    assert data.lengths(np.arange(data.count)).tolist() == batch["attention_mask"].sum(axis=1).tolist()
+
+
+def test_both_segments_are_whole_sentences_wherever_two_fit(tmp_path: Path):
+    texts = [text for text in documents() if text.count(STOP) > 4]
+    begins = {text[0] for text in texts} | {b for text in texts for a, b in pairwise(text) if a == STOP}
+    data = pairs(tmp_path, texts)
+    for one, other in segments(data.collate(np.arange(data.count))):
+        assert one[-1] == other[-1] == STOP
+        assert {one[0], other[0]} <= begins
+
+
+def test_where_no_sentence_ends_sequences_are_full_and_split_anywhere(tmp_path: Path):
+    texts = [[token for token in text if token != STOP] for text in documents()]
+    texts = [text for text in texts if text]
+    data = pairs(tmp_path, texts, ends=())
+    long = [text for text in texts if len(text) >= LENGTH - 3]
+    found = segments(data.collate(np.arange(data.count)))
+    assert all(inside(one + other, texts) for one, other in found)
+    assert all(len(one + other) == LENGTH - 3 for one, other in found if any(one[0] in text for text in long))
+    assert {len(one) for one, _ in found} >= set(range(1, LENGTH - 3))
+
+
+def test_every_token_of_every_document_but_the_shortest_is_read(tmp_path: Path):
+    texts = [[token for token in text if token != STOP] for text in documents()]
+    data = pairs(tmp_path, texts, ends=())
+    read = {token for one, other in segments(data.collate(np.arange(data.count))) for token in one + other}
+    assert read == {token for text in texts if len(text) >= 8 for token in text}
+    assert data.count == sum(math.ceil(len(text) / (LENGTH - 3)) for text in texts if len(text) >= 8)
+
+
+def test_half_of_the_pairs_are_swapped_and_each_epoch_draws_anew(tmp_path: Path):
+    data = pairs(tmp_path, documents(1500))
+    first, second = (data.collate(np.arange(data.count) + epoch * data.count) for epoch in (0, 1))
+    trials, deviation = data.count, math.sqrt(data.count / 4)
+    assert trials > 2000
+    for batch in (first, second):
+        assert abs(int(batch["sentence_order"].sum()) - trials / 2) < 4 * deviation
+    differ = int((first["sentence_order"] != second["sentence_order"]).sum())
+    assert abs(differ - trials / 2) < 4 * deviation
+    places = [[len(one) for one, _ in segments(batch)] for batch in (first, second)]
+    assert np.mean(np.array(places[0]) != places[1]) > 0.5
+
+
+def test_a_pair_depends_on_seed_epoch_and_sequence_alone(tmp_path: Path):
+    texts = documents()
+    data = pairs(tmp_path, texts)
+    indices = data.indices(len(data) + 3)
+    assert (indices >= data.count).all()
+    whole = data.collate(indices)
+    for row, index in enumerate(indices):
+        alone = data.collate(np.array([index]))
+        assert all((alone[name][0] == whole[name][row]).all() for name in NAMES)
+    other = pairs(tmp_path, texts, seed=8).collate(np.arange(data.count))["sentence_order"]
+    assert 0.3 < np.mean(other != data.collate(np.arange(data.count))["sentence_order"]) < 0.7
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_any_step_equals_iterating_there(tmp_path: Path, masked: bool):
+    def fresh() -> PairBatches | MaskedBatches:
+        data = pairs(tmp_path, documents())
+        return MaskedBatches(data) if masked else data
+
+    data = fresh()
+    iterated = [data.collate(data.indices(step)) for step in range(2 * len(data) + 2)]
+    assert sorted(np.concatenate([data.indices(step) for step in range(len(data))])) == list(
+        range(iterated_count(data))
+    )
+    for step in (0, len(data) - 1, len(data), 2 * len(data) + 1, 3):
+        again = fresh()
+        found = again.collate(again.indices(step))
+        assert all((found[name] == iterated[step][name]).all() for name in iterated[step])
+
+
+def iterated_count(data: PairBatches | MaskedBatches) -> int:
+    return data.count if isinstance(data, PairBatches) else data.text.count
+
+
+def test_masking_hides_tokens_of_the_pairs_and_leaves_the_rest(tmp_path: Path):
+    text = pairs(tmp_path, documents())
+    data = MaskedBatches(text)
+    for step in (1, len(data) + 1):
+        plain, hidden = text.collate(text.indices(step)), data.collate(data.indices(step))
+        chosen = hidden["labels"] != -100
+        assert all((plain[name] == hidden[name]).all() for name in NAMES[1:])
+        assert (hidden["labels"][chosen] == plain["input_ids"][chosen]).all()
+        assert (hidden["input_ids"][~chosen] == plain["input_ids"][~chosen]).all()
+        assert (plain["input_ids"][chosen] >= STOP).all()
+        assert chosen.any(axis=1).all()
+        assert (data.lengths(data.indices(step)) == text.lengths(text.indices(step))).all()
+
+
+def test_a_document_that_is_cut_short_and_one_without_room_are_no_problem(tmp_path: Path):
+    shards = write_shards(tmp_path, np.array([3, 9, 9, 3, *range(10, 100)]))
+    data = PairBatches(shards, length=LENGTH, batch_size=1, seed=0)
+    assert data.count == math.ceil(90 / (LENGTH - 3))
+    assert all(min(one + other) >= 10 for one, other in segments(data.collate(np.arange(data.count))))
+
+
+def test_less_text_than_a_batch_is_refused(tmp_path: Path):
+    with pytest.raises(
+        CompressError,
+        match="gives 1 pairs of segments of 32 tokens, each from one document of at least 8; a batch needs 8: give more",
+    ):
+        pairs(tmp_path, [[*range(10, 20)], [*range(20, 26)]])
+    with pytest.raises(CompressError, match="length is 7 tokens; expected at least 8"):
+        PairBatches(write_shards(tmp_path, np.arange(5, 50)), length=7, batch_size=1, seed=0)
+
+
+def test_the_tokens_that_end_a_sentence_are_those_of_the_vocabulary():
+    tokenizer = bert_tokenizer()
+    assert sentence_ends(tokenizer) == (tokenizer.token_to_id("."),)
+    assert [roberta_tokenizer().id_to_token(number) for number in sentence_ends(roberta_tokenizer())] == [".", "!", "?"]

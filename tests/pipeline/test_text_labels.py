@@ -1,0 +1,152 @@
+"""A general stage on the labels of plain text: what is planned, what is refused, what it leaves for the next stage."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from transformers import AutoModel
+
+from compress.errors import CompressError
+from compress.models.checkpoints import load_classifier
+from compress.pipeline import Plan, Request, plan_all
+from compress.pipeline.context import Context, Listener
+from compress.pipeline.stages import STAGES
+from compress.pipeline.starting import start_student
+from compress.spec.losses import OF_TEXT
+from compress.store import Artifact
+
+TASK = """
+name: toy
+text: [sentence]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: 16
+synthetic: {generator: sentiment, train: 40, dev: 8}
+"""
+STUDENT = "name: small\ntitle: small\narchitecture: {0}\nlayers: 2\nhidden: 16\nheads: 2\ninit: random\n"
+ALBERT = STUDENT.format("albert") + "albert: {embedding: 8}\n"
+LOSSES = "general.losses=[{{name: {0}}}, {{name: {1}}}]"
+BOTH = LOSSES.format(*OF_TEXT)
+
+
+@pytest.fixture
+def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
+    shutil.copytree(tiny_checkpoint("bert"), tmp_path / "teacher")
+    toy_tokenizer.save(str(tmp_path / "teacher" / "tokenizer.json"))
+    config = tmp_path / "teacher" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "architectures": ["BertModel"]}))
+    (tmp_path / "task.yaml").write_text(TASK)
+    (tmp_path / "text.txt").write_text("the film is good . the film is not bad .\n\n" * 60)
+    (tmp_path / "small.yaml").write_text(ALBERT)
+    return tmp_path
+
+
+def plan(world: Path, *overrides: str) -> Plan:
+    request = Request(
+        ("tinybert",),
+        (str(world / "task.yaml"),),
+        teacher=str(world / "teacher"),
+        student=str(world / "small.yaml"),
+        corpus=(str(world / "text.txt"),),
+        overrides=("general.batch_size=8", "general.max_steps=3", "augment.enabled=false", *overrides),
+    )
+    return plan_all(request)[0]
+
+
+def made(world: Path, planned: Plan) -> dict[str, Artifact]:
+    """The text and the encoder of a plan, by its stages."""
+    artifacts: dict[str, Artifact] = {}
+    context = Context(planned.task, "fp32", 1, Listener())
+    for node in planned.nodes:
+        if node.kind in ("tokenize", "general"):
+            out, work = (world / f"{node.key}-{what}" for what in ("out", "work"))
+            out.mkdir()
+            work.mkdir()
+            info = STAGES[node.kind](
+                planned, node, {"text": artifacts.get("text", Artifact(out, ""))}, context, out, work
+            )
+            artifacts[node.id] = Artifact(out, node.key, info)
+    return artifacts
+
+
+def student_of(world: Path, planned: Plan, artifacts: dict[str, Artifact]) -> Any:
+    node = next(node for node in planned.nodes if node.kind == "distill")
+    teacher = load_classifier(world / "teacher", labels=("a", "b"), trained=False)
+    torch.manual_seed(5)
+    context = Context(planned.task, "fp32", 1, Listener())
+    return start_student(planned, node.spec, {"encoder": artifacts["encoder"]}, context, teacher, None)[0]
+
+
+@pytest.mark.parametrize("names", [OF_TEXT, OF_TEXT[:1]])
+def test_the_encoder_is_saved_without_heads_and_its_pooler_goes_on(world: Path, names: tuple[str, ...]):
+    planned = plan(world, f"general.losses=[{', '.join('{name: ' + name + '}' for name in names)}]")
+    artifacts = made(world, planned)
+    encoder = artifacts["encoder"]
+    assert encoder.info["pooler_trained"]
+    assert encoder.info["steps"] == 3
+    log = [json.loads(line) for line in (encoder.path / "log.jsonl").read_text().splitlines()]
+    assert set(log[0]["losses"]) == set(names)
+    saved = load_file(encoder.path / "model.safetensors")
+    fresh = AutoModel.from_config(AutoModel.from_pretrained(encoder.path).config)
+    assert {name: tensor.shape for name, tensor in saved.items()} == {
+        name: tensor.shape for name, tensor in fresh.state_dict().items()
+    }
+    found = student_of(world, planned, artifacts).base_model.state_dict()
+    assert all(torch.equal(found[name], tensor) for name, tensor in saved.items())
+
+
+def test_a_pooler_that_nothing_trained_stays_behind(world: Path):
+    planned = plan(world, "general.losses=[{name: hidden_mse}]", "intermediate.losses=[{name: hidden_mse}]")
+    artifacts = made(world, planned)
+    assert "pooler_trained" not in artifacts["encoder"].info
+    saved = load_file(artifacts["encoder"].path / "model.safetensors")
+    found = student_of(world, planned, artifacts).base_model.state_dict()
+    assert {name for name, tensor in saved.items() if not torch.equal(found[name], tensor)} == {"pooler.weight"}
+
+
+def test_the_order_is_learnt_beside_distillation(world: Path):
+    planned = plan(world, "general.losses=[{name: hidden_mse}, {name: sentence_order, weight: 0.5}]")
+    log = (made(world, planned)["encoder"].path / "log.jsonl").read_text().splitlines()
+    assert set(json.loads(log[0])["losses"]) == {"hidden_mse", "sentence_order"}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "loss", "lacking"),
+    [
+        ("distilbert", "sentence_order", "a distilbert has no pooler"),
+        ("partial-albert", "masked_lm", "a partial-albert has no masked language model in transformers"),
+    ],
+)
+def test_a_student_without_what_the_loss_needs_is_found_at_once(
+    world: Path, architecture: str, loss: str, lacking: str
+):
+    card = STUDENT.format(architecture)
+    shared = "albert: {embedding: 8, share: ffn}\n" if architecture == "partial-albert" else ""
+    (world / "small.yaml").write_text(card + shared)
+    with pytest.raises(CompressError, match=f"recipe tinybert, stage general, student small: {loss}: {lacking}"):
+        plan(world, f"general.losses=[{{name: {loss}}}]", "intermediate.losses=[{name: hidden_mse}]")
+
+
+@pytest.mark.parametrize("loss", OF_TEXT)
+def test_a_task_has_no_such_labels(world: Path, loss: str):
+    with pytest.raises(CompressError, match=f"{loss} needs plain text, which only the general stage reads"):
+        plan(world, f"intermediate.losses=[{{name: {loss}}}]")
+
+
+def test_a_teacher_that_is_not_asked_is_not_said_to_be_learnt_from(world: Path):
+    config = world / "teacher" / "config.json"
+    names = {"id2label": {"0": "negative", "1": "positive"}, "label2id": {"negative": 0, "positive": 1}}
+    changed = {**json.loads(config.read_text()), **names, "architectures": ["BertForSequenceClassification"]}
+    config.write_text(json.dumps(changed))
+    said = "general distillation learns from the fine-tuned teacher: no other was given"
+    assert said in plan(world).notes
+    assert said not in plan(world, BOTH).notes
