@@ -6,47 +6,78 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..errors import CompressError
+from onnx import ModelProto
+
+from ..errors import CheckFailed, CompressError
 from ..graphs import check_model, products, set_metadata, write_model
 from .cleaning import clean
-from .parity import check_parity
+from .fast import FAMILIES, build_fast, first_difference
+from .parity import FAST_TOLERANCE, TOLERANCE, check_parity
 from .tracing import Traced, load, trace
 
 __all__ = ["export_onnx"]
 
 
 def export_onnx(
-    checkpoint: Path, out: Path, *, opset: int, task_name: str, labels: tuple[str, ...], kind: str
+    checkpoint: Path, out: Path, *, opset: int, task_name: str, labels: tuple[str, ...], kind: str, graph: str = "plain"
 ) -> dict[str, Any]:
     """Write `out`/model.onnx, fp32, and check it: the ONNX checker, then parity with torch.
 
     Inputs: int64 [batch, length] `input_ids`, `attention_mask` and, where the model has more than one
     segment, `token_type_ids`. Output: float32 `logits` [batch, class]. The metadata names task, kind and labels.
+    `graph`: `plain` is torch's exporter's, in `opset`; `fast` is `build_fast`'s, in its own.
     Returns the largest error per shape and the counts of nodes and matrix products. CompressError: the
     checkpoint; CheckFailed: the outcome, and then no file is left.
     """
     traced = load(Path(checkpoint))
     _check_labels(Path(checkpoint), traced, labels, kind)
-    model = trace(traced, opset)
-    clean(model)
+    model = _fast(Path(checkpoint), traced) if graph == "fast" else _plain(traced, opset)
     set_metadata(model, _metadata(traced, task_name, labels, kind))
     path = Path(out) / "model.onnx"
     write_model(model, path)
     try:
         check_model(path)
-        errors = check_parity(traced, path)
+        errors = _parity(traced, path, graph)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
     found = products(model.graph)
     return {
-        "opset": opset,
+        "graph": graph,
+        "opset": model.opset_import[0].version,
         "bytes": path.stat().st_size,
         "nodes": len(model.graph.node),
         "weight_matmuls": len(found.fp32),
         "activation_matmuls": len(found.activation),
         "parity_max_abs_error": errors,
     }
+
+
+def _plain(traced: Traced, opset: int) -> ModelProto:
+    model = trace(traced, opset)
+    clean(model)
+    return model
+
+
+def _fast(checkpoint: Path, traced: Traced) -> ModelProto:
+    model = build_fast(traced.model)
+    if model is None:
+        family = traced.model.config.model_type
+        raise CompressError(
+            f"{checkpoint / 'config.json'}: the fast graph is for {', '.join(FAMILIES)} with absolute positions and a common "
+            f"activation; this {family} is another: export with graph: plain"
+        )
+    return model
+
+
+def _parity(traced: Traced, path: Path, graph: str) -> dict[str, float]:
+    """As `check_parity`; of a fast graph that fails, the message names the part that differs first."""
+    if graph == "plain":
+        return check_parity(traced, path, TOLERANCE)
+    try:
+        return check_parity(traced, path, FAST_TOLERANCE)
+    except CheckFailed as error:
+        raise CheckFailed(f"{error}; the first part that differs is {first_difference(traced.model)}") from None
 
 
 def _check_labels(checkpoint: Path, traced: Traced, labels: tuple[str, ...], kind: str) -> None:

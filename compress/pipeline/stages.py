@@ -35,7 +35,13 @@ def export(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, 
     (checkpoint,) = inputs.values()
     spec = context.task.spec
     return export_onnx(
-        checkpoint.path, out, opset=node.spec.opset, task_name=spec.name, labels=context.labels, kind=spec.kind
+        checkpoint.path,
+        out,
+        graph=node.spec.graph,
+        opset=node.spec.opset,
+        task_name=spec.name,
+        labels=context.labels,
+        kind=spec.kind,
     )
 
 

@@ -173,7 +173,12 @@ class Distill(PerTask, Losses, Training):
 class Export(Spec):
     """torch -> one ONNX file, fp32."""
 
-    opset: Annotated[int, Field(ge=18, le=23)] = 20
+    graph: Literal["plain", "fast"] = Field(
+        default="plain",
+        exclude_if=lambda value: value == "plain",  # what is dumped decides the store's keys
+        description="plain: the exporter's; fast: what a classifier needs and no more, with opset 23's Attention",
+    )
+    opset: Annotated[int, Field(ge=18, le=23)] = Field(default=20, description="of the plain graph")
 
 
 class Quantize(Spec):

@@ -1,0 +1,40 @@
+"""The whole graph, from embeddings to logits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnx import ModelProto, TensorProto, helper
+
+from .attention import make_masks
+from .embeddings import embed
+from .layers import run_layers
+from .parts import Encoder
+from .reading import read_encoder
+from .writing import ACTIVATIONS, Graph
+
+
+def build_fast(model: Any, *, marked: bool = False) -> ModelProto | None:
+    """The ONNX model of a transformers sequence classifier, opset 23; None where its form is not known here.
+
+    Inputs and output are those of the plain export. `marked`: the states after each part are outputs too, under the
+    part's name.
+    """
+    encoder = read_encoder(model)
+    if encoder is None or encoder.activation not in ACTIVATIONS:
+        return None
+    graph = Graph()
+    states = embed(graph, encoder)
+    graph.mark("embeddings", states)
+    logits = _classify(graph, encoder, run_layers(graph, encoder, states, make_masks(graph)))
+    names = ["input_ids", "attention_mask", *(["token_type_ids"] if encoder.types is not None else [])]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in names]
+    return graph.model(inputs, logits, len(encoder.head[-1][0].weight), marked=marked)
+
+
+def _classify(graph: Graph, encoder: Encoder, first: str) -> str:
+    """Logits [batch, class] from the first token's state [batch, 1, hidden]."""
+    for part, activation in encoder.head:
+        first = graph.linear(part, first)
+        first = first if activation is None else graph.activation(activation, first, part.name)
+    return graph.op("Squeeze", [first, graph.integers(1)], "logits")

@@ -1,0 +1,62 @@
+"""An encoder classifier as its parts, whatever the family calls them. Weights are as torch has them, [out, in]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[np.float32]]
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`name`: the module's path in the checkpoint, by which graphs and error messages call it."""
+
+    name: str
+    weight: Array
+    bias: Array | None
+
+
+@dataclass(frozen=True)
+class Norm:
+    name: str
+    gain: Array
+    bias: Array
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Block:
+    """One layer, LayerNorm after each half. Layers that share their weights have the same parts."""
+
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
+    attention_norm: Norm
+    up: Linear
+    down: Linear
+    norm: Norm
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A classifier or a regressor.
+
+    `positions`: row i is that of token i. `types` is None where the model knows one segment. `projection` takes
+    embeddings to the hidden size. `head`: what is done to the first token's state, one after the other, each with
+    the activation that follows it.
+    """
+
+    words: Array
+    positions: Array
+    types: Array | None
+    embedding_norm: Norm
+    projection: Linear | None
+    blocks: tuple[Block, ...]
+    heads: int
+    activation: str
+    head: tuple[tuple[Linear, str | None], ...]
+    prefix: str

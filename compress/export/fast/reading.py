@@ -1,0 +1,171 @@
+"""transformers' classifiers -> their parts: one entry per family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .parts import Array, Block, Encoder, Linear, Norm
+
+
+def read_encoder(model: Any) -> Encoder | None:
+    """The parts of a transformers sequence classifier; None for a family or a variant that is not known here."""
+    reader = FAMILIES.get(model.config.model_type)
+    return None if reader is None or not _plain(model.config) else reader(model)
+
+
+def _plain(config: Any) -> bool:
+    """Whether the model is what the parts can say: no relative positions, no decoder, one layer per group."""
+    absolute = getattr(config, "position_embedding_type", None) in (None, "absolute")
+    return absolute and not getattr(config, "is_decoder", False) and getattr(config, "inner_group_num", 1) == 1
+
+
+def _array(tensor: Any) -> Array:
+    return tensor.detach().float().cpu().numpy()
+
+
+class _Reader:
+    """Modules by path, as parts. The same path gives the same part."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.config = model, model.config
+        self.first: dict[Any, str] = {}  # module -> its first path: what shares a module shares its name
+
+    def _module(self, path: str) -> tuple[str, Any]:
+        module = self.model.get_submodule(path)
+        return self.first.setdefault(module, path), module
+
+    def linear(self, path: str) -> Linear:
+        name, module = self._module(path)
+        return Linear(name, _array(module.weight), None if module.bias is None else _array(module.bias))
+
+    def norm(self, path: str) -> Norm:
+        name, module = self._module(path)
+        return Norm(name, _array(module.weight), _array(module.bias), float(module.eps))
+
+    def table(self, path: str) -> Array:
+        return _array(self.model.get_submodule(path).weight)
+
+    def block(self, path: str, names: dict[str, str]) -> Block:
+        parts = {part: f"{path}.{name}" for part, name in names.items()}
+        norms = {part: self.norm(way) for part, way in parts.items() if part.endswith("norm")}
+        return Block(**norms, **{part: self.linear(way) for part, way in parts.items() if part not in norms})
+
+    def encoder(
+        self,
+        prefix: str,
+        blocks: list[Block],
+        head: tuple[tuple[Linear, str | None], ...],
+        *,
+        activation: str,
+        projection: Linear | None = None,
+        skipped: int = 0,
+    ) -> Encoder:
+        """`skipped`: rows of the position table before that of the first token."""
+        embeddings = f"{prefix}.embeddings"
+        types = getattr(self.config, "type_vocab_size", 0)
+        positions = self.table(f"{embeddings}.position_embeddings")[skipped:]
+        table = self.table(f"{embeddings}.token_type_embeddings") if types else None
+        if types == 1 and table is not None:
+            positions, table = positions + table[0], None
+        return Encoder(
+            words=self.table(f"{embeddings}.word_embeddings"),
+            positions=positions,
+            types=table,
+            embedding_norm=self.norm(f"{embeddings}.LayerNorm"),
+            projection=projection,
+            blocks=tuple(blocks),
+            heads=self.config.num_attention_heads,
+            activation=activation,
+            head=head,
+            prefix=prefix,
+        )
+
+
+_BERT = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "output": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "norm": "output.LayerNorm",
+}
+_DISTILBERT = {
+    "query": "attention.q_lin",
+    "key": "attention.k_lin",
+    "value": "attention.v_lin",
+    "output": "attention.out_lin",
+    "attention_norm": "sa_layer_norm",
+    "up": "ffn.lin1",
+    "down": "ffn.lin2",
+    "norm": "output_layer_norm",
+}
+_ALBERT = {
+    "query": "attention.query",
+    "key": "attention.key",
+    "value": "attention.value",
+    "output": "attention.dense",
+    "attention_norm": "attention.LayerNorm",
+    "up": "ffn",
+    "down": "ffn_output",
+    "norm": "full_layer_layer_norm",
+}
+
+
+def _layers(read: _Reader, prefix: str) -> list[Block]:
+    count = read.config.num_hidden_layers
+    return [read.block(f"{prefix}.encoder.layer.{number}", _BERT) for number in range(count)]
+
+
+def _bert(model: Any) -> Encoder:
+    read = _Reader(model)
+    head = ((read.linear("bert.pooler.dense"), "tanh"), (read.linear("classifier"), None))
+    return read.encoder("bert", _layers(read, "bert"), head, activation=model.config.hidden_act)
+
+
+def _roberta(model: Any) -> Encoder:
+    read, prefix = _Reader(model), model.base_model_prefix
+    head = ((read.linear("classifier.dense"), "tanh"), (read.linear("classifier.out_proj"), None))
+    skipped = model.config.pad_token_id + 1
+    return read.encoder(prefix, _layers(read, prefix), head, activation=model.config.hidden_act, skipped=skipped)
+
+
+def _electra(model: Any) -> Encoder:
+    read, small = _Reader(model), model.config.embedding_size != model.config.hidden_size
+    head = ((read.linear("classifier.dense"), "gelu"), (read.linear("classifier.out_proj"), None))
+    projection = read.linear("electra.embeddings_project") if small else None
+    activation = model.config.hidden_act
+    return read.encoder("electra", _layers(read, "electra"), head, activation=activation, projection=projection)
+
+
+def _distilbert(model: Any) -> Encoder:
+    read = _Reader(model)
+    count = model.config.num_hidden_layers
+    blocks = [read.block(f"distilbert.transformer.layer.{number}", _DISTILBERT) for number in range(count)]
+    head = ((read.linear("pre_classifier"), "relu"), (read.linear("classifier"), None))
+    return read.encoder("distilbert", blocks, head, activation=model.config.activation)
+
+
+def _albert(model: Any) -> Encoder:
+    read, config = _Reader(model), model.config
+    stem = "albert.encoder.albert_layer_groups.{}.albert_layers.0"
+    count, groups = config.num_hidden_layers, config.num_hidden_groups
+    own = [read.block(stem.format(group), _ALBERT) for group in range(groups)]
+    blocks = [own[int(number / (count / groups))] for number in range(count)]
+    head = ((read.linear("albert.pooler"), "tanh"), (read.linear("classifier"), None))
+    projection = read.linear("albert.encoder.embedding_hidden_mapping_in")
+    return read.encoder("albert", blocks, head, activation=config.hidden_act, projection=projection)
+
+
+FAMILIES: dict[str, Callable[[Any], Encoder]] = {
+    "bert": _bert,
+    "roberta": _roberta,
+    "xlm-roberta": _roberta,
+    "camembert": _roberta,
+    "electra": _electra,
+    "distilbert": _distilbert,
+    "albert": _albert,
+    "partial-albert": _albert,
+}

@@ -1,0 +1,82 @@
+"""An ONNX graph in the making: nodes in order, every weight once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from .parts import Linear, Norm
+
+OPSET = 23  # the first with Attention
+_IR_VERSION = 11  # of that opset's release
+_ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gelu": ("Gelu", {}),
+    "gelu_new": ("Gelu", {"approximate": "tanh"}),
+    "gelu_pytorch_tanh": ("Gelu", {"approximate": "tanh"}),
+    "relu": ("Relu", {}),
+    "silu": ("Swish", {}),
+    "tanh": ("Tanh", {}),
+}
+ACTIVATIONS = frozenset(_ACTIVATIONS) - {"silu"}
+
+
+class Graph:
+    """Tensors go by name. A node is called after the module that it comes from: `bert.pooler.dense/MatMul`."""
+
+    def __init__(self) -> None:
+        self._nodes: list[NodeProto] = []
+        self._weights: dict[str, np.ndarray] = {}
+        self._used: Counter[str] = Counter()
+        self._marks: dict[str, str] = {}
+
+    def mark(self, name: str, states: str) -> None:
+        """Remember states [batch, length, hidden] by the name of the part that they come out of."""
+        self._marks[name] = states
+
+    def op(self, kind: str, inputs: list[str], scope: str, **attributes: Any) -> str:
+        """Append a node with one output, and give that output's name. A scope that comes again is numbered."""
+        stem = f"{scope}/{kind}"
+        name = f"{stem}_{self._used[stem]}" if self._used[stem] else stem
+        self._used[stem] += 1
+        self._nodes.append(helper.make_node(kind, inputs, [f"{name}:0"], name=name, **attributes))
+        return f"{name}:0"
+
+    def weight(self, name: str, value: np.ndarray) -> str:
+        """A constant; one that is there already by its name is the same."""
+        self._weights.setdefault(name, np.ascontiguousarray(value))
+        return name
+
+    def integers(self, *values: int) -> str:
+        return self.weight(f"int64:{'_'.join(map(str, values))}", np.array(values, np.int64))
+
+    def linear(self, part: Linear, states: str, *, scale: float = 1.0) -> str:
+        """`states` [batch, length, in] · weightᵀ + bias, both times `scale`. Three axes throughout: two would become a Gemm."""
+        weight = self.weight(f"{part.name}.weight", (part.weight * np.float32(scale)).T)
+        product = self.op("MatMul", [states, weight], part.name)
+        if part.bias is None:
+            return product
+        return self.op("Add", [product, self.weight(f"{part.name}.bias", part.bias * np.float32(scale))], part.name)
+
+    def norm(self, part: Norm, states: str) -> str:
+        gain, bias = self.weight(f"{part.name}.weight", part.gain), self.weight(f"{part.name}.bias", part.bias)
+        return self.op("LayerNormalization", [states, gain, bias], part.name, axis=-1, epsilon=part.epsilon)
+
+    def activation(self, name: str, states: str, scope: str) -> str:
+        kind, attributes = _ACTIVATIONS[name]
+        return self.op(kind, [states], scope, **attributes)
+
+    def model(self, inputs: list[ValueInfoProto], output: str, classes: int, *, marked: bool) -> ModelProto:
+        """`output` becomes `logits`, float32 [batch, classes]; what was marked is given out too where it is asked for."""
+        named = {"logits": output, **(self._marks if marked else {})}
+        nodes = [
+            helper.make_node("Identity", [tensor], [name], name=f"{name}/Identity") for name, tensor in named.items()
+        ]
+        weights = [numpy_helper.from_array(value, name) for name, value in self._weights.items()]
+        shapes = {name: ["batch", None, None] for name in named} | {"logits": ["batch", classes]}
+        outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+        graph = helper.make_graph([*self._nodes, *nodes], "classifier", inputs, outputs, weights)
+        return helper.make_model(graph, opset_imports=[onnx.OperatorSetIdProto(version=OPSET)], ir_version=_IR_VERSION)

@@ -1,0 +1,193 @@
+"""The graph that is written here: against torch, family by family and shape by shape, and what it is made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from transformers import (
+    AlbertConfig,
+    AutoModelForSequenceClassification,
+    BertConfig,
+    DebertaV2Config,
+)
+
+from compress.errors import CheckFailed, CompressError
+from compress.export import export_onnx, fast
+from compress.export.fast import building, layers
+from compress.export.tracing import describe, example
+from compress.graphs import write_model
+from compress.models.partial_albert import PartialAlbertConfig
+from compress.quantize import quantize_onnx
+from compress.sessions import open_session
+from compress.spec.stages import Quantize
+
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
+LABELS = ("no", "maybe", "yes")
+TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification", "graph": "fast"}
+SHAPES = [(1, 1), (1, 2), (1, 24), (2, 2), (3, 19), (8, 24)]
+SMALL: dict[str, Any] = {"vocab_size": 120, "max_position_embeddings": 24, "num_labels": 3}
+SIZES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
+
+
+def random_model(config: Any) -> Any:
+    torch.manual_seed(3)
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():  # larger than the default, so that every part matters
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return model
+
+
+def built(model: Any, path: Path) -> Path:
+    graph = fast.build_fast(model)
+    assert graph is not None
+    write_model(graph, path)
+    onnx.checker.check_model(str(path), full_check=True)
+    return path
+
+
+def worst(model: Any, path: Path, shapes: list[tuple[int, int]] | None = None) -> float:
+    """Largest error of the logits over shapes with ragged padding."""
+    session, found = open_session(path, threads=1), []
+    for batch, length in shapes or SHAPES:
+        inputs = example(describe(model), batch, length)
+        with torch.inference_mode():
+            expected = model(**inputs).logits.numpy()
+        logits = np.asarray(session.run(["logits"], {name: value.numpy() for name, value in inputs.items()})[0])
+        assert logits.shape == expected.shape
+        found.append(np.abs(logits - expected).max())
+    return float(max(found))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_agrees_with_torch(family: str, tiny_checkpoint: Callable[[str], Path], tmp_path: Path):
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint(family)).eval()
+    assert worst(model, built(model, tmp_path / "m.onnx")) < 2e-6  # fp32 sums in another order, logits of order 1
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        BertConfig(**SMALL, **SIZES | {"hidden_size": 312, "num_attention_heads": 12, "intermediate_size": 1200}),
+        BertConfig(**SMALL, **SIZES | {"hidden_act": "gelu_new"}),
+        BertConfig(**SMALL, **SIZES | {"hidden_act": "relu", "layer_norm_eps": 1e-3}),
+        BertConfig(**SMALL, **SIZES | {"type_vocab_size": 1}),
+        BertConfig(**SMALL, **SIZES | {"num_hidden_layers": 1}),
+        AlbertConfig(**SMALL, **SIZES | {"num_hidden_groups": 3, "embedding_size": 16}),
+        AlbertConfig(**SMALL, **SIZES | {"num_hidden_layers": 4, "num_hidden_groups": 2, "embedding_size": 32}),
+        PartialAlbertConfig(**SMALL, **SIZES, num_hidden_groups=3, embedding_size=16, shared="ffn"),
+    ],
+    ids=["312 / 12 heads", "tanh gelu", "relu", "one segment", "one layer", "three groups", "two groups", "partial"],
+)
+def test_sizes_and_variants(config: Any, tmp_path: Path):
+    model = random_model(config)
+    assert worst(model, built(model, tmp_path / "m.onnx")) < 5e-6  # fp32
+
+
+def test_a_regressor(tmp_path: Path):
+    model = random_model(BertConfig(**SMALL | {"num_labels": 1}, **SIZES))
+    path = built(model, tmp_path / "m.onnx")
+    assert worst(model, path) < 2e-6
+    assert [dim.dim_value for dim in onnx.load(path).graph.output[0].type.tensor_type.shape.dim][1] == 1
+
+
+def test_padding_never_changes_a_text_s_logits(tiny_checkpoint: Callable[[str], Path], tmp_path: Path):
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint("bert")).eval()
+    session = open_session(built(model, tmp_path / "m.onnx"), threads=1)
+    batch = {name: value.numpy() for name, value in example(describe(model), 4, 20).items()}
+    (together,) = session.run(["logits"], batch)
+    for row, kept in enumerate(batch["attention_mask"].sum(1)):
+        (alone,) = session.run(["logits"], {name: value[row : row + 1, :kept] for name, value in batch.items()})
+        np.testing.assert_allclose(np.asarray(together)[row], np.asarray(alone)[0], atol=2e-6)  # fp32
+
+
+def test_the_last_layer_is_computed_for_one_token_alone(tmp_path: Path):
+    model = random_model(BertConfig(**SMALL, **SIZES))
+    graph = onnx.shape_inference.infer_shapes(onnx.load(built(model, tmp_path / "m.onnx")), data_prop=True).graph
+    shapes = {
+        value.name: [dim.dim_value or dim.dim_param for dim in value.type.tensor_type.shape.dim]
+        for value in graph.value_info
+    }
+    lengths = {node.name: shapes[node.output[0]][1] for node in graph.node if node.op_type == "MatMul"}
+    last = {
+        name.rpartition("/")[0].removeprefix("bert.encoder.layer.2."): length
+        for name, length in lengths.items()
+        if ".2." in name
+    }
+    assert {name for name, length in last.items() if length == 1} == {
+        "attention.self.query",
+        "attention.output.dense",
+        "intermediate.dense",
+        "output.dense",
+    }
+    assert Counter(node.op_type for node in graph.node)["Gemm"] == 0
+    assert Counter(node.op_type for node in graph.node)["Attention"] == 3
+
+
+@pytest.mark.parametrize(("groups", "blocks"), [(1, 1), (2, 2), (4, 4)])
+def test_a_shared_block_stands_once(groups: int, blocks: int, tmp_path: Path):
+    config = AlbertConfig(
+        **SMALL, **SIZES | {"num_hidden_layers": 4, "num_hidden_groups": groups, "embedding_size": 16}
+    )
+    model = random_model(config)
+    names = [tensor.name for tensor in onnx.load(built(model, tmp_path / "m.onnx")).graph.initializer]
+    assert sum(name.endswith(".ffn.weight") for name in names) == blocks
+    assert sum(name.endswith("query.weight") for name in names) == blocks
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_int8_products_and_their_agreement(
+    family: str, tiny_checkpoint: Callable[[str], Path], tiny_onnx: Callable[[str], Path], tmp_path: Path
+):
+    """Every product with a weight but the classifier's becomes int8; int8 costs no more than on the exporter's graph."""
+    info = export_onnx(tiny_checkpoint(family), tmp_path, **TASK)
+    assert info["graph"] == "fast"
+    assert info["opset"] == 23
+    found = quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize())
+    assert (found["int8_matmuls"], found["fp32_matmuls"]) == (info["weight_matmuls"] - 1, 1)
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint(family)).eval()
+    quantize_onnx(tiny_onnx(family), tmp_path / "plain", Quantize())
+    errors = [worst(model, folder / "model_quantized.onnx") for folder in (tmp_path, tmp_path / "plain")]
+    assert errors[0] < 1.3 * errors[1]  # ranges of activations are taken over a batch, which differs in the last layer
+
+
+def test_what_is_not_known_is_refused(tmp_path: Path, tiny_checkpoint: Callable[[str], Path]):
+    assert fast.build_fast(random_model(BertConfig(**SMALL, **SIZES | {"hidden_act": "silu"}))) is None
+    config = DebertaV2Config(**SMALL, **SIZES)
+    assert fast.build_fast(random_model(config)) is None
+    model = random_model(BertConfig(**SMALL, **SIZES | {"hidden_act": "silu"}))
+    model.config.id2label, model.config.label2id = dict(enumerate(LABELS)), {name: at for at, name in enumerate(LABELS)}
+    model.save_pretrained(tmp_path / "silu")
+    with pytest.raises(CompressError, match=r"config.json: the fast graph is for bert, .*: export with graph: plain"):
+        export_onnx(tmp_path / "silu", tmp_path / "out", **TASK)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "part"),
+    [(building, "embed", "embeddings"), (layers, "_feed_forward", "layer 1"), (building, "_classify", "head")],
+)
+def test_a_wrong_graph_is_not_kept_and_the_message_names_the_part(
+    module: Any,
+    name: str,
+    part: str,
+    tiny_checkpoint: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    right = getattr(module, name)
+
+    def wrong(graph: Any, *parts: Any) -> str:
+        return graph.op("Mul", [right(graph, *parts), graph.weight("wrong", np.array(1.01, np.float32))], "wrong")
+
+    monkeypatch.setattr(module, name, wrong)
+    with pytest.raises(CheckFailed, match=f"logits differ from torch's.*; the first part that differs is {part}$"):
+        export_onnx(tiny_checkpoint("bert"), tmp_path, **TASK)
+    assert not list(tmp_path.glob("*.onnx"))
