@@ -6,7 +6,7 @@ Imports `onnx`: for export and quantization, not for what a shipped bundle needs
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,6 +92,40 @@ def strip_identities(graph: GraphProto) -> int:
     removed = len(graph.node) - len(kept)
     _replace(graph.node, kept)
     return removed
+
+
+def fold_transposes(graph: GraphProto) -> int:
+    """Store a weight as its products take it, where all that read it transpose it alike; returns how many nodes went.
+
+    The exporter does so for a large weight only if one node reads it. ALBERT's shared ones would stay behind
+    Transpose nodes, which quantizers do not look behind, and be turned around at every run.
+    """
+    stored = {tensor.name: tensor for tensor in graph.initializer}
+    outputs = {value.name for value in graph.output}
+    reads: dict[str, set[tuple[int, ...] | None]] = {name: {None} for name in outputs}
+    for node in graph.node:
+        order = None if node.output[0] in outputs else _turned(node, stored)
+        for name in node.input:
+            reads.setdefault(name, set()).add(order)
+    turned = {name: next(iter(ways)) for name, ways in reads.items() if name in stored and len(ways) == 1}
+    folded = {name: order for name, order in turned.items() if order is not None}
+    for name, order in folded.items():
+        array = onnx.numpy_helper.to_array(stored[name]).transpose(order)
+        stored[name].CopyFrom(onnx.numpy_helper.from_array(array.copy(), name))
+    gone = [node for node in graph.node if node.op_type == "Transpose" and node.input[0] in folded]
+    source = {node.output[0]: node.input[0] for node in gone}
+    kept = [node for node in graph.node if node.output[0] not in source]
+    for node in kept:
+        node.input[:] = [source.get(name, name) for name in node.input]
+    _replace(graph.node, kept)
+    return len(gone)
+
+
+def _turned(node: NodeProto, stored: Container[str]) -> tuple[int, ...] | None:
+    """The order of axes that a Transpose of a stored tensor gives; None for any other node."""
+    if node.op_type != "Transpose" or node.input[0] not in stored:
+        return None
+    return next((tuple(entry.ints) for entry in node.attribute if entry.name == "perm"), None)
 
 
 def merge_duplicates(graph: GraphProto) -> int:

@@ -7,7 +7,7 @@ from collections import Counter
 
 from onnx import GraphProto, ModelProto, NodeProto
 
-from ..graphs import FLOAT_PRODUCTS, drop_unused, merge_duplicates, strip_identities
+from ..graphs import FLOAT_PRODUCTS, drop_unused, fold_transposes, merge_duplicates, strip_identities
 from .tracing import PREFIX
 
 _SCOPES = "pkg.torch.onnx.name_scopes"
@@ -17,6 +17,7 @@ def clean(model: ModelProto) -> None:
     """In place. Stack traces hold paths of the machine and shapes of the trace, so metadata goes too."""
     graph = model.graph
     strip_identities(graph)
+    fold_transposes(graph)
     merge_duplicates(graph)
     drop_unused(graph)
     _name_nodes(graph)

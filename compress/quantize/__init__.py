@@ -16,6 +16,7 @@ from ..errors import CheckFailed, CompressError
 from ..graphs import (
     Products,
     check_model,
+    fold_transposes,
     get_metadata,
     merge_duplicates,
     output_products,
@@ -44,6 +45,7 @@ def quantize_onnx(source: Path, out: Path, spec: Quantize) -> dict[str, Any]:
     """
     model = _read(Path(source))
     strip_identities(model.graph)
+    fold_transposes(model.graph)
     merge_duplicates(model.graph)
     before = products(model.graph)
     classifier = tuple(name for name in output_products(model.graph) if name in before.fp32)

@@ -117,10 +117,12 @@ def hide_weight(source: Path, target: Path, operator: str) -> str:
     model = onnx.load(source)
     node = next(node for node in model.graph.node if node.name.endswith("layer.1.output.dense/MatMul"))
     weight = next(t for t in model.graph.initializer if t.name == node.input[1])
-    if operator == "Transpose":
-        array = numpy_helper.to_array(weight).T.copy()
+    if operator != "Identity":
+        undone = {"Transpose": np.transpose, "Neg": np.negative}[operator]
+        array = undone(numpy_helper.to_array(weight)).copy()
         weight.CopyFrom(numpy_helper.from_array(array, weight.name))
-    model.graph.node.insert(0, helper.make_node(operator, [weight.name], ["hidden_weight"], name="hide"))
+    how = {"perm": [1, 0]} if operator == "Transpose" else {}
+    model.graph.node.insert(0, helper.make_node(operator, [weight.name], ["hidden_weight"], name="hide", **how))
     node.input[1] = "hidden_weight"
     onnx.save(model, target)
     np.testing.assert_allclose(logits(target), logits(source), atol=1e-5)
@@ -128,17 +130,18 @@ def hide_weight(source: Path, target: Path, operator: str) -> str:
 
 
 def test_a_product_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Path) -> None:
-    """The quantizer does not look behind a Transpose and says nothing."""
-    name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", "Transpose")
+    """The quantizer does not look behind another node and says nothing."""
+    name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", "Neg")
     with pytest.raises(CheckFailed, match="expected 13 int8 weight products, found 12; stayed fp32") as error:
         quantize_onnx(tmp_path / "hidden.onnx", tmp_path / "out", Quantize())
     assert name in str(error.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_weight_behind_identity_becomes_int8(tiny_onnx, tmp_path: Path) -> None:
-    """ALBERT's trap: ONNX Runtime's quantizer alone leaves this one fp32."""
-    name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", "Identity")
+@pytest.mark.parametrize("operator", ["Identity", "Transpose"])
+def test_a_weight_behind_a_node_that_can_go_becomes_int8(operator: str, tiny_onnx, tmp_path: Path) -> None:
+    """ALBERT's traps: ONNX Runtime's quantizer alone leaves this one fp32."""
+    name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", operator)
     alone = QUANTIZERS["dynamic"](onnx.load(tmp_path / "hidden.onnx"), Quantize(), ())
     assert name in products(alone.graph).fp32
     assert quantize_onnx(tmp_path / "hidden.onnx", tmp_path, Quantize())["int8_matmuls"] == 13
