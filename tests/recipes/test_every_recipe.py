@@ -18,9 +18,9 @@ from compress.results import Result
 Run = Callable[[str], tuple[Path, Result]]
 TEACHER = """\
 name: tiny
-title: BERT, 4 layers × 16, random weights
+title: BERT, 4 layers × 32, random weights
 licence: Apache-2.0
-random: {layers: 4, hidden: 16, heads: 2, intermediate: 32, vocabulary: 300, max_positions: 32}
+random: {layers: 4, hidden: 32, heads: 2, intermediate: 64, vocabulary: 300, max_positions: 32}
 finetune: {learning_rate: 1.0e-3, max_steps: 3, batch_size: 8}
 """
 TASK = """\
@@ -153,6 +153,25 @@ def test_ship_verify_predict(run: Run, world: Path, tmp_path: Path) -> None:
     assert broken.returncode == 1
     assert "model_quantized.onnx" in broken.stdout
     assert "Traceback" not in broken.stderr
+
+
+def test_the_fast_graph_gives_the_plain_one_s_answers_and_ships(run: Run, world: Path, tmp_path: Path) -> None:
+    _, plain = run("int8")
+    done = compress(*arguments("int8"), "--set", "export.graph=fast", "--json", cwd=world)
+    assert done.returncode == 0, done.stderr
+    (document,) = json.loads(done.stdout)
+    result = Result.model_validate(document)
+    assert result.stages[0].key == plain.stages[0].key
+    logits = [
+        np.load(world / "runs" / each.run / "predictions.npz")[f"{each.models[0].predictions}/dev"]
+        for each in (plain, result)
+    ]
+    np.testing.assert_allclose(*logits, atol=1e-5)  # fp32 sums in another order
+    bundle = tmp_path / "bundle"
+    shipped = compress("ship", world / "runs" / result.run, "-o", bundle, cwd=world)
+    assert shipped.returncode == 0, shipped.stderr
+    verified = compress("verify", bundle, "--json", cwd=world)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 def test_a_report_of_several_runs(run: Run, world: Path, tmp_path: Path) -> None:
