@@ -37,7 +37,12 @@ class Made(NamedTuple):
 
 
 def albert(form: str) -> Any:
-    sizes = {"vocab_size": VOCABULARY, "embedding_size": EMBEDDING, "hidden_size": HIDDEN, "num_attention_heads": 2}
+    sizes: dict[str, Any] = {
+        "vocab_size": VOCABULARY,
+        "embedding_size": EMBEDDING,
+        "hidden_size": HIDDEN,
+        "num_attention_heads": 2,
+    }
     sizes |= {"intermediate_size": FFN, "max_position_embeddings": POSITIONS, "num_hidden_layers": LAYERS}
     sizes |= {"num_hidden_groups": max(FORMS[form]), "num_labels": len(LABELS)}
     config = PartialAlbertConfig(**sizes, shared=form) if form in ("attention", "ffn") else AlbertConfig(**sizes)
@@ -177,7 +182,7 @@ def test_no_transpose_of_a_stored_weight_is_left(made: Callable[[str], Made]) ->
 @pytest.mark.slow
 def test_an_albert_of_base_size_is_48_mb_and_13_mb_in_int8(tmp_path: Path) -> None:
     """12 × 768, E 128, 30,522 words: 11.7 million weights, four bytes and one byte each."""
-    sizes = {"vocab_size": 30522, "embedding_size": 128, "hidden_size": 768, "num_attention_heads": 12}
+    sizes: dict[str, Any] = {"vocab_size": 30522, "embedding_size": 128, "hidden_size": 768, "num_attention_heads": 12}
     sizes |= {"intermediate_size": 3072, "max_position_embeddings": 512, "num_hidden_layers": 12, "num_labels": 3}
     torch.manual_seed(0)
     AlbertForSequenceClassification(AlbertConfig(**sizes)).save_pretrained(tmp_path)

@@ -155,7 +155,8 @@ def test_without_a_sample_the_head_alone_is_filled(teacher: Any):
 
 def test_conversion_leaves_the_modes_of_both_as_they_were(teacher: Any):
     student = AutoModelForSequenceClassification.from_config(student_config(teacher.config, sizes(card(), teacher)))
-    teacher.train(), student.train()
+    for model in (teacher, student):
+        model.train()
     convert(student, teacher, card().albert, batches(1, 2))  # pyright: ignore[reportArgumentType]
     assert all(module.training for model in (teacher, student) for module in model.modules())
     teacher.eval()

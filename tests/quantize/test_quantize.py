@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import onnx
@@ -121,7 +121,7 @@ def hide_weight(source: Path, target: Path, operator: str) -> str:
         undone = {"Transpose": np.transpose, "Neg": np.negative}[operator]
         array = undone(numpy_helper.to_array(weight)).copy()
         weight.CopyFrom(numpy_helper.from_array(array, weight.name))
-    how = {"perm": [1, 0]} if operator == "Transpose" else {}
+    how: dict[str, Any] = {"perm": [1, 0]} if operator == "Transpose" else {}
     model.graph.node.insert(0, helper.make_node(operator, [weight.name], ["hidden_weight"], name="hide", **how))
     node.input[1] = "hidden_weight"
     onnx.save(model, target)
