@@ -42,7 +42,8 @@ def _flatten(embeddings: Any, rank: int) -> None:
 
 def card(layers: int = 4, *, architecture: str = "albert", init: str = "convert", **albert: Any) -> StudentCard:
     fields: dict[str, Any] = {"name": "s", "title": "S", "architecture": architecture, "layers": layers, "init": init}
-    return StudentCard(**fields | {"albert": {"embedding": EMBEDDING, **albert}})
+    fields["albert"] = {"embedding": EMBEDDING, **albert}
+    return StudentCard(**fields)
 
 
 def partial(share: str, layers: int = 4, **albert: Any) -> StudentCard:
