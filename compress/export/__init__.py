@@ -12,7 +12,7 @@ from ..errors import CheckFailed, CompressError
 from ..graphs import check_model, products, set_metadata, write_model
 from .cleaning import clean
 from .fast import FAMILIES, build_fast, first_difference
-from .parity import FAST_TOLERANCE, TOLERANCE, check_parity
+from .parity import TOLERANCE, check_parity, fast_tolerance
 from .tracing import Traced, load, trace
 
 __all__ = ["export_onnx"]
@@ -75,9 +75,11 @@ def _parity(traced: Traced, path: Path, graph: str) -> dict[str, float]:
     if graph == "plain":
         return check_parity(traced, path, TOLERANCE)
     try:
-        return check_parity(traced, path, FAST_TOLERANCE)
+        return check_parity(traced, path, fast_tolerance(traced.model.config.num_hidden_layers))
     except CheckFailed as error:
-        raise CheckFailed(f"{error}; the first part that differs is {first_difference(traced.model)}") from None
+        part = first_difference(traced)
+        told = "no part differs by itself" if part is None else f"the first part that differs is {part}"
+        raise CheckFailed(f"{error}; {told}") from None
 
 
 def _check_labels(checkpoint: Path, traced: Traced, labels: tuple[str, ...], kind: str) -> None:

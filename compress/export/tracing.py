@@ -132,6 +132,7 @@ def example(traced: Traced, batch: int, length: int) -> dict[str, Tensor]:
     """Random ids with ragged padding: row i loses a share of its end, the first row none."""
     generator = torch.Generator().manual_seed(batch * 100_003 + length)
     ids = torch.randint(0, traced.vocab_size, (batch, length), generator=generator)
+    ids[ids == traced.pad_id] = (traced.pad_id + 1) % traced.vocab_size  # a text holds none, and RoBERTa counts by it
     kept = torch.tensor([max(1, length - (row * length) // batch) for row in range(batch)])
     mask = (torch.arange(length)[None] < kept[:, None]).long()
     types = torch.randint(0, 2, (batch, length), generator=generator) * mask

@@ -2,7 +2,7 @@
 
 transformers' `AlbertConfig` cannot say this, so these are subclasses of ours. Importing this module makes
 transformers' Auto classes know them; a tool that does not import it cannot load such a checkpoint. An ONNX bundle
-of one runs anywhere.
+of one needs ONNX Runtime alone.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class PartialAlbertForSequenceClassification(AlbertForSequenceClassification):
 
     def __init__(self, config: PartialAlbertConfig) -> None:
         super().__init__(config)
+        self.albert = PartialAlbertModel(config)
         _share(self, self.albert)
 
 

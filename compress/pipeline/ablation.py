@@ -51,8 +51,8 @@ class _Change:
 def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]:
     """`full`, then the recipe without each part that it has. `corpus`: is there plain text for a general stage?
 
-    The layer-wise losses and the layer map are those of the first distill stage that has any; a general stage keeps
-    its own. Where soft targets go, the gold label takes their place.
+    The layer-wise losses and the layer map are those of the first distill stage that matches layers (without one, that
+    has any such loss); a general stage keeps its own. Where soft targets go, the gold label takes their place.
 
     Raises `CompressError` where the recipe has no part to leave out, or its stages differ by task in what is varied.
     """
@@ -155,7 +155,7 @@ def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
         needs_text = stage.kind == "general"
         if stage.kind in SWITCHES and stage.spec.enabled is not False and (corpus or not needs_text):
             yield _without(stage)
-    layers = next((stage for stage in distills if _weighted(stage, LAYERWISE)), None)
+    layers = _layerwise(distills)
     soft = next((stage for stage in reversed(distills) if _weighted(stage, SOFT)), None)
     if layers is not None:
         yield from _layer_losses(layers)
@@ -171,6 +171,12 @@ def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
             )
     if layers is not None:
         yield from _layer_maps(layers)
+
+
+def _layerwise(distills: Sequence[Stage]) -> Stage | None:
+    """The stage whose layer-wise losses are varied: the first that matches layers, else the first that has any."""
+    found = [stage for names in (TRANSFORMER, LAYERWISE) for stage in distills if _weighted(stage, names)]
+    return found[0] if found else None
 
 
 def _without(stage: Stage) -> _Change:

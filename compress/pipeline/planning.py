@@ -10,6 +10,7 @@ from .. import store
 from ..errors import CompressError
 from ..models.layer_maps import check_losses, matched_layers
 from ..models.masked_lm import has_masked_lm_head
+from ..models.students import CONVERSION
 from ..spec.losses import OF_TEXT, BlockSpread
 from ..spec.recipe import Stage
 from ..spec.stages import Augment, Distill, Export, Finetune, Losses, PerTask
@@ -57,7 +58,11 @@ def _seeded(draft: Draft, spec: Any, seed: int) -> dict[str, Any]:
 
 
 def _card(draft: Draft) -> dict[str, Any]:
-    return {"student": draft.student.model_dump(mode="json", exclude={"title"})} if draft.student else {}
+    """What keys hold of the student: its card, and how a conversion is computed."""
+    if draft.student is None:
+        return {}
+    conversion = {"conversion": CONVERSION} if draft.student.init == "convert" else {}
+    return {"student": draft.student.model_dump(mode="json", exclude={"title"}), **conversion}
 
 
 def _plan_finetune(draft: Draft, stage: Stage) -> None:

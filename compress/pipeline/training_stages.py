@@ -58,6 +58,7 @@ def general(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
     """The student's encoder, trained on plain text against the teacher's or on the text's labels -> checkpoint without a head."""
     names = {loss.name for loss in node.spec.losses if loss.weight > 0}
     text = _pairs(plan, node, inputs) if "sentence_order" in names else _text(plan, node, inputs)
+    torch.manual_seed(node.seed)  # for a pooler that the checkpoint lacks
     teacher = load_encoder(_folder(plan))
     torch.manual_seed(node.seed)
     student, start = start_encoder(plan, teacher, text)

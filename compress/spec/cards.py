@@ -80,7 +80,7 @@ Init = Literal["copy", "random", "project", "convert"]
 class Albert(Spec):
     """What is ALBERT's own (Lan et al. 2020, arXiv:1909.11942, §3.1): small embeddings, and layers with the same weights."""
 
-    embedding: Positive = Field(default=128, description="width of the embedding tables: E")
+    embedding: Annotated[int, Field(ge=2)] = Field(default=128, description="width of the embedding tables: E")
     share: Literal["all", "attention", "ffn", "none"] = Field(
         default="all", description="what the layers have in common; `none`: each its own block"
     )
@@ -146,6 +146,8 @@ class StudentCard(Spec):
                 f"albert.share: transformers' AlbertConfig cannot say `{share}`: choose `all`, with `groups`, or `none`; "
                 "or, on purpose, `architecture: partial-albert`, a subclass of ours that other tools cannot load"
             )
+        if partial and self.layers == 1:
+            raise ValueError(f"albert.share: `{share}` needs layers to share between; found one")
         if not partial and self.architecture == "partial-albert":
             raise ValueError(f"albert.share: `{share}` needs no subclass of ours: choose `architecture: albert`")
         if groups > 1 and share != "all":

@@ -12,7 +12,7 @@ from test_student_projection import batches
 from transformers import BertForSequenceClassification
 
 from compress.models.features import compute_features
-from compress.models.students import table_errors, thinned
+from compress.models.students import fitting, table_errors, thinned
 from compress.models.students.factorising import TABLES, truncated_svd
 from compress.models.students.modules import array
 
@@ -164,10 +164,20 @@ def test_a_fitted_start_is_nearer_than_the_mean_and_more_blocks_are_nearer(teach
     assert error(converted(partial("ffn"), teacher), teacher) < fitted
 
 
-def test_thinned_is_spread_over_the_sample():
+def test_thinned_takes_texts_evenly_whatever_the_batches():
     whole = batches(0, 20)
-    sizes = [int(batch["attention_mask"].sum()) for batch in whole]
-    few = thinned(whole, sum(sizes) // 5)
-    places = [next(i for i, batch in enumerate(whole) if batch is chosen) for chosen in few]
-    assert places == [2, 7, 12, 17]
-    assert thinned(whole, 10 * sum(sizes)) == list(whole)
+    texts = [row.tolist() for batch in whole for row in batch["input_ids"]]
+    tokens = sum(int(batch["attention_mask"].sum()) for batch in whole)
+    few = thinned(whole, tokens // 5)
+    assert [row.tolist() for batch in few for row in batch["input_ids"]] == texts[2::5]
+    assert all(len({len(value) for value in batch.values()}) == 1 for batch in few)
+    one = {name: value[:1].repeat(40, 1) for name, value in whole[0].items()}  # larger than what is asked for
+    assert len(thinned([one], 3)[0]["input_ids"]) == 1
+    everything = thinned(whole, 10 * tokens)
+    assert [row.tolist() for batch in everything for row in batch["input_ids"]] == texts
+
+
+def test_layers_are_mixed_before_a_regression_keeps_rows_back():
+    """Its last rows are then of all layers."""
+    layers = [np.full((4, 2), number, dtype=float) for number in range(3)]
+    assert fitting._mixed(layers)[:, 0].tolist() == [0, 1, 2] * 4

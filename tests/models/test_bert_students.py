@@ -47,6 +47,8 @@ ALBERTS: dict[str, dict[str, Any]] = {
 
 def card(**fields: Any) -> StudentCard:
     own = ALBERTS.get(fields.get("architecture", ""), {})
+    if fields.get("architecture") == "partial-albert":
+        fields["layers"] = max(2, fields.get("layers", 2))  # one layer has nothing to share
     return StudentCard(**{"name": "s", "title": "S", "architecture": "bert", "layers": 2, **own, **fields})
 
 

@@ -121,7 +121,9 @@ def test_what_cannot_be_is_refused(case: Case, overrides: tuple[str, ...], stude
 
 def test_the_encoder_of_plain_text_shares_its_blocks(case: Case):
     """So that no untied stage can start from it, and no spread can be there: told before hours of text."""
-    with pytest.raises(CompressError, match=r"untied: a stage before it shares the blocks already; .*without a general"):
+    with pytest.raises(
+        CompressError, match=r"untied: a stage before it shares the blocks already; .*without a general"
+    ):
         case.plan("embeddings.untied=true", corpus=True)
     assert case.plan("embeddings.untied=true", "general.enabled=false", corpus=True)
     with pytest.raises(CompressError, match="stage general: block_spread compares blocks that only a distill stage"):

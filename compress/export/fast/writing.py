@@ -18,10 +18,9 @@ _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "gelu_new": ("Gelu", {"approximate": "tanh"}),
     "gelu_pytorch_tanh": ("Gelu", {"approximate": "tanh"}),
     "relu": ("Relu", {}),
-    "silu": ("Swish", {}),
     "tanh": ("Tanh", {}),
 }
-ACTIVATIONS = frozenset(_ACTIVATIONS) - {"silu"}
+ACTIVATIONS = frozenset(_ACTIVATIONS)
 
 
 class Graph:

@@ -2,12 +2,14 @@
 
 from .body import load_body
 from .build import build_encoder, build_student
+from .conversion import CONVERSION
 from .factorising import table_errors
 from .modules import thinned
 from .sizes import sample_tokens, student_dimensions, untied_card
 from .table import STUDENTS, Architecture
 
 __all__ = [
+    "CONVERSION",
     "STUDENTS",
     "Architecture",
     "build_encoder",

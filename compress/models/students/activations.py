@@ -46,6 +46,8 @@ def padded_batches(model: Any, sample: Sample, points: Mapping[str, Point]) -> I
     import torch
 
     device = next(model.parameters()).device
+    segments = getattr(model.config, "type_vocab_size", 0) > 1
+    names = _INPUTS if segments else _INPUTS[:2]
     seen: dict[str, Any] = {}
     with ExitStack() as stack:
         stack.enter_context(_evaluating(model))
@@ -53,7 +55,7 @@ def padded_batches(model: Any, sample: Sample, points: Mapping[str, Point]) -> I
             handle = module.register_forward_hook(_recorder(seen, name, side))
             stack.callback(handle.remove)
         for batch in sample:
-            inputs = {name: torch.as_tensor(batch[name], device=device) for name in _INPUTS if name in batch}
+            inputs = {name: torch.as_tensor(batch[name], device=device) for name in names if name in batch}
             with torch.no_grad():
                 model(**inputs)
             yield dict(seen)

@@ -15,6 +15,8 @@ from .activations import Sample
 from .albert import Repeat, repeats, sharing
 from .factorising import factorise
 
+CONVERSION = 1  # keys of the store hold it: bump it when the same card is given other weights than before
+
 # Modules of an AlbertLayer -> those of a BertLayer.
 PARTS = {
     "attention": {

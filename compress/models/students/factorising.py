@@ -70,6 +70,7 @@ def _uses(sample: Sample, sizes: dict[str, int]) -> dict[str, Array]:
     for batch in sample:
         ids, mask, types = (np.asarray(batch[name]) for name in ("input_ids", "attention_mask", "token_type_ids"))
         real = mask.astype(bool)
+        types = np.minimum(types, sizes["token_type_embeddings"] - 1)  # one row serves both texts of a pair
         places = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
         for name, used in zip(TABLES, (ids, places, types), strict=True):
             counts[name] += np.bincount(used[real], minlength=sizes[name])

@@ -19,7 +19,7 @@ from .activations import Array, Point, Sample, observe, observed_batches, padded
 from .albert import Repeat, sharing
 from .modules import FEW_TOKENS, array, fill, thinned
 
-_TOKENS = FEW_TOKENS  # of each layer; a block sees those of all layers that it stands for
+_NUMBERS = 40_000_000  # that a layer's neurons may give in all over the layers of a model: 320 MB in float64
 _HALVES = {"attention": "attention.output", "ffn": "output"}  # of a BertLayer: what writes to the stream
 
 
@@ -63,7 +63,9 @@ class _Text:
 
 def fit_blocks(passes: Sequence[Repeat], teacher: Any, sample: Sample) -> None:
     """Fill the blocks of `passes` from `teacher`, a BERT encoder as wide, with as many heads and neurons."""
-    text = _read(teacher, thinned(sample, _TOKENS), sorted({each.last for each in passes}))
+    layers = sorted({each.last for each in passes})
+    tokens = min(FEW_TOKENS, _NUMBERS // (teacher.config.intermediate_size * len(layers)))
+    text = _read(teacher, thinned(sample, tokens), layers)
     modes = [each.layer.training for each in passes]
     for each in passes:
         each.layer.eval()
@@ -152,13 +154,16 @@ def _fit_half(
     inputs: Sequence[Array],
 ) -> None:
     """The output matrix, so that it and the stream give the teacher's sums; the LayerNorm, so that this gives its states."""
-    stream, taken = np.concatenate(streams), np.concatenate(inputs)
-    sums, states = (
-        np.concatenate([text.seen[f"{half} {each.last} {what}"] for each in group]) for what in ("sum", "states")
-    )
+    stream, taken = _mixed(streams), _mixed(inputs)
+    sums, states = (_mixed([text.seen[f"{half} {each.last} {what}"] for each in group]) for what in ("sum", "states"))
     weight, bias = algebra.refit(array(dense.weight), array(dense.bias), taken, sums - stream)
     fill(dense, weight, bias)
     fill(norm, *algebra.fitted_norm(stream + taken @ weight.T + bias, states, norm.eps))
+
+
+def _mixed(layers: Sequence[Array]) -> Array:
+    """The layers' rows one by one in turn: what a regression keeps back to choose its strength by is then of all layers."""
+    return np.stack(layers, axis=1).reshape(-1, layers[0].shape[1])
 
 
 def _take_heads(mine: Any, group: Sequence[Repeat], text: _Text) -> None:

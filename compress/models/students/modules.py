@@ -26,12 +26,14 @@ def fill(module: Any, weight: Array, bias: Array | None = None) -> None:
 
 
 def thinned(sample: Sample, tokens: int = FEW_TOKENS) -> Sample:
-    """Batches evenly out of `sample`, with about `tokens` real tokens; all of them where there are fewer."""
-    sizes = [int(np.asarray(batch["attention_mask"]).sum()) for batch in sample]
-    step = max(1, sum(sizes) // tokens)
-    chosen, total = [], 0
-    for number in range(step // 2, len(sample), step):
-        if total < tokens:
-            chosen.append(sample[number])
-            total += sizes[number]
+    """Every so-manieth text of `sample`, about `tokens` real tokens in all; all of them where there are fewer."""
+    masks = [np.asarray(batch["attention_mask"]) for batch in sample]
+    texts = sum(len(mask) for mask in masks)
+    step = min(max(1, sum(int(mask.sum()) for mask in masks) // tokens), texts)
+    chosen, before = [], 0
+    for batch, mask in zip(sample, masks, strict=True):
+        rows = np.flatnonzero((before + np.arange(len(mask))) % step == step // 2)
+        before += len(mask)
+        if len(rows):
+            chosen.append({name: value[rows] for name, value in batch.items()})
     return chosen

@@ -21,7 +21,8 @@ def sample_tokens(card: StudentCard) -> int:
 
 
 def untied_card(card: StudentCard) -> StudentCard:
-    """The ALBERT `card` with a block of its own for each layer, each of which starts as the teacher's layer."""
+    """The ALBERT `card` with a block of its own for each layer, which starts as the mean of the teacher layers that it
+    stands for: with as many layers as the teacher, as the teacher's layer."""
     if card.albert is None:
         raise CompressError(f"student {card.name} is no ALBERT: it has no blocks to untie")
     own = card.albert.model_copy(update={"share": "none", "groups": 1, "block": "mean"})
