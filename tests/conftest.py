@@ -39,6 +39,15 @@ def _config(family: str):
     return AutoConfig.for_model(family, **size, id2label=names, label2id={name: i for i, name in names.items()})
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest first, so that no core waits for another at the end."""
+    places = ("tests/recipes/", "tests/bench/", "tests/export/", "tests/faults/")
+    order = {place: number for number, place in enumerate(places)}
+    items.sort(
+        key=lambda item: min((order[place] for place in places if item.nodeid.startswith(place)), default=len(places))
+    )
+
+
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """family -> checkpoint folder (config.json, model.safetensors), every weight and bias random, dropout on."""

@@ -48,7 +48,7 @@ class PartialAlbertForSequenceClassification(AlbertForSequenceClassification):
         _share(self, self.albert)
 
 
-def _share(model: Any, encoder: AlbertModel) -> None:
+def _share(model: Any, encoder: Any) -> None:
     """Give all layers of `encoder` the same modules, and tell transformers which names of `model`'s weights are one."""
     layers = [group.albert_layers[0] for group in encoder.encoder.albert_layer_groups]
     parts = PARTS[encoder.config.shared]

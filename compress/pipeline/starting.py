@@ -98,7 +98,8 @@ def _cosines(student: Any, teacher: Any, sample: Any) -> list[float]:
     pairs = [(0, 0), *layer_pairs("uniform", **counts)]
     sums, tokens = torch.zeros(len(pairs), dtype=torch.float64), 0
     modes = student.training, teacher.training
-    student.eval(), teacher.eval()
+    student.eval()
+    teacher.eval()
     for batch in sample:
         batch = {name: torch.as_tensor(value) for name, value in batch.items()}
         real = batch["attention_mask"].bool()
@@ -109,5 +110,6 @@ def _cosines(student: Any, teacher: Any, sample: Any) -> list[float]:
             states = mine[f"hidden[{own}]"][real], theirs[f"hidden[{other}]"][real]
             sums[place] += torch.nn.functional.cosine_similarity(*states, dim=-1).double().sum()
         tokens += int(real.sum())
-    student.train(modes[0]), teacher.train(modes[1])
+    student.train(modes[0])
+    teacher.train(modes[1])
     return (sums / tokens).tolist()

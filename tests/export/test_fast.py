@@ -36,6 +36,10 @@ SMALL: dict[str, Any] = {"vocab_size": 120, "max_position_embeddings": 24, "num_
 SIZES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
 
 
+def sized(form: Any = BertConfig, **fields: Any) -> Any:
+    return form(**SMALL | SIZES | fields)
+
+
 def random_model(config: Any) -> Any:
     torch.manual_seed(3)
     model = AutoModelForSequenceClassification.from_config(config).eval()
@@ -75,14 +79,14 @@ def test_every_family_agrees_with_torch(family: str, tiny_checkpoint: Callable[[
 @pytest.mark.parametrize(
     "config",
     [
-        BertConfig(**SMALL, **SIZES | {"hidden_size": 312, "num_attention_heads": 12, "intermediate_size": 1200}),
-        BertConfig(**SMALL, **SIZES | {"hidden_act": "gelu_new"}),
-        BertConfig(**SMALL, **SIZES | {"hidden_act": "relu", "layer_norm_eps": 1e-3}),
-        BertConfig(**SMALL, **SIZES | {"type_vocab_size": 1}),
-        BertConfig(**SMALL, **SIZES | {"num_hidden_layers": 1}),
-        AlbertConfig(**SMALL, **SIZES | {"num_hidden_groups": 3, "embedding_size": 16}),
-        AlbertConfig(**SMALL, **SIZES | {"num_hidden_layers": 4, "num_hidden_groups": 2, "embedding_size": 32}),
-        PartialAlbertConfig(**SMALL, **SIZES, num_hidden_groups=3, embedding_size=16, shared="ffn"),
+        sized(hidden_size=312, num_attention_heads=12, intermediate_size=1200),
+        sized(hidden_act="gelu_new"),
+        sized(hidden_act="relu", layer_norm_eps=1e-3),
+        sized(type_vocab_size=1),
+        sized(num_hidden_layers=1),
+        sized(AlbertConfig, num_hidden_groups=3, embedding_size=16),
+        sized(AlbertConfig, num_hidden_layers=4, num_hidden_groups=2, embedding_size=32),
+        sized(PartialAlbertConfig, num_hidden_groups=3, embedding_size=16, shared="ffn"),
     ],
     ids=["312 / 12 heads", "tanh gelu", "relu", "one segment", "one layer", "three groups", "two groups", "partial"],
 )
@@ -92,7 +96,7 @@ def test_sizes_and_variants(config: Any, tmp_path: Path):
 
 
 def test_a_regressor(tmp_path: Path):
-    model = random_model(BertConfig(**SMALL | {"num_labels": 1}, **SIZES))
+    model = random_model(sized(num_labels=1))
     path = built(model, tmp_path / "m.onnx")
     assert worst(model, path) < 2e-6
     assert [dim.dim_value for dim in onnx.load(path).graph.output[0].type.tensor_type.shape.dim][1] == 1
@@ -114,7 +118,7 @@ def test_padding_never_changes_a_text_s_logits(tiny_checkpoint: Callable[[str], 
 
 
 def test_the_last_layer_is_computed_for_one_token_alone(tmp_path: Path):
-    model = random_model(BertConfig(**SMALL, **SIZES))
+    model = random_model(sized())
     graph = onnx.shape_inference.infer_shapes(onnx.load(built(model, tmp_path / "m.onnx")), data_prop=True).graph
     shapes = {
         value.name: [dim.dim_value or dim.dim_param for dim in value.type.tensor_type.shape.dim]
@@ -138,9 +142,7 @@ def test_the_last_layer_is_computed_for_one_token_alone(tmp_path: Path):
 
 @pytest.mark.parametrize(("groups", "blocks"), [(1, 1), (2, 2), (4, 4)])
 def test_a_shared_block_stands_once(groups: int, blocks: int, tmp_path: Path):
-    config = AlbertConfig(
-        **SMALL, **SIZES | {"num_hidden_layers": 4, "num_hidden_groups": groups, "embedding_size": 16}
-    )
+    config = sized(AlbertConfig, num_hidden_layers=4, num_hidden_groups=groups, embedding_size=16)
     model = random_model(config)
     names = [tensor.name for tensor in onnx.load(built(model, tmp_path / "m.onnx")).graph.initializer]
     assert sum(name.endswith(".ffn.weight") for name in names) == blocks
@@ -164,10 +166,10 @@ def test_int8_products_and_their_agreement(
 
 
 def test_what_is_not_known_is_refused(tmp_path: Path, tiny_checkpoint: Callable[[str], Path]):
-    assert fast.build_fast(random_model(BertConfig(**SMALL, **SIZES | {"hidden_act": "silu"}))) is None
-    config = DebertaV2Config(**SMALL, **SIZES)
+    assert fast.build_fast(random_model(sized(hidden_act="silu"))) is None
+    config = sized(DebertaV2Config)
     assert fast.build_fast(random_model(config)) is None
-    model = random_model(BertConfig(**SMALL, **SIZES | {"hidden_act": "silu"}))
+    model = random_model(sized(hidden_act="silu"))
     model.config.id2label, model.config.label2id = dict(enumerate(LABELS)), {name: at for at, name in enumerate(LABELS)}
     model.save_pretrained(tmp_path / "silu")
     with pytest.raises(CompressError, match=r"config.json: the fast graph is for bert, .*: export with graph: plain"):

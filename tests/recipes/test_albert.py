@@ -112,7 +112,7 @@ def test_a_student_that_shares_half_a_block_runs_to_the_end(world: Path, results
     """Timed on PyTorch too, in a process of its own, which must know the architecture."""
     result = results["half"]
     assert result.final.precision == "int8"
-    assert result.final.architecture.startswith("4 x 16")
+    assert result.final.architecture.startswith("4 x 32")
     assert result.models[1].torch_eager is not None
     config, _ = checkpoint(world, "distill student")
     assert (config["model_type"], config["shared"]) == ("partial-albert", "ffn")

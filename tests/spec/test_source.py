@@ -81,7 +81,7 @@ def test_each_mistake_is_told_in_plain_words(line, model, expected):
 KINDS = "finetune, masked_lm, general, augment, distill, export, quantize"
 LOSSES = (
     "`soft_target`, `hard_label`, `hidden_cosine`, `soft_cross_entropy`, `embedding_mse`, `hidden_mse`, `attention_mse`, "
-    "`relation_kl`, `block_spread`"
+    "`relation_kl`, `block_spread`, `sentence_order`, `masked_lm`"
 )
 STAGES = [
     ("finetune", "3: stages: expected a list, found the text 'finetune'"),

@@ -48,8 +48,10 @@ class _Reader:
 
     def block(self, path: str, names: dict[str, str]) -> Block:
         parts = {part: f"{path}.{name}" for part, name in names.items()}
-        norms = {part: self.norm(way) for part, way in parts.items() if part.endswith("norm")}
-        return Block(**norms, **{part: self.linear(way) for part, way in parts.items() if part not in norms})
+        made: dict[str, Any] = {
+            part: self.norm(way) if part.endswith("norm") else self.linear(way) for part, way in parts.items()
+        }
+        return Block(**made)
 
     def encoder(
         self,

@@ -109,7 +109,7 @@ def _energies(teacher: Any, sample: Sample, layers: Sequence[int]) -> dict[tuple
             grouped = inputs.reshape(len(inputs), heads if name.startswith("attention") else inputs.shape[1], -1)
             sums[name] += grouped.sum(0)
             squares[name] += np.einsum("tgi,tgj->gij", grouped, grouped)
-        count += len(inputs)
+        count += len(next(iter(seen.values())))
     found = {}
     for (half, number), module in modules.items():
         mean, square = (total[f"{half} {number}"] / count for total in (sums, squares))
@@ -196,7 +196,7 @@ def _take_neurons(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
     kept = []
     for each, read, count in zip(group, reads, _shares(mine.ffn.out_features, len(group)), strict=True):
         named = [row.tobytes() for row in np.column_stack([array(read.weight), array(read.bias)])]
-        again = [name in given for name in named]
+        again = np.array([name in given for name in named])
         chosen = np.sort(np.lexsort((-text.energies["ffn", each.last], again))[:count])
         kept.append(chosen)
         given.update(named[row] for row in chosen)
