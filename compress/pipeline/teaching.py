@@ -76,7 +76,8 @@ def task_sample(task: TaskSource, tokenizer: Any, pad: int, *, tokens: int) -> l
 
 
 def set_dropout(model: Any, rate: float | None) -> None:
-    """Set every dropout of the model; its config says so too. None leaves them."""
+    """Set every dropout of the running model; None leaves them. Its config keeps the model's own rates, so that what is
+    saved does not carry a stage's into the next."""
     if rate is None:
         return
     for module in model.modules():
@@ -85,16 +86,3 @@ def set_dropout(model: Any, rate: float | None) -> None:
         for name in ("dropout_prob", "attention_dropout"):
             if isinstance(getattr(module, name, None), float):
                 setattr(module, name, rate)
-    for name in _RATES:
-        if hasattr(model.config, name):
-            setattr(model.config, name, rate)
-
-
-_RATES = (
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "dropout",
-    "attention_dropout",
-    "seq_classif_dropout",
-    "classifier_dropout_prob",
-)
