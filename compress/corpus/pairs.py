@@ -44,6 +44,7 @@ class PairBatches(TextBatches):
         self._ends_sentence[list(ends)] = True
         self._starts, self._sizes = _documents(shards)
         super().__init__(shards, length=length, batch_size=batch_size, seed=seed)
+        self._lengths = np.zeros(self.count, np.int32)
 
     def _sequences(self) -> int:
         """Also looks up which document each sequence is of: `_first` is the number of a document's first sequence."""
@@ -62,7 +63,10 @@ class PairBatches(TextBatches):
         return super().indices(step) + step // len(self) * self.count
 
     def lengths(self, indices: np.ndarray) -> np.ndarray:
-        return np.array([len(self._run(int(index) % self.count)[0]) + 3 for index in indices], np.int64)
+        sequences = indices % self.count
+        for sequence in sequences[self._lengths[sequences] == 0]:  # the loop asks several times a step
+            self._lengths[sequence] = len(self._run(int(sequence))[0]) + 3
+        return self._lengths[sequences].astype(np.int64)
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         """Those of `TextBatches`, token type 1 for the second segment, and `sentence_order` int64 [batch]: 1 if swapped."""
