@@ -9,12 +9,14 @@ from torch import nn
 
 from ..models.blocks import tie
 from ..models.checkpoints import load_classifier, pad_id
+from ..models.dimensions import Dimensions
 from ..models.features import compute_features
 from ..models.layer_maps import layer_pairs
 from ..models.students import (
     STUDENTS,
     build_encoder,
     build_student,
+    evaluating,
     load_body,
     sample_tokens,
     student_dimensions,
@@ -42,7 +44,7 @@ def start_student(
     sizes = student_dimensions(card, plan.sizes["teacher"])
     if "student" in inputs:
         last = load_classifier(inputs["student"].path, labels=context.labels, trained=True)
-        return _tied(card, last, STUDENTS[card.architecture].config(last.config, sizes)), {}
+        return _tied(card, last, sizes), {}
     sample, tokens = None, sample_tokens(card)
     if tokens and "encoder" not in inputs:
         sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=tokens)
@@ -68,9 +70,12 @@ def _card(plan: Plan) -> StudentCard:
     return plan.student
 
 
-def _tied(card: StudentCard, last: Any, config: Any) -> nn.Module:
-    """`last` itself, or, after an untied stage, the model of `config` with its layers' weights made one."""
-    if card.albert is None or getattr(last.config, "num_hidden_groups", None) == config.num_hidden_groups:
+def _tied(card: StudentCard, last: Any, sizes: Dimensions) -> nn.Module:
+    """`last` itself, or, after an untied stage, a model of `sizes` with its layers' weights made one."""
+    if card.albert is None:
+        return last
+    config = STUDENTS[card.architecture].config(last.config, sizes)
+    if last.config.num_hidden_groups == config.num_hidden_groups:
         return last
     from transformers import AutoModelForSequenceClassification
 
@@ -97,19 +102,14 @@ def _cosines(student: Any, teacher: Any, sample: Any) -> list[float]:
     counts = {"student_layers": student.config.num_hidden_layers, "teacher_layers": teacher.config.num_hidden_layers}
     pairs = [(0, 0), *layer_pairs("uniform", **counts)]
     sums, tokens = torch.zeros(len(pairs), dtype=torch.float64), 0
-    modes = student.training, teacher.training
-    student.eval()
-    teacher.eval()
-    for batch in sample:
-        batch = {name: torch.as_tensor(value) for name, value in batch.items()}
-        real = batch["attention_mask"].bool()
-        with torch.no_grad():
+    with evaluating(student), evaluating(teacher), torch.no_grad():
+        for batch in sample:
+            batch = {name: torch.as_tensor(value) for name, value in batch.items()}
+            real = batch["attention_mask"].bool()
             mine = compute_features(student, batch, [f"hidden[{layer}]" for layer, _ in pairs])
             theirs = compute_features(teacher, batch, [f"hidden[{layer}]" for _, layer in pairs])
-        for place, (own, other) in enumerate(pairs):
-            states = mine[f"hidden[{own}]"][real], theirs[f"hidden[{other}]"][real]
-            sums[place] += torch.nn.functional.cosine_similarity(*states, dim=-1).double().sum()
-        tokens += int(real.sum())
-    student.train(modes[0])
-    teacher.train(modes[1])
+            for place, (own, other) in enumerate(pairs):
+                states = mine[f"hidden[{own}]"][real], theirs[f"hidden[{other}]"][real]
+                sums[place] += torch.nn.functional.cosine_similarity(*states, dim=-1).double().sum()
+            tokens += int(real.sum())
     return (sums / tokens).tolist()

@@ -1,5 +1,6 @@
 """Students: their sizes, and building one from its teacher. Importing this brings in no torch."""
 
+from .activations import evaluating
 from .body import load_body
 from .build import build_encoder, build_student
 from .conversion import CONVERSION
@@ -14,6 +15,7 @@ __all__ = [
     "Architecture",
     "build_encoder",
     "build_student",
+    "evaluating",
     "load_body",
     "sample_tokens",
     "student_dimensions",

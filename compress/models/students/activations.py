@@ -50,7 +50,7 @@ def padded_batches(model: Any, sample: Sample, points: Mapping[str, Point]) -> I
     names = _INPUTS if segments else _INPUTS[:2]
     seen: dict[str, Any] = {}
     with ExitStack() as stack:
-        stack.enter_context(_evaluating(model))
+        stack.enter_context(evaluating(model))
         for name, (module, side) in points.items():
             handle = module.register_forward_hook(_recorder(seen, name, side))
             stack.callback(handle.remove)
@@ -69,7 +69,8 @@ def _recorder(seen: dict[str, Any], name: str, side: str) -> Any:
 
 
 @contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
+def evaluating(model: Any) -> Iterator[None]:
+    """Dropout off; the model's mode is restored afterwards."""
     training = model.training
     model.eval()
     try:

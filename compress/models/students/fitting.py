@@ -9,13 +9,14 @@ the teacher's own. Layers that are alike, and a block that stands for one layer,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from . import algebra
-from .activations import Array, Point, Sample, observe, observed_batches, padded_batches
+from .activations import Array, Point, Sample, evaluating, observed_batches, padded_batches
 from .albert import Repeat, sharing
 from .modules import FEW_TOKENS, array, fill, thinned
 
@@ -40,7 +41,7 @@ class _Text:
 
     def stream(self, layer: int) -> Array:
         """What goes into a layer, [real token, size]."""
-        return self._real(self.hidden[layer])
+        return _real(self.hidden[layer], self.masks)
 
     def passed(self, attention: Any, layer: int) -> tuple[Array, Array]:
         """What an ALBERT attention gives on the stream into a layer; and what its output matrix takes in there."""
@@ -54,11 +55,7 @@ class _Text:
                 additive = (1.0 - mask[:, None, None, :].to(hidden.dtype)) * torch.finfo(hidden.dtype).min
                 outputs.append(attention(hidden, additive)[0])
         handle.remove()
-        return self._real(outputs), self._real(inputs)
-
-    def _real(self, padded: Sequence[Any]) -> Array:
-        pairs = zip(padded, self.masks, strict=True)
-        return np.concatenate([array(tensor[mask.bool()]) for tensor, mask in pairs])
+        return _real(outputs, self.masks), _real(inputs, self.masks)
 
 
 def fit_blocks(passes: Sequence[Repeat], teacher: Any, sample: Sample) -> None:
@@ -66,15 +63,13 @@ def fit_blocks(passes: Sequence[Repeat], teacher: Any, sample: Sample) -> None:
     layers = sorted({each.last for each in passes})
     tokens = min(FEW_TOKENS, _NUMBERS // (teacher.config.intermediate_size * len(layers)))
     text = _read(teacher, thinned(sample, tokens), layers)
-    modes = [each.layer.training for each in passes]
-    for each in passes:
-        each.layer.eval()
-    for group in sharing(passes, "attention"):
-        _fit_attention(group, text)
-    for group in sharing(passes, "ffn"):
-        _fit_feed_forward(group, text)
-    for each, mode in zip(passes, modes, strict=True):
-        each.layer.train(mode)
+    with ExitStack() as modes:
+        for each in passes:
+            modes.enter_context(evaluating(each.layer))
+        for group in sharing(passes, "attention"):
+            _fit_attention(group, text)
+        for group in sharing(passes, "ffn"):
+            _fit_feed_forward(group, text)
 
 
 def _read(teacher: Any, sample: Sample, layers: Sequence[int]) -> _Text:
@@ -87,10 +82,16 @@ def _read(teacher: Any, sample: Sample, layers: Sequence[int]) -> _Text:
             norms |= {f"{half} {layer} sum": (norm, "in"), f"{half} {layer} states": (norm, "out")}
     stream: dict[str, Point] = {"0": (teacher.embeddings.LayerNorm, "out")}
     stream |= {str(number): (layer, "out") for number, layer in enumerate(teacher.encoder.layer, 1)}
-    hidden = list(padded_batches(teacher, sample, stream))
-    masks = [torch.as_tensor(batch["attention_mask"], device=hidden[0]["0"].device) for batch in sample]
-    streams = [[batch[name] for batch in hidden] for name in stream]
-    return _Text(teacher, streams, masks, observe(teacher, sample, norms), _energies(teacher, sample, layers))
+    batches = list(padded_batches(teacher, sample, stream | norms))
+    masks = [torch.as_tensor(batch["attention_mask"], device=batches[0]["0"].device) for batch in sample]
+    streams = [[batch[name] for batch in batches] for name in stream]
+    seen = {name: _real([batch[name] for batch in batches], masks) for name in norms}
+    return _Text(teacher, streams, masks, seen, _energies(teacher, sample, layers))
+
+
+def _real(padded: Sequence[Any], masks: Sequence[Any]) -> Array:
+    """The real tokens of padded batches, [real token, size]."""
+    return np.concatenate([array(tensor[mask.bool()]) for tensor, mask in zip(padded, masks, strict=True)])
 
 
 def _energies(teacher: Any, sample: Sample, layers: Sequence[int]) -> dict[tuple[str, int], Array]:
