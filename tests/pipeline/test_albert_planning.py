@@ -4,38 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
+from worlds import encoder_world
 
 from compress.errors import CompressError
 from compress.pipeline import Plan, Request, plan_all
 
-TASK = """
-name: toy
-text: [sentence]
-label: label
-labels: [negative, positive]
-metrics: [accuracy]
-max_length: 16
-synthetic: {generator: sentiment, train: 40, dev: 8}
-"""
 PULL = "[{name: embedding_mse}, {name: block_spread}]"
 
 
 class Case:
     def __init__(self, folder: Path, checkpoint: Path, tokenizer: Tokenizer) -> None:
-        self.folder, self.teacher = folder, folder / "teacher"
-        shutil.copytree(checkpoint, self.teacher)
-        tokenizer.save(str(self.teacher / "tokenizer.json"))
-        config = json.loads((self.teacher / "config.json").read_text())
-        (self.teacher / "config.json").write_text(json.dumps({**config, "architectures": ["BertModel"]}))
-        (folder / "task.yaml").write_text(TASK)
-        (folder / "text.txt").write_text("the film is good .\n" * 50)
+        self.folder = folder
+        self.teacher = encoder_world(folder, checkpoint, tokenizer, text="the film is good .\n" * 50)
 
     def plan(self, *overrides: str, corpus: bool = False, **student: Any) -> Plan:
         """Of the recipe `albert`, whose distill stages are embeddings, intermediate and prediction."""

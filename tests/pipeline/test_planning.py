@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
+from worlds import encoder_world
 
 from compress.errors import CompressError
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.assemble import resolved_recipe
 from compress.spec.recipe import Recipe
 
-TASK = """
-name: toy
-text: [sentence]
-label: label
-labels: [negative, positive]
-metrics: [accuracy]
-max_length: 16
-synthetic: {generator: sentiment, train: 40, dev: 8}
-"""
 STUDENT = "name: narrow\ntitle: narrow\narchitecture: bert\nlayers: 1\nhidden: 16\nheads: {heads}\ninit: random\n"
 
 
@@ -33,13 +24,8 @@ class Case:
     """A checkpoint without heads, plain text, a task and a student; and plans of the recipe `tinybert`."""
 
     def __init__(self, folder: Path, checkpoint: Path, tokenizer: Tokenizer) -> None:
-        self.folder, self.teacher = folder, folder / "teacher"
-        shutil.copytree(checkpoint, self.teacher)
-        tokenizer.save(str(self.teacher / "tokenizer.json"))
-        config = json.loads((self.teacher / "config.json").read_text())
-        (self.teacher / "config.json").write_text(json.dumps({**config, "architectures": ["BertModel"]}))
-        (folder / "task.yaml").write_text(TASK)
-        (folder / "text.txt").write_text("the film is good .\n" * 50)
+        self.folder = folder
+        self.teacher = encoder_world(folder, checkpoint, tokenizer, text="the film is good .\n" * 50)
         self.student(heads=2)
 
     def student(self, *, heads: int) -> None:

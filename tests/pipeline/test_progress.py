@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer
+from worlds import encoder_world
 
 from compress.pipeline import Listener, Request, plan_all
 from compress.pipeline.context import Context
 from compress.pipeline.stages import STAGES
 
-TASK = """\
-name: toy
-text: [sentence]
-label: label
-labels: [negative, positive]
-metrics: [accuracy]
-max_length: 16
-synthetic: {generator: sentiment, train: 40, dev: 8}
-"""
 STUDENT = "name: small\ntitle: Small\narchitecture: bert\nlayers: 1\n"
 
 
@@ -40,13 +31,9 @@ def request_(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokeniz
     from transformers import BertConfig, BertForMaskedLM
 
     torch.manual_seed(0)
-    teacher = tmp_path / "teacher"
-    shutil.copytree(tiny_checkpoint("bert"), teacher)
+    teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="the film is not bad .\n" * 50)
     BertForMaskedLM(BertConfig.from_pretrained(teacher)).save_pretrained(teacher)
-    toy_tokenizer.save(str(teacher / "tokenizer.json"))
-    (tmp_path / "task.yaml").write_text(TASK)
     (tmp_path / "small.yaml").write_text(STUDENT)
-    (tmp_path / "text.txt").write_text("the film is not bad .\n" * 50)
     return Request(
         ("tinybert-small",),
         (str(tmp_path / "task.yaml"),),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from transformers import AutoModel
+from worlds import encoder_world
 
 from compress.errors import CompressError
 from compress.models.checkpoints import load_classifier
@@ -23,15 +23,6 @@ from compress.pipeline.starting import start_student
 from compress.spec.losses import OF_TEXT
 from compress.store import Artifact
 
-TASK = """
-name: toy
-text: [sentence]
-label: label
-labels: [negative, positive]
-metrics: [accuracy]
-max_length: 16
-synthetic: {generator: sentiment, train: 40, dev: 8}
-"""
 STUDENT = "name: small\ntitle: small\narchitecture: {0}\nlayers: 2\nhidden: 16\nheads: 2\ninit: random\n"
 ALBERT = STUDENT.format("albert") + "albert: {embedding: 8}\n"
 LOSSES = "general.losses=[{{name: {0}}}, {{name: {1}}}]"
@@ -40,12 +31,8 @@ BOTH = LOSSES.format(*OF_TEXT)
 
 @pytest.fixture
 def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
-    shutil.copytree(tiny_checkpoint("bert"), tmp_path / "teacher")
-    toy_tokenizer.save(str(tmp_path / "teacher" / "tokenizer.json"))
-    config = tmp_path / "teacher" / "config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "architectures": ["BertModel"]}))
-    (tmp_path / "task.yaml").write_text(TASK)
-    (tmp_path / "text.txt").write_text("the film is good . the film is not bad .\n\n" * 60)
+    text = "the film is good . the film is not bad .\n\n" * 60
+    encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text=text)
     (tmp_path / "small.yaml").write_text(ALBERT)
     return tmp_path
 

@@ -1,0 +1,31 @@
+"""What tests of plans start from: a task, and a teacher that is nothing but an encoder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+TASK = """
+name: toy
+text: [sentence]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: 16
+synthetic: {generator: sentiment, train: 40, dev: 8}
+"""
+
+
+def encoder_world(folder: Path, checkpoint: Path, tokenizer: Tokenizer, *, text: str) -> Path:
+    """`teacher` (a BERT whose config names no head), `task.yaml` and `text.txt` in `folder`; the teacher's folder."""
+    teacher = folder / "teacher"
+    shutil.copytree(checkpoint, teacher)
+    tokenizer.save(str(teacher / "tokenizer.json"))
+    config = teacher / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "architectures": ["BertModel"]}))
+    (folder / "task.yaml").write_text(TASK)
+    (folder / "text.txt").write_text(text)
+    return teacher
