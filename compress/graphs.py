@@ -22,11 +22,13 @@ _PROTOBUF_LIMIT = 2**31 - 1
 
 @dataclass(frozen=True)
 class Products:
-    """Names of the nodes that multiply matrices: by a constant weight (int8 or fp32), or two activations."""
+    """Names of the nodes that multiply matrices: by a constant weight (int8 or fp32), by a weight that was cut into a
+    matrix for each attention head (`stacked`, fp32), or two activations."""
 
     int8: tuple[str, ...]
     fp32: tuple[str, ...]
     activation: tuple[str, ...]
+    stacked: tuple[str, ...] = ()
 
 
 def constants(graph: GraphProto) -> set[str]:
@@ -44,20 +46,62 @@ def _weights(node: NodeProto) -> tuple[str, ...]:
 
 
 def products(graph: GraphProto) -> Products:
-    """Count every matrix product; a weight behind Identity, Transpose or DequantizeLinear is a weight."""
-    known = constants(graph)
-    found: dict[str, list[str]] = {"int8": [], "fp32": [], "activation": []}
+    """Count every matrix product; a weight behind Identity, Transpose or DequantizeLinear is a weight.
+
+    A plain product of two DequantizeLinear is int8: a runtime takes the three together.
+    """
+    known, cut, restored = constants(graph), _cut(graph), outputs_of(graph, "DequantizeLinear")
+    found: dict[str, list[str]] = {"int8": [], "fp32": [], "activation": [], "stacked": []}
     for node in graph.node:
-        if node.op_type not in INTEGER_PRODUCTS | FLOAT_PRODUCTS or all(name in known for name in _weights(node)):
+        operands = _weights(node)
+        if node.op_type not in INTEGER_PRODUCTS | FLOAT_PRODUCTS or all(name in known for name in operands):
             continue
-        constant = any(name in known for name in _weights(node))
-        kind = "int8" if node.op_type in INTEGER_PRODUCTS else "fp32"
-        found[kind if constant else "activation"].append(node.name)
-    return Products(tuple(found["int8"]), tuple(found["fp32"]), tuple(found["activation"]))
+        if not any(name in known for name in operands):
+            kind = "activation"
+        elif node.op_type in INTEGER_PRODUCTS or all(name in restored for name in operands):
+            kind = "int8"
+        else:
+            kind = "stacked" if any(name in cut for name in operands) else "fp32"
+        found[kind].append(node.name)
+    return Products(**{kind: tuple(names) for kind, names in found.items()})
+
+
+def outputs_of(graph: GraphProto, kind: str) -> set[str]:
+    """First outputs of all nodes of a kind."""
+    return {node.output[0] for node in graph.node if node.op_type == kind}
+
+
+def _cut(graph: GraphProto) -> set[str]:
+    """Constants that a Reshape gave another number of axes, and what is made of them."""
+    known, cut = constants(graph), set[str]()
+    for node in graph.node:
+        if node.output[0] in known and (node.op_type == "Reshape" or any(name in cut for name in node.input)):
+            cut.update(node.output)
+    return cut
+
+
+def stored_weight(graph: GraphProto, product: NodeProto) -> str | None:
+    """The initialiser that a product's weight is made of, through whatever turns or cuts it."""
+    producer = {name: node for node in graph.node for name in node.output}
+    stored = {tensor.name for tensor in graph.initializer}
+    name = next((name for name in _weights(product) if name in constants(graph)), "")
+    while name not in stored and name in producer:
+        name = producer[name].input[0]
+    return name if name in stored else None
 
 
 def output_products(graph: GraphProto) -> tuple[str, ...]:
     """The products nearest to the graph's outputs: the classifier's."""
+    return _products_behind(graph, INTEGER_PRODUCTS | FLOAT_PRODUCTS)
+
+
+def head_products(graph: GraphProto) -> tuple[str, ...]:
+    """The products between the last LayerNormalization and the outputs: pooler and classifier, a row for each text."""
+    return _products_behind(graph, {"LayerNormalization"})
+
+
+def _products_behind(graph: GraphProto, ends: Container[str]) -> tuple[str, ...]:
+    """Back from the outputs, every product up to the first nodes of the kinds `ends`, those included."""
     producer = {name: node for node in graph.node for name in node.output}
     found: dict[str, None] = {}
     seen: set[str] = set()
@@ -69,9 +113,34 @@ def output_products(graph: GraphProto) -> tuple[str, ...]:
         seen.add(node.output[0])
         if node.op_type in INTEGER_PRODUCTS | FLOAT_PRODUCTS:
             found[node.name] = None
-        else:
+        if node.op_type not in ends:
             waiting.extend(node.input)
     return tuple(found)
+
+
+def split_gemms(graph: GraphProto, names: Container[str]) -> None:
+    """These Gemm nodes, alpha and beta 1, as a MatMul of the same name and an Add, their weights stored as MatMul takes them."""
+    stored = {tensor.name: tensor for tensor in graph.initializer}
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        options = {entry.name: onnx.helper.get_attribute_value(entry) for entry in node.attribute}
+        plain = all(options.get(name, 1) == 1 for name in ("alpha", "beta")) and not options.get("transA")
+        if node.op_type != "Gemm" or node.name not in names or not plain or node.input[1] not in stored:
+            nodes.append(node)
+            continue
+        weight, product = stored[node.input[1]], f"{node.output[0]}_product"
+        if options.get("transB"):
+            array = onnx.numpy_helper.to_array(weight).T.copy()
+            weight = onnx.numpy_helper.from_array(array, f"{weight.name}_turned")
+            graph.initializer.append(weight)
+        last = len(node.input) < 3 or not node.input[2]
+        made = node.output[0] if last else product
+        nodes.append(onnx.helper.make_node("MatMul", [node.input[0], weight.name], [made], name=node.name))
+        if not last:
+            name = f"{node.name}_bias"
+            nodes.append(onnx.helper.make_node("Add", [product, node.input[2]], [node.output[0]], name=name))
+    replace_all(graph.node, nodes)
+    drop_unused(graph)
 
 
 def strip_identities(graph: GraphProto) -> int:
@@ -90,7 +159,7 @@ def strip_identities(graph: GraphProto) -> int:
         else:
             kept.append(node)
     removed = len(graph.node) - len(kept)
-    _replace(graph.node, kept)
+    replace_all(graph.node, kept)
     return removed
 
 
@@ -117,7 +186,7 @@ def fold_transposes(graph: GraphProto) -> int:
     kept = [node for node in graph.node if node.output[0] not in source]
     for node in kept:
         node.input[:] = [source.get(name, name) for name in node.input]
-    _replace(graph.node, kept)
+    replace_all(graph.node, kept)
     return len(gone)
 
 
@@ -141,14 +210,25 @@ def merge_duplicates(graph: GraphProto) -> int:
             source[tensor.name] = name
     for node in graph.node:
         node.input[:] = [source.get(name, name) for name in node.input]
-    _replace(graph.initializer, kept)
+    replace_all(graph.initializer, kept)
     return len(source)
 
 
 def drop_unused(graph: GraphProto) -> None:
     """Initialisers that no node reads."""
     read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
-    _replace(graph.initializer, [tensor for tensor in graph.initializer if tensor.name in read])
+    replace_all(graph.initializer, [tensor for tensor in graph.initializer if tensor.name in read])
+
+
+def drop_dead(graph: GraphProto) -> None:
+    """Nodes that no output depends on."""
+    wanted = {value.name for value in graph.output}
+    kept: list[NodeProto] = []
+    for node in reversed(graph.node):
+        if wanted.intersection(node.output):
+            kept.append(node)
+            wanted.update(node.input)
+    replace_all(graph.node, reversed(kept))
 
 
 def _content(tensor: onnx.TensorProto) -> bytes:
@@ -157,7 +237,7 @@ def _content(tensor: onnx.TensorProto) -> bytes:
     return hashlib.sha256(shape + array.tobytes()).digest()
 
 
-def _replace(field, items: Iterable) -> None:
+def replace_all(field, items: Iterable) -> None:
     items = list(items)
     del field[:]
     field.extend(items)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from jaxtyping import install_import_hook
@@ -87,24 +87,21 @@ def toy_tokenizer() -> Tokenizer:
 
 
 @pytest.fixture(scope="session")
-def tiny_onnx(
-    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path]
-) -> Callable[[str], Path]:
-    """family -> exported fp32 model.onnx; its info is in the file info.json beside it."""
-    made: dict[str, Path] = {}
+def tiny_onnx(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path]) -> Callable[..., Path]:
+    """family and graph -> exported fp32 model.onnx; its info is in the file info.json beside it."""
+    made: dict[tuple[str, str], Path] = {}
 
-    def make(family: str) -> Path:
-        if family not in made:
+    def make(family: str, graph: str = "plain") -> Path:
+        if (family, graph) not in made:
             import json
 
             from compress.export import export_onnx
 
-            out = tmp_path_factory.mktemp(f"onnx-{family}")
-            info = export_onnx(
-                tiny_checkpoint(family), out, opset=20, task_name="toy", labels=LABELS, kind="classification"
-            )
+            out = tmp_path_factory.mktemp(f"onnx-{family}-{graph}")
+            named: dict[str, Any] = {"task_name": "toy", "labels": LABELS, "kind": "classification"}
+            info = export_onnx(tiny_checkpoint(family), out, graph=graph, opset=20, **named)
             (out / "info.json").write_text(json.dumps(info))
-            made[family] = out / "model.onnx"
-        return made[family]
+            made[family, graph] = out / "model.onnx"
+        return made[family, graph]
 
     return make

@@ -22,7 +22,7 @@ FP32_TOLERANCE = 5e-4
 # size of quantization's own error, which the bundle shows: int8 against fp32 where it was made.
 INT8_TOLERANCE = 0.25
 INT8_TIMES_QUANTIZATION_ERROR = 3.0
-FLIPS = 2  # of the sixteen probe texts, int8 only
+FLIPS = 2  # of the sixteen probe texts, of a quantized model
 
 
 def answer_checks(folder: Path, info: BundleInfo) -> list[Check]:
@@ -30,8 +30,8 @@ def answer_checks(folder: Path, info: BundleInfo) -> list[Check]:
     now: dict[str, np.ndarray] = {}
     for precision in info.models:
         checks.append(check(f"probe {precision}", lambda p=precision: _probe(folder, info, p, now)))
-    if len(now) == 2:
-        checks.append(check("int8 against fp32", lambda: _agreement(info, now)))
+    for precision in (name for name in now if name != "fp32" and "fp32" in now):
+        checks.append(check(f"{precision} against fp32", lambda p=precision: _agreement(info, now, p)))
     return checks
 
 
@@ -71,7 +71,7 @@ def _probe(folder: Path, info: BundleInfo, precision: str, now: dict[str, np.nda
     told = f"largest difference {largest:.2g} (at most {limit:.2g})"
     if info.task.kind == "classification":
         told += f", labels changed {flips} of {len(found)}"
-    if not largest <= limit or flips > (FLIPS if precision == "int8" else 0):
+    if not largest <= limit or flips > (0 if precision == "fp32" else FLIPS):
         raise CheckFailed(f"{told}; this CPU does not compute what the bundle's record says")
     return told
 
@@ -88,10 +88,10 @@ def _flips(first: np.ndarray, second: np.ndarray) -> int:
     return int((first.argmax(axis=1) != second.argmax(axis=1)).sum())
 
 
-def _agreement(info: BundleInfo, now: dict[str, np.ndarray]) -> str:
-    there = _flips(_recorded(info, "int8"), _recorded(info, "fp32"))
-    here, rows = _flips(now["int8"], now["fp32"]), len(now["int8"])
-    mean = float(np.abs(now["int8"] - now["fp32"]).mean())
+def _agreement(info: BundleInfo, now: dict[str, np.ndarray], precision: str) -> str:
+    there = _flips(_recorded(info, precision), _recorded(info, "fp32"))
+    here, rows = _flips(now[precision], now["fp32"]), len(now[precision])
+    mean = float(np.abs(now[precision] - now["fp32"]).mean())
     told = f"mean difference {mean:.2g}"
     if info.task.kind == "classification":
         told = f"same label on {rows - here} of {rows} texts ({rows - there} where it was made), {told}"

@@ -57,7 +57,7 @@ def _chosen(run: Path, result: Result, name: str | None) -> dict[str, ModelResul
     if not chosen:
         known = sorted({model.name for model in result.models})
         raise CompressError(f"{run / 'result.json'}: no model `{wanted}`{did_you_mean(wanted, known)}")
-    return {precision: chosen[precision] for precision in ("fp32", "int8") if precision in chosen}
+    return {precision: chosen[precision] for precision in ("fp32", "qdq", "int8") if precision in chosen}
 
 
 def _entry(run: Path, paths: dict[str, Any], name: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ __all__ = ["export_onnx"]
 
 
 def export_onnx(
-    checkpoint: Path, out: Path, *, opset: int, task_name: str, labels: tuple[str, ...], kind: str, graph: str = "plain"
+    checkpoint: Path, out: Path, *, opset: int, task_name: str, labels: tuple[str, ...], kind: str, graph: str
 ) -> dict[str, Any]:
     """Write `out`/model.onnx, fp32, and check it: the ONNX checker, then parity with torch.
 
@@ -47,7 +47,7 @@ def export_onnx(
         "opset": model.opset_import[0].version,
         "bytes": path.stat().st_size,
         "nodes": len(model.graph.node),
-        "weight_matmuls": len(found.fp32),
+        "weight_matmuls": len(found.fp32) + len(found.stacked),
         "activation_matmuls": len(found.activation),
         "parity_max_abs_error": errors,
     }

@@ -152,7 +152,7 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
     length = _mean_length(model, context)
     return results.ModelResult(
         name=model.name,
-        precision="int8" if model.precision == "int8" else "fp32",
+        precision=model.precision,  # type: ignore[arg-type]
         architecture=str(sizes),
         parameters=sizes.parameters,
         embedding_parameters=sizes.embedding_parameters,

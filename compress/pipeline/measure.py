@@ -13,6 +13,7 @@ from .. import results, store
 from ..machine import describe, versions
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config, usable_positions
+from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store
 from .context import Context
 from .plan import Plan
@@ -52,10 +53,9 @@ def models_of(plan: Plan, artifacts: dict[str, Artifact]) -> list[Model]:
     found = []
     for label in plan.models:
         name, precision = label.rsplit("-", 1)
-        file = "model.onnx" if precision == "fp32" else "model_quantized.onnx"
         artifact = artifacts[label]
         checkpoint = artifacts[plan.checkpoint(name)]
-        found.append(Model(name, precision, artifact.path / file, artifact.key, checkpoint))
+        found.append(Model(name, precision, artifact.path / MODEL_FILES[precision], artifact.key, checkpoint))
     return found
 
 

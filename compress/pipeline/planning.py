@@ -13,7 +13,7 @@ from ..models.masked_lm import has_masked_lm_head
 from ..models.students import CONVERSION
 from ..spec.losses import OF_TEXT, BlockSpread
 from ..spec.recipe import Stage
-from ..spec.stages import Augment, Distill, Export, Finetune, Losses, PerTask
+from ..spec.stages import CALIBRATED, Augment, Distill, Export, Finetune, Losses, PerTask, Quantize
 from .draft import Draft
 from .teachers import resolve_teacher
 
@@ -258,7 +258,17 @@ def _add_export(draft: Draft, spec: Export) -> None:
 def _plan_quantize(draft: Draft, stage: Stage) -> None:
     model = draft.current
     inputs = {model: draft.latest[model], f"{model}-fp32": f"{model}-fp32"}
-    draft.add("quantize", f"{model}-int8", model, stage.spec, stage.spec.model_dump(mode="json"), inputs=inputs)
+    for precision in ("qdq", "int8") if stage.spec.portable else ("int8",):  # the last made is the run's final model
+        layout = stage.spec.layout(precision)
+        read = {"data": draft.task.fingerprint} if layout in CALIBRATED else {}
+        described = _described(stage.spec, layout)
+        draft.add("quantize", f"{model}-{precision}", model, stage.spec, described, inputs=inputs, outside=read)
+
+
+def _described(spec: Quantize, layout: str) -> dict[str, Any]:
+    """What a quantized file depends on."""
+    idle = set() if layout in CALIBRATED else {"calibration_examples", "percentile"}
+    return {**spec.model_dump(mode="json", exclude={"method", "portable", *idle}), "layout": layout}
 
 
 PLANNERS: dict[str, Callable[[Draft, Stage], None]] = {

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
+from ..spec.stages import CALIBRATED
 from ..store import Artifact
 from ..tasks import headline, score
 from .context import Context
@@ -46,19 +47,32 @@ def export(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, 
 
 
 def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
-    """fp32 ONNX -> `model_quantized.onnx`, with how far its logits are from fp32 on the tuning split."""
+    """fp32 ONNX -> an int8 file, with how far its logits are from fp32 on the tuning split."""
     from ..evaluate import predict_onnx
-    from ..quantize import quantize_onnx
+    from ..quantize import FILES, quantize_onnx
 
     checkpoint, source = inputs.values()
-    info = quantize_onnx(source.path / "model.onnx", out, node.spec)
-    tokenizer, config = load_tokenizer(checkpoint.path), read_config(checkpoint.path)
+    layout, fp32_file = node.spec.layout(node.id.rpartition("-")[2]), source.path / "model.onnx"
+    tokenizer, pad = load_tokenizer(checkpoint.path), pad_id(read_config(checkpoint.path))
+    feeds = _calibration(context, tokenizer, pad, node.spec.calibration_examples) if layout in CALIBRATED else []
+    info = quantize_onnx(fp32_file, out, node.spec, layout=layout, feeds=feeds)
     tuning = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
-    fp32, int8 = (
-        predict_onnx(path, tuning, pad_id(config), threads=context.threads)
-        for path in (source.path / "model.onnx", out / "model_quantized.onnx")
-    )
-    return {**info, "fidelity": _fidelity(fp32, int8, context)}
+    fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / FILES[layout]))
+    return {**info, "calibration_examples": sum(map(_rows, feeds)), "fidelity": _fidelity(fp32, int8, context)}
+
+
+def _calibration(context: Context, tokenizer: Any, pad: int, count: int) -> list[dict[str, np.ndarray]]:
+    """Padded batches of `count` training texts (all, where there are fewer), evenly spread over those sorted by length."""
+    from ..tasks import collate, sorted_chunks
+
+    encoded = context.task.encoded("train", tokenizer, context.task.spec.max_length)
+    order = np.argsort(encoded.lengths, kind="stable")
+    chosen = order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
+    return [collate(encoded, chosen[chunk], pad) for chunk in sorted_chunks(encoded.lengths[chosen])]
+
+
+def _rows(feed: dict[str, np.ndarray]) -> int:
+    return len(feed["input_ids"])
 
 
 def _fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> dict[str, Any]:

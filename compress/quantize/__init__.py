@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,48 +13,61 @@ from onnx import ModelProto
 
 from ..errors import CheckFailed, CompressError
 from ..graphs import (
-    Products,
     check_model,
     fold_transposes,
     get_metadata,
     merge_duplicates,
-    output_products,
     products,
     set_metadata,
     strip_identities,
     write_model,
 )
 from ..sessions import check_graph_file, open_session
-from ..spec.stages import Quantize
-from .dynamic import quantize_dynamic
+from ..spec.stages import CALIBRATED, Quantize
+from .calibration import Feed, calibrate
+from .choosing import INT8, Choice, choose, look_ups
+from .integers import inputs_of, to_integers
+from .layouts import Range
+from .portable import make_portable
 
-__all__ = ["QUANTIZERS", "quantize_onnx"]
+__all__ = ["FILES", "quantize_onnx"]
 
-# method -> function from (fp32 model, spec, names of the nodes that stay fp32) to the int8 model.
-QUANTIZERS: dict[str, Callable[[ModelProto, Quantize, tuple[str, ...]], ModelProto]] = {"dynamic": quantize_dynamic}
+# layout -> the file that holds it, under the name that other tools know or can tell.
+FILES = {"dynamic": "model_quantized.onnx", "static": "model_quantized.onnx", "qdq": "model_qdq.onnx"}
 
 
-def quantize_onnx(source: Path, out: Path, spec: Quantize) -> dict[str, Any]:
+def quantize_onnx(
+    source: Path, out: Path, spec: Quantize, *, layout: str | None = None, feeds: Sequence[Feed] = ()
+) -> dict[str, Any]:
     """Write `out`/model_quantized.onnx and check it: ONNX checker, counts of nodes, size, a run.
 
-    Every product with a constant weight becomes int8, except those that `exclude` names and the
-    classifier: one row of a few columns, whose error would go straight into the logits and whose
-    size is nothing. CompressError: `source`, or an `exclude` that matches nothing. CheckFailed: a
-    product or table that should be int8 stayed fp32, or the file is not smaller; then no file is left.
+    `layout`: `dynamic` or `static` (the default is `spec.method`), or `qdq`, static in portable operators, which goes to
+    `out`/model_qdq.onnx. The static ones take their ranges from `feeds`, padded batches of the model's inputs.
+
+    Every product with a constant weight becomes int8, except those that `exclude` names and the classifier: one row
+    of a few columns, whose error would go straight into the logits and whose size is nothing. A product of one row a
+    text (the pooler, keys and values that the fast graph absorbed) has an int8 weight and is multiplied in fp32.
+    CompressError: `source`, an `exclude` that matches nothing, or no feeds. CheckFailed: a product or table that
+    should be int8 stayed fp32, or the file is not smaller; then no file is left.
     """
+    layout = layout or spec.method
+    if layout in CALIBRATED and not feeds:
+        raise CompressError(
+            f"quantize: the {layout} layout takes the ranges of activations from texts, and there are none"
+        )
     model = _read(Path(source))
-    strip_identities(model.graph)
-    fold_transposes(model.graph)
-    merge_duplicates(model.graph)
-    before = products(model.graph)
-    classifier = tuple(name for name in output_products(model.graph) if name in before.fp32)
-    excluded = _excluded(model, spec.exclude, Path(source))
-    kept = tuple(dict.fromkeys((*excluded, *classifier)))
-    quantized = QUANTIZERS[spec.method](model, spec, kept)
-    metadata = {**get_metadata(model), "quantization": json.dumps(spec.model_dump(mode="json"), sort_keys=True)}
-    set_metadata(quantized, metadata)
-    info = _counts(quantized, before, kept, spec)
-    path = Path(out) / "model_quantized.onnx"
+    if layout == "qdq":
+        make_portable(model)
+    choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=Path(source))
+    ranges: dict[str, Range] = {}
+    if layout in CALIBRATED:
+        ranges = calibrate(model, inputs_of(model, choice), feeds, percentile=spec.percentile)
+    how = {"per_channel": spec.per_channel, "reduce_range": spec.reduce_range}
+    quantized = to_integers(model, choice, layout, ranges=ranges, **how)
+    described = spec.model_dump(mode="json") | {"layout": layout}
+    set_metadata(quantized, {**get_metadata(model), "quantization": json.dumps(described, sort_keys=True)})
+    info = {"layout": layout, **_counts(quantized, choice)}
+    path = Path(out) / FILES[layout]
     write_model(quantized, path)
     try:
         return {**info, **_check_file(path, Path(source))}
@@ -73,59 +85,31 @@ def _read(source: Path) -> ModelProto:
             f"{source}: expected an fp32 model, found {len(found.int8)} int8 and {len(found.fp32)} fp32 weight "
             "products; quantize the file that `export` wrote"
         )
+    strip_identities(model.graph)
+    fold_transposes(model.graph)
+    merge_duplicates(model.graph)
     return model
 
 
-def _excluded(model: ModelProto, patterns: tuple[str, ...], source: Path) -> tuple[str, ...]:
-    """Nodes whose name a pattern matches anywhere (re.search), among those that could become int8."""
-    candidates = [*products(model.graph).fp32, *_tables(model)]
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        try:
-            matches = [name for name in candidates if re.search(pattern, name)]
-        except re.error as error:
-            raise CompressError(f"quantize.exclude: {pattern!r} is not a regular expression: {error}") from None
-        if not matches:
-            raise CompressError(
-                f"quantize.exclude: {pattern!r} matches no weight product or embedding of {source}; "
-                f"they are named like {candidates[-1]!r} and {candidates[0]!r}"
-            )
-        found.update(dict.fromkeys(matches))
-    return tuple(found)
-
-
-_FP32 = (onnx.TensorProto.FLOAT,)
-_INT8 = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
-
-
-def _tables(model: ModelProto, kinds: tuple[int, ...] = _FP32) -> list[str]:
-    """Gather nodes that look up rows of a constant table of such a type: the embeddings."""
-    tables = {tensor.name for tensor in model.graph.initializer if tensor.data_type in kinds and len(tensor.dims) == 2}
-    return [node.name for node in model.graph.node if node.op_type == "Gather" and node.input[0] in tables]
-
-
-def _counts(model: ModelProto, before: Products, kept: tuple[str, ...], spec: Quantize) -> dict[str, Any]:
-    after, tables = products(model.graph), _tables(model)
-    expected = [name for name in before.fp32 if name in kept]
-    # ONNX Runtime's quantizer splits a Gemm into `<name>_MatMul` and an Add.
-    stayed = [name.removesuffix("_MatMul") if name not in before.fp32 else name for name in after.fp32]
-    wrong = [name for name in stayed if name not in kept]
-    wrong += [name for name in tables if spec.embeddings and name not in kept]
-    lost = len(before.fp32) - len(after.int8) - len(after.fp32)
-    if wrong or lost or not after.int8:
+def _counts(model: ModelProto, choice: Choice) -> dict[str, Any]:
+    after, tables = products(model.graph), look_ups(model)
+    allowed = {*choice.kept, *choice.weight_only}
+    wrong = [name for name in after.fp32 + after.stacked if name not in allowed]
+    wrong += [name for name in tables if name in choice.tables]
+    if wrong or not after.int8 or len(after.int8) != len(choice.int8):
         listed = ", ".join(wrong[:5]) + (", …" if len(wrong) > 5 else "")
         raise CheckFailed(
-            f"quantize: expected {len(before.fp32) - len(expected)} int8 weight products, found {len(after.int8)}; "
+            f"quantize: expected {len(choice.int8)} int8 weight products, found {len(after.int8)}; "
             + (f"stayed fp32: {listed}; " if wrong else "")
             + "export the model again, or name the nodes in `exclude`"
         )
     return {
-        "method": spec.method,
         "int8_matmuls": len(after.int8),
-        "fp32_matmuls": len(after.fp32),
-        "expected_fp32": expected,
+        "fp32_matmuls": len(choice.kept),
+        "weight_only_matmuls": len(choice.weight_only),
+        "expected_fp32": list(choice.kept),
         "activation_matmuls": len(after.activation),
-        "int8_gathers": len(_tables(model, _INT8)),
+        "int8_gathers": len(look_ups(model, INT8)),
         "fp32_gathers": len(tables),
     }
 

@@ -11,7 +11,7 @@ import tokenizers
 
 from ..errors import CompressError
 
-MODEL_FILES = {"int8": "model_quantized.onnx", "fp32": "model.onnx"}
+MODEL_FILES = {"int8": "model_quantized.onnx", "fp32": "model.onnx", "qdq": "model_qdq.onnx"}
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
 
@@ -30,7 +30,7 @@ class Settings:
 def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
     """(precision, file) under `onnx/` or beside the configuration; int8 first where none is asked for."""
     if precision is not None and precision not in MODEL_FILES:
-        raise CompressError(f"precision: expected int8 or fp32, found {precision!r}")
+        raise CompressError(f"precision: expected int8, fp32 or qdq, found {precision!r}")
     wanted = [precision] if precision else list(MODEL_FILES)
     for name in wanted:
         for path in (folder / "onnx" / MODEL_FILES[name], folder / MODEL_FILES[name]):

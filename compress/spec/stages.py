@@ -173,10 +173,9 @@ class Distill(PerTask, Losses, Training):
 class Export(Spec):
     """torch -> one ONNX file, fp32."""
 
-    graph: Literal["plain", "fast"] = Field(
-        default="plain",
-        exclude_if=lambda value: value == "plain",  # what is dumped decides the store's keys
-        description="plain: the exporter's; fast: what a classifier needs and no more, with opset 23's Attention",
+    graph: Literal["fast", "plain"] = Field(
+        default="fast",
+        description="fast: what a classifier needs and no more, with opset 23's Attention; plain: the exporter's",
     )
     opset: Annotated[int, Field(ge=18, le=23)] = Field(default=20, description="of the plain graph")
 
@@ -184,7 +183,16 @@ class Export(Spec):
 class Quantize(Spec):
     """fp32 ONNX -> int8 ONNX."""
 
-    method: Literal["dynamic"] = "dynamic"
+    method: Literal["dynamic", "static"] = Field(
+        default="dynamic", description="ranges of activations: of each run, or calibrated on training texts"
+    )
+    portable: bool = Field(default=False, description="also a static file in QDQ form, for OpenVINO and other runtimes")
+    calibration_examples: Annotated[int, Field(ge=32, le=512)] = Field(
+        default=128, description="training texts, of all lengths alike, for the static forms"
+    )
+    percentile: Annotated[float, Field(gt=99, le=100)] = Field(
+        default=99.999, description="share of an activation's values within its calibrated range"
+    )
     per_channel: bool = True
     reduce_range: bool = Field(
         default=False, description="7-bit weights: for CPUs without VNNI, at some cost in accuracy"
@@ -192,6 +200,12 @@ class Quantize(Spec):
     embeddings: bool = Field(default=True, description="quantize the embedding tables too")
     exclude: tuple[str, ...] = Field(default=(), description="node names, as regular expressions, that stay fp32")
 
+    def layout(self, precision: str) -> str:
+        """Of the file of a precision, `int8` or `qdq`."""
+        return self.method if precision == "int8" else precision
+
+
+CALIBRATED = ("static", "qdq")  # layouts whose ranges come from texts
 
 # In the order in which a recipe's stages may come; distill may come several times.
 STAGE_SPECS: dict[str, type[Spec]] = {

@@ -23,7 +23,7 @@ from compress.sessions import open_session
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 LABELS = ("no", "maybe", "yes")
-TASK = {"opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification"}
+TASK = {"graph": "plain", "opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification"}
 families = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -123,7 +123,7 @@ def test_same_checkpoint_same_bytes_and_nothing_printed(tmp_path: Path, tiny_che
     """Another process with another hash seed; warnings are errors there, and both streams stay empty."""
     code = (
         "import sys; from pathlib import Path; from compress.export import export_onnx\n"
-        "export_onnx(Path(sys.argv[1]), Path(sys.argv[2]), opset=20, task_name='toy', labels=('no', 'maybe', 'yes'),"
+        "export_onnx(Path(sys.argv[1]), Path(sys.argv[2]), graph='plain', opset=20, task_name='toy', labels=('no', 'maybe', 'yes'),"
         " kind='classification')"
     )
     command = [sys.executable, "-W", "error", "-c", code, str(tiny_checkpoint("bert")), str(tmp_path)]

@@ -1,4 +1,4 @@
-"""Attention in one node, its mask made once."""
+"""Attention of every token in one node; attention of the first token alone without keys and values of the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .writing import Graph
 class Masks:
     """What is added to the scores: 0 for a token, the lowest float for padding.
 
-    `rows` [batch, 1, length, length] for queries of all tokens, `first` [batch, 1, 1, length] for the first one's.
+    `rows` [batch, 1, length, length] for queries of all tokens, `first` [batch, 1, length] for the first one's.
     """
 
     rows: str
@@ -27,28 +27,63 @@ def make_masks(graph: Graph) -> Masks:
     real = graph.op("Cast", ["attention_mask"], "mask", to=1)
     padding = graph.op("Sub", [one, real], "mask")
     added = graph.op("Mul", [padding, lowest], "mask")
-    first = graph.op("Unsqueeze", [added, graph.integers(1, 2)], "mask")
+    first = graph.op("Unsqueeze", [added, graph.integers(1)], "mask")
     batch = graph.op("Shape", ["attention_mask"], "mask", start=0, end=1)
     length = graph.op("Shape", ["attention_mask"], "mask", start=1, end=2)
     shape = graph.op("Concat", [batch, graph.integers(1), length, length], "mask", axis=0)
-    return Masks(graph.op("Expand", [first, shape], "mask"), first)
+    row = graph.op("Unsqueeze", [first, graph.integers(1)], "mask")
+    return Masks(graph.op("Expand", [row, shape], "mask"), first)
 
 
 _NUMBERS = {"float:one": 1.0, "float:lowest": np.finfo(np.float32).min}
 
 
-def attend(graph: Graph, block: Block, states: str, queries: str, mask: str, heads: int) -> str:
-    """What the attention of `block` gives for `queries` [batch, query, hidden] over `states`, residual and norm included.
+def attend(graph: Graph, block: Block, states: str, masks: Masks, heads: int) -> str:
+    """The states [batch, length, hidden] after the attention of `block`, residual and norm included.
 
     1/√(head size) is in the query's weights.
     """
-    scale = (block.query.weight.shape[0] // heads) ** -0.5
     parts = [
-        graph.linear(block.query, queries, scale=scale),
+        graph.linear(block.query, states, scale=_scale(block, heads)),
         graph.linear(block.key, states),
         graph.linear(block.value, states),
     ]
-    scope = block.query.name.rpartition(".")[0]
-    context = graph.op("Attention", [*parts, mask], scope, q_num_heads=heads, kv_num_heads=heads, scale=1.0)
-    output = graph.linear(block.output, context)
-    return graph.norm(block.attention_norm, graph.op("Add", [output, queries], block.attention_norm.name))
+    context = graph.op(
+        "Attention", [*parts, masks.rows], _scope(block), q_num_heads=heads, kv_num_heads=heads, scale=1.0
+    )
+    return graph.norm(block.attention_norm, graph.linear(block.output, context), states)
+
+
+def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Masks, heads: int) -> str:
+    """As `attend`, for the first token's state [batch, 1, hidden] alone, without keys and values.
+
+    With one query q a head's scores are q · (X W_k)ᵀ = (q W_kᵀ) · Xᵀ, up to q · b_k, the same for all tokens, which
+    softmax cancels; and the context is P · (X W_v + b_v) = (P · X) W_v + b_v, since P sums to 1.
+    """
+    scope, size = _scope(block), block.query.weight.shape[0] // heads
+    query = graph.linear(block.query, first, scale=_scale(block, heads))
+    query = graph.op("Reshape", [query, graph.integers(-1, heads, size)], scope)
+    query = graph.op(
+        "Transpose", [query], scope, perm=[1, 0, 2]
+    )  # heads first: one product a head, for the whole batch
+    key = graph.stacked(block.key, (-1, heads, size), (1, 2, 0))
+    asked = graph.op("MatMul", [query, key], f"{block.key.name}.absorbed")
+    asked = graph.op("Transpose", [asked], scope, perm=[1, 0, 2])
+    turned = graph.op("Transpose", [states], scope, perm=[0, 2, 1])
+    scores = graph.op("Add", [graph.op("MatMul", [asked, turned], scope), masks.first], scope)
+    read = graph.op("MatMul", [graph.op("Softmax", [scores], scope, axis=-1), states], scope)
+    read = graph.op("Transpose", [read], scope, perm=[1, 0, 2])
+    value = graph.stacked(block.value, (-1, heads, size), (1, 0, 2))
+    context = graph.op("MatMul", [read, value], f"{block.value.name}.absorbed")
+    context = graph.op("Transpose", [context], scope, perm=[1, 0, 2])
+    context = graph.op("Reshape", [context, graph.integers(-1, 1, heads * size)], scope)
+    context = graph.biased(block.value, context)
+    return graph.norm(block.attention_norm, graph.linear(block.output, context), first)
+
+
+def _scale(block: Block, heads: int) -> float:
+    return (block.query.weight.shape[0] // heads) ** -0.5
+
+
+def _scope(block: Block) -> str:
+    return block.query.name.rpartition(".")[0]

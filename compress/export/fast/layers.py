@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .attention import Masks, attend
+from .attention import Masks, attend, attend_first
 from .parts import Block, Encoder
 from .writing import Graph
 
@@ -11,11 +11,11 @@ def run_layers(graph: Graph, encoder: Encoder, states: str, masks: Masks) -> str
     """The first token's last state, [batch, 1, hidden]."""
     *before, last = encoder.blocks
     for number, block in enumerate(before, 1):
-        attended = attend(graph, block, states, states, masks.rows, encoder.heads)
+        attended = attend(graph, block, states, masks, encoder.heads)
         states = _feed_forward(graph, block, attended, encoder.activation)
         graph.mark(f"layer {number}", states)
     first = graph.op("Gather", [states, graph.integers(0)], "first_token", axis=1)
-    attended = attend(graph, last, states, first, masks.first, encoder.heads)
+    attended = attend_first(graph, last, states, first, masks, encoder.heads)
     states = _feed_forward(graph, last, attended, encoder.activation)
     graph.mark(f"layer {len(encoder.blocks)}", states)
     return states
@@ -24,4 +24,4 @@ def run_layers(graph: Graph, encoder: Encoder, states: str, masks: Masks) -> str
 def _feed_forward(graph: Graph, block: Block, states: str, activation: str) -> str:
     neurons = graph.activation(activation, graph.linear(block.up, states), block.up.name)
     output = graph.linear(block.down, neurons)
-    return graph.norm(block.norm, graph.op("Add", [output, states], block.norm.name))
+    return graph.norm(block.norm, output, states)

@@ -55,14 +55,25 @@ class Graph:
     def linear(self, part: Linear, states: str, *, scale: float = 1.0) -> str:
         """`states` [batch, length, in] · weightᵀ + bias, both times `scale`. Three axes throughout: two would become a Gemm."""
         weight = self.weight(f"{part.name}.weight", (part.weight * np.float32(scale)).T)
-        product = self.op("MatMul", [states, weight], part.name)
+        return self.biased(part, self.op("MatMul", [states, weight], part.name), scale=scale)
+
+    def biased(self, part: Linear, product: str, *, scale: float = 1.0) -> str:
         if part.bias is None:
             return product
         return self.op("Add", [product, self.weight(f"{part.name}.bias", part.bias * np.float32(scale))], part.name)
 
-    def norm(self, part: Norm, states: str) -> str:
+    def stacked(self, part: Linear, shape: tuple[int, ...], order: tuple[int, ...]) -> str:
+        """The weight [in, out] cut into `shape` with its axes in `order`: a runtime does it once, when it loads the
+        file, in which the weight stands as its other readers take it."""
+        weight = self.weight(f"{part.name}.weight", part.weight.T)
+        cut = self.op("Reshape", [weight, self.integers(*shape)], part.name)
+        return self.op("Transpose", [cut], part.name, perm=list(order))
+
+    def norm(self, part: Norm, *states: str) -> str:
+        """Of the sum of `states`. A Sum and not an Add, which ONNX Runtime would fuse with the norm into a slower kernel."""
+        total = self.op("Sum", list(states), part.name) if len(states) > 1 else states[0]
         gain, bias = self.weight(f"{part.name}.weight", part.gain), self.weight(f"{part.name}.bias", part.bias)
-        return self.op("LayerNormalization", [states, gain, bias], part.name, axis=-1, epsilon=part.epsilon)
+        return self.op("LayerNormalization", [total, gain, bias], part.name, axis=-1, epsilon=part.epsilon)
 
     def activation(self, name: str, states: str, scope: str) -> str:
         kind, attributes = _ACTIVATIONS[name]

@@ -1,0 +1,82 @@
+"""Which products of an fp32 graph become int8, and how: the plan that a layout then carries out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto
+
+from ..errors import CompressError
+from ..graphs import head_products, output_products, products, split_gemms, stored_weight
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Names of nodes. `int8` are multiplied in integers; of `weight_only` the weight alone is int8, and the product
+    fp32: one row a text, where integers save no time; `kept` are fp32; `tables` are look-ups that become int8."""
+
+    int8: tuple[str, ...]
+    weight_only: tuple[str, ...]
+    kept: tuple[str, ...]
+    tables: tuple[str, ...]
+
+
+def choose(model: ModelProto, exclude: tuple[str, ...], *, embeddings: bool, source: Path) -> Choice:
+    """All products but the classifier's and those that `exclude` names; what is chosen is made ready in place.
+
+    CompressError: a pattern that is no regular expression, or matches nothing.
+    """
+    graph = model.graph
+    found, head, classifier = products(graph), head_products(graph), output_products(graph)
+    excluded = _excluded(model, exclude, source)
+    kept = [name for name in found.fp32 + found.stacked if name in excluded or name in classifier]
+    split_gemms(graph, {name for name in found.fp32 if name not in kept})
+    weight_only = [name for name in head if name in found.fp32 and name not in kept]
+    weight_only += [name for name in found.stacked if name not in kept]
+    chosen = {*kept, *weight_only}
+    return Choice(
+        int8=tuple(name for name in found.fp32 if name not in chosen),
+        weight_only=tuple(weight_only),
+        kept=tuple(kept),
+        tables=tuple(name for name in look_ups(model) if embeddings and name not in excluded),
+    )
+
+
+def weights_alone(model: ModelProto, choice: Choice) -> frozenset[str]:
+    """The initialisers that stand as int8 and are multiplied in fp32."""
+    named = set(choice.weight_only)
+    roots = (stored_weight(model.graph, node) for node in model.graph.node if node.name in named)
+    return frozenset(root for root in roots if root is not None)
+
+
+_FP32 = (onnx.TensorProto.FLOAT,)
+INT8 = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
+
+
+def look_ups(model: ModelProto, kinds: tuple[int, ...] = _FP32) -> list[str]:
+    """Gather nodes that look up rows of a constant table of such a type: the embeddings, and not the scales of their rows."""
+    stored = [tensor for tensor in model.graph.initializer if tensor.data_type in kinds and len(tensor.dims) == 2]
+    tables = {tensor.name for tensor in stored if tensor.dims[1] > 1}
+    return [node.name for node in model.graph.node if node.op_type == "Gather" and node.input[0] in tables]
+
+
+def _excluded(model: ModelProto, patterns: tuple[str, ...], source: Path) -> set[str]:
+    """Nodes whose name a pattern matches anywhere (re.search), among those that could become int8."""
+    known = products(model.graph)
+    candidates = [*known.fp32, *known.stacked, *look_ups(model)]
+    found: set[str] = set()
+    for pattern in patterns:
+        try:
+            matches = [name for name in candidates if re.search(pattern, name)]
+        except re.error as error:
+            raise CompressError(f"quantize.exclude: {pattern!r} is not a regular expression: {error}") from None
+        if not matches:
+            raise CompressError(
+                f"quantize.exclude: {pattern!r} matches no weight product or embedding of {source}; "
+                f"they are named like {candidates[-1]!r} and {candidates[0]!r}"
+            )
+        found.update(matches)
+    return found

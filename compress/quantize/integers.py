@@ -1,0 +1,68 @@
+"""fp32 graph -> int8 graph, in the layout asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import onnx
+from onnx import ModelProto, NodeProto
+
+from .choosing import Choice, weights_alone
+from .layouts import LAYOUTS, MICROSOFT, Product, Range
+from .rewriting import Rewrite
+
+
+def to_integers(
+    model: ModelProto,
+    choice: Choice,
+    layout: str,
+    *,
+    ranges: Mapping[str, Range] | None = None,
+    per_channel: bool = True,
+    reduce_range: bool = False,
+) -> ModelProto:
+    """A copy of `model` with the products of `choice` in `layout`; `ranges`: of the tensors in `inputs_of`."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    rewrite = Rewrite(model, per_channel=per_channel, reduce_range=reduce_range)
+    alone, adds = weights_alone(model, choice), _biases(model)
+    fused = {adds[name].name for name in choice.int8 if name in adds}
+    int8, tables, kept = set(choice.int8), set(choice.tables), set(choice.kept)
+    for node in list(model.graph.node):
+        if node.name in int8 and rewrite.is_matrix(node.input[1]):  # what is not is found by the counts afterwards
+            add = adds.get(node.name)
+            span = (ranges or {}).get(node.input[0])
+            LAYOUTS[layout](rewrite, Product(node, add, _bias(node, add)), span)
+        elif node.name in tables:
+            rewrite.look_up(node)
+        elif node.name not in fused:
+            if node.name not in kept:
+                node.input[:] = [rewrite.restored(name) if name in alone else name for name in node.input]
+            rewrite.keep(node)
+    if any(node.domain == MICROSOFT for node in rewrite.finish().graph.node):
+        model.opset_import.append(onnx.helper.make_opsetid(MICROSOFT, 1))
+    return model
+
+
+def inputs_of(model: ModelProto, choice: Choice) -> tuple[str, ...]:
+    """The tensors that become levels, each once."""
+    named = set(choice.int8)
+    return tuple(dict.fromkeys(node.input[0] for node in model.graph.node if node.name in named))
+
+
+def _biases(model: ModelProto) -> dict[str, NodeProto]:
+    """Product -> the Add of a stored vector that alone reads it."""
+    vectors = {tensor.name for tensor in model.graph.initializer if len(tensor.dims) == 1}
+    readers = Counter(name for node in model.graph.node for name in node.input)
+    makers = {node.output[0]: node for node in model.graph.node if node.op_type == "MatMul"}
+    found: dict[str, NodeProto] = {}
+    for node in model.graph.node:
+        if node.op_type == "Add" and any(name in vectors for name in node.input):
+            product = next((makers[name] for name in node.input if name in makers), None)
+            if product is not None and readers[product.output[0]] == 1:
+                found[product.name] = node
+    return found
+
+
+def _bias(product: NodeProto, add: NodeProto | None) -> str:
+    return "" if add is None else next(name for name in add.input if name != product.output[0])

@@ -1,0 +1,103 @@
+"""How a product becomes int8: one function a layout, from (rewrite, product, bias, range of its input)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from .rewriting import Rewrite
+
+MICROSOFT = "com.microsoft"
+
+
+@dataclass(frozen=True)
+class Range:
+    """Of an activation: what its 256 levels span. Zero is one of them."""
+
+    low: float
+    high: float
+
+    def parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        """float32 scale and uint8 zero point."""
+        low, high = min(self.low, 0.0), max(self.high, 0.0)
+        scale = np.float32((high - low) / 255) if high > low else np.float32(1)
+        return np.array(scale, np.float32), np.array(np.clip(np.rint(-low / scale), 0, 255), np.uint8)
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product by a stored weight, and the Add of its bias where one follows: `node`'s or `add`'s output is what it gives."""
+
+    node: NodeProto
+    add: NodeProto | None
+    bias: str
+
+    @property
+    def output(self) -> str:
+        return self.node.output[0] if self.add is None else self.add.output[0]
+
+
+def dynamic(rewrite: Rewrite, product: Product, span: Range | None) -> None:
+    """Levels from the tensor's own range at every run, found once for all products that read it. Standard ONNX
+    operators, which ONNX Runtime fuses into one, bias included."""
+    node = product.node
+    levels, scale, zero = _measured(rewrite, node.input[0])
+    weight, weight_scale, weight_zero = rewrite.int8(node.input[1])
+    stem = node.output[0]
+    rewrite.add("MatMulInteger", [levels, weight, zero, weight_zero], [f"{stem}_int32"], f"{node.name}_quant")
+    rewrite.add("Cast", [f"{stem}_int32"], [f"{stem}_cast"], f"{node.name}_cast", to=TensorProto.FLOAT)
+    rewrite.add("Mul", [scale, weight_scale], [f"{stem}_product_scale"], f"{node.name}_scale")
+    rewrite.add("Mul", [f"{stem}_cast", f"{stem}_product_scale"], [stem], f"{node.name}_restore")
+    if product.add is not None:
+        rewrite.keep(product.add)
+
+
+def static(rewrite: Rewrite, product: Product, span: Range | None) -> None:
+    """Levels from the calibrated range. The product is ONNX Runtime's own operator, since the fusion that gives it
+    takes a constant scale for another pattern and leaves the bias out."""
+    node = product.node
+    levels, scale, zero = _calibrated(rewrite, node.input[0], span)
+    weight, weight_scale, weight_zero = rewrite.int8(node.input[1])
+    inputs = [levels, weight, scale, weight_scale, zero, weight_zero, product.bias]
+    name = f"{node.name}_quant"
+    rewrite.add("MatMulIntegerToFloat", inputs, [product.output], name, domain=MICROSOFT)
+
+
+def portable(rewrite: Rewrite, product: Product, span: Range | None) -> None:
+    """QuantizeLinear and DequantizeLinear around a plain product, which a runtime with int8 kernels takes together."""
+    node = product.node
+    levels, scale, zero = _calibrated(rewrite, node.input[0], span)
+    source = node.input[0]
+    rewrite.once("DequantizeLinear", [levels, scale, zero], [f"{source}_restored"], f"{source}/DequantizeLinear")
+    names = rewrite.int8(node.input[1])
+    weight = f"{node.input[1]}_restored"
+    rewrite.once("DequantizeLinear", list(names), [weight], f"{node.input[1]}/DequantizeLinear", axis=rewrite.axis)
+    rewrite.add("MatMul", [f"{source}_restored", weight], [node.output[0]], node.name)
+    if product.add is not None:
+        rewrite.keep(product.add)
+
+
+LAYOUTS: dict[str, Callable[[Rewrite, Product, Range | None], None]] = {
+    "dynamic": dynamic,
+    "static": static,
+    "qdq": portable,
+}
+
+
+def _measured(rewrite: Rewrite, source: str) -> tuple[str, str, str]:
+    names = (f"{source}_quantized", f"{source}_scale", f"{source}_zero_point")
+    rewrite.once("DynamicQuantizeLinear", [source], list(names), f"{source}/DynamicQuantizeLinear")
+    return names
+
+
+def _calibrated(rewrite: Rewrite, source: str, span: Range | None) -> tuple[str, str, str]:
+    if span is None:
+        raise RuntimeError(f"{source}: no range was calibrated")
+    names = (f"{source}_quantized", f"{source}_scale", f"{source}_zero_point")
+    for name, value in zip(names[1:], span.parameters(), strict=True):
+        rewrite.constant(name, value)
+    rewrite.once("QuantizeLinear", [source, *names[1:]], [names[0]], f"{source}/QuantizeLinear")
+    return names

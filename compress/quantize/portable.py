@@ -1,0 +1,62 @@
+"""The fast graph in operators that runtimes of any age have: for the layout that is not ONNX Runtime's alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, helper, numpy_helper
+
+from ..graphs import drop_dead, drop_unused, replace_all
+
+OPSET, _IR_VERSION = 20, 9  # the first with Gelu, and its release's
+
+
+def make_portable(model: ModelProto) -> None:
+    """In place: opset 23's Attention becomes two products with a Softmax between them, its mask one row a text.
+
+    A model of an older opset is left as it is.
+    """
+    graph = model.graph
+    if not any(node.op_type == "Attention" for node in graph.node):
+        return
+    makers = {node.output[0]: node for node in graph.node}
+    nodes: list[NodeProto] = []
+    shapes: dict[str, list[int]] = {}
+    for node in graph.node:
+        nodes.extend(_plain(node, makers, shapes) if node.op_type == "Attention" else [node])
+    graph.initializer.extend(numpy_helper.from_array(np.array(shape, np.int64), name) for name, shape in shapes.items())
+    replace_all(graph.node, nodes)
+    drop_dead(graph)
+    drop_unused(graph)
+    del model.opset_import[:]
+    model.opset_import.append(helper.make_opsetid("", OPSET))
+    model.ir_version = _IR_VERSION
+
+
+def _plain(node: NodeProto, makers: dict[str, NodeProto], shapes: dict[str, list[int]]) -> list[NodeProto]:
+    """Queries, keys and values [batch, length, hidden] and a mask [batch, 1, length, length] -> [batch, length, hidden]."""
+    heads = next(onnx.helper.get_attribute_value(entry) for entry in node.attribute if entry.name == "q_num_heads")
+    query, key, value, mask = node.input
+    if makers[mask].op_type == "Expand":  # a row for each query, all alike
+        mask = makers[mask].input[0]
+    split, joined = f"int64:heads_{heads}", "int64:heads_joined"
+    shapes |= {split: [0, 0, heads, -1], joined: [0, 0, -1]}
+    stem, name = node.output[0], node.name
+    nodes = []
+
+    def add(kind: str, inputs: list[str], what: str, **attributes: Any) -> str:
+        output = stem if what == "output" else f"{stem}_{what}"
+        nodes.append(helper.make_node(kind, inputs, [output], name=f"{name}_{what}", **attributes))
+        return output
+
+    parts = {"query": (query, [0, 2, 1, 3]), "key": (key, [0, 2, 3, 1]), "value": (value, [0, 2, 1, 3])}
+    turned = {
+        part: add("Transpose", [add("Reshape", [source, split], f"{part}_split")], part, perm=order)
+        for part, (source, order) in parts.items()
+    }
+    scores = add("Add", [add("MatMul", [turned["query"], turned["key"]], "scores"), mask], "masked")
+    context = add("MatMul", [add("Softmax", [scores], "softmax", axis=-1), turned["value"]], "context")
+    add("Reshape", [add("Transpose", [context], "joined", perm=[0, 2, 1, 3]), joined], "output")
+    return nodes

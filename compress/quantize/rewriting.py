@@ -1,0 +1,82 @@
+"""An ONNX graph being rewritten: nodes in order, int8 weights stored once, fp32 ones that nobody reads any more dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from ..graphs import drop_unused, replace_all
+from .weights import to_int8
+
+
+class Rewrite:
+    """Tensors go by name. `add` appends; `finish` puts the nodes into the model."""
+
+    def __init__(self, model: ModelProto, *, per_channel: bool, reduce_range: bool) -> None:
+        self.model, self.graph = model, model.graph
+        self.stored = {tensor.name: tensor for tensor in model.graph.initializer}
+        self.axis, self._bits = (1 if per_channel else None), (7 if reduce_range else 8)
+        self._nodes: list[NodeProto] = []
+        self._made: set[str] = set()
+
+    def keep(self, node: NodeProto) -> None:
+        self._nodes.append(node)
+
+    def add(self, kind: str, inputs: list[str], outputs: list[str], name: str, **attributes: Any) -> None:
+        self._nodes.append(helper.make_node(kind, inputs, outputs, name=name, **attributes))
+
+    def once(self, kind: str, inputs: list[str], outputs: list[str], name: str, **attributes: Any) -> None:
+        """As `add`, unless the first output is there already."""
+        if outputs[0] not in self._made:
+            self._made.add(outputs[0])
+            self.add(
+                kind, inputs, outputs, name, **{key: value for key, value in attributes.items() if value is not None}
+            )
+
+    def constant(self, name: str, value: np.ndarray) -> str:
+        """Stored once by its name."""
+        if name not in self.stored:
+            self.graph.initializer.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
+            self.stored[name] = self.graph.initializer[-1]
+        return name
+
+    def is_matrix(self, name: str) -> bool:
+        """Whether `name` is a stored fp32 matrix."""
+        tensor = self.stored.get(name)
+        return tensor is not None and tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2
+
+    def int8(self, weight: str) -> tuple[str, str, str]:
+        """Names of the int8 [in, out], scale and zero point of a stored product's weight [in, out]."""
+        names = (f"{weight}_quantized", f"{weight}_scale", f"{weight}_zero_point")
+        if names[0] not in self.stored:
+            levels, scale = to_int8(numpy_helper.to_array(self.stored[weight]), self.axis, bits=self._bits)
+            for name, value in zip(names, (levels, scale, np.zeros(scale.shape, np.int8)), strict=True):
+                self.constant(name, value)
+        return names
+
+    def restored(self, weight: str) -> str:
+        """fp32 again from int8, for what is multiplied in fp32: a runtime folds it when it loads the file."""
+        levels, scale, _ = self.int8(weight)
+        self.once("Cast", [levels], [f"{weight}_cast"], f"{weight}/Cast", to=TensorProto.FLOAT)
+        self.once("Mul", [f"{weight}_cast", scale], [f"{weight}_fp32"], f"{weight}/Mul")
+        return f"{weight}_fp32"
+
+    def look_up(self, node: NodeProto) -> None:
+        """A table's rows as int8, each with a scale of its own; `node` is the Gather of its rows."""
+        table, indices = node.input
+        if f"{table}_quantized" not in self.stored:
+            levels, scale = to_int8(numpy_helper.to_array(self.stored[table]), 0)
+            self.constant(f"{table}_quantized", levels)
+            self.constant(f"{table}_scale", scale[:, None])
+        rows, scales = f"{node.output[0]}_rows", f"{node.output[0]}_scales"
+        self.add("Gather", [f"{table}_quantized", indices], [rows], node.name)
+        self.add("Gather", [f"{table}_scale", indices], [scales], f"{node.name}_scale")
+        self.add("Cast", [rows], [f"{rows}_cast"], f"{node.name}_cast", to=TensorProto.FLOAT)
+        self.add("Mul", [f"{rows}_cast", scales], [node.output[0]], f"{node.name}_restore")
+
+    def finish(self) -> ModelProto:
+        replace_all(self.graph.node, self._nodes)
+        drop_unused(self.graph)
+        return self.model
