@@ -16,31 +16,38 @@ if TYPE_CHECKING:
     from ..results import Latency, Runtime
 
 
+Models = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[RUNTIME:]PATH",
+        show_default=False,
+        help="Bundles or .onnx files, run by ONNX Runtime; openvino-f32:, openvino-bf16: and torch: (checkpoint"
+        " folders) name another runtime. The first is the baseline.",
+    ),
+]
+Shapes = Annotated[
+    list[str] | None, typer.Option("--shape", metavar="BATCHxLENGTH", help="Default: 1x32, 1x128, 32x128.")
+]
+Task = Annotated[
+    str | None, typer.Option(help="Also one text at a time, as long as this task's own (never the reported split).")
+]
+Threads = Annotated[
+    list[str] | None,
+    typer.Option("--threads", metavar="N|all", help="Threads per model; repeatable, one measurement each. Default: 1."),
+]
+Profiled = Annotated[
+    bool, typer.Option("--profile", help="Also the time per kind of operator, on one thread, at each shape.")
+]
+
+
 def bench(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[RUNTIME:]PATH",
-            show_default=False,
-            help="Bundles or .onnx files, run by ONNX Runtime; openvino-f32:, openvino-bf16: and torch: (checkpoint"
-            " folders) name another runtime. The first is the baseline.",
-        ),
-    ],
-    shapes: Annotated[
-        list[str] | None, typer.Option("--shape", metavar="BATCHxLENGTH", help="Default: 1x32, 1x128, 32x128.")
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option(help="Also one text at a time, as long as this task's own (never the reported split).")
-    ] = None,
+    models: Models,
+    shapes: Shapes = None,
+    task: Task = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the task's data.", show_default=False)] = None,
     runs: Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.")] = 30,
-    threads: Annotated[
-        list[str] | None,
-        typer.Option("--threads", metavar="N|all", help="Threads per model; repeatable: one measurement each."),
-    ] = None,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Also the time per kind of operator, on one thread, at each shape.")
-    ] = False,
+    threads: Threads = None,
+    profile: Profiled = False,
     json: Json = False,
 ) -> None:
     """Measure latency only: one process per model, interleaved, with the baseline measured against itself."""
@@ -116,6 +123,7 @@ def _print_json(
 
 
 def _print_tables(measured: list[dict[str, Runtime]], profiles: dict[str, tuple[Profile, ...]]) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     from .display import console
@@ -129,7 +137,7 @@ def _print_tables(measured: list[dict[str, Runtime]], profiles: dict[str, tuple[
     for name, runtime in ((name, runtime) for found in measured for name, runtime in found.items()):
         for row in runtime.latency:
             memory, load = f"{runtime.peak_memory_bytes / 1e6:.0f}", f"{runtime.load_ms:.0f}"
-            table.add_row(name, str(runtime.threads), *_cells(row), memory, load)
+            table.add_row(escape(name), str(runtime.threads), *_cells(row), memory, load)
     console().print(table)
     for name, found in profiles.items():
         for profile in found:

@@ -146,7 +146,7 @@ def test_own_lengths_are_measured_one_text_at_a_time(fake) -> None:
 def test_candidates_with_tokenizers_of_their_own_read_the_same_texts(fake) -> None:
     own = [TWO[0], Candidate("fast", Path("b"), "onnx", lengths=(10, 20))]
     measure(own, BenchSpec(shapes=(), lengths=(1, 2), runs=6, warmup=0))
-    rounds = [dict((call[0], call[2]) for call in fake.calls[start : start + 3]) for start in range(0, 18, 3)]
+    rounds = [{name: length for name, _, length in fake.calls[start : start + 3]} for start in range(0, 18, 3)]
     assert {tuple(sorted(lengths.items())) for lengths in rounds} == {
         ((AGAIN, 1), ("fast", 10), ("slow", 1)),
         ((AGAIN, 2), ("fast", 20), ("slow", 2)),

@@ -153,7 +153,7 @@ def test_a_profile_has_every_shape_and_its_shares_sum_to_one(int8: Path, tiny_on
 def test_what_cannot_be_profiled_is_one_line(tiny_onnx, tmp_path: Path) -> None:
     with pytest.raises(CompressError, match="expected an ONNX file run by ONNX Runtime and a shape; found none"):
         profile([Candidate("torch", Path("not/opened"), "torch")], ((1, 8),))
-    with pytest.raises(CompressError, match="bench: short: .* takes at most 24 tokens, asked for 25"):
+    with pytest.raises(CompressError, match=r"bench: short: .* takes at most 24 tokens, asked for 25"):
         profile([Candidate("short", tiny_onnx("bert"), "onnx")], ((1, 25),))
     with pytest.raises(CompressError, match=r"^--profile: expected a model with matrix products, found 1 operators$"):
         summary((1, 8), 3, [Operator("a", "Gelu", REST, 1.0)], 1.0, {"int8": 1.0, "fp32": 1.0})
@@ -175,5 +175,7 @@ def test_a_product_that_cannot_be_counted_is_named_not_left_out(tmp_path: Path) 
     )
     path = tmp_path / "conv.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
-    with pytest.raises(CompressError, match=r"conv\.onnx: the multiply-accumulates of a (Fused)?Conv cannot be counted"):
+    with pytest.raises(
+        CompressError, match=r"conv\.onnx: the multiply-accumulates of a (Fused)?Conv cannot be counted"
+    ):
         operators(path, [8])
