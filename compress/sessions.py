@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -118,11 +118,17 @@ def check_graph_file(path: Path) -> None:
         _check_location(path, location)
 
 
-def open_session(path: Path, threads: int | None = None, spinning: bool = False) -> onnxruntime.InferenceSession:
+def open_session(
+    path: Path,
+    threads: int | None = None,
+    spinning: bool = False,
+    configure: Callable[[onnxruntime.SessionOptions], None] | None = None,
+) -> onnxruntime.InferenceSession:
     """A CPU session with the options used everywhere: `threads` intra-op (default: the usable cores), one inter-op.
 
     SkipLayerNormalization stays unfused (its CPU kernel is slower than what it replaces). `spinning` threads
-    are faster on an idle machine and much slower on a busy one, so they are off. CompressError: the file.
+    are faster on an idle machine and much slower on a busy one, so they are off. `configure` may add to the
+    options. CompressError: the file.
     """
     import onnxruntime
 
@@ -133,6 +139,8 @@ def open_session(path: Path, threads: int | None = None, spinning: bool = False)
     options.log_severity_level = 3
     for pool in ("intra_op", "inter_op"):
         options.add_session_config_entry(f"session.{pool}.allow_spinning", str(int(spinning)))
+    if configure:
+        configure(options)
     try:
         return onnxruntime.InferenceSession(
             str(path),

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +14,7 @@ from ..errors import CompressError
 
 if TYPE_CHECKING:
     from ..results import Latency, Runtime
-    from .process import Child
+    from .process import Child, Times
 
 __all__ = ["AGAIN", "BenchSpec", "Candidate", "measure"]
 
@@ -29,11 +29,15 @@ Shape = tuple[int, int]
 
 @dataclass(frozen=True)
 class Candidate:
-    """`path` is an ONNX file (`onnx`) or a checkpoint folder run in eager fp32 (`torch`)."""
+    """`path` is an ONNX file, or a checkpoint folder run in eager fp32 (`torch`).
+
+    `lengths`: its own tokens per text, for the same texts as everybody's `BenchSpec.lengths`; left out, those.
+    """
 
     name: str
     path: Path
-    runtime: Literal["onnx", "torch"]
+    runtime: Literal["onnx", "openvino-f32", "openvino-bf16", "torch"]
+    lengths: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,30 +51,45 @@ class BenchSpec:
     threads: int = 1
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """A row: its shape, (0, 0) for the task's own lengths, and for each of its runs the tokens of each text."""
+
+    shape: Shape
+    runs: list[Callable[[Candidate], list[int]]]
+
+    @property
+    def title(self) -> str:
+        return f"{self.shape[0]} x {self.shape[1]}" if self.shape[0] else "the task's own lengths"
+
+
 def measure(
     candidates: Sequence[Candidate], spec: BenchSpec, on_progress: Progress | None = None
 ) -> dict[str, Runtime]:
     """Measure all candidates at once; the first is the baseline, and a second process of it is `baseline again`.
 
     Each round runs every candidate once in a new random order (seeded), so drift of the machine meets all
-    alike; `speedup` compares medians of the same rounds, and the copy's distance from 1 is the noise.
-    A time limit per shape may end it before `spec.runs`; `Latency.runs` says how many there were.
-    `on_progress(what, done, total)`. CompressError: a model that cannot be loaded or run at a shape;
-    CheckFailed: a process that died or hung. No process outlives the call.
+    alike; `speedup` and `cpu_speedup` compare medians of the same rounds, and the copy's distance from 1 is the
+    noise. A time limit per shape may end it before `spec.runs`; `Latency.runs` says how many there were.
+    `on_progress(what, done, total)`. CompressError: a model that cannot be loaded or run at a shape, mostly before
+    anything is timed; CheckFailed: a process that died or hung. No process outlives the call.
     """
     from .process import Child
 
     _check(candidates, spec)
-    everyone = [*candidates, Candidate(AGAIN, candidates[0].path, candidates[0].runtime)]
+    everyone = [*candidates, replace(candidates[0], name=AGAIN)]
     with ExitStack() as stack:
         children = [stack.enter_context(Child(candidate, spec.threads)) for candidate in everyone]
         loads = [child.load() for child in children]
-        rows: dict[str, list[Latency]] = {child.name: [] for child in children}
         plans = list(_plans(spec))
-        for number, (shape, texts) in enumerate(plans):
+        for child in children:
+            for plan in plans:
+                child.prepare(max((run(child.candidate) for run in plan.runs), key=max))
+        rows: dict[str, list[Latency]] = {child.name: [] for child in children}
+        for number, plan in enumerate(plans):
             if on_progress:
-                on_progress(f"{shape[0]} x {shape[1]}" if shape[0] else "the task's own lengths", number, len(plans))
-            for name, row in _rows(children, shape, texts, spec.warmup).items():
+                on_progress(plan.title, number, len(plans))
+            for name, row in _rows(children, plan, spec.warmup).items():
                 rows[name].append(row)
         if on_progress:
             on_progress("done", len(plans), len(plans))
@@ -84,65 +103,75 @@ def _check(candidates: Sequence[Candidate], spec: BenchSpec) -> None:
     names = [candidate.name for candidate in candidates]
     if not names or len(set(names)) != len(names) or AGAIN in names:
         raise CompressError(f"bench: expected one or more different names, none of them {AGAIN!r}; found {names}")
-    sizes = [*(size for shape in spec.shapes for size in shape), *spec.lengths, spec.runs, spec.threads]
+    own = [length for candidate in candidates for length in candidate.lengths]
+    sizes = [*(size for shape in spec.shapes for size in shape), *spec.lengths, *own, spec.runs, spec.threads]
     if not (spec.shapes or spec.lengths) or min(sizes) < 1:
         raise CompressError(f"bench: expected shapes, runs and threads of at least 1, found {spec}")
+    for candidate in candidates:
+        if candidate.lengths and len(candidate.lengths) != len(spec.lengths):
+            raise CompressError(
+                f"bench: {candidate.name}: expected {len(spec.lengths)} lengths, one for each text; "
+                f"found {len(candidate.lengths)}"
+            )
 
 
-def _plans(spec: BenchSpec) -> Iterator[tuple[Shape, list[Shape]]]:
-    """The row's shape, (0, 0) for the task's own lengths, and the shape of each of its runs."""
-    for shape in spec.shapes:
-        yield shape, [shape] * spec.runs
+def _plans(spec: BenchSpec) -> Iterator[_Plan]:
+    for batch, length in spec.shapes:
+        yield _Plan((batch, length), [lambda _, rows=[length] * batch: rows] * spec.runs)
     if spec.lengths:
-        lengths = list(spec.lengths) * -(-spec.runs // len(spec.lengths))
-        random.Random(0).shuffle(lengths)  # the time limit may cut it: any prefix is a fair sample
-        yield (0, 0), [(1, length) for length in lengths]
+        texts = list(range(len(spec.lengths))) * -(-spec.runs // len(spec.lengths))
+        random.Random(0).shuffle(texts)  # the time limit may cut it: any prefix is a fair sample
+        yield _Plan((0, 0), [lambda who, text=text: [(who.lengths or spec.lengths)[text]] for text in texts])
 
 
-def _rows(children: list[Child], shape: Shape, runs: list[Shape], warmup: int) -> dict[str, Latency]:
-    seconds = SECONDS_SINGLE if shape[0] <= 1 else SECONDS_BATCH
-    _rounds(children, runs[:1] * warmup, seconds / 4, 1)
-    times = _rounds(children, runs, seconds, MIN_RUNS)
-    baseline = _percentile(times[children[0].name], 50)
-    return {name: _latency(shape, values, baseline) for name, values in times.items()}
+def _rows(children: list[Child], plan: _Plan, warmup: int) -> dict[str, Latency]:
+    seconds = SECONDS_SINGLE if plan.shape[0] <= 1 else SECONDS_BATCH
+    _rounds(children, plan.runs[:1] * warmup, seconds / 4, 1)
+    times = _rounds(children, plan.runs, seconds, MIN_RUNS)
+    baseline = times[children[0].name]
+    return {name: _latency(plan.shape, values, baseline) for name, values in times.items()}
 
 
-def _rounds(children: list[Child], shapes: list[Shape], seconds: float, at_least: int) -> dict[str, list[float]]:
-    """Milliseconds per child, one per round."""
+def _rounds(
+    children: list[Child], runs: list[Callable[[Candidate], list[int]]], seconds: float, at_least: int
+) -> dict[str, list[Times]]:
+    """Per child one entry per round."""
     order = random.Random(0)
-    times: dict[str, list[float]] = {child.name: [] for child in children}
+    times: dict[str, list[Times]] = {child.name: [] for child in children}
     start = time.monotonic()
-    for number, (batch, length) in enumerate(shapes):
+    for number, rows in enumerate(runs):
         if number >= at_least and time.monotonic() - start > seconds:
             break
         for child in order.sample(children, len(children)):
-            times[child.name].append(child.run(batch, length))
+            times[child.name].append(child.run(rows(child.candidate)))
     return times
 
 
-def _percentile(values: list[float], percent: float) -> float:
+def _latency(shape: Shape, times: list[Times], baseline: list[Times]) -> Latency:
     import numpy as np
 
-    return float(np.percentile(values, percent))
-
-
-def _latency(shape: Shape, times: list[float], baseline: float) -> Latency:
     from ..results import Latency
 
-    p50, p90, p99 = (_percentile(times, percent) for percent in (50, 90, 99))
+    wall, cpu = np.array(times).T
+    p50, p90, p99 = (float(value) for value in np.percentile(wall, (50, 90, 99)))
+    cpu_p50 = float(np.median(cpu))
+    base, cpu_base = np.median(np.array(baseline), axis=0)
     return Latency(
         batch=shape[0],
         length=shape[1],
         p50=p50,
         p90=p90,
         p99=p99,
-        examples_per_second=1000 * max(1, shape[0]) * len(times) / sum(times),
-        speedup=baseline / p50,
+        examples_per_second=1000 * max(1, shape[0]) * len(times) / float(wall.sum()),
+        speedup=float(base) / p50,
         runs=len(times),
+        cpu_p50=cpu_p50,
+        cpu_speedup=float(cpu_base) / cpu_p50 if cpu_p50 else None,  # a coarse CPU clock may say 0
     )
 
 
-def _runtime(rows: list[Latency], peak: int, load_ms: float, threads: int) -> Runtime:
+def _runtime(rows: list[Latency], peak: int, load: tuple[float, str], threads: int) -> Runtime:
     from ..results import Runtime
 
-    return Runtime(latency=tuple(rows), peak_memory_bytes=peak, load_ms=load_ms, threads=threads)
+    load_ms, engine = load
+    return Runtime(latency=tuple(rows), peak_memory_bytes=peak, load_ms=load_ms, threads=threads, engine=engine)

@@ -1,7 +1,4 @@
-"""`python -m compress.bench.child`: one model in a process of its own, told what to do by JSON lines.
-
-Imports onnxruntime and numpy only, unless the model is torch's: peak memory is the model's, not ours.
-"""
+"""`python -m compress.bench.child`: one model in a process of its own, told what to do by JSON lines."""
 
 from __future__ import annotations
 
@@ -11,80 +8,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
-
-from ..errors import CompressError
+from .runners import IMPORTS, RUNNERS, Runner
 
 # Above this a run's own work hides the cost of waking up; below, one untimed run goes first.
 _SETTLE_BELOW_MS = 50.0
-# (batch, length) -> a function that runs the model once on fixed inputs of that shape
-Runner = Callable[[int, int], Callable[[], object]]
-
-
-def token_ids(batch: int, length: int, vocabulary: int) -> np.ndarray:
-    """Random ids, int64 [batch, length]: rows of the embedding table all over, as real text reads them."""
-    return np.random.default_rng(0).integers(0, vocabulary, (batch, length))
-
-
-def onnx_runner(path: Path, threads: int) -> Runner:
-    from ..sessions import open_session
-
-    session = open_session(path, threads)
-    known = session.get_modelmeta().custom_metadata_map
-    names = [value.name for value in session.get_inputs()]
-
-    def prepare(batch: int, length: int) -> Callable[[], object]:
-        longest = int(known.get("max_length", length))
-        if length > longest:
-            raise CompressError(f"{path}: takes at most {longest} tokens, asked for {length}; measure shorter shapes")
-        ids = token_ids(batch, length, int(known.get("vocab_size", 100)))
-        full = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        missing = sorted(set(names) - set(full))
-        if missing:
-            raise CompressError(f"{path}: expected the inputs {sorted(full)}, found also {missing}")
-        feed = {name: full[name] for name in names}
-        return lambda: session.run(None, feed)
-
-    return prepare
-
-
-def torch_runner(path: Path, threads: int) -> Runner:
-    """The checkpoint in eager fp32, as most people run it before any of this."""
-    import torch
-    from transformers import AutoModelForSequenceClassification
-    from transformers.utils import logging
-
-    from ..models import partial_albert  # noqa: F401 - makes its classes known
-
-    logging.disable_progress_bar()
-    torch.set_num_threads(threads)
-    model = AutoModelForSequenceClassification.from_pretrained(
-        path, attn_implementation="eager", dtype=torch.float32, local_files_only=True, use_safetensors=True
-    ).eval()
-
-    def prepare(batch: int, length: int) -> Callable[[], object]:
-        ids = torch.from_numpy(token_ids(batch, length, model.config.vocab_size))
-        mask = torch.ones_like(ids)
-
-        def run() -> object:
-            with torch.inference_mode():
-                return model(input_ids=ids, attention_mask=mask)
-
-        return run
-
-    return prepare
-
-
-RUNNERS: dict[str, Callable[[Path, int], Runner]] = {"onnx": onnx_runner, "torch": torch_runner}
-# Imported before the clock of `load` starts: a user pays for it once per process, not per model.
-IMPORTS = {
-    "onnx": ("onnxruntime",),
-    "torch": ("torch", "transformers.models.auto.modeling_auto", "compress.models.partial_albert"),
-}
 
 
 def peak_memory_bytes() -> int:
@@ -106,32 +38,47 @@ class Server:
 
     def __init__(self) -> None:
         self.runner: Runner | None = None
-        self.prepared: dict[tuple[int, int], Callable[[], object]] = {}
+        self.prepared: dict[tuple[int, ...], Callable[[], object]] = {}
 
-    def load(self, runtime: str, path: str, threads: int) -> float:
+    def load(self, runtime: str, path: str, threads: int) -> dict[str, Any]:
         for module in IMPORTS[runtime]:
             importlib.import_module(module)
         start = time.perf_counter()
         self.runner = RUNNERS[runtime](Path(path), threads)
-        return (time.perf_counter() - start) * 1000
+        return {"milliseconds": (time.perf_counter() - start) * 1000, "engine": self.runner.engine}
 
-    def run(self, batch: int, length: int) -> float:
-        """Milliseconds of one run."""
-        if (batch, length) not in self.prepared:
-            assert self.runner is not None
-            self.prepared[batch, length] = self.runner(batch, length)
-        work = self.prepared[batch, length]
-        elapsed = _timed(work)
-        return _timed(work) if elapsed < _SETTLE_BELOW_MS else elapsed
+    def prepare(self, rows: Sequence[int]) -> None:
+        """Refuses what the model cannot run, without running it."""
+        assert self.runner is not None
+        self.prepared[tuple(rows)] = self.runner.prepare(rows)
+
+    def run(self, rows: Sequence[int]) -> tuple[float, float]:
+        """Milliseconds of one run: by the clock, and of this process's CPU time, all threads together."""
+        if tuple(rows) not in self.prepared:
+            self.prepare(rows)
+        work = self.prepared[tuple(rows)]
+        times = _timed(work)
+        return _timed(work) if times[0] < _SETTLE_BELOW_MS else times
 
     def peak(self) -> int:
         return peak_memory_bytes()
 
+    def rates(self) -> dict[str, float]:
+        from .floor import measured_rates
 
-def _timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+        return measured_rates()
+
+    def operators(self, path: str, rows: Sequence[int]) -> dict[str, Any]:
+        from .operators import operators
+
+        runs, found = operators(Path(path), rows)
+        return {"runs": runs, "operators": [asdict(operator) for operator in found]}
+
+
+def _timed(work: Callable[[], object]) -> tuple[float, float]:
+    start, busy = time.perf_counter(), time.process_time()
     work()
-    return (time.perf_counter() - start) * 1000
+    return (time.perf_counter() - start) * 1000, (time.process_time() - busy) * 1000
 
 
 def _answer(server: Server, request: dict[str, Any]) -> dict[str, Any]:

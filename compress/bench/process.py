@@ -9,15 +9,24 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CheckFailed, CompressError
+from .operators import Operator
 
 if TYPE_CHECKING:
     from . import Candidate
 
 TIMEOUT_SECONDS = 600.0  # for one answer: loading a large model from a cold disk, or one large batch
+
+
+class Times(NamedTuple):
+    """Milliseconds of one run: by the clock, and of CPU time of the whole process."""
+
+    wall: float
+    cpu: float
 
 
 class Child:
@@ -57,18 +66,35 @@ class Child:
     def pid(self) -> int:
         return self._process.pid
 
-    def load(self) -> float:
-        """Milliseconds from the file to a model that can answer; imports are not counted."""
-        path = str(Path(self.candidate.path).resolve())
-        return self._ask(do="load", runtime=self.candidate.runtime, path=path, threads=self.threads)
+    def load(self) -> tuple[float, str]:
+        """Milliseconds from the file to a model that can answer, imports not counted; and what runs it, in words."""
+        found = self._ask(do="load", runtime=self.candidate.runtime, path=self._path, threads=self.threads)
+        return found["milliseconds"], found["engine"]
 
-    def run(self, batch: int, length: int) -> float:
-        """Milliseconds of one run."""
-        return self._ask(do="run", batch=batch, length=length)
+    def prepare(self, rows: Sequence[int]) -> None:
+        """Nothing is run. CompressError when the model does not take a batch of texts of `rows` tokens."""
+        self._ask(do="prepare", rows=list(rows))
+
+    def run(self, rows: Sequence[int]) -> Times:
+        """One run of a batch of texts of `rows` tokens each, padded to the longest."""
+        return Times(*self._ask(do="run", rows=list(rows)))
 
     def peak_memory_bytes(self) -> int:
         """Of the whole process so far, all shapes measured."""
-        return int(self._ask(do="peak"))
+        return self._ask(do="peak")
+
+    def rates(self) -> dict[str, float]:
+        """See `floor.measured_rates`."""
+        return self._ask(do="rates")
+
+    def operators(self, rows: Sequence[int]) -> tuple[int, list[Operator]]:
+        """See `operators.operators`, which this runs on the candidate's file."""
+        found = self._ask(do="operators", path=self._path, rows=list(rows))
+        return found["runs"], [Operator(**operator) for operator in found["operators"]]
+
+    @property
+    def _path(self) -> str:
+        return str(Path(self.candidate.path).resolve())
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -76,7 +102,7 @@ class Child:
             self._answers.put(line)
         self._answers.put("")
 
-    def _ask(self, **request: object) -> float:
+    def _ask(self, **request: object) -> Any:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request) + "\n")

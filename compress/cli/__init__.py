@@ -9,7 +9,7 @@ import typer
 
 from .. import __version__, signals
 from ..errors import CompressError, Interrupted
-from . import ablations, bundles, info, runs
+from . import ablations, benching, bundles, info, runs
 
 app = typer.Typer(
     name="compress",
@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (runs.run, runs.plan, runs.report, bundles.bench, bundles.ship, bundles.verify, bundles.predict):
+for command in (runs.run, runs.plan, runs.report, benching.bench, bundles.ship, bundles.verify, bundles.predict):
     app.command()(command)
 app.command()(ablations.ablate)
 app.command(name="list")(info.list_)

@@ -1,4 +1,4 @@
-"""`bench`, `ship`, `verify` and `predict`."""
+"""`ship`, `verify` and `predict`."""
 
 from __future__ import annotations
 
@@ -12,87 +12,6 @@ from ..errors import CheckFailed, CompressError
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads. Default: the usable cores.")]
-
-
-def bench(
-    models: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="BUNDLE_OR_ONNX", show_default=False, help="Bundles or .onnx files; the first is the baseline."
-        ),
-    ],
-    shapes: Annotated[
-        list[str] | None, typer.Option("--shape", metavar="BATCHxLENGTH", help="Default: 1x32, 1x128, 32x128.")
-    ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.")] = 30,
-    threads: Annotated[int, typer.Option(min=1, help="Threads per model.")] = 1,
-    json: Json = False,
-) -> None:
-    """Measure latency only: one process per model, interleaved, with the baseline measured against itself."""
-    from ..bench import BenchSpec, Candidate, measure
-
-    candidates = [Candidate(name, path, "onnx") for name, path in _graphs(models)]
-    spec = BenchSpec(shapes=_shapes(shapes), runs=runs, threads=threads)
-    found = measure(candidates, spec)
-    if json:
-        import json as encoder
-
-        typer.echo(encoder.dumps({name: runtime.model_dump(mode="json") for name, runtime in found.items()}, indent=1))
-        return
-    from rich.table import Table
-
-    from .display import console
-
-    table = Table(
-        "model",
-        "batch x length",
-        "p50 ms",
-        "p90 ms",
-        "p99 ms",
-        "texts/s",
-        "speed-up",
-        "peak MB",
-        "load ms",
-        box=None,
-        pad_edge=False,
-    )
-    for name, runtime in found.items():
-        for row in runtime.latency:
-            table.add_row(
-                name, f"{row.batch} x {row.length}", f"{row.p50:.2f}", f"{row.p90:.2f}", f"{row.p99:.2f}",
-                f"{row.examples_per_second:,.0f}", f"{row.speedup:.2f}", f"{runtime.peak_memory_bytes / 1e6:.0f}", f"{runtime.load_ms:.0f}",
-            )  # fmt: skip
-    console().print(table)
-
-
-def _graphs(models: list[Path]) -> list[tuple[str, Path]]:
-    """Name and file of every graph: a bundle has up to two."""
-    found = []
-    for model in models:
-        if model.is_dir():
-            inside = [
-                path for name in ("model.onnx", "model_quantized.onnx") if (path := model / "onnx" / name).exists()
-            ]
-            if not inside:
-                raise CompressError(
-                    f"{model}: expected a bundle with onnx/model.onnx or onnx/model_quantized.onnx; found neither"
-                )
-            found += [(f"{model.name}/{path.stem}", path) for path in inside]
-        elif model.exists():
-            found.append((str(model), model))
-        else:
-            raise CompressError(f"{model}: no such bundle or file")
-    return found
-
-
-def _shapes(texts: list[str] | None) -> tuple[tuple[int, int], ...]:
-    shapes = []
-    for text in texts or ("1x32", "1x128", "32x128"):
-        batch, _, length = text.partition("x")
-        if not (batch.isdigit() and length.isdigit() and int(batch) and int(length)):
-            raise CompressError(f"--shape: expected BATCHxLENGTH, two whole numbers such as 1x32; found {text!r}")
-        shapes.append((int(batch), int(length)))
-    return tuple(shapes)
 
 
 def ship(

@@ -102,7 +102,8 @@ def title(model: ModelResult) -> str:
 def middle(found: Sequence[Latency]) -> Latency | None:
     if len(found) < 2:
         return found[0] if found else None
-    fields = {name: median(getattr(latency, name) for latency in found) for name in Latency.model_fields}
+    columns = {name: [getattr(latency, name) for latency in found] for name in Latency.model_fields}
+    fields = {name: None if None in values else median(values) for name, values in columns.items()}
     return Latency.model_validate({**fields, "runs": found[0].runs, "batch": found[0].batch, "length": found[0].length})
 
 

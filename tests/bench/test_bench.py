@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import compress.bench as bench
 from compress.bench import AGAIN, BenchSpec, Candidate, measure
-from compress.bench.process import Child
+from compress.bench.process import Child, Times
 from compress.errors import CheckFailed, CompressError
 
 
@@ -51,12 +52,16 @@ def test_rows_are_complete_and_speedups_are_against_the_same_rounds(tiny_onnx, c
         assert [(row.batch, row.length) for row in runtime.latency] == [(1, 8), (4, 16), (0, 0)]
         assert [row.runs for row in runtime.latency] == [4, 4, 6]  # the three lengths twice: 4 runs or more
         assert runtime.threads == 1
+        assert runtime.engine == f"onnxruntime {version('onnxruntime')}"
         assert runtime.load_ms > 0
         assert 10e6 < runtime.peak_memory_bytes < 1e9
         for row, base in zip(runtime.latency, found["teacher"].latency, strict=True):
             assert 0 < row.p50 <= row.p90 <= row.p99
             assert row.speedup == pytest.approx(base.p50 / row.p50)
-            assert name != "teacher" or row.speedup == 1
+            assert row.cpu_p50 is not None and base.cpu_p50 is not None
+            assert row.cpu_p50 > 0
+            assert row.cpu_speedup == pytest.approx(base.cpu_p50 / row.cpu_p50)
+            assert name != "teacher" or (row.speedup, row.cpu_speedup) == (1, 1)
     assert seen == [("1 x 8", 0, 3), ("4 x 16", 1, 3), ("the task's own lengths", 2, 3), ("done", 3, 3)]
     assert len(children) == 3
     assert len({child.pid for child in children}) == 3
@@ -78,24 +83,27 @@ class FakeChild:
     clock: float
 
     def __init__(self, candidate: Candidate, threads: int) -> None:
-        self.name = candidate.name
+        self.candidate, self.name = candidate, candidate.name
 
     def __enter__(self) -> FakeChild:
         return self
 
     def __exit__(self, *_: object) -> None: ...
 
-    def load(self) -> float:
-        return 1.0
+    def load(self) -> tuple[float, str]:
+        return 1.0, "fake"
+
+    def prepare(self, rows: list[int]) -> None: ...
 
     def peak_memory_bytes(self) -> int:
         return 1
 
-    def run(self, batch: int, length: int) -> float:
-        FakeChild.calls.append((self.name, batch, length))
-        milliseconds = {"slow": 4.0, "fast": 1.0}.get(self.name, 4.0) * batch
+    def run(self, rows: list[int]) -> Times:
+        """CPU time is half of the time by the clock for `fast`, and none for `idle`."""
+        FakeChild.calls.append((self.name, len(rows), max(rows)))
+        milliseconds = {"slow": 4.0, "fast": 1.0}.get(self.name, 4.0) * len(rows)
         FakeChild.clock += milliseconds / 1000
-        return milliseconds
+        return Times(milliseconds, milliseconds * {"fast": 0.5, "idle": 0.0}.get(self.name, 1.0))
 
 
 @pytest.fixture
@@ -117,6 +125,7 @@ def test_every_round_holds_each_candidate_once_in_changing_order(fake) -> None:
     assert len(set(rounds)) > 1
     row = found["fast"].latency[0]
     assert (row.p50, row.speedup, row.runs, row.examples_per_second) == (1, 4, 20, 1000)
+    assert (row.cpu_p50, row.cpu_speedup) == (0.5, 8)
     assert found[AGAIN].latency[0].speedup == 1
 
 
@@ -132,6 +141,23 @@ def test_own_lengths_are_measured_one_text_at_a_time(fake) -> None:
     assert sorted(length for name, _, length in fake.calls if name == "fast") == [3, 8, 8, 8]
     assert {batch for _, batch, _ in fake.calls} == {1}
     assert [(row.batch, row.length, row.runs) for row in found["fast"].latency] == [(0, 0, 4)]
+
+
+def test_candidates_with_tokenizers_of_their_own_read_the_same_texts(fake) -> None:
+    own = [TWO[0], Candidate("fast", Path("b"), "onnx", lengths=(10, 20))]
+    measure(own, BenchSpec(shapes=(), lengths=(1, 2), runs=6, warmup=0))
+    rounds = [{name: length for name, _, length in fake.calls[start : start + 3]} for start in range(0, 18, 3)]
+    assert {tuple(sorted(lengths.items())) for lengths in rounds} == {
+        ((AGAIN, 1), ("fast", 10), ("slow", 1)),
+        ((AGAIN, 2), ("fast", 20), ("slow", 2)),
+    }
+    with pytest.raises(CompressError, match="fast: expected 3 lengths, one for each text; found 2"):
+        measure(own, BenchSpec(lengths=(1, 2, 3)))
+
+
+def test_no_cpu_time_gives_no_speedup(fake) -> None:
+    found = measure([TWO[0], Candidate("idle", Path("b"), "onnx")], BenchSpec(shapes=((1, 8),), runs=1))
+    assert (found["idle"].latency[0].cpu_p50, found["idle"].latency[0].cpu_speedup) == (0, None)
 
 
 @pytest.mark.parametrize("candidates", [[], [TWO[0], TWO[0]], [Candidate(AGAIN, Path("a"), "onnx")]])
@@ -152,7 +178,7 @@ def test_a_dead_child_is_named_with_its_signal(tiny_onnx, children: list[Child])
         os.kill(child.pid, signal.SIGKILL)
         with pytest.raises(CheckFailed, match=r"bench: student: its process died \(signal 9\): it said nothing"):
             for _ in range(2):  # the first request may still fit into the pipe
-                child.run(1, 4)
+                child.run([4])
     assert gone(children[0].pid)
 
 
@@ -174,7 +200,7 @@ def test_a_hanging_child_ends_in_an_error(tiny_onnx, children: list[Child]) -> N
         child.load()
         child.timeout = 0.5
         os.kill(child.pid, signal.SIGSTOP)
-        child.run(1, 4)
+        child.run([4])
     assert gone(children[0].pid)
 
 
@@ -183,17 +209,20 @@ def test_an_interrupt_leaves_no_process(tiny_onnx, children: list[Child]) -> Non
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        measure([Candidate("teacher", tiny_onnx("bert"), "onnx")], BenchSpec(runs=1), interrupt)
+        measure([Candidate("teacher", tiny_onnx("bert"), "onnx")], BenchSpec(((1, 8),), runs=1), interrupt)
     assert len(children) == 2
     assert all(gone(child.pid) for child in children)
 
 
 def test_a_model_that_cannot_be_used_is_one_line(tiny_onnx, tmp_path: Path, children: list[Child]) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("something was measured")
+
     (tmp_path / "cut.onnx").write_bytes(tiny_onnx("bert").read_bytes()[:2000])
     with pytest.raises(CompressError, match=r"bench: cut: .*cut\.onnx: not an ONNX file, or a truncated one"):
         measure([Candidate("cut", tmp_path / "cut.onnx", "onnx")], BenchSpec(runs=1))
     with pytest.raises(CompressError, match="takes at most 24 tokens, asked for 25"):
-        measure([Candidate("short", tiny_onnx("bert"), "onnx")], BenchSpec(shapes=((1, 25),), runs=1))
+        measure([Candidate("short", tiny_onnx("bert"), "onnx")], BenchSpec(shapes=((1, 8), (1, 25)), runs=1), fail)
     assert all(gone(child.pid) for child in children)
 
 
@@ -207,7 +236,7 @@ def test_peak_memory_is_not_the_parent_s() -> None:
 def test_the_child_of_an_onnx_model_imports_little(tiny_onnx) -> None:
     code = (
         "import sys; from compress.bench.child import Server; server = Server()\n"
-        f"server.load('onnx', {str(tiny_onnx('bert'))!r}, 1); assert server.run(2, 5) > 0\n"
+        f"server.load('onnx', {str(tiny_onnx('bert'))!r}, 1); assert min(server.run([5, 5])) >= 0\n"
         "heavy = {'torch', 'transformers', 'onnx', 'pydantic', 'tokenizers'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,9 +11,9 @@ import pytest
 from compress.errors import CompressError
 from compress.report import numbers, sentences
 from compress.report.page import page_of, tasks_of
-from compress.report.runs import Task
+from compress.report.runs import Task, middle
 from compress.report.tables import Table, latency_table, main_table
-from compress.results import Delta, Result
+from compress.results import Delta, Latency, Result
 from compress.statistics import Headline, paired_bootstrap_seeds
 
 
@@ -215,3 +215,15 @@ def test_signs() -> None:
     ]
     assert [numbers.seconds(value) for value in (4.24, 192, 7500)] == ["4.2 s", "3 min 12 s", "2 h 05 min"]
     assert [numbers.times(value) for value in (5.12, 1.0, 0.451)] == ["5.1×", "1.0×", "0.45×"]
+
+
+def test_cpu_time_has_a_middle_where_every_seed_has_one() -> None:
+    times = {"batch": 1, "length": 32, "p90": 3, "p99": 4, "examples_per_second": 500, "speedup": 1, "runs": 30}
+    seeds = [Latency(p50=p50, cpu_p50=p50 / 2, cpu_speedup=1, **times) for p50 in (1, 2, 9)]
+    middle_of_all = middle(seeds)
+    assert middle_of_all is not None
+    assert (middle_of_all.p50, middle_of_all.cpu_p50) == (2, 1)
+    older = seeds[0].model_copy(update={"cpu_p50": None, "cpu_speedup": None})
+    with_an_older = middle([older, *seeds[1:]])
+    assert with_an_older is not None
+    assert (with_an_older.p50, with_an_older.cpu_p50, with_an_older.cpu_speedup) == (2, None, None)

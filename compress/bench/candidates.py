@@ -1,0 +1,103 @@
+"""What the command line names, `[RUNTIME:]PATH`, as candidates with names that tell them apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ..errors import CompressError, did_you_mean
+from ..models.checkpoints import weight_files
+from ..models.dimensions import read_config
+from ..runtime.folder import MODEL_FILES
+from ..sessions import check_graph_file
+from . import Candidate
+from .runners import IMPORTS
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """`label` is what names are cut from: the last `least` parts of it or, where they are another's too, more."""
+
+    runtime: Any
+    path: Path
+    label: Path
+    least: int
+
+    def name(self, parts: int) -> str:
+        tail = Path(*self.label.parts[-max(parts, self.least) :]).as_posix()
+        return tail if self.runtime == "onnx" else f"{self.runtime}:{tail}"
+
+
+def find_candidates(words: Sequence[str]) -> list[Candidate]:
+    """One or two for a bundle (its graphs, fp32 first), one for an .onnx file or, after `torch:`, a checkpoint.
+
+    Nothing is loaded. CompressError: an unknown runtime, one whose package is not installed, no such file, a file
+    that is no ONNX model, the same one twice, or none at all.
+    """
+    found = [entry for word in words for entry in _entries(word)]
+    if not found:
+        raise CompressError("bench: expected bundles, .onnx files or checkpoints; found none")
+    _check_twice(found)
+    return [Candidate(_name(entry, found), entry.path, entry.runtime) for entry in found]
+
+
+def _entries(word: str) -> list[_Entry]:
+    runtime, path = _split(word)
+    whole = Path(os.path.abspath(path))  # noqa: PTH100 (`resolve` would follow a link to where nobody knows its name)
+    if runtime == "torch":
+        read_config(path)
+        weight_files(path)
+        return [_Entry(runtime, path, whole, 1)]
+    if not path.exists():
+        raise CompressError(f"{path}: no such bundle or file")
+    files = _graphs(path) if path.is_dir() else [path]
+    for file in files:
+        check_graph_file(file)
+    return [_Entry(runtime, file, whole / file.stem if path.is_dir() else whole, 2) for file in files]
+
+
+def _split(word: str) -> tuple[str, Path]:
+    """(runtime, path); what has no `RUNTIME:` before it is for ONNX Runtime, and so is a path with a colon in it."""
+    runtime, colon, path = word.partition(":")
+    if not colon or len(runtime) < 2 or Path(word).exists():  # one letter is a drive
+        runtime, path = "onnx", word
+    elif runtime not in IMPORTS:
+        raise CompressError(f"{word}: no runtime {runtime!r}{did_you_mean(runtime, list(IMPORTS))}")
+    for module in IMPORTS[runtime]:
+        package = module.partition(".")[0]
+        if find_spec(package) is None:
+            raise CompressError(f"{word}: {runtime} needs the package {package}, which is not installed")
+    if not path:
+        raise CompressError(f"{word!r}: expected a path, found nothing")
+    return runtime, Path(path).expanduser()
+
+
+def _graphs(bundle: Path) -> list[Path]:
+    expected = [bundle / "onnx" / MODEL_FILES[precision] for precision in ("fp32", "int8")]
+    inside = [path for path in expected if path.exists()]
+    if not inside:
+        raise CompressError(
+            f"{bundle}: expected a bundle with onnx/model.onnx or onnx/model_quantized.onnx; found neither"
+            " (a checkpoint is given as torch:FOLDER)"
+        )
+    return inside
+
+
+def _check_twice(entries: list[_Entry]) -> None:
+    seen = set()
+    for entry in entries:
+        key = (entry.runtime, entry.path.resolve())
+        if key in seen:
+            raise CompressError(f"{entry.path}: given twice; leave one out (the first is measured twice anyway)")
+        seen.add(key)
+
+
+def _name(entry: _Entry, entries: list[_Entry]) -> str:
+    """The shortest that no other has; the whole path where even that is another's, through a link."""
+    names = (entry.name(parts) for parts in range(1, len(entry.label.parts)))
+    alone = (name for parts, name in enumerate(names, 1) if sum(other.name(parts) == name for other in entries) == 1)
+    return next(alone, entry.name(len(entry.label.parts)))

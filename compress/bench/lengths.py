@@ -1,0 +1,60 @@
+"""How long a task's texts are in tokens, as each candidate's own tokenizer cuts them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import CompressError
+from ..models.checkpoints import load_tokenizer, tokenizer_files
+from ..runtime.folder import read_settings
+from ..spec.task import TaskSpec
+from ..tasks import Split, encode, load_task, resolve_task
+from . import Candidate
+
+SAMPLE = 64  # texts, spread evenly over the split
+
+
+def with_lengths(candidates: Sequence[Candidate], task: str, data_dir: Path | None) -> list[Candidate]:
+    """The candidates with `lengths` of the same texts of the tuning split, which is carved out of train.
+
+    A graph without a tokenizer beside it takes the lengths of the first candidate with one. CompressError: no
+    candidate has one, the task is unknown or its data are, or a bundle is for another number of texts.
+    """
+    spec, folder = resolve_task(task)
+    homes = [_tokenizer_folder(candidate.path) for candidate in candidates]
+    first = next((home for home in homes if home is not None), None)
+    if first is None:
+        raise CompressError(
+            f"--task {task}: expected a bundle or a checkpoint, whose tokenizer says how long the texts are; found none"
+        )
+    texts = _sample(load_task(spec, folder, data_dir).tuning)
+    lengths = {home: _lengths(home, spec, texts) for home in {*homes, first} if home is not None}
+    return [
+        replace(candidate, lengths=lengths[home or first]) for candidate, home in zip(candidates, homes, strict=True)
+    ]
+
+
+def _sample(split: Split) -> Split:
+    import numpy as np
+
+    return split.select(np.arange(len(split))[:: max(1, len(split) // SAMPLE)][:SAMPLE])
+
+
+def _tokenizer_folder(path: Path) -> Path | None:
+    """A checkpoint, or the folder of a graph or, in a bundle, the one above."""
+    places = [path] if path.is_dir() else [path.resolve().parent, path.resolve().parent.parent]
+    places = places[:2] if path.parent.name == "onnx" else places[:1]
+    return next((place for place in places if (place / "config.json").exists() and tokenizer_files(place)), None)
+
+
+def _lengths(home: Path, spec: TaskSpec, texts: Split) -> tuple[int, ...]:
+    settings = read_settings(home)
+    if settings.columns is not None and len(settings.columns) != len(spec.text):
+        raise CompressError(
+            f"{home}: expected a bundle for {len(spec.text)} text column(s), as task {spec.name} has; "
+            f"found {len(settings.columns)}"
+        )
+    encoded = encode(load_tokenizer(home), texts, min(spec.max_length, settings.max_length))
+    return tuple(int(length) for length in encoded.lengths)

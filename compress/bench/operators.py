@@ -1,0 +1,120 @@
+"""Where a run of an ONNX model spends its time, node by node, from ONNX Runtime's own profiler."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CompressError
+from .floor import attention_macs, fused_attention_macs, product_macs
+
+if TYPE_CHECKING:
+    import onnx
+
+RUNS, WARMUP, MIN_RUNS, SECONDS = 20, 3, 3, 10.0
+_KERNEL = "_kernel_time"
+
+# What an operator's time is spent on.
+INT8, FP32, ATTENTION, REST = "int8 products", "fp32 products", "attention", "rest"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One node of the graph as ONNX Runtime rewrote it. `op`: its kind; `group`: one of the four above;
+    `macs`: precision -> multiply-accumulates of the matrix products in it."""
+
+    name: str
+    op: str
+    group: str
+    milliseconds: float
+    macs: dict[str, int] = field(default_factory=dict)
+
+
+def operators(path: Path, rows: Sequence[int]) -> tuple[int, list[Operator]]:
+    """(profiled runs, every node that they executed with its least time over them), on one thread.
+
+    The least, for the profiler goes by the clock: a node that had to wait for its core would count the wait.
+    The batch has texts of `rows` tokens. CompressError: a model that cannot run it, or a product of a kind whose
+    multiply-accumulates are not known.
+    """
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        events = _events(path, rows, Path(folder))
+        graph = onnx.load(Path(folder) / "rewritten.onnx", load_external_data=False).graph
+    return len(events), _operators(path, graph, events)
+
+
+def _events(path: Path, rows: Sequence[int], folder: Path) -> list[list[dict[str, Any]]]:
+    """The executions of nodes, per run; the graph that was run is `folder`/rewritten.onnx."""
+    from ..sessions import open_session
+    from .runners import feed
+
+    def configure(options: Any) -> None:
+        options.enable_profiling = True
+        options.profile_file_prefix = str(folder / "profile")
+        options.optimized_model_filepath = str(folder / "rewritten.onnx")
+
+    session = open_session(path, 1, configure=configure)
+    known = session.get_modelmeta().custom_metadata_map
+    given = feed(path, [value.name for value in session.get_inputs()], known, rows)
+    start, done = time.monotonic(), 0
+    while done < WARMUP + MIN_RUNS or (done < WARMUP + RUNS and time.monotonic() - start < SECONDS):
+        session.run(None, given)
+        done += 1
+    found = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+    runs = sorted((event["ts"], event["ts"] + event["dur"]) for event in found if event["name"] == "model_run")
+    nodes = [event for event in found if event["cat"] == "Node" and event["name"].endswith(_KERNEL)]
+    return [[event for event in nodes if begin <= event["ts"] <= end] for begin, end in runs[WARMUP:]]
+
+
+def _operators(path: Path, graph: onnx.GraphProto, runs: list[list[dict[str, Any]]]) -> list[Operator]:
+    groups, known = _groups(graph), {node.name: node for node in graph.node}
+    times: dict[tuple[str, str], list[int]] = {}
+    for event in (event for events in runs for event in events):
+        times.setdefault(_key(event), []).append(event["dur"])
+    found = []
+    for event in runs[-1]:
+        name, op = event["name"].removesuffix(_KERNEL), event["args"]["op_name"]
+        macs = _macs(path, known.get(name), op, event["args"])
+        found.append(Operator(name, op, groups.get(name, REST), min(times[_key(event)]) / 1000, macs))
+    return found
+
+
+def _key(event: dict[str, Any]) -> tuple[str, str]:
+    return event["name"], event["args"]["node_index"]
+
+
+def _groups(graph: onnx.GraphProto) -> dict[str, str]:
+    """Node -> group: products by a weight are int8 or fp32; those of two activations, and softmax, are attention."""
+    from ..graphs import products
+
+    found = products(graph)
+    groups = {node.name: ATTENTION for node in graph.node if "Attention" in node.op_type or node.op_type == "Softmax"}
+    groups |= dict.fromkeys(found.activation, ATTENTION)
+    return groups | dict.fromkeys(found.int8, INT8) | dict.fromkeys(found.fp32, FP32)
+
+
+def _macs(path: Path, node: onnx.NodeProto | None, op: str, event: dict[str, Any]) -> dict[str, int]:
+    """Precision -> multiply-accumulates. An event has the shapes of activations; those of weights may be gone."""
+    from ..graphs import FLOAT_PRODUCTS, INTEGER_PRODUCTS
+
+    shapes, outs = ([next(iter(shape.values())) for shape in event[f"{end}_type_shape"]] for end in ("input", "output"))
+    if not any(word in op for word in ("MatMul", "Gemm", "Attention", "Conv")):
+        return {}
+    if node is None:
+        raise CompressError(f"{path}: a {op} has no name of its own, so its time cannot be told; leave --profile out")
+    if op in INTEGER_PRODUCTS | FLOAT_PRODUCTS:
+        return {"int8" if op in INTEGER_PRODUCTS else "fp32": product_macs(shapes[0], outs[0])}
+    fused = node.domain == "com.microsoft" and not any(one.name == "qkv_hidden_sizes" for one in node.attribute)
+    if op == "MultiHeadAttention" or (op == "Attention" and not node.domain):
+        return {"fp32": attention_macs(shapes[0], shapes[1], outs[0])}
+    if op in ("Attention", "QAttention") and fused:
+        projected, attended = fused_attention_macs(shapes[0], outs[0])
+        return {"fp32": projected + attended} if op == "Attention" else {"int8": projected, "fp32": attended}
+    raise CompressError(f"{path}: the multiply-accumulates of a {op} cannot be counted here; leave --profile out")

@@ -1,0 +1,144 @@
+"""Where a model's time goes by kind of operator, and how far it is from the time that its arithmetic alone takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import CompressError
+from .floor import floor_ms
+from .operators import FP32, INT8, Operator
+
+if TYPE_CHECKING:
+    from . import Candidate, Progress, Shape
+
+__all__ = ["Kind", "Profile", "profile", "summary"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """All operators of one kind and group. `share` is of `Profile.operators_ms`, `milliseconds` their sum."""
+
+    op: str
+    group: str
+    count: int
+    milliseconds: float
+    share: float
+    macs: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One model at one shape on one thread, `runs` times with the profiler and as often without; times in milliseconds.
+
+    `kinds`: each node's least time over the runs, the longest first; `groups`: group -> share; `operators_ms`: the
+    sum of the kinds. `whole_ms`: a run without the profiler, the least CPU time. `macs`: precision -> the
+    multiply-accumulates of all matrix products; `rates`: precision -> the most per second that ONNX Runtime reached
+    here (`floor.measured_rates`). `floor_ms`: all `macs` at those rates; `products_floor_ms`: those of the products
+    by weights alone, whose time is `products_ms`; the two `…_over_floor` are the distances from them.
+    """
+
+    batch: int
+    length: int
+    runs: int
+    kinds: tuple[Kind, ...]
+    groups: dict[str, float]
+    operators_ms: float
+    products_ms: float
+    whole_ms: float
+    macs: dict[str, int]
+    rates: dict[str, float]
+    floor_ms: float
+    products_floor_ms: float
+    products_over_floor: float
+    whole_over_floor: float
+
+    @property
+    def gemm_share(self) -> float:
+        """Of the products by weights, int8 and fp32."""
+        return self.groups.get(INT8, 0.0) + self.groups.get(FP32, 0.0)
+
+
+def profile(
+    candidates: Sequence[Candidate], shapes: Sequence[Shape], on_progress: Progress | None = None
+) -> dict[str, tuple[Profile, ...]]:
+    """Name -> a profile per (batch, length), for the candidates that ONNX Runtime runs, one after the other.
+
+    Each is in a process of its own, which also measures the rates. CompressError: none of them is run by ONNX
+    Runtime, or a model cannot be profiled; CheckFailed: a process that died or hung.
+    """
+    from .process import Child
+
+    chosen = [candidate for candidate in candidates if candidate.runtime == "onnx"]
+    if not chosen or not shapes:
+        raise CompressError("--profile: expected an ONNX file run by ONNX Runtime and a shape; found none")
+    found = {}
+    for number, candidate in enumerate(chosen):
+        if on_progress:
+            on_progress(f"profile of {candidate.name}", number, len(chosen))
+        with Child(candidate, threads=1) as child:
+            child.load()
+            rates, profiles = child.rates(), []
+            for batch, length in shapes:
+                runs, operators = child.operators([length] * batch)
+                whole = min(child.run([length] * batch).cpu for _ in range(runs))
+                profiles.append(summary((batch, length), runs, operators, whole, rates))
+            found[candidate.name] = tuple(profiles)
+    return found
+
+
+def summary(
+    shape: Shape, runs: int, operators: Sequence[Operator], whole_ms: float, rates: dict[str, float]
+) -> Profile:
+    """`operators` of `runs` profiled runs; `whole_ms` of a run without the profiler; see `Profile`.
+
+    CompressError: no matrix product among them, or no time.
+    """
+    total = sum(operator.milliseconds for operator in operators)
+    macs = _macs(operators)
+    products = [operator for operator in operators if operator.group in (INT8, FP32)]
+    if not total or not products:
+        raise CompressError(f"--profile: expected a model with matrix products, found {len(operators)} operators")
+    kinds = _kinds(operators, total)
+    groups: dict[str, float] = {}
+    for kind in kinds:
+        groups[kind.group] = groups.get(kind.group, 0.0) + kind.share
+    products_ms = sum(operator.milliseconds for operator in products)
+    least, least_products = floor_ms(macs, rates), floor_ms(_macs(products), rates)
+    return Profile(
+        batch=shape[0],
+        length=shape[1],
+        runs=runs,
+        kinds=kinds,
+        groups=groups,
+        operators_ms=total,
+        products_ms=products_ms,
+        whole_ms=whole_ms,
+        macs=macs,
+        rates=rates,
+        floor_ms=least,
+        products_floor_ms=least_products,
+        products_over_floor=products_ms / least_products,
+        whole_over_floor=whole_ms / least,
+    )
+
+
+def _macs(operators: Sequence[Operator]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for operator in operators:
+        for precision, count in operator.macs.items():
+            counts[precision] = counts.get(precision, 0) + count
+    return counts
+
+
+def _kinds(operators: Sequence[Operator], total: float) -> tuple[Kind, ...]:
+    together: dict[tuple[str, str], list[Operator]] = {}
+    for operator in operators:
+        together.setdefault((operator.op, operator.group), []).append(operator)
+    kinds = []
+    for (op, group), members in together.items():
+        milliseconds = sum(member.milliseconds for member in members)
+        macs = sum(sum(member.macs.values()) for member in members)
+        kinds.append(Kind(op, group, len(members), milliseconds, milliseconds / total, macs))
+    return tuple(sorted(kinds, key=lambda kind: -kind.milliseconds))

@@ -1,0 +1,141 @@
+"""The child's side of each runtime: a file or folder becomes a function that runs it once.
+
+A package is imported only by the runtime that needs it: peak memory is the model's, not ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import CompressError
+
+
+@dataclass(frozen=True)
+class Runner:
+    """`prepare` takes the tokens of each text of a batch and gives a function that runs it once; CompressError
+    when the model cannot. `engine` says what runs it, in words."""
+
+    engine: str
+    prepare: Callable[[Sequence[int]], Callable[[], object]]
+
+
+def inputs(rows: Sequence[int], vocabulary: int) -> dict[str, np.ndarray]:
+    """int64 [batch, longest] of `rows` tokens each, the shorter ones padded with 0 and masked.
+
+    Random ids: rows of the embedding table all over, as real text reads them.
+    """
+    ids = np.random.default_rng(0).integers(0, vocabulary, (len(rows), max(rows)))
+    mask = (np.arange(max(rows)) < np.array(rows)[:, None]).astype(np.int64)
+    return {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+
+
+def feed(path: Path, names: Sequence[str], known: dict[str, str], rows: Sequence[int]) -> dict[str, np.ndarray]:
+    """What a graph with the inputs `names` and the metadata `known` is given. CompressError: too long, other inputs."""
+    check_length(path, rows, int(known.get("max_length", max(rows))))
+    full = inputs(rows, int(known.get("vocab_size", 100)))
+    missing = sorted(set(names) - set(full))
+    if missing:
+        raise CompressError(f"{path}: expected the inputs {sorted(full)}, found also {missing}")
+    return {name: full[name] for name in names}
+
+
+def check_length(path: Path, rows: Sequence[int], longest: int) -> None:
+    if max(rows) > longest:
+        raise CompressError(f"{path}: takes at most {longest} tokens, asked for {max(rows)}; measure shorter shapes")
+
+
+def onnx_runner(path: Path, threads: int) -> Runner:
+    import onnxruntime
+
+    from ..sessions import open_session
+
+    session = open_session(path, threads)
+    known = session.get_modelmeta().custom_metadata_map
+    names = [value.name for value in session.get_inputs()]
+
+    def prepare(rows: Sequence[int]) -> Callable[[], object]:
+        given = feed(path, names, known, rows)
+        return lambda: session.run(None, given)
+
+    return Runner(f"onnxruntime {onnxruntime.__version__}", prepare)
+
+
+def openvino_runner(path: Path, threads: int, precision: str) -> Runner:
+    """One stream, threads not pinned (as ONNX Runtime's are not), arithmetic of fp32 parts in `precision`.
+
+    CompressError when OpenVINO takes another precision than asked for: bf16 on a CPU without it becomes f32.
+    """
+    import openvino  # pyright: ignore[reportMissingImports] (only where it is installed)
+
+    from ..sessions import check_graph_file
+
+    check_graph_file(path)
+    core = openvino.Core()
+    model = core.read_model(str(path))
+    options = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
+    options |= {"PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}
+    compiled = core.compile_model(model, "CPU", options)
+    taken = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+    if taken != precision:
+        raise CompressError(
+            f"{path}: OpenVINO runs it in {taken} on this CPU, not in {precision}; use openvino-{taken}"
+        )
+    request = compiled.create_infer_request()
+    names = [value.get_any_name() for value in model.inputs]
+    known: Any = model.get_rt_info("framework").value if model.has_rt_info("framework") else {}
+
+    def prepare(rows: Sequence[int]) -> Callable[[], object]:
+        given = feed(path, names, known, rows)
+        return lambda: request.infer(given)
+
+    return Runner(f"openvino {openvino.__version__.split('-')[0]}, {precision}", prepare)
+
+
+def torch_runner(path: Path, threads: int) -> Runner:
+    """The checkpoint in eager fp32, as most people run it before any of this."""
+    import torch
+    from transformers import AutoModelForSequenceClassification
+    from transformers.utils import logging
+
+    from ..models import partial_albert  # noqa: F401 - makes its classes known
+    from ..models.dimensions import read_config, usable_positions
+
+    logging.disable_progress_bar()
+    torch.set_num_threads(threads)
+    longest = usable_positions(read_config(path))
+    model = AutoModelForSequenceClassification.from_pretrained(
+        path, attn_implementation="eager", dtype=torch.float32, local_files_only=True, use_safetensors=True
+    ).eval()
+
+    def prepare(rows: Sequence[int]) -> Callable[[], object]:
+        check_length(path, rows, longest)
+        given = inputs(rows, model.config.vocab_size)
+        ids, mask = (torch.from_numpy(given[name]) for name in ("input_ids", "attention_mask"))
+
+        def run() -> object:
+            with torch.inference_mode():
+                return model(input_ids=ids, attention_mask=mask)
+
+        return run
+
+    return Runner(f"torch {torch.__version__}, eager fp32", prepare)
+
+
+RUNNERS: dict[str, Callable[[Path, int], Runner]] = {
+    "onnx": onnx_runner,
+    "openvino-f32": lambda path, threads: openvino_runner(path, threads, "f32"),
+    "openvino-bf16": lambda path, threads: openvino_runner(path, threads, "bf16"),
+    "torch": torch_runner,
+}
+# Imported before the clock of `load` starts: a user pays for it once per process, not per model.
+IMPORTS = {
+    "onnx": ("onnxruntime",),
+    "openvino-f32": ("openvino",),
+    "openvino-bf16": ("openvino",),
+    "torch": ("torch", "transformers.models.auto.modeling_auto", "compress.models.partial_albert"),
+}

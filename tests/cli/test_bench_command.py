@@ -1,0 +1,77 @@
+"""`compress bench` as a whole, on tiny models: its tables, its JSON, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compress.bench import AGAIN
+
+
+@pytest.fixture
+def model(tiny_onnx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tiny_onnx("bert")
+
+
+def test_json_has_every_measurement_and_profile(cli, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compress.machine.usable_cores", lambda: 2)
+    options = ("--shape", "1x8", "--runs", "3", "--threads", "1", "--threads", "all", "--threads", "2", "--profile")
+    code, out, _ = cli("bench", model, *options, "--json")
+    assert code == 0
+    document = json.loads(out)
+    name = f"{model.parent.name}/model.onnx"
+    rows = [(entry["name"], entry["threads"]) for entry in document["latency"]]
+    assert rows == [(name, 1), (AGAIN, 1), (name, 2), (AGAIN, 2)]
+    for entry in document["latency"]:
+        (row,) = entry["latency"]
+        assert (row["batch"], row["length"], row["runs"]) == (1, 8, 3)
+        assert row["cpu_p50"] >= 0
+    (profile,) = document["profiles"]
+    assert (profile["name"], profile["batch"], profile["length"]) == (name, 1, 8)
+    assert sum(kind["share"] for kind in profile["kinds"]) == pytest.approx(1)
+    assert profile["gemm_share"] == pytest.approx(profile["groups"]["fp32 products"])
+    assert {"cpu", "isa"} <= set(document["machine"])
+    assert document["versions"]["onnxruntime"]
+
+
+def test_the_tables_name_threads_cpu_time_and_the_floor(cli, model: Path) -> None:
+    code, out, err = cli("bench", model, "--shape", "1x8", "--runs", "2", "--profile")
+    assert code == 0, err
+    head, first, again, *rest = out.splitlines()
+    for title in ("model", "threads", "batch x length", "p50 ms", "CPU ms", "speed-up", "CPU speed-up", "peak MB"):
+        assert title in head
+    assert first.split()[:5] == [f"{model.parent.name}/model.onnx", "1", "1", "x", "8"]
+    assert again.startswith(AGAIN)
+    text = "\n".join(rest)
+    assert f"{model.parent.name}/model.onnx, 1 x 8, 1 thread," in text
+    for words in ("fp32 products", "attention", "arithmetic floor", "x their floor", "a whole run"):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--shape", "1by8"], "--shape: expected BATCHxLENGTH, two whole numbers such as 1x32; found '1by8'"),
+        (["--shape", "0x8"], "--shape: expected BATCHxLENGTH"),
+        (["--shape", "1x25"], "takes at most 24 tokens, asked for 25"),
+        (["--threads", "some"], "--threads: expected a whole number of at least 1, or all; found 'some'"),
+        (["--threads", "0"], "--threads: expected a whole number of at least 1, or all; found '0'"),
+        (["--data-dir", "."], "--data-dir: expected --task beside it, found none"),
+        (["--task", "toy-sentiment"], "--task toy-sentiment: expected a bundle or a checkpoint"),
+        (["--task", "toy-nothing"], "no task 'toy-nothing'"),
+        (["no/such.onnx"], "no/such.onnx: no such bundle or file"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_2(cli, model: Path, options: list[str], message: str) -> None:
+    code, out, err = cli("bench", model, *options)
+    assert (code, out) == (2, "")
+    assert [line for line in err.splitlines() if message in line and line.startswith("error: ")], err
+    assert "Traceback" not in err
+
+
+def test_a_profile_needs_a_model_of_onnx_runtime(cli, tiny_checkpoint, tmp_path: Path) -> None:
+    code, out, err = cli("bench", f"torch:{tiny_checkpoint('bert')}", "--profile")
+    assert (code, out, err) == (2, "", "error: --profile: expected a model run by ONNX Runtime, found none\n")
