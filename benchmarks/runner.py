@@ -72,7 +72,8 @@ def paths(model: Classifier, texts: list[str], rounds: int) -> None:
         "batches of 32 in the order given": lambda: batches_in_order(model, texts, 32),
         "sorted, at most 64 texts and 4,096 tokens": lambda: model.logits(texts, batch_size=64, tokens=4096),
         f"sorted, at most {DEFAULT} tokens": lambda: model.logits(texts),
-        "`classify` on a stream": lambda: list(model.classify(iter(texts), tokens=DEFAULT)),
+        "`predict` on the list": lambda: model.predict(texts),
+        "`classify` on a stream": lambda: list(model.classify(iter(texts))),
         "tokenizing alone": lambda: model.tokenizer.encode_batch_fast(texts),
     }
     show(f"Text to answers, {len(texts)} ragged texts", candidates, rounds)
