@@ -121,8 +121,8 @@ def check_graph_file(path: Path) -> None:
 def session_options(threads: int | None = None, spinning: bool = False) -> onnxruntime.SessionOptions:
     """`threads` intra-op (default: the usable cores), one inter-op; threads that wait do not spin.
 
-    Threads that spin are hardly faster on an idle machine and much slower on a busy one; the memory arena and
-    pattern, on by default, stay on, since without them nothing is faster (figures: docs/runtime.md).
+    Threads that spin cost up to twice the time on a busy machine. The memory arena and pattern stay on, as
+    they are by default: no gain without them held from run to run (figures: docs/runtime.md).
     """
     import onnxruntime
 
