@@ -40,7 +40,7 @@ class Budget:
 
     def tokens(self, ids: Callable[[], Iterable[list[int]]], size: int) -> int:
         """The budget for a window of `size` tokens; its `ids` serve for timing if a search is due."""
-        return min(self._fastest(ids, size), max(size // RUNS, BUDGETS[0]))
+        return bounded(self._fastest(ids, size), size)
 
     def _fastest(self, ids: Callable[[], Iterable[list[int]]], size: int) -> int:
         if self.found is not None or size < NOTICEABLE:
@@ -64,6 +64,11 @@ class Budget:
         started = time.perf_counter()
         self._engine.run(batch)
         return time.perf_counter() - started
+
+
+def bounded(tokens: int, size: int) -> int:
+    """`tokens`, or less where a window of `size` tokens would make fewer than `RUNS` runs of it."""
+    return min(tokens, max(size // RUNS, BUDGETS[0]))
 
 
 def fastest(seconds: Callable[[int, int], float], longest: int) -> int:

@@ -12,7 +12,7 @@ import tokenizers
 from ..errors import CheckFailed, CompressError
 from ..machine import usable_cores
 from .batches import chunks, padded
-from .budget import DEFAULT, Budget
+from .budget import DEFAULT, Budget, bounded
 from .folder import read_settings, read_tokenizer
 from .reading import Reader, Text
 from .runtimes import open_engine
@@ -93,9 +93,7 @@ class Classifier:
         Raises, after everything before it has been answered: `CompressError` naming an example that is no text,
         `CheckFailed` for a score that is not finite, and whatever `texts` itself raises.
         """
-        for name, value in (("batch_size", batch_size), ("tokens", tokens), ("window", window)):
-            if value is not None and value < 1:
-                raise CompressError(f"{name} is {value}; expected at least 1")
+        _check_sizes(batch_size=batch_size, tokens=tokens, window=window)
         return self._predictions(self._outputs(self._reader.windows(texts, window), batch_size, tokens))
 
     def predict(
@@ -105,25 +103,30 @@ class Classifier:
         return list(self.classify(texts, batch_size=batch_size, tokens=tokens))
 
     def logits(
-        self, texts: Text | Iterable[Text], *, batch_size: int | None = None, tokens: int = DEFAULT
+        self, texts: Text | Iterable[Text], *, batch_size: int | None = None, tokens: int | None = None
     ) -> np.ndarray:
         """float32 [texts, classes], in the order given, from batches that depend on the texts alone.
 
         An int8 model that quantizes activations on the fly scales them per batch, so its last digits depend on
         what shares a batch; `batch_size=1` makes each answer independent.
         """
-        if (batch_size is not None and batch_size < 1) or tokens < 1:
-            raise CompressError(f"batch_size is {batch_size} and tokens {tokens}; expected at least 1 of each")
-        parts = list(self._outputs(self._reader.windows(texts), batch_size, tokens))
+        _check_sizes(batch_size=batch_size, tokens=tokens)
+        parts = list(self._outputs(self._reader.windows(texts), batch_size, tokens, search=False))
         return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), np.float32)
 
     def _outputs(
-        self, windows: Iterator[list[Text]], batch_size: int | None, tokens: int | None
+        self, windows: Iterator[list[Text]], batch_size: int | None, tokens: int | None, search: bool = True
     ) -> Iterator[np.ndarray]:
         for window in windows:
             encodings = self.tokenizer.encode_batch_fast(window)  # type: ignore[arg-type]
             lengths = np.array([len(encoding) for encoding in encodings])
-            budget = tokens or self._budget.tokens(lambda e=encodings: (one.ids for one in e), int(lengths.sum()))
+            size = int(lengths.sum())
+            if tokens is not None:
+                budget = tokens
+            elif search:
+                budget = self._budget.tokens(lambda e=encodings: (one.ids for one in e), size)
+            else:
+                budget = bounded(DEFAULT, size)
             outputs = np.zeros((len(window), len(self.labels)), np.float32)
             for chunk in chunks(lengths, budget, batch_size):
                 outputs[chunk] = self._run([encodings[i] for i in chunk])
@@ -158,6 +161,12 @@ class Classifier:
             scores = dict(zip(self.labels, map(float, probabilities), strict=True))
             best = self.labels[int(probabilities.argmax())]
             yield Prediction(best, scores[best], scores)
+
+
+def _check_sizes(**sizes: int | None) -> None:
+    for name, value in sizes.items():
+        if value is not None and value < 1:
+            raise CompressError(f"{name} is {value}; expected at least 1")
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
