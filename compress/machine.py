@@ -89,6 +89,11 @@ def usable_cores() -> int:
     return max(1, math.ceil(min(cores, _quota())))
 
 
+def cpu_name() -> str:
+    """The processor as it names itself, e.g. "AMD EPYC"."""
+    return _cpu()[0]
+
+
 def isa() -> tuple[str, ...]:
     """The vector extensions that matter to int8 and bf16 speed, e.g. ("avx2", "avx512_vnni")."""
     flags = _cpu()[1]
@@ -126,7 +131,7 @@ def describe() -> Machine:
     from .results import Machine
 
     return Machine(
-        cpu=_cpu()[0],
+        cpu=cpu_name(),
         isa=isa(),
         cores=usable_cores(),
         memory_bytes=_memory(),

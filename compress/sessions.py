@@ -118,27 +118,37 @@ def check_graph_file(path: Path) -> None:
         _check_location(path, location)
 
 
-def open_session(
-    path: Path,
-    threads: int | None = None,
-    spinning: bool = False,
-    configure: Callable[[onnxruntime.SessionOptions], None] | None = None,
-) -> onnxruntime.InferenceSession:
-    """A CPU session with the options used everywhere: `threads` intra-op (default: the usable cores), one inter-op.
+def session_options(threads: int | None = None, spinning: bool = False) -> onnxruntime.SessionOptions:
+    """`threads` intra-op (default: the usable cores), one inter-op; threads that wait do not spin.
 
-    SkipLayerNormalization stays unfused (its CPU kernel is slower than what it replaces). `spinning` threads
-    are faster on an idle machine and much slower on a busy one, so they are off. `configure` may add to the
-    options. CompressError: the file.
+    Threads that spin cost up to twice the time on a busy machine. The memory arena and pattern stay on, as
+    they are by default: no gain without them held from run to run (figures: docs/runtime.md).
     """
     import onnxruntime
 
-    check_graph_file(path)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or usable_cores()
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     for pool in ("intra_op", "inter_op"):
         options.add_session_config_entry(f"session.{pool}.allow_spinning", str(int(spinning)))
+    return options
+
+
+def open_session(
+    path: Path,
+    threads: int | None = None,
+    spinning: bool = False,
+    configure: Callable[[onnxruntime.SessionOptions], None] | None = None,
+) -> onnxruntime.InferenceSession:
+    """A CPU session with `session_options`, the same everywhere; `configure` may add to them.
+
+    SkipLayerNormalization stays unfused (its CPU kernel is slower than what it replaces). CompressError: the file.
+    """
+    import onnxruntime
+
+    check_graph_file(path)
+    options = session_options(threads, spinning)
     if configure:
         configure(options)
     try:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable, Iterator
+from itertools import tee
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import CheckFailed, CompressError
 
+if TYPE_CHECKING:
+    from ..runtime import Classifier, Prediction
+
+Text = str | tuple[str, str]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads. Default: the usable cores.")]
 
@@ -63,35 +70,61 @@ def predict(
     ] = None,
     precision: Annotated[str | None, typer.Option(help="int8 or fp32. Default: int8 where the bundle has it.")] = None,
     threads: Threads = None,
+    runtime: Annotated[str, typer.Option(help="onnxruntime or openvino.")] = "onnxruntime",
+    precision_hint: Annotated[
+        str | None, typer.Option(help="What openvino computes in: f32 or bf16. Default: f32.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Answer with a bundle: label and score, tab-separated. Lines on stdin may hold a pair, tab-separated."""
+    """Answer with a bundle: label and score, tab-separated. Lines on stdin may hold a pair, tab-separated; answers
+    come while it is read."""
     from ..runtime import Classifier
 
-    classifier = Classifier(bundle, precision=precision, threads=threads)
-    examples = _examples(texts, pair, classifier.columns)
-    for text, answer in zip(examples, classifier.predict(examples), strict=True):
-        if json:
-            import json as encoder
-
-            typer.echo(
-                encoder.dumps(
-                    {"text": text, "label": answer.label, "score": answer.score, "scores": answer.scores},
-                    ensure_ascii=False,
-                )
-            )
-        elif answer.label is None:
-            typer.echo(f"{answer.score:.4f}")
-        else:
-            typer.echo(f"{answer.label}\t{answer.score:.4f}")
+    classifier = Classifier(
+        bundle, precision=precision, threads=threads, runtime=runtime, precision_hint=precision_hint
+    )
+    piped = not texts or texts == ["-"]
+    examples, kept = tee(_lines(classifier.columns) if piped else _given(texts or [], pair))
+    answers = classifier.classify(examples, window=1 if piped and sys.stdin.isatty() else None)
+    line = _json_line(classifier) if json else _plain_line
+    try:
+        for answer, text in zip(answers, kept, strict=False):  # a stream's end is the answers' end
+            sys.stdout.write(f"{line(text, answer)}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
 
 
-def _examples(texts: list[str] | None, pair: list[str] | None, columns: int | None) -> list[str | tuple[str, str]]:
-    if not texts or texts == ["-"]:
-        lines = [line.rstrip("\r\n") for line in sys.stdin]
-        if columns != 2:
-            return list(lines)
-        return [_split(line, number) for number, line in enumerate(lines, 1)]
+def _plain_line(_: Text, answer: Prediction) -> str:
+    return f"{answer.score:.4f}" if answer.label is None else f"{answer.label}\t{answer.score:.4f}"
+
+
+def _json_line(classifier: Classifier) -> Callable[[Text, Prediction], str]:
+    """Every line tells what computed it, so that answers of several runs can be put together."""
+    import json
+
+    by = {"runtime": classifier.runtime, "precision": classifier.precision}
+    by |= {"precision_hint": classifier.precision_hint} if classifier.precision_hint else {}
+
+    def line(text: Text, answer: Prediction) -> str:
+        found = {"text": text, "label": answer.label, "score": answer.score, "scores": answer.scores}
+        return json.dumps(found | by, ensure_ascii=False)
+
+    return line
+
+
+def _lines(columns: int | None) -> Iterator[Text]:
+    """Texts of stdin as they come; what has been answered goes out before more is waited for."""
+    try:
+        for number, line in enumerate(sys.stdin, 1):
+            text = line.rstrip("\r\n")
+            yield _split(text, number) if columns == 2 else text
+            sys.stdout.flush()
+    except UnicodeDecodeError as error:
+        raise CompressError(f"stdin: expected UTF-8 text, found {error.reason}") from None
+
+
+def _given(texts: list[str], pair: list[str] | None) -> list[Text]:
     if pair is None:
         return list(texts)
     if len(pair) != len(texts):

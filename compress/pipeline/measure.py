@@ -19,7 +19,7 @@ from .context import Context
 from .plan import Plan
 
 EVALUATE_VERSION = 2
-BENCH_VERSION = 1
+BENCH_VERSION = 2
 _LENGTHS_SAMPLED = 64
 
 

@@ -1,24 +1,21 @@
-"""Texts in, predictions out: tokenize, batch by length, run the ONNX model."""
+"""Texts in, predictions out: tokenize, batch by length, run the model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import tokenizers
 
 from ..errors import CheckFailed, CompressError
-from ..sessions import open_session
-from .folder import find_model, read_settings, read_tokenizer
-
-Text = str | tuple[str, str]
-
-KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
-WINDOW = 4096  # texts tokenized at once: bounds memory however many are given
+from ..machine import usable_cores
+from .batches import chunks, padded
+from .budget import DEFAULT, Budget, bounded
+from .folder import read_settings, read_tokenizer
+from .reading import Reader, Text
+from .runtimes import open_engine
 
 
 @dataclass(frozen=True)
@@ -37,95 +34,106 @@ class Classifier:
     """A text classifier or regressor on the CPU. One instance may be used from several threads.
 
     `precision` is "int8" or "fp32"; left out, int8 where the folder has it. `threads` is for one model
-    run (default: the usable cores). Raises `CompressError` naming the file that is missing or wrong.
+    run (default: the usable cores). `runtime` is "onnxruntime" or "openvino"; with the latter `precision_hint`
+    is "f32" (the default) or "bf16". Raises `CompressError` naming the file or the argument that is missing or wrong.
     """
 
-    def __init__(self, folder: str | Path, *, precision: str | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        precision: str | None = None,
+        threads: int | None = None,
+        runtime: str = "onnxruntime",
+        precision_hint: str | None = None,
+    ) -> None:
         self.folder = Path(folder)
         self.settings = read_settings(self.folder)
-        self.precision, self.model = find_model(self.folder, precision)
+        self.runtime = runtime
+        self.precision, self._engine = open_engine(self.folder, precision, threads, runtime, precision_hint)
         self.tokenizer = read_tokenizer(self.folder / "tokenizer.json", self.settings)
-        self._session = open_session(self.model, threads)
-        self._inputs = _inputs(self._session, self.model)
-        self._output = _output(self._session)
+        self._reader = Reader(self.settings.columns)
+        self._budget = Budget(self._engine, threads or usable_cores())
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Class names in the order of the logits; one name for regression."""
         return self.settings.labels
 
-    def predict(self, texts: Text | Sequence[Text], *, batch_size: int = 64, tokens: int = 4096) -> list[Prediction]:
-        """One prediction per text, in order. See `logits` for what `texts` may be and for the batches."""
-        outputs = self.logits(texts, batch_size=batch_size, tokens=tokens)
-        broken = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
-        if broken.size:
-            raise CheckFailed(f"{self.model}: gives a non-finite score for texts[{broken[0]}]; do not use this model")
-        if self.settings.regression:
-            return [Prediction(None, float(row[0])) for row in outputs]
-        return [self._prediction(row) for row in softmax(outputs)]
-
-    def logits(self, texts: Text | Sequence[Text], *, batch_size: int = 64, tokens: int = 4096) -> np.ndarray:
-        """float32 [texts, classes], in the order given.
-
-        `texts` holds strings, or pairs of strings where the task has two text columns; a single one may
-        be given bare. Examples are batched by length: at most `batch_size` of them and at most `tokens`
-        tokens with padding. An int8 model that quantizes activations on the fly scales them per batch, so its
-        last digits depend on what shares a batch; `batch_size=1` makes each answer independent.
-        """
-        if batch_size < 1 or tokens < 1:
-            raise CompressError(f"batch_size is {batch_size} and tokens {tokens}; expected at least 1 of each")
-        examples = self._examples(texts)
-        outputs = np.zeros((len(examples), len(self.labels)), np.float32)
-        for start in range(0, len(examples), WINDOW):
-            encodings = self._encode(examples, start, start + WINDOW)
-            lengths = np.array([len(encoding) for encoding in encodings])
-            for chunk in _chunks(lengths, batch_size, tokens):
-                outputs[start + chunk] = self._run([encodings[i] for i in chunk])
-        return outputs
-
-    def _examples(self, texts: Text | Sequence[Text]) -> list[Text]:
-        if isinstance(texts, str) or (self.columns == 2 and _is_pair(texts) and isinstance(texts, tuple)):
-            texts = [texts]  # type: ignore[list-item]
-        try:
-            examples = list(texts)
-        except TypeError:
-            raise CompressError(f"texts: expected a list of texts, found {type(texts).__name__}") from None
-        for index, example in enumerate(examples):
-            self._check_example(index, example)
-        return [example if isinstance(example, str) else (example[0], example[1]) for example in examples]
-
     @property
     def columns(self) -> int | None:
         """Texts per example, 1 or 2; None where the folder does not say."""
         return None if self.settings.columns is None else len(self.settings.columns)
 
-    def _check_example(self, index: int, example: object) -> None:
-        found = "a text" if isinstance(example, str) else "a pair" if _is_pair(example) else type(example).__name__
-        accepted = {1: ["a text"], 2: ["a pair"], None: ["a text", "a pair"]}[self.columns]
-        if found not in accepted:
-            names = "" if self.settings.columns is None else f" ({', '.join(self.settings.columns)})"
-            raise CompressError(f"texts[{index}]: expected {' or '.join(accepted)}{names}, found {found}")
+    @property
+    def model(self) -> Path:
+        """The file that is run."""
+        return self._engine.path
 
-    def _encode(self, examples: list[Text], start: int, stop: int) -> list[tokenizers.Encoding]:
-        try:
-            return self.tokenizer.encode_batch_fast(examples[start:stop])  # type: ignore[arg-type]
-        except TypeError:
-            bad = next(i for i, example in enumerate(examples) if i >= start and not _is_unicode(example))
-            raise CompressError(f"texts[{bad}]: expected Unicode text, found half of a surrogate pair") from None
+    @property
+    def precision_hint(self) -> str | None:
+        """What OpenVINO computes in on this CPU: "f32" or "bf16"; None for ONNX Runtime, which has no choice."""
+        return self._engine.hint
+
+    def classify(
+        self,
+        texts: Text | Iterable[Text],
+        *,
+        batch_size: int | None = None,
+        tokens: int | None = None,
+        window: int | None = None,
+    ) -> Iterator[Prediction]:
+        """One prediction per text, in order, while `texts` is being read; memory is bounded however many there are.
+
+        `texts` holds strings, or pairs of strings where the task has two text columns; a single one may be
+        given bare. They are read a window at a time: 256 of a stream, then 512, up to 4,096, or `window` of them.
+        Inside one, texts of like length share a model run of at most `tokens` tokens, padding included, and
+        `batch_size` texts; left out, `tokens` is what is fastest on this machine (docs/runtime.md).
+
+        Raises, after everything before it has been answered: `CompressError` naming an example that is no text,
+        `CheckFailed` for a score that is not finite, and whatever `texts` itself raises.
+        """
+        _check_sizes(batch_size=batch_size, tokens=tokens, window=window)
+        return self._predictions(self._outputs(self._reader.windows(texts, window), batch_size, tokens))
+
+    def predict(
+        self, texts: Text | Iterable[Text], *, batch_size: int | None = None, tokens: int | None = None
+    ) -> list[Prediction]:
+        """The list of what `classify` yields."""
+        return list(self.classify(texts, batch_size=batch_size, tokens=tokens))
+
+    def logits(
+        self, texts: Text | Iterable[Text], *, batch_size: int | None = None, tokens: int | None = None
+    ) -> np.ndarray:
+        """float32 [texts, classes], in the order given, from batches that depend on the texts alone.
+
+        An int8 model that quantizes activations on the fly scales them per batch, so its last digits depend on
+        what shares a batch; `batch_size=1` makes each answer independent.
+        """
+        _check_sizes(batch_size=batch_size, tokens=tokens)
+        parts = list(self._outputs(self._reader.windows(texts), batch_size, tokens, search=False))
+        return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), np.float32)
+
+    def _outputs(
+        self, windows: Iterator[list[Text]], batch_size: int | None, tokens: int | None, search: bool = True
+    ) -> Iterator[np.ndarray]:
+        for window in windows:
+            encodings = self.tokenizer.encode_batch_fast(window)  # type: ignore[arg-type]
+            lengths = np.array([len(encoding) for encoding in encodings])
+            size = int(lengths.sum())
+            if tokens is not None:
+                budget = tokens
+            elif search:
+                budget = self._budget.tokens(lambda e=encodings: (one.ids for one in e), size)
+            else:
+                budget = bounded(DEFAULT, size)
+            outputs = np.zeros((len(window), len(self.labels)), np.float32)
+            for chunk in chunks(lengths, budget, batch_size):
+                outputs[chunk] = self._run([encodings[i] for i in chunk])
+            yield outputs
 
     def _run(self, encodings: list[tokenizers.Encoding]) -> np.ndarray:
-        shape = (len(encodings), max(len(encoding) for encoding in encodings))
-        batch = {name: np.zeros(shape, dtype) for name, dtype in self._inputs.items()}
-        batch["input_ids"] += self.settings.pad_id
-        for row, encoding in enumerate(encodings):
-            values = {"input_ids": encoding.ids, "attention_mask": encoding.attention_mask}
-            values["token_type_ids"] = encoding.type_ids
-            for name, array in batch.items():
-                array[row, : len(encoding)] = values[name]
-        try:
-            outputs = np.asarray(self._session.run([self._output], batch)[0])
-        except Exception as error:  # the binding's own types share no base but Exception
-            raise CompressError(f"{self.model}: ONNX Runtime failed: {' '.join(str(error).split())}") from None
+        outputs = self._engine.run(padded(encodings, self._engine.inputs, self.settings.pad_id))
         if outputs.shape != (len(encodings), len(self.labels)):
             raise CompressError(
                 f"{self.model}: expected scores [{len(encodings)}, {len(self.labels)}] (config.json has "
@@ -133,53 +141,35 @@ class Classifier:
             )
         return outputs
 
-    def _prediction(self, probabilities: np.ndarray) -> Prediction:
-        scores = dict(zip(self.labels, map(float, probabilities), strict=True))
-        best = self.labels[int(probabilities.argmax())]
-        return Prediction(best, scores[best], scores)
+    def _predictions(self, parts: Iterator[np.ndarray]) -> Iterator[Prediction]:
+        answered = 0
+        for outputs in parts:
+            finite = np.isfinite(outputs).all(axis=1)
+            good = outputs if finite.all() else outputs[: int(finite.argmin())]
+            yield from self._answers(good)
+            answered += len(good)
+            if len(good) < len(outputs):
+                raise CheckFailed(
+                    f"{self.model}: gives a non-finite score for texts[{answered}]; do not use this model"
+                )
+
+    def _answers(self, outputs: np.ndarray) -> Iterator[Prediction]:
+        if self.settings.regression:
+            yield from (Prediction(None, float(row[0])) for row in outputs)
+            return
+        for probabilities in softmax(outputs):
+            scores = dict(zip(self.labels, map(float, probabilities), strict=True))
+            best = self.labels[int(probabilities.argmax())]
+            yield Prediction(best, scores[best], scores)
+
+
+def _check_sizes(**sizes: int | None) -> None:
+    for name, value in sizes.items():
+        if value is not None and value < 1:
+            raise CompressError(f"{name} is {value}; expected at least 1")
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
     """float64 [texts, classes]; each row sums to 1."""
     shifted = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True, initial=-np.inf))
     return shifted / shifted.sum(axis=1, keepdims=True)
-
-
-def _inputs(session: onnxruntime.InferenceSession, path: Path) -> dict[str, type]:
-    found = {item.name: item.type for item in session.get_inputs()}
-    for name, kind in found.items():
-        if name not in KNOWN_INPUTS or kind not in INTEGERS:
-            raise CompressError(
-                f"{path}: expected integer inputs among {', '.join(KNOWN_INPUTS)}, found {name}: {kind}"
-            )
-    if "input_ids" not in found:
-        raise CompressError(f"{path}: expected an input `input_ids`, found {', '.join(found) or 'none'}")
-    return {name: INTEGERS[kind] for name, kind in found.items()}
-
-
-def _output(session: onnxruntime.InferenceSession) -> str:
-    names = [item.name for item in session.get_outputs()]
-    return "logits" if "logits" in names else names[0]
-
-
-def _chunks(lengths: np.ndarray, most: int, tokens: int) -> Iterator[np.ndarray]:
-    """Indices in batches, shortest first: at most `most` examples, padded size at most `tokens`."""
-    order = np.argsort(lengths, kind="stable")
-    start = 0
-    for end in range(1, len(order) + 1):
-        full = end == len(order) or end - start == most or (end - start + 1) * lengths[order[end]] > tokens
-        if full:
-            yield order[start:end]
-            start = end
-
-
-def _is_pair(example: object) -> bool:
-    return isinstance(example, tuple | list) and len(example) == 2 and all(isinstance(part, str) for part in example)
-
-
-def _is_unicode(example: Text) -> bool:
-    try:
-        "".join(example).encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -1,0 +1,148 @@
+"""What `compress.runtime` gains on ragged text, and what its defaults rest on, for a bundle on this machine.
+
+    python benchmarks/runner.py BUNDLE TEXTS [--threads 1] [--rounds 9]
+
+TEXTS has a text per line. Prints Markdown tables of process CPU time and wall-clock time, medians of interleaved rounds in random
+order, as ratios to the first row; that row is measured twice, and the second shows the noise. On a machine with other work
+CPU time is the one to read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+from compress.machine import cpu_name, isa
+from compress.runtime import Classifier
+from compress.runtime.batches import chunks, padded
+from compress.runtime.budget import BUDGETS, DEFAULT, fastest
+from compress.sessions import session_options
+
+SHAPES = {
+    "1 × 32": [(1, 32)] * 8,
+    "1 × 128": [(1, 128)] * 2,
+    "512 tokens, 5 to 60 long": [(512 // n, n) for n in (5, 12, 20, 35, 60)],
+}
+PAUSE = 0.03  # seconds, so that threads which spin after one candidate do not slow the next
+
+Work = Callable[[], object]
+
+
+def timed(candidates: dict[str, Work], rounds: int) -> dict[str, tuple[float, float]]:
+    """(CPU, wall) medians in seconds; a first round warms up and is not counted."""
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
+    for _ in range(rounds + 1):
+        for name, work in random.sample(list(candidates.items()), len(candidates)):
+            time.sleep(PAUSE)
+            cpu, wall = time.process_time(), time.perf_counter()
+            work()
+            seconds[name].append((time.process_time() - cpu, time.perf_counter() - wall))
+    return {
+        name: (statistics.median(c for c, _ in rows[1:]), statistics.median(w for _, w in rows[1:]))
+        for name, rows in seconds.items()
+    }
+
+
+def show(title: str, candidates: dict[str, Work], rounds: int) -> None:
+    """A table; the first candidate is the measure of the others."""
+    name, work = next(iter(candidates.items()))
+    found = timed(candidates | {f"{name}, again": work}, rounds)
+    base = found[name]
+    print(f"\n### {title}\n\n| | CPU ms | CPU ratio | wall ratio |\n|-|-:|-:|-:|")
+    for name, (cpu, wall) in found.items():
+        print(f"| {name} | {1e3 * cpu:.1f} | {cpu / base[0]:.3f} | {wall / base[1]:.3f} |", flush=True)
+
+
+def batches_in_order(model: Classifier, texts: list[str], size: int) -> None:
+    """The plain way: batches as the texts come, padded to their longest."""
+    for start in range(0, len(texts), size):
+        model._run(model.tokenizer.encode_batch_fast(texts[start : start + size]))
+
+
+def paths(model: Classifier, texts: list[str], rounds: int) -> None:
+    """The whole way from text to logits: in the order given, in sorted batches of 64, by tokens; and its tokenizing."""
+    candidates: dict[str, Work] = {
+        "batches of 32 in the order given": lambda: batches_in_order(model, texts, 32),
+        "sorted, at most 64 texts and 4,096 tokens": lambda: model.logits(texts, batch_size=64, tokens=4096),
+        f"sorted, at most {DEFAULT} tokens": lambda: model.logits(texts),
+        "`predict` on the list": lambda: model.predict(texts),
+        "`classify` on a stream": lambda: list(model.classify(iter(texts))),
+        "tokenizing alone": lambda: model.tokenizer.encode_batch_fast(texts),
+    }
+    show(f"Text to answers, {len(texts)} ragged texts", candidates, rounds)
+
+
+def budgets(model: Classifier, texts: list[str], rounds: int) -> None:
+    """The model's part for each token budget, padding included."""
+    encodings = model.tokenizer.encode_batch_fast(texts)
+    lengths = np.array([len(encoding) for encoding in encodings])
+
+    def run(tokens: int) -> None:
+        for chunk in chunks(lengths, tokens):
+            model._run([encodings[i] for i in chunk])
+
+    order = [DEFAULT, *(budget for budget in BUDGETS if budget != DEFAULT)]
+    show("Token budget", {f"{tokens} tokens": lambda t=tokens: run(t) for tokens in order}, rounds)
+
+
+def search(model: Classifier, texts: list[str]) -> None:
+    """What the search finds, five times, and what it costs."""
+    flat = np.concatenate([encoding.ids for encoding in model.tokenizer.encode_batch_fast(texts)])
+    found, cpu = [], time.process_time()
+    for _ in range(5):
+        found.append(fastest(lambda rows, length: model._budget._seconds(flat, rows, length), 512))
+    print(f"\nThe search, five times: {found}; {(time.process_time() - cpu) / 5:.2f} s of CPU time each.")
+
+
+def options(model: Classifier, threads: list[int], rounds: int) -> None:
+    """Session options, one changed at a time."""
+    sessions = {}
+    for count in threads:
+        sessions[f"{count} threads"] = session_options(count)
+        sessions[f"{count} threads, spinning"] = session_options(count, spinning=True)
+    sessions["no arena"], sessions["no pattern"] = session_options(threads[0]), session_options(threads[0])
+    sessions["no arena"].enable_cpu_mem_arena = False
+    sessions["no pattern"].enable_mem_pattern = False
+    opened = {
+        name: onnxruntime.InferenceSession(str(model.model), chosen, disabled_optimizers=["SkipLayerNormFusion"])
+        for name, chosen in sessions.items()
+    }
+    word = model.tokenizer.encode("a")
+    for title, shapes in SHAPES.items():
+        feeds = [padded([word] * rows, model._engine.inputs, 1) for rows, _ in shapes]
+        feeds = [{k: np.resize(v, shape) for k, v in feed.items()} for feed, shape in zip(feeds, shapes, strict=True)]
+        work: dict[str, Work] = {
+            name: lambda s=session, f=feeds: [s.run(None, feed) for feed in f] for name, session in opened.items()
+        }
+        show(f"Session options, {title}", work, rounds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("texts", type=Path)
+    parser.add_argument(
+        "--threads", type=int, action="append", help="of the session options; the first is used elsewhere"
+    )
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--most", type=int, default=1024, help="texts that are read")
+    arguments = parser.parse_args()
+    threads = arguments.threads or [1]
+    texts = arguments.texts.read_text(encoding="utf-8").splitlines()[: arguments.most]
+    model = Classifier(arguments.bundle, threads=threads[0])
+    print(f"{cpu_name()}: {', '.join(isa())}; onnxruntime {onnxruntime.__version__}; {model.model.name}")
+    paths(model, texts, arguments.rounds)
+    budgets(model, texts, arguments.rounds)
+    search(model, texts)
+    options(model, threads, 2 * arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What runs a model file: the interface, and ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from ..errors import CompressError
+from ..sessions import open_session
+
+KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class Engine(Protocol):
+    """A model file opened by a runtime; `run` may be called from several threads."""
+
+    path: Path
+    inputs: dict[str, type]  # name -> numpy's integer type
+    version: str  # of the runtime, as `onnxruntime 1.31.0`
+    hint: str | None  # the precision that the runtime computes in, where it has a choice
+
+    def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
+        """Integer [rows, length] by input name -> logits [rows, labels]. CompressError: the runtime failed."""
+        ...
+
+
+class OnnxRuntime:
+    """ONNX Runtime on the CPU, with the session options of `open_session`."""
+
+    def __init__(self, path: Path, threads: int | None) -> None:
+        import onnxruntime
+
+        self.path = path
+        self.hint: str | None = None
+        self.version = f"onnxruntime {onnxruntime.__version__}"
+        self._session = open_session(path, threads)
+        types = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+        self.inputs = known_inputs(path, {item.name: item.type for item in self._session.get_inputs()}, types)
+        names = [item.name for item in self._session.get_outputs()]
+        self._output = "logits" if "logits" in names else names[0]
+
+    def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
+        try:
+            return np.asarray(self._session.run([self._output], batch)[0])
+        except Exception as error:  # the binding's own types share no base but Exception
+            raise CompressError(f"{self.path}: ONNX Runtime failed: {' '.join(str(error).split())}") from None
+
+
+def known_inputs(path: Path, found: dict[str, str], types: dict[str, type]) -> dict[str, type]:
+    """numpy's type of each input; `types` says it by the runtime's name. CompressError: inputs that are not ours."""
+    for name, kind in found.items():
+        if name not in KNOWN_INPUTS or kind not in types:
+            raise CompressError(
+                f"{path}: expected integer inputs among {', '.join(KNOWN_INPUTS)}, found {name}: {kind}"
+            )
+    if "input_ids" not in found:
+        raise CompressError(f"{path}: expected an input `input_ids`, found {', '.join(found) or 'none'}")
+    return {name: types[kind] for name, kind in found.items()}

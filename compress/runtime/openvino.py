@@ -1,0 +1,64 @@
+"""OpenVINO as the runtime: the same ONNX files, another library. Imported only when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import CompressError
+from ..machine import usable_cores
+from ..sessions import check_graph_file
+from .engine import known_inputs
+from .folder import find_model
+
+QDQ = Path("onnx") / "model_qdq.onnx"  # static int8 in QuantizeLinear and DequantizeLinear, which OpenVINO runs as int8
+
+
+def find_openvino_model(folder: Path, precision: str | None) -> tuple[str, Path]:
+    """(precision, file): the QDQ file where int8 will do and there is one, else the precision's own file."""
+    if precision in (None, "int8") and (folder / QDQ).is_file():
+        return "int8", folder / QDQ
+    return find_model(folder, precision)
+
+
+class OpenVino:
+    """OpenVINO on the CPU. `hint` is the precision that it computes in: a CPU without bf16 falls back to f32.
+
+    CompressError: the package is missing, or the file is not one that OpenVINO takes.
+    """
+
+    def __init__(self, path: Path, threads: int | None, hint: str) -> None:
+        try:
+            openvino: Any = importlib.import_module("openvino")  # this file has the name, too, for a type checker
+        except ImportError:
+            raise CompressError(
+                "runtime openvino: the package is not installed; pip install 'bert-compress[openvino]'"
+            ) from None
+        check_graph_file(path)
+        self.path = path
+        self.version = f"openvino {openvino.__version__.partition('-')[0]}"
+        settings = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": threads or usable_cores()}
+        settings |= {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
+        try:
+            self._model = openvino.Core().compile_model(str(path), "CPU", settings)
+        except RuntimeError as error:
+            raise CompressError(f"{path}: OpenVINO cannot load it: {' '.join(str(error).split())}") from None
+        self.hint = self._model.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+        types = {"i64": np.int64, "i32": np.int32}
+        found = {item.get_any_name(): item.get_element_type().get_type_name() for item in self._model.inputs}
+        self.inputs = known_inputs(path, found, types)
+        self._output = next((i for i, item in enumerate(self._model.outputs) if "logits" in item.get_names()), 0)
+        self._requests = threading.local()  # a request holds the arrays of one call: one for each thread
+
+    def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
+        if not hasattr(self._requests, "request"):
+            self._requests.request = self._model.create_infer_request()
+        try:
+            outputs = self._requests.request.infer(batch)
+        except RuntimeError as error:
+            raise CompressError(f"{self.path}: OpenVINO failed: {' '.join(str(error).split())}") from None
+        return np.array(outputs[self._output])

@@ -1,0 +1,81 @@
+"""Examples as they come, checked one by one and gathered in windows of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..errors import CompressError
+
+Text = str | tuple[str, str]
+
+FIRST = 256  # examples of a stream's first window: answers begin early, and sorting still pays
+MOST = 4096  # examples, and
+CHARACTERS = 1_000_000  # characters: together they bound the memory of a window
+
+
+class Reader:
+    """What an example of a task may be. `columns` names its texts, one or two; None where nothing says."""
+
+    def __init__(self, columns: tuple[str, ...] | None) -> None:
+        self.columns = columns
+        self._accepted = {1: ["a text"], 2: ["a pair"], None: ["a text", "a pair"]}[columns and len(columns)]
+
+    def windows(self, texts: object, most: int | None = None) -> Iterator[list[Text]]:
+        """Windows in order, read only when they are asked for.
+
+        `most` examples each; by default few at first and then twice as many each time, or at once as many
+        as bounded memory allows where `texts` is a sequence. When reading fails, what was read comes first
+        and then the error; CompressError names the example.
+        """
+        source = self._source(texts)
+        first = most or (MOST if isinstance(source, Sequence) else FIRST)
+        return self._windows(source, first, most or MOST)
+
+    def _source(self, texts: object) -> Iterable[object]:
+        if isinstance(texts, str) or (self.columns is not None and len(self.columns) == 2 and _is_bare_pair(texts)):
+            return [texts]
+        if not isinstance(texts, Iterable):
+            raise CompressError(f"texts: expected texts in a list or a stream, found {type(texts).__name__}")
+        return texts
+
+    def _windows(self, source: Iterable[object], limit: int, most: int) -> Iterator[list[Text]]:
+        window: list[Text] = []
+        characters = 0
+        try:
+            for index, example in enumerate(source):
+                window.append(self._checked(index, example))
+                characters += sum(map(len, _parts(window[-1])))
+                if len(window) == limit or characters >= CHARACTERS:
+                    yield window
+                    window, characters, limit = [], 0, min(2 * limit, most)
+        except Exception:
+            if window:
+                yield window
+            raise
+        if window:
+            yield window
+
+    def _checked(self, index: int, example: object) -> Text:
+        pair = _is_pair(example)
+        found = "a text" if isinstance(example, str) else "a pair" if pair else type(example).__name__
+        if found not in self._accepted:
+            names = "" if self.columns is None else f" ({', '.join(self.columns)})"
+            raise CompressError(f"texts[{index}]: expected {' or '.join(self._accepted)}{names}, found {found}")
+        text: Text = (example[0], example[1]) if pair else example  # type: ignore[index, assignment]
+        try:
+            "".join(_parts(text)).encode("utf-8")
+        except UnicodeEncodeError:
+            raise CompressError(f"texts[{index}]: expected Unicode text, found half of a surrogate pair") from None
+        return text
+
+
+def _parts(text: Text) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else text
+
+
+def _is_pair(example: object) -> bool:
+    return isinstance(example, (tuple, list)) and len(example) == 2 and all(isinstance(part, str) for part in example)
+
+
+def _is_bare_pair(texts: object) -> bool:
+    return isinstance(texts, tuple) and _is_pair(texts)

@@ -1,0 +1,97 @@
+"""`compress predict`: lines in, answers out as they come, and a quiet end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runtime_toys import describe
+
+from compress.runtime import Classifier
+
+PROGRAM = [sys.executable, "-c", "from compress.cli import main; main()", "predict"]
+
+
+def predict(*arguments: object, lines: str | bytes = "") -> subprocess.CompletedProcess[bytes]:
+    given = lines.encode() if isinstance(lines, str) else lines
+    return subprocess.run([*PROGRAM, *map(str, arguments)], input=given, capture_output=True)
+
+
+def test_lines_of_stdin_are_answered_in_order(folder: Path) -> None:
+    texts = [" ".join(["a", "b", "c", "d"][: i % 5]) for i in range(700)]
+    done = predict(folder, lines="\n".join(texts))
+    expected = [f"{one.label}\t{one.score:.4f}" for one in Classifier(folder).predict(texts)]
+    assert done.stdout.decode().splitlines() == expected
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_no_lines_no_answers(folder: Path) -> None:
+    done = predict(folder, "-")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_json_tells_the_text_and_what_computed_the_answer(folder: Path) -> None:
+    done = predict(folder, "--json", "--threads", 1, lines="a café\nb\r\n")
+    first, second = map(json.loads, done.stdout.decode().splitlines())
+    assert (first["text"], second["text"]) == ("a café", "b")
+    assert (first["runtime"], first["precision"]) == ("onnxruntime", "fp32")
+    assert first["scores"][first["label"]] == first["score"]
+
+
+def test_answers_come_while_the_input_is_still_open(folder: Path) -> None:
+    with subprocess.Popen([*PROGRAM, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(b"a text\n" * 257)  # a window, and the line that asks for more
+        child.stdin.flush()
+        answers = [child.stdout.readline() for _ in range(256)]
+        assert all(b"\t" in answer for answer in answers)
+        child.stdin.close()
+        assert child.stdout.read().count(b"\n") == 1
+    assert child.returncode == 0
+
+
+def test_a_closed_pipe_is_a_quiet_end(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("a text with some words\n" * 50_000)
+    with (tmp_path / "lines").open() as lines:
+        child = subprocess.Popen([*PROGRAM, folder], stdin=lines, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stderr is not None
+    assert b"\t" in child.stdout.readline()
+    child.stdout.close()
+    errors = child.stderr.read()
+    child.stderr.close()
+    assert (child.wait(60), errors) == (0, b"")
+
+
+def test_what_was_before_a_wrong_line_is_answered(folder: Path) -> None:
+    describe(folder, text_columns=["premise", "hypothesis"], max_length=24)
+    done = predict(folder, lines="a\tb\nc\td\nno tab\na\tb\n")
+    assert done.stdout.count(b"\n") == 2
+    assert done.stderr.decode() == "error: stdin:3: expected two texts with a tab between them; found 'no tab'\n"
+    assert done.returncode == 2
+
+
+def test_bytes_that_are_no_text_are_one_line(folder: Path) -> None:
+    done = predict(folder, lines=b"fine\n\xff\xfe\n")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error: ")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--runtime", "tflite"], "runtime: expected onnxruntime or openvino, found 'tflite'"),
+        (["--precision-hint", "bf16"], "precision_hint: found 'bf16'; only the runtime openvino has one"),
+        (["--runtime", "openvino", "--precision-hint", "f8"], "precision_hint: expected f32 or bf16, found 'f8'"),
+    ],
+)
+def test_wrong_options_are_one_line(folder: Path, arguments: list[str], expected: str) -> None:
+    done = predict(folder, "text", *arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert expected in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
