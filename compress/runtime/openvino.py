@@ -15,14 +15,13 @@ from ..sessions import check_graph_file
 from .engine import known_inputs
 from .folder import find_model
 
-QDQ = Path("onnx") / "model_qdq.onnx"  # static int8 in QuantizeLinear and DequantizeLinear, which OpenVINO runs as int8
-
 
 def find_openvino_model(folder: Path, precision: str | None) -> tuple[str, Path]:
-    """(precision, file): the QDQ file where int8 will do and there is one, else the precision's own file."""
-    if precision in (None, "int8") and (folder / QDQ).is_file():
-        return "int8", folder / QDQ
-    return find_model(folder, precision)
+    """(precision, file): left out, the QDQ file where there is one, which OpenVINO runs in int8; else as `find_model`."""
+    try:
+        return find_model(folder, precision or "qdq")
+    except CompressError:
+        return find_model(folder, precision)
 
 
 class OpenVino:

@@ -34,14 +34,14 @@ def test_a_broken_package_is_treated_as_missing(folder: Path, monkeypatch: pytes
         Classifier(folder, runtime="openvino")
 
 
-def test_the_qdq_file_is_taken_where_int8_will_do(folder: Path) -> None:
+def test_the_qdq_file_is_taken_where_there_is_one(folder: Path) -> None:
     plain, qdq = folder / "onnx" / "model.onnx", folder / "onnx" / "model_qdq.onnx"
     assert find_openvino_model(folder, None) == ("fp32", plain)
     with pytest.raises(CompressError, match=r"expected onnx/model_quantized\.onnx"):
         find_openvino_model(folder, "int8")
     qdq.write_bytes(plain.read_bytes())
-    assert find_openvino_model(folder, None) == ("int8", qdq)
-    assert find_openvino_model(folder, "int8") == ("int8", qdq)
+    assert find_openvino_model(folder, None) == ("qdq", qdq)
+    assert find_openvino_model(folder, "qdq") == ("qdq", qdq)
     assert find_openvino_model(folder, "fp32") == ("fp32", plain)
 
 

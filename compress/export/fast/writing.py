@@ -71,7 +71,7 @@ class Graph:
 
     def norm(self, part: Norm, *states: str) -> str:
         """Of the sum of `states`. A Sum and not an Add, which ONNX Runtime would fuse with the norm into a slower kernel."""
-        total = self.op("Sum", list(states), part.name) if len(states) > 1 else states[0]
+        total = states[0] if len(states) == 1 else self.op("Sum", list(states), part.name)
         gain, bias = self.weight(f"{part.name}.weight", part.gain), self.weight(f"{part.name}.bias", part.bias)
         return self.op("LayerNormalization", [total, gain, bias], part.name, axis=-1, epsilon=part.epsilon)
 
