@@ -69,6 +69,11 @@ def checked() -> Batch:
     return padded(ragged_lengths(count=32), seed=1)
 
 
+def clock(threads: int) -> str:
+    """Which time counts: a busy machine disturbs CPU time least, but of several threads it is the sum."""
+    return "cpu" if threads == 1 else "wall"
+
+
 def way_name(cell: str, way: int) -> str:
     """How a reader is told of the `way`."""
     if cell != RAGGED:

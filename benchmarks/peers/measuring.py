@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 from candidates import Candidate
-from inputs import CELLS
+from inputs import CELLS, clock
 from process import Child, PeerError
 
 AGAIN = "first of ours, again"
 # A candidate whose margins between the two classes go another way than torch's computes something else.
 LEAST_CORRELATION = 0.8
 # The best way is sought twice, the second time among those near the best; a run this long needs no warming up.
-_NEAR_BEST, _LONG_MS = 1.5, 3000.0
+_NEAR_BEST, _LONG_MS = 1.2, 3000.0
+_CHEAP = 5  # times the rounds for the cells of a single sequence
 
 Say = Callable[[str], None]
 Samples = dict[str, list[dict[str, float]]]
@@ -38,7 +39,7 @@ def measure(
         for name, found in agreement.items():
             if not found["correlation"] >= LEAST_CORRELATION:
                 children.drop(name, f"not timed: its margins correlate at {found['correlation']:.2f} with torch's")
-        cells = {cell: _cell(children, cell, rounds, say) for cell in CELLS}
+        cells = {cell: _cell(children, cell, rounds, say, clock(threads)) for cell in CELLS}
     return {"threads": threads, "agreement": agreement, "cells": cells, "failed": failed}
 
 
@@ -91,39 +92,40 @@ def _agreement(reference: np.ndarray, logits: list[list[float]]) -> dict[str, fl
     }
 
 
-def _cell(children: _Children, cell: str, rounds: int, say: Say) -> dict[str, Any]:
+def _cell(children: _Children, cell: str, rounds: int, say: Say, clock: str) -> dict[str, Any]:
     say(f"{cell}: ways to cut it")
-    ways = _best_ways(children, cell)
+    ways = _best_ways(children, cell, clock)
     samples: Samples = {name: [] for name in ways}
-    for number in range(rounds):
-        say(f"{cell}: round {number + 1} of {rounds}")
+    rounds *= 1 if len(CELLS[cell]) > 1 else _CHEAP
+    say(f"{cell}: {rounds} rounds")
+    for _ in range(rounds):
         for name, _, times in children.run([*ways.items()], cell):
             samples[name].append(times)
     return {
-        name: {"way": ways[name], **{clock: _median(times, clock) for clock in ("wall", "cpu")}, "samples": times}
+        name: {"way": ways[name], **{kind: _median(times, kind) for kind in ("wall", "cpu")}, "samples": times}
         for name, times in samples.items()
         if name in children.running
     }
 
 
-def _median(times: list[dict[str, float]], clock: str) -> float:
-    return statistics.median(sample[clock] for sample in times)
+def _median(times: list[dict[str, float]], kind: str) -> float:
+    return statistics.median(sample[kind] for sample in times)
 
 
-def _best_ways(children: _Children, cell: str) -> dict[str, int]:
-    """The way of the least CPU time for each; the first run of a way may hold a compilation, so all but long ones
-    and hopeless ones run twice."""
-    cpu: dict[str, dict[int, float]] = {name: {} for name in children.running}
+def _best_ways(children: _Children, cell: str, clock: str) -> dict[str, int]:
+    """The way of the least time for each; the first run of a way may hold a compilation, so all but long ones and
+    hopeless ones run twice."""
+    found: dict[str, dict[int, float]] = {name: {} for name in children.running}
     everything = [(name, way) for name in children.running for way in CELLS[cell]]
     for name, way, times in children.run(everything, cell):
-        cpu[name][way] = times["cpu"]
+        found[name][way] = times[clock]
     if len(CELLS[cell]) > 1:
-        again = [(name, way) for name in cpu for way in _near_best(cpu[name])]
+        again = [(name, way) for name in found for way in _near_best(found[name])]
         for name, way, times in children.run(again, cell):
-            cpu[name][way] = min(cpu[name][way], times["cpu"])
-    return {name: min(found, key=lambda way: found[way]) for name, found in cpu.items() if name in children.running}
+            found[name][way] = min(found[name][way], times[clock])
+    return {name: min(ways, key=lambda way: ways[way]) for name, ways in found.items() if name in children.running}
 
 
-def _near_best(cpu: dict[int, float]) -> list[int]:
-    best = min(cpu.values(), default=0.0)
-    return [way for way, found in cpu.items() if found < best * _NEAR_BEST and found < _LONG_MS]
+def _near_best(times: dict[int, float]) -> list[int]:
+    best = min(times.values(), default=0.0)
+    return [way for way, time in times.items() if time < best * _NEAR_BEST and time < _LONG_MS]

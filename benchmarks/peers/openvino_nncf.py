@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from inputs import padded, ragged_lengths
 
 ENVIRONMENT = "openvino"
-PACKAGES = ("openvino", "nncf", "torch", "transformers")
+PACKAGES = ("openvino", "nncf")
 VARIANTS = {
-    "OpenVINO, from ONNX": "convert_model of the plain ONNX file, nncf.quantize(model_type=TRANSFORMER)",
-    "OpenVINO, from torch": "convert_model of the transformers module, nncf.quantize(model_type=TRANSFORMER)",
+    "OpenVINO int8": "convert_model of the plain ONNX file, nncf.quantize(model_type=TRANSFORMER), run in fp32 between",
     "OpenVINO fp32": "convert_model of the plain ONNX file, not quantized",
 }
 _CALIBRATION = 96  # sequences
@@ -23,9 +21,8 @@ def convert(variant: str, model: Path, out: Path) -> None:
     import nncf  # pyright: ignore[reportMissingImports]
     import openvino  # pyright: ignore[reportMissingImports]
 
-    traced = "torch" in variant
-    source = _traced(model / "checkpoint") if traced else openvino.convert_model(model / "plain/model.onnx")
-    if "fp32" not in variant:
+    source = openvino.convert_model(model / "plain/model.onnx")
+    if "int8" in variant:
         names = [port.get_any_name() for port in source.inputs]
         dataset = nncf.Dataset([_feed(names, *_sample(length)) for length in ragged_lengths(_CALIBRATION)])
         source = nncf.quantize(source, dataset, model_type=nncf.ModelType.TRANSFORMER, subset_size=_CALIBRATION)
@@ -55,15 +52,3 @@ def _sample(length: int) -> tuple[np.ndarray, np.ndarray]:
 def _feed(names: list[str], ids: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
     full = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
     return {name: full[name] for name in names}
-
-
-def _traced(checkpoint: Path) -> Any:
-    import openvino  # pyright: ignore[reportMissingImports]
-    import torch
-    from transformers import AutoModelForSequenceClassification
-
-    module = AutoModelForSequenceClassification.from_pretrained(checkpoint, attn_implementation="sdpa").eval()
-    module.config.return_dict = False
-    ids = torch.ones(2, 8, dtype=torch.long)
-    example = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    return openvino.convert_model(module, example_input=example)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from inputs import CELLS, way_name
+from inputs import CELLS, clock, way_name
 from measuring import AGAIN
 
 _HEAD = """# Beside other runtimes
@@ -42,19 +42,15 @@ def render(results: Sequence[dict[str, Any]]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def ratio(ours: dict[str, Any], peer: dict[str, Any], clock: str) -> float:
+def ratio(ours: dict[str, Any], peer: dict[str, Any], kind: str) -> float:
     """Median over the rounds of ours / peer; both lists of samples are in the order of the rounds."""
     pairs = zip(ours["samples"], peer["samples"], strict=True)
-    return statistics.median(mine[clock] / other[clock] for mine, other in pairs)
+    return statistics.median(mine[kind] / other[kind] for mine, other in pairs)
 
 
-def best(cell: dict[str, Any], names: Iterable[str], clock: str) -> str | None:
+def best(cell: dict[str, Any], names: Iterable[str], kind: str) -> str | None:
     """The fastest of `names` in the cell, if any of them was measured."""
-    return min((name for name in names if name in cell), key=lambda name: cell[name][clock], default=None)
-
-
-def _clock(run: dict[str, Any]) -> str:
-    return "cpu" if run["threads"] == 1 else "wall"
+    return min((name for name in names if name in cell), key=lambda name: cell[name][kind], default=None)
 
 
 def _threads(count: int) -> str:
@@ -66,13 +62,9 @@ def _ours(result: dict[str, Any]) -> list[str]:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["-", *["-:"] * (len(head) - 1)], *rows]
-    return (
-        "\n".join(
-            f"| {' | '.join(line)} |" if number != 1 else f"|{'|'.join(line)}|" for number, line in enumerate(lines)
-        )
-        + "\n"
-    )
+    rule = f"|-|{'-:|' * (len(head) - 1)}"
+    top, *below = (f"| {' | '.join(line)} |" for line in (head, *rows))
+    return "\n".join([top, rule, *below, ""])
 
 
 def _setting(result: dict[str, Any]) -> str:
@@ -84,20 +76,20 @@ def _setting(result: dict[str, Any]) -> str:
 
 
 def _ratios(run: dict[str, Any], result: dict[str, Any]) -> str:
-    clock, ours, cells = _clock(run), _ours(result), run["cells"]
-    bests = {cell: best(cells[cell], ours, clock) for cell in cells}
+    kind, ours, cells = clock(run["threads"]), _ours(result), run["cells"]
+    bests = {cell: best(cells[cell], ours, kind) for cell in cells}
     rows = [["our best", *(bests[cell] or "none" for cell in cells)]]
     for name in result["variants"]:
         if name not in ours and name in run["agreement"]:
-            rows.append([f"ours / {name}", *(_share(cells[cell], bests[cell], name, clock) for cell in cells)])
-    rows.append([AGAIN, *(_share(cells[cell], AGAIN, ours[0], clock, lost=False) for cell in cells)])
+            rows.append([f"ours / {name}", *(_share(cells[cell], bests[cell], name, kind) for cell in cells)])
+    rows.append([AGAIN, *(_share(cells[cell], AGAIN, ours[0], kind, lost=False) for cell in cells)])
     return _table(["", *cells], rows)
 
 
-def _share(cell: dict[str, Any], mine: str | None, other: str, clock: str, lost: bool = True) -> str:
+def _share(cell: dict[str, Any], mine: str | None, other: str, kind: str, lost: bool = True) -> str:
     if mine not in cell or other not in cell:
         return "failed"
-    value = ratio(cell[mine], cell[other], clock)
+    value = ratio(cell[mine], cell[other], kind)
     return f"**{value:.2f} lost**" if lost and value >= 1 else f"{value:.2f}"
 
 

@@ -60,7 +60,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--model", action="append", required=True, help="minilm-l6, bert-base or a student's card")
     parser.add_argument("--peer", action="append", choices=PEERS, help="default: all")
     parser.add_argument("--threads", type=int, action="append", help="default: 1; may be given several times")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3, help="of the large cells; five times as many of the others")
     parser.add_argument("--out", type=Path, default=Path("runs/peers"))
     parser.add_argument("--report", type=Path)
     return parser.parse_args()
