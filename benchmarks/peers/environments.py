@@ -25,8 +25,8 @@ def environment(name: str, folder: Path) -> Path:
         return python
     _run([sys.executable, "-m", "venv", "--clear", home])
     pins = [line for line in wanted.splitlines() if line and not line.startswith("#")]
-    for part in (pins[:1], pins):
-        _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *part])
+    for part in (pins[:1], pins):  # most modules are never imported, so none is compiled before it is
+        _run([python, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", *part])
     done.write_text(digest)
     return python
 
