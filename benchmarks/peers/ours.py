@@ -1,4 +1,5 @@
-"""The files of this project, in its own interpreter. Another file is another line in VARIANTS and in MAKE."""
+"""The files of this project, in its own interpreter. Another file is another line in VARIANTS and in MAKE; one for
+another runtime is a module like the peers', with VARIANTS that start with "ours"."""
 
 from __future__ import annotations
 

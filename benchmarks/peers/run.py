@@ -23,7 +23,7 @@ from candidates import OURS, PEERS, convert_all, interpreters, module
 from checkpoints import make_checkpoint, reference_logits
 from inputs import ragged_lengths
 from measuring import measure
-from process import Child
+from process import Child, PeerError
 from report import render
 
 from compress.machine import describe
@@ -36,6 +36,7 @@ def say(*words: str) -> None:
 def main() -> None:
     arguments = _arguments()
     pythons, missing = interpreters(arguments.peer or PEERS, arguments.out / "environments", say)
+    environments = _versions(pythons, missing)
     result = {
         "command": " ".join(["python", *sys.argv]),
         "date": datetime.date.today().isoformat(),
@@ -43,7 +44,7 @@ def main() -> None:
         "rounds": arguments.rounds,
         "ragged": _ragged(),
         "variants": _variants(pythons),
-        "environments": {peer: _versions(pythons[peer], peer) for peer in pythons},
+        "environments": environments,
         "runs": [],
     }
     for run in _runs(arguments, pythons, missing):
@@ -86,13 +87,23 @@ def _ragged() -> dict[str, float]:
 
 def _variants(pythons: dict[str, Path]) -> dict[str, dict[str, Any]]:
     return {
-        name: {"what": what, "ours": peer == OURS} for peer in pythons for name, what in module(peer).VARIANTS.items()
+        name: {"what": what, "ours": name.startswith(OURS)}
+        for peer in pythons
+        for name, what in module(peer).VARIANTS.items()
     }
 
 
-def _versions(python: Path, peer: str) -> dict[str, str]:
-    with Child(python, peer, 1, ours=peer == OURS) as child:
-        return child.ask("versions")
+def _versions(pythons: dict[str, Path], missing: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Per peer, of the packages that count; one whose environment does not even start moves to `missing`."""
+    found = {}
+    for peer, python in [*pythons.items()]:
+        try:
+            with Child(python, peer, 1, ours=peer == OURS) as child:
+                found[peer] = child.ask("versions")
+        except PeerError as error:
+            missing[peer] = str(error)
+            del pythons[peer]
+    return found
 
 
 if __name__ == "__main__":
