@@ -19,21 +19,17 @@ _HEAD = """# Beside other runtimes
 
 int8 (and fp32) classifiers of the same weights, all candidates interleaved in one run, a process each in an environment
 of its own; medians of the rounds. minilm-l6 has its trained weights under a random head, the others random ones: latency
-does not depend on them, how far a candidate is from torch does. Waiting threads sleep, for all alike. `32x128` and `ragged` ({ragged}) are cut into calls in the way that
-is fastest for each candidate. A ratio is ours / peer, the median over rounds of both times in the same round: below 1
-ours is faster, and where it is not the cell says **lost**. With one thread a time is CPU time, which a busy machine
-disturbs least; with more it is wall-clock time.
+does not depend on them, how far a candidate is from torch does. Waiting threads sleep, for all alike. `32x128` and
+`ragged` ({sequences} sequences, {mean:.0f} tokens on average, at most {longest}) are cut into calls in the way that is
+fastest for each candidate. A ratio is ours / peer, the median over rounds of both times in the same round: below 1 ours
+is faster, and where it is not the cell says **lost**. With one thread a time is CPU time, which a busy machine disturbs
+least; with more it is wall-clock time.
 """
 
 
 def render(results: Sequence[dict[str, Any]]) -> str:
     """The whole page; a result is what `run.py` writes."""
-    ragged = results[0]["ragged"]
-    parts = [
-        _HEAD.format(
-            ragged=f"{ragged['sequences']} sequences, {ragged['mean']:.0f} tokens on average, at most {ragged['longest']}"
-        )
-    ]
+    parts = [_HEAD.format(**results[0]["ragged"])]
     for result in results:
         parts.append(_setting(result))
         for run in result["runs"]:
@@ -71,7 +67,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _setting(result: dict[str, Any]) -> str:
     machine = result["machine"]
     return (
-        f"`{result['command']}`\n\n{result['date']}, {machine['cpu']}, {machine['cores']} cores, "
+        f"`{result['command']}`\n\n{result['date']}, {machine['cpu']}, {machine['cores']} usable core(s), "
         f"{', '.join(machine['isa'])}; {result['rounds']} rounds\n"
     )
 
@@ -117,7 +113,12 @@ def _times(run: dict[str, Any], result: dict[str, Any]) -> str:
 
 
 def _ms(cell: dict[str, Any] | None) -> str:
-    return "failed" if cell is None else f"{cell['wall']:.3g} ({cell['cpu']:.3g})"
+    return "failed" if cell is None else f"{_digits(cell['wall'])} ({_digits(cell['cpu'])})"
+
+
+def _digits(value: float) -> str:
+    """Three that count, and none lost."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _ways(run: dict[str, Any]) -> str:
