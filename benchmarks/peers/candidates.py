@@ -1,0 +1,100 @@
+"""Who is measured: every variant of ours and of the peers that could be installed and converted, or why not."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from environments import REQUIREMENTS, environment
+from process import Child, PeerError
+
+OURS = "ours"
+PEERS = ("openvino_nncf", "onnxruntime_dynamic", "optimum_onnx", "ctranslate2_int8", "pytorch")
+PLAIN = "ours plain"  # the variant whose fp32 graph the peers take
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """`peer` is its module here, `python` the interpreter that runs it, `folder` what it converted into."""
+
+    name: str
+    peer: str
+    python: Path
+    folder: Path
+
+    def child(self, threads: int) -> Child:
+        return Child(self.python, self.peer, threads, ours=self.peer == OURS)
+
+
+def module(peer: str) -> Any:
+    """The peer's module, of which only the names and the texts are used in this process."""
+    return importlib.import_module(peer)
+
+
+def interpreters(peers: Sequence[str], folder: Path, say: Say) -> tuple[dict[str, Path], dict[str, str]]:
+    """(peer -> its interpreter, peer -> why there is none); ours is the running one."""
+    found, missing = {OURS: Path(sys.executable)}, {}
+    for peer in peers:
+        say(f"environment of {peer}")
+        try:
+            found[peer] = environment(module(peer).ENVIRONMENT, folder)
+        except RuntimeError as error:
+            missing[peer] = f"no environment: {error}"
+    return found, missing
+
+
+def convert_all(model: Path, pythons: dict[str, Path], say: Say) -> tuple[list[Candidate], dict[str, str]]:
+    """(candidates converted from the folder `model`, ours first; name -> why it could not be)."""
+    made, failed = [], {}
+    for candidate in _candidates(model, pythons):
+        say(f"{model.name}: {candidate.name}: converting")
+        try:
+            _convert(candidate, model)
+            made.append(candidate)
+        except PeerError as error:
+            failed[candidate.name] = str(error)
+    return made, failed
+
+
+def _candidates(model: Path, pythons: dict[str, Path]) -> Iterator[Candidate]:
+    for peer, python in pythons.items():
+        for name in module(peer).VARIANTS:
+            yield Candidate(name, peer, python, model / _slug(name))
+
+
+def _slug(name: str) -> str:
+    return "-".join(name.replace(",", "").lower().split())
+
+
+def _convert(candidate: Candidate, model: Path) -> None:
+    """Once per checkpoint, requirements and source of what converts."""
+    stamp, digest = candidate.folder / "made.sha256", _digest(candidate.peer, model)
+    if not (stamp.is_file() and stamp.read_text() == digest):
+        shutil.rmtree(candidate.folder, ignore_errors=True)
+        candidate.folder.mkdir(parents=True)
+        with candidate.child(1) as child:
+            child.ask("convert", variant=candidate.name, model=str(model), out=str(candidate.folder))
+        stamp.write_text(digest)
+    if candidate.name == PLAIN:
+        (model / "plain").unlink(missing_ok=True)
+        (model / "plain").symlink_to(candidate.folder.name)
+
+
+def _digest(peer: str, model: Path) -> str:
+    files = [model / "checkpoint/model.safetensors", Path(__file__).with_name(f"{peer}.py")]
+    if peer == OURS:
+        files += sorted((Path(__file__).parents[2] / "compress").rglob("*.py"))
+    else:
+        files.append(REQUIREMENTS / f"{module(peer).ENVIRONMENT}.txt")
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

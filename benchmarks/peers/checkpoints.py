@@ -1,0 +1,46 @@
+"""The models that all candidates start from, as transformers checkpoints with a head of two classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from inputs import checked
+from transformers import AutoModelForSequenceClassification
+
+from compress.catalog import load_student
+from compress.models.checkpoints import load_classifier, random_bert, save_checkpoint
+from compress.models.dimensions import dimensions
+from compress.models.students import build_student, student_dimensions
+from compress.pipeline.teachers import resolve_teacher
+
+LABELS = ("a", "b")
+_TRAINED, _BASE = "minilm-l6", "bert-base"
+
+
+def make_checkpoint(name: str, out: Path) -> None:
+    """Write the checkpoint `name` into `out`: minilm-l6 with its weights, a student's or bert-base's sizes with random ones."""
+    source = resolve_teacher(_TRAINED)
+    if source.folder is None:
+        raise SystemExit(f"expected the teacher {_TRAINED} with a checkpoint")
+    torch.manual_seed(0)
+    model = load_classifier(source.folder, labels=LABELS, trained=False) if name == _TRAINED else _random(name)
+    save_checkpoint(model.eval(), source.tokenizer, out)
+
+
+def reference_logits(checkpoint: Path) -> np.ndarray:
+    """Of the checked batch, by torch in fp32, float32 [sequence, class]."""
+    model = AutoModelForSequenceClassification.from_pretrained(checkpoint, attn_implementation="eager").eval()
+    batch = checked()
+    with torch.inference_mode():
+        return model(input_ids=torch.from_numpy(batch.ids), attention_mask=torch.from_numpy(batch.mask)).logits.numpy()
+
+
+def _random(name: str) -> Any:
+    base: Any = random_bert({"model_type": "bert"}, labels=LABELS)  # transformers' defaults are BERT base's
+    if name == _BASE:
+        return base
+    card = load_student(name).model_copy(update={"init": "random"})
+    return build_student(card, base, student_dimensions(card, dimensions(base.config.to_dict(), classes=len(LABELS))))

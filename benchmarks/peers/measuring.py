@@ -1,0 +1,132 @@
+"""All candidates in turn, a process each: agreement with torch first, then the cells, in rounds of random order."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+from candidates import Candidate
+from inputs import CELLS, clock
+from process import Child, PeerError
+
+AGAIN = "first of ours, again"
+# A candidate whose margins between the two classes go another way than torch's computes something else: below the
+# poorest int8, above a model that takes padding for tokens.
+LEAST_CORRELATION = 0.75
+# The best way is sought twice, the second time among those near the best; a run this long needs no warming up.
+_NEAR_BEST, _LONG_MS = 1.2, 3000.0
+_CHEAP = 5  # times the rounds for the cells of a single sequence
+
+Say = Callable[[str], None]
+Samples = dict[str, list[dict[str, float]]]
+
+
+def measure(
+    candidates: Sequence[Candidate], reference: np.ndarray, threads: int, rounds: int, say: Say
+) -> dict[str, Any]:
+    """`agreement`, `cells` and `failed` of one model at `threads`; the first candidate runs a second time as AGAIN.
+
+    `reference`: torch's fp32 logits of the checked batch, [sequence, 2]. A candidate that fails or that does not
+    agree is measured no further, and `failed` says why.
+    """
+    failed: dict[str, str] = {}
+    with ExitStack() as stack:
+        children = _Children(stack, candidates, threads, failed)
+        agreement = {name: _agreement(reference, logits) for name, logits in children.each("logits")}
+        for name, found in agreement.items():
+            if not found["correlation"] >= LEAST_CORRELATION:
+                children.drop(name, f"not timed: its margins correlate at {found['correlation']:.2f} with torch's")
+        cells = {cell: _cell(children, cell, rounds, say, clock(threads)) for cell in CELLS}
+    return {"threads": threads, "agreement": agreement, "cells": cells, "failed": failed}
+
+
+class _Children:
+    """The processes that still take part, by name."""
+
+    def __init__(self, stack: ExitStack, candidates: Sequence[Candidate], threads: int, failed: dict[str, str]) -> None:
+        self.failed, self.order = failed, random.Random(0)
+        self.running: dict[str, Child] = {}
+        named = {candidate.name: candidate for candidate in candidates} | {AGAIN: candidates[0]}
+        for name, candidate in named.items():
+            self.running[name] = stack.enter_context(candidate.child(threads))
+            with self.watched(name):
+                self.running[name].ask(
+                    "load", variant=candidate.name, out=str(candidate.folder.absolute()), threads=threads
+                )
+
+    @contextmanager
+    def watched(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except PeerError as error:
+            self.drop(name, str(error))
+
+    def drop(self, name: str, reason: str) -> None:
+        self.failed[name] = reason
+        self.running.pop(name).__exit__()
+
+    def each(self, do: str) -> Iterator[tuple[str, Any]]:
+        for name in [*self.running]:
+            with self.watched(name):
+                yield name, self.running[name].ask(do)
+
+    def run(self, requests: Sequence[tuple[str, int]], cell: str) -> Iterator[tuple[str, int, dict[str, float]]]:
+        """Each (name, way) once, in a new random order, those that have failed left out."""
+        for name, way in self.order.sample(requests, len(requests)):
+            if name in self.running:
+                with self.watched(name):
+                    yield name, way, self.running[name].ask("run", cell=cell, way=way)
+
+
+def _agreement(reference: np.ndarray, logits: list[list[float]]) -> dict[str, float]:
+    """Largest difference of a logit, correlation of the margins, share of equal decisions."""
+    found = np.array(logits)
+    mine, theirs = (values[:, 1] - values[:, 0] for values in (reference, found))
+    return {
+        "largest_difference": float(np.abs(found - reference).max()),
+        "correlation": float(np.corrcoef(mine, theirs)[0, 1]),
+        "decisions": float(((mine > 0) == (theirs > 0)).mean()),
+    }
+
+
+def _cell(children: _Children, cell: str, rounds: int, say: Say, clock: str) -> dict[str, Any]:
+    say(f"{cell}: ways to cut it")
+    ways = _best_ways(children, cell, clock)
+    samples: Samples = {name: [] for name in ways}
+    rounds *= 1 if len(CELLS[cell]) > 1 else _CHEAP
+    say(f"{cell}: {rounds} rounds")
+    for _ in range(rounds):
+        for name, _, times in children.run([*ways.items()], cell):
+            samples[name].append(times)
+    return {
+        name: {"way": ways[name], **{kind: _median(times, kind) for kind in ("wall", "cpu")}, "samples": times}
+        for name, times in samples.items()
+        if name in children.running
+    }
+
+
+def _median(times: list[dict[str, float]], kind: str) -> float:
+    return statistics.median(sample[kind] for sample in times)
+
+
+def _best_ways(children: _Children, cell: str, clock: str) -> dict[str, int]:
+    """The way of the least time for each; the first run of a way may hold a compilation, so all but long ones and
+    hopeless ones run twice."""
+    found: dict[str, dict[int, float]] = {name: {} for name in children.running}
+    everything = [(name, way) for name in children.running for way in CELLS[cell]]
+    for name, way, times in children.run(everything, cell):
+        found[name][way] = times[clock]
+    if len(CELLS[cell]) > 1:
+        again = [(name, way) for name in found for way in _near_best(found[name])]
+        for name, way, times in children.run(again, cell):
+            found[name][way] = min(found[name][way], times[clock])
+    return {name: min(ways, key=lambda way: ways[way]) for name, ways in found.items() if name in children.running}
+
+
+def _near_best(times: dict[int, float]) -> list[int]:
+    best = min(times.values(), default=0.0)
+    return [way for way, time in times.items() if time < best * _NEAR_BEST and time < _LONG_MS]

@@ -1,0 +1,34 @@
+"""A session of ONNX Runtime as a function of ids and mask; peers open theirs with its own defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def open_default(path: Path, threads: int) -> Any:
+    """As documented, with two exceptions that all candidates share: `threads`, and threads that wait asleep."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def predictor(session: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Feeds the inputs that the graph has, by their usual names."""
+    names = [value.name for value in session.get_inputs()]
+
+    def predict(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        full = {"input_ids": ids, "attention_mask": mask}
+        if "token_type_ids" in names:
+            full["token_type_ids"] = np.zeros_like(ids)
+        return session.run(None, {name: full[name] for name in names})[0]
+
+    return predict

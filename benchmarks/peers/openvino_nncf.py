@@ -1,0 +1,54 @@
+"""OpenVINO with NNCF's post-training int8, the whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from inputs import padded, ragged_lengths
+
+ENVIRONMENT = "openvino"
+PACKAGES = ("openvino", "nncf")
+VARIANTS = {
+    "OpenVINO int8": "convert_model of the plain ONNX file, nncf.quantize(model_type=TRANSFORMER), run in fp32 between",
+    "OpenVINO fp32": "convert_model of the plain ONNX file, not quantized",
+}
+_CALIBRATION = 96  # sequences
+
+
+def convert(variant: str, model: Path, out: Path) -> None:
+    import nncf  # pyright: ignore[reportMissingImports]
+    import openvino  # pyright: ignore[reportMissingImports]
+
+    source = openvino.convert_model(model / "plain/model.onnx")
+    if "int8" in variant:
+        names = [port.get_any_name() for port in source.inputs]
+        dataset = nncf.Dataset([_feed(names, *_sample(length)) for length in ragged_lengths(_CALIBRATION)])
+        source = nncf.quantize(source, dataset, model_type=nncf.ModelType.TRANSFORMER, subset_size=_CALIBRATION)
+    openvino.save_model(source, out / "model.xml", compress_to_fp16=False)
+
+
+def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    import openvino  # pyright: ignore[reportMissingImports]
+
+    core = openvino.Core()
+    hints = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}
+    compiled = core.compile_model(out / "model.xml", "CPU", hints)
+    names = [port.get_any_name() for port in compiled.inputs]
+    request = compiled.create_infer_request()
+
+    def predict(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        return request.infer(_feed(names, ids, mask))[0]
+
+    return predict
+
+
+def _sample(length: int) -> tuple[np.ndarray, np.ndarray]:
+    batch = padded([length], seed=length)
+    return batch.ids, batch.mask
+
+
+def _feed(names: list[str], ids: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
+    full = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    return {name: full[name] for name in names}

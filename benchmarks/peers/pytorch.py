@@ -1,0 +1,59 @@
+"""PyTorch: eager, compiled, and its own dynamic int8 of the linear layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ENVIRONMENT = "pytorch"
+PACKAGES = ("torch", "transformers")
+VARIANTS = {
+    "PyTorch eager": "transformers, attn_implementation=sdpa, fp32, or bf16 where the CPU has it",
+    "PyTorch compiled": "the same with torch.compile: of fixed shapes at batch 1, of dynamic shapes above",
+    "PyTorch dynamic int8": "torch.ao.quantization.quantize_dynamic of the linear layers, eager",
+}
+
+
+def convert(variant: str, model: Path, out: Path) -> None:
+    """Nothing to make: the checkpoint is loaded as it is."""
+    (out / "checkpoint").symlink_to(model.absolute() / "checkpoint")
+
+
+def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    import torch
+    from transformers import AutoModelForSequenceClassification
+
+    torch.set_num_threads(threads)
+    kind = torch.bfloat16 if "int8" not in variant and _fast_bf16() else torch.float32
+    model = AutoModelForSequenceClassification.from_pretrained(
+        out / "checkpoint", attn_implementation="sdpa", dtype=kind
+    ).eval()
+    if "int8" in variant:
+        return _predictor(torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8))
+    return _compiled(model) if "compiled" in variant else _predictor(model)
+
+
+def _fast_bf16() -> bool:
+    flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split() if Path("/proc/cpuinfo").is_file() else []
+    return bool({"avx512_bf16", "amx_bf16", "bf16"} & set(flags))
+
+
+def _compiled(model: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    import torch
+
+    fixed, dynamic = (_predictor(torch.compile(model, dynamic=dynamic)) for dynamic in (False, True))
+    return lambda ids, mask: (fixed if len(ids) == 1 else dynamic)(ids, mask)
+
+
+def _predictor(model: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    import torch
+
+    def predict(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            answer = model(input_ids=torch.from_numpy(ids), attention_mask=torch.from_numpy(mask))
+        return answer.logits.float().numpy()
+
+    return predict
