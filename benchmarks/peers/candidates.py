@@ -15,7 +15,7 @@ from environments import REQUIREMENTS, environment
 from process import Child, PeerError
 
 OURS = "ours"
-PEERS = ("openvino_nncf", "onnxruntime_dynamic", "optimum_onnx", "ctranslate2_int8", "pytorch")
+PEERS = ("openvino_ours", "openvino_nncf", "onnxruntime_dynamic", "optimum_onnx", "ctranslate2_int8", "pytorch")
 PLAIN = "ours plain"  # the variant whose fp32 graph the peers take
 
 Say = Callable[[str], None]
@@ -90,9 +90,9 @@ def _convert(candidate: Candidate, model: Path) -> None:
 
 def _digest(peer: str, model: Path) -> str:
     files = [model / "checkpoint/model.safetensors", Path(__file__).with_name(f"{peer}.py")]
-    if peer == OURS:
+    if peer.endswith(OURS):
         files += sorted((Path(__file__).parents[2] / "compress").rglob("*.py"))
-    else:
+    if peer != OURS:
         files.append(REQUIREMENTS / f"{module(peer).ENVIRONMENT}.txt")
     digest = hashlib.sha256()
     for file in files:

@@ -30,13 +30,18 @@ def convert(variant: str, model: Path, out: Path) -> None:
 
 
 def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    return compiled(out / "model.xml", threads)
+
+
+def compiled(path: Path, threads: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """A function from ids and mask to logits."""
     import openvino  # pyright: ignore[reportMissingImports]
 
     core = openvino.Core()
     hints = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}
-    compiled = core.compile_model(out / "model.xml", "CPU", hints)
-    names = [port.get_any_name() for port in compiled.inputs]
-    request = compiled.create_infer_request()
+    model = core.compile_model(path, "CPU", hints)
+    names = [port.get_any_name() for port in model.inputs]
+    request = model.create_infer_request()
 
     def predict(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         return request.infer(_feed(names, ids, mask))[0]

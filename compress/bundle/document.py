@@ -52,6 +52,9 @@ class BundleInfo(_Record):
     labels: Annotated[tuple[str, ...], Field(min_length=1)]
     max_length: Annotated[int, Field(ge=1)] = Field(description="tokens, special tokens included; longer texts are cut")
     models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
+    fastest: Precision | None = Field(
+        None, description="of `models` on ONNX Runtime where they were measured, by the p50 of the first shape"
+    )
     baseline: ModelResult
     measured_on: Machine
     verified_on: Machine = Field(description="where the probe's logits were computed")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from .. import machine
 from ..errors import CompressError
+from ..results import ModelResult
 from ..runtime.folder import MODEL_FILES, read_json
 from . import card
 from .document import BundleInfo, Probe, write_bundle
@@ -114,6 +116,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         labels=result.task.labels or ("score",),
         max_length=source.max_length,
         models=source.models,  # type: ignore[arg-type]
+        fastest=_fastest(source.models),  # type: ignore[arg-type]
         baseline=result.models[0],
         measured_on=result.machine,
         verified_on=machine.describe(),
@@ -122,6 +125,12 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]
         files={},
     )
+
+
+def _fastest(models: Mapping[str, ModelResult]) -> str | None:
+    """None where latency was not measured."""
+    times = {name: model.onnx.latency[0].p50 for name, model in models.items() if model.onnx and model.onnx.latency}
+    return min(times, key=lambda name: times[name]) if times else None
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:

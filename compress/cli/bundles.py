@@ -68,7 +68,9 @@ def predict(
     pair: Annotated[
         list[str] | None, typer.Option("--pair", help="The second text of each pair, in the same order.")
     ] = None,
-    precision: Annotated[str | None, typer.Option(help="int8, fp32 or qdq. Default: int8 where the bundle has it.")] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="int8, fp32 or qdq. Default: int8 where the bundle has it.")
+    ] = None,
     threads: Threads = None,
     runtime: Annotated[str, typer.Option(help="onnxruntime or openvino.")] = "onnxruntime",
     precision_hint: Annotated[

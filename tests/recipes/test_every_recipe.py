@@ -155,23 +155,47 @@ def test_ship_verify_predict(run: Run, world: Path, tmp_path: Path) -> None:
     assert "Traceback" not in broken.stderr
 
 
-def test_the_fast_graph_gives_the_plain_one_s_answers_and_ships(run: Run, world: Path, tmp_path: Path) -> None:
-    _, plain = run("int8")
-    done = compress(*arguments("int8"), "--set", "export.graph=fast", "--json", cwd=world)
+def test_the_plain_graph_gives_the_fast_one_s_answers(run: Run, world: Path) -> None:
+    _, fast = run("int8")
+    done = compress(*arguments("int8"), "--set", "export.graph=plain", "--json", cwd=world)
     assert done.returncode == 0, done.stderr
     (document,) = json.loads(done.stdout)
     result = Result.model_validate(document)
-    assert result.stages[0].key == plain.stages[0].key
+    assert result.stages[0].key == fast.stages[0].key
     logits = [
         np.load(world / "runs" / each.run / "predictions.npz")[f"{each.models[0].predictions}/dev"]
-        for each in (plain, result)
+        for each in (fast, result)
     ]
     np.testing.assert_allclose(*logits, atol=1e-5)  # fp32 sums in another order
+
+
+def test_the_portable_file_is_measured_shipped_and_verified(run: Run, world: Path, tmp_path: Path) -> None:
+    options = ("--set", "quantize.method=static", "--set", "quantize.portable=true", "--json")
+    done = compress(*arguments("int8"), *options, cwd=world)
+    assert done.returncode == 0, done.stderr
+    (document,) = json.loads(done.stdout)
+    result = Result.model_validate(document)
+    assert [model.precision for model in result.models] == ["fp32", "qdq", "int8"]
+    assert [model.info["layout"] for model in result.models[1:]] == ["qdq", "static"]
+    assert all(model.info["calibration_examples"] == result.task.data.rows["train"] for model in result.models[1:])
     bundle = tmp_path / "bundle"
     shipped = compress("ship", world / "runs" / result.run, "-o", bundle, cwd=world)
     assert shipped.returncode == 0, shipped.stderr
+    assert {path.name for path in (bundle / "onnx").iterdir()} == {
+        "model.onnx",
+        "model_qdq.onnx",
+        "model_quantized.onnx",
+    }
+    record = json.loads((bundle / "bundle.json").read_text())
+    times = {name: model["onnx"]["latency"][0]["p50"] for name, model in record["models"].items()}
+    assert times[record["fastest"]] == min(times.values())
     verified = compress("verify", bundle, "--json", cwd=world)
     assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert "qdq against fp32" in {check["name"] for check in json.loads(verified.stdout)["checks"]}
+    answers = [
+        compress("predict", bundle, "--precision", name, "a good film", "--json", cwd=world) for name in ("qdq", "fp32")
+    ]
+    assert [json.loads(answer.stdout)["precision"] for answer in answers] == ["qdq", "fp32"]
 
 
 def test_a_report_of_several_runs(run: Run, world: Path, tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""The int8 files that a quantize stage plans, and what their keys depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from worlds import TASK, encoder_world
+
+from compress.errors import CompressError
+from compress.pipeline import Plan, Request, plan_all
+
+Planner = Callable[..., Plan]
+
+
+@pytest.fixture
+def planned(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Planner:
+    teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
+
+    def plan(*overrides: str) -> Plan:
+        task = str(tmp_path / "task.yaml")
+        return plan_all(Request(("int8",), (task,), teacher=str(teacher), overrides=overrides))[0]
+
+    return plan
+
+
+def keys(plan: Plan) -> dict[str, str]:
+    return {node.id: node.key for node in plan.nodes}
+
+
+def test_the_portable_file_is_a_model_of_its_own_before_the_last(planned: Planner) -> None:
+    assert planned().models == ("teacher-fp32", "teacher-int8")
+    both = planned("quantize.portable=true")
+    assert both.models == ("teacher-fp32", "teacher-qdq", "teacher-int8")
+    assert keys(both)["teacher-int8"] == keys(planned())["teacher-int8"]  # the same file
+    assert both.name != planned().name
+
+
+def test_the_key_of_a_calibrated_file_has_its_texts_and_settings(planned: Planner, tmp_path: Path) -> None:
+    static = planned("quantize.method=static")
+    assert keys(static)["teacher-int8"] != keys(planned())["teacher-int8"]
+    fewer = planned("quantize.method=static", "quantize.calibration_examples=32")
+    assert keys(fewer)["teacher-int8"] != keys(static)["teacher-int8"]
+    assert keys(planned("quantize.calibration_examples=32")) == keys(planned())  # dynamic: it reads none
+    (tmp_path / "task.yaml").write_text(TASK.replace("train: 40", "train: 48"))
+    assert keys(planned("quantize.method=static"))["teacher-int8"] != keys(static)["teacher-int8"]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("quantize.method=fast", "dynamic"),
+        ("quantize.calibration_examples=8", "expected a number at least 32, found the number 8"),
+        ("quantize.percentile=50", "expected a number above 99"),
+        ("quantize.portable=often", "quantize.portable"),
+    ],
+)
+def test_a_wrong_setting_is_named(planned: Planner, override: str, message: str) -> None:
+    with pytest.raises(CompressError, match=message) as error:
+        planned(override)
+    assert override.partition("=")[0] in str(error.value)
