@@ -1,4 +1,4 @@
-"""Latency of the plain and of the fast ONNX graph in int8, for a teacher and for students of the catalogue.
+"""Latency of the plain and of the fast ONNX graph in their int8 forms, for a teacher and for students of the catalogue.
 
     python benchmarks/graphs.py --teacher minilm-l6 --student tiny-3l-384 --student tiny-3l-312 --out runs/graphs
 
@@ -13,28 +13,36 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from compress.catalog import load_student
 from compress.export import export_onnx
 from compress.models.checkpoints import load_classifier, save_checkpoint
 from compress.models.students import build_student, student_dimensions
 from compress.pipeline.teachers import resolve_teacher
-from compress.quantize import quantize_onnx
+from compress.quantize import FILES, quantize_onnx
 from compress.spec.stages import Quantize
 
 LABELS = ("a", "b")
-GRAPHS = ("plain", "fast")
+FORMS = (("plain", "dynamic"), ("fast", "dynamic"), ("fast", "static"), ("fast", "qdq"))
 SHAPES = ("1x32", "1x128", "8x128")
 
 
 def files(folder: Path) -> list[Path]:
-    """The int8 file of each graph of the checkpoint `folder`; the fp32 one is beside it."""
+    """The int8 files of the checkpoint `folder`, in a folder for each form; the fp32 graph of `plain` is beside its own."""
     made = []
-    for graph in GRAPHS:
-        out = folder / graph
+    for graph, layout in FORMS:
+        out = folder / f"{graph}-{layout}"
         export_onnx(folder, out, graph=graph, opset=20, task_name="none", labels=LABELS, kind="classification")
-        quantize_onnx(out / "model.onnx", out, Quantize())
-        made.append(out / "model_quantized.onnx")
+        quantize_onnx(out / "model.onnx", out, Quantize(), layout=layout, feeds=feeds())
+        made.append(out / FILES[layout])
     return made
+
+
+def feeds() -> list[dict[str, np.ndarray]]:
+    """Random texts for the ranges, which have no say in the latency."""
+    ids = np.random.default_rng(0).integers(1000, 20000, (8, 64))
+    return [{"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}]
 
 
 def main() -> None:
@@ -57,7 +65,7 @@ def main() -> None:
         timed += files(arguments.out / name)
     shapes = [word for shape in SHAPES for word in ("--shape", shape)]
     program = Path(sys.executable).with_name("compress")
-    command = [program, "bench", arguments.out / "teacher/plain/model.onnx", *timed, *shapes]
+    command = [program, "bench", arguments.out / "teacher/plain-dynamic/model.onnx", *timed, *shapes]
     subprocess.run([*map(str, command), "--runs", str(arguments.runs), "--threads", "1"], check=True)
 
 

@@ -83,8 +83,8 @@ class Latency(_Record):
     examples_per_second: float
     speedup: float = Field(description="baseline p50 over this p50, same interleaved run")
     runs: int
-    cpu_p50: float | None = Field(None, description="p50 of the process's CPU time, all its threads together")
-    cpu_speedup: float | None = Field(None, description="baseline cpu_p50 over this one, same interleaved run")
+    cpu_p50: float | None = Field(default=None, description="p50 of the process's CPU time, all its threads together")
+    cpu_speedup: float | None = Field(default=None, description="baseline cpu_p50 over this one, same interleaved run")
 
 
 class Runtime(_Record):
@@ -94,7 +94,7 @@ class Runtime(_Record):
     peak_memory_bytes: int
     load_ms: float
     threads: int
-    engine: str | None = Field(None, description="what ran it, e.g. `onnxruntime 1.31.1`")
+    engine: str | None = Field(default=None, description="what ran it, e.g. `onnxruntime 1.31.1`")
 
 
 class ModelResult(_Record):
