@@ -132,11 +132,13 @@ def split_gemms(graph: GraphProto, names: Container[str]) -> None:
         if options.get("transB"):
             array = onnx.numpy_helper.to_array(weight).T.copy()
             weight = onnx.numpy_helper.from_array(array, f"{weight.name}_turned")
-            graph.initializer.append(weight)
-        last = len(node.input) < 3 or not node.input[2]
-        made = node.output[0] if last else product
+            if weight.name not in stored:
+                graph.initializer.append(weight)
+                stored[weight.name] = weight
+        unbiased = len(node.input) < 3 or not node.input[2]
+        made = node.output[0] if unbiased else product
         nodes.append(onnx.helper.make_node("MatMul", [node.input[0], weight.name], [made], name=node.name))
-        if not last:
+        if not unbiased:
             name = f"{node.name}_bias"
             nodes.append(onnx.helper.make_node("Add", [product, node.input[2]], [node.output[0]], name=name))
     replace_all(graph.node, nodes)

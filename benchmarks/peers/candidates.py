@@ -89,9 +89,12 @@ def _convert(candidate: Candidate, model: Path) -> None:
 
 
 def _digest(peer: str, model: Path) -> str:
-    files = [model / "checkpoint/model.safetensors", Path(__file__).with_name(f"{peer}.py")]
+    here = Path(__file__).parent
+    files = [model / "checkpoint/model.safetensors", here / f"{peer}.py", here / "inputs.py"]
     if peer.endswith(OURS):
-        files += sorted((Path(__file__).parents[2] / "compress").rglob("*.py"))
+        files += [here / "ours.py", *sorted((here.parents[1] / "compress").rglob("*.py"))]
+    elif (model / "plain/model.onnx").is_file():  # what the others convert
+        files.append(model / "plain/model.onnx")
     if peer != OURS:
         files.append(REQUIREMENTS / f"{module(peer).ENVIRONMENT}.txt")
     digest = hashlib.sha256()

@@ -39,6 +39,7 @@ def compiled(path: Path, threads: int) -> Callable[[np.ndarray, np.ndarray], np.
 
     core = openvino.Core()
     hints = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}
+    hints["INFERENCE_PRECISION_HINT"] = "f32"  # on a CPU with bf16 the default is another
     model = core.compile_model(path, "CPU", hints)
     names = [port.get_any_name() for port in model.inputs]
     request = model.create_infer_request()

@@ -77,11 +77,11 @@ def _split(word: str) -> tuple[str, Path]:
 
 
 def _graphs(bundle: Path) -> list[Path]:
-    expected = [bundle / "onnx" / MODEL_FILES[precision] for precision in ("fp32", "int8")]
+    expected = [bundle / "onnx" / MODEL_FILES[precision] for precision in ("fp32", "qdq", "int8")]
     inside = [path for path in expected if path.exists()]
     if not inside:
         raise CompressError(
-            f"{bundle}: expected a bundle with onnx/model.onnx or onnx/model_quantized.onnx; found neither"
+            f"{bundle}: expected a bundle with onnx/model.onnx or onnx/model_quantized.onnx; found none"
             " (a checkpoint is given as torch:FOLDER)"
         )
     return inside

@@ -53,7 +53,8 @@ class BundleInfo(_Record):
     max_length: Annotated[int, Field(ge=1)] = Field(description="tokens, special tokens included; longer texts are cut")
     models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
     fastest: Precision | None = Field(
-        None, description="of `models` on ONNX Runtime where they were measured, by the p50 of the first shape"
+        None,
+        description="of `models` on ONNX Runtime where they were measured: the least CPU time, p50, at the first shape",
     )
     baseline: ModelResult
     measured_on: Machine

@@ -33,7 +33,7 @@ def ship(
 ) -> Path:
     """Write the bundle of a finished `run` to `out`; returns its resolved path.
 
-    `model`: name of the run's model (default: the last one made); its fp32 and int8 forms go in.
+    `model`: name of the run's model (default: the last one made); its fp32 and quantized forms go in.
     `force` replaces a bundle that is there already, and nothing else. `with_checkpoint` adds the weights in
     safetensors. Raises `CompressError`: the run, its artefacts, `out`; CheckFailed: a model that does not answer.
     """
@@ -129,7 +129,8 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
 
 def _fastest(models: Mapping[str, ModelResult]) -> str | None:
     """None where latency was not measured."""
-    times = {name: model.onnx.latency[0].p50 for name, model in models.items() if model.onnx and model.onnx.latency}
+    rows = {name: model.onnx.latency[0] for name, model in models.items() if model.onnx and model.onnx.latency}
+    times = {name: row.p50 if row.cpu_p50 is None else row.cpu_p50 for name, row in rows.items()}
     return min(times, key=lambda name: times[name]) if times else None
 
 

@@ -29,7 +29,7 @@ def ship(
     with_checkpoint: Annotated[bool, typer.Option("--with-checkpoint", help="Add the weights in safetensors.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a bundle that is there.")] = False,
 ) -> None:
-    """Write the bundle: fp32 and int8 ONNX, tokenizer, config, model card, hashes."""
+    """Write the bundle: the ONNX files, tokenizer, config, model card, hashes."""
     from ..bundle import ship as write_bundle
 
     folder = run.parent if run.name == "result.json" else run
@@ -69,7 +69,7 @@ def predict(
         list[str] | None, typer.Option("--pair", help="The second text of each pair, in the same order.")
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="int8, fp32 or qdq. Default: int8 where the bundle has it.")
+        str | None, typer.Option(help="int8, fp32 or qdq. Default: int8 where the bundle has it, with OpenVINO qdq.")
     ] = None,
     threads: Threads = None,
     runtime: Annotated[str, typer.Option(help="onnxruntime or openvino.")] = "onnxruntime",
@@ -117,13 +117,14 @@ def _json_line(classifier: Classifier) -> Callable[[Text, Prediction], str]:
 
 def _lines(columns: int | None) -> Iterator[Text]:
     """Texts of stdin as they come; what has been answered goes out before more is waited for."""
+    number = 0
     try:
         for number, line in enumerate(sys.stdin, 1):
             text = line.rstrip("\r\n")
             yield _split(text, number) if columns == 2 else text
             sys.stdout.flush()
     except UnicodeDecodeError as error:
-        raise CompressError(f"stdin: expected UTF-8 text, found {error.reason}") from None
+        raise CompressError(f"stdin: expected UTF-8 text, found {error.reason} after line {number}") from None
 
 
 def _given(texts: list[str], pair: list[str] | None) -> list[Text]:

@@ -45,15 +45,15 @@ def quantize_onnx(
     `out`/model_qdq.onnx. The static ones take their ranges from `feeds`, padded batches of the model's inputs.
 
     Every product with a constant weight becomes int8, except those that `exclude` names and the classifier: one row
-    of a few columns, whose error would go straight into the logits and whose size is nothing. A product of one row a
-    text (the pooler, keys and values that the fast graph absorbed) has an int8 weight and is multiplied in fp32.
+    of a few columns, whose error would go straight into the logits and whose size is nothing. The pooler
+    and the keys and values that the fast graph absorbed have int8 weights and are multiplied in fp32.
     CompressError: `source`, an `exclude` that matches nothing, or no feeds. CheckFailed: a product or table that
     should be int8 stayed fp32, or the file is not smaller; then no file is left.
     """
     layout = layout or spec.method
     if layout in CALIBRATED and not feeds:
         raise CompressError(
-            f"quantize: the {layout} layout takes the ranges of activations from texts, and there are none"
+            f"{source}: the {layout} form takes the ranges of activations from texts, and the task has none to train on"
         )
     model = _read(Path(source))
     if layout == "qdq":

@@ -16,7 +16,8 @@ from ..graphs import head_products, output_products, products, split_gemms, stor
 @dataclass(frozen=True)
 class Choice:
     """Names of nodes. `int8` are multiplied in integers; of `weight_only` the weight alone is int8, and the product
-    fp32: one row a text, where integers save no time; `kept` are fp32; `tables` are look-ups that become int8."""
+    fp32: the head, next to the logits, and what is a matrix for each attention head; `kept` are fp32; `tables` are
+    look-ups that become int8."""
 
     int8: tuple[str, ...]
     weight_only: tuple[str, ...]

@@ -132,6 +132,7 @@ def _check(run: Result, model: ModelResult) -> tuple[Cell, ...]:
     errors = list(parity.values()) if isinstance(parity, dict) else [parity] if parity is not None else []
     int8 = info.pop("int8_matmuls", 0 if "weight_matmuls" in info else None)
     fp32 = info.pop("fp32_matmuls", info.pop("weight_matmuls", None))
+    fp32 = None if fp32 is None else fp32 + info.pop("weight_only_matmuls", 0)  # int8 weights, multiplied in fp32
     p = model.delta.mcnemar_p if model.delta else None
     return (
         Cell(title(model)),

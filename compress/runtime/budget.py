@@ -35,6 +35,7 @@ class Budget:
         self._threads = threads
         self._lock = threading.Lock()
         self._answered = 0
+        self._asked = False
         self._key: dict[str, str | int] | None = None
         self.found: int | None = None
 
@@ -46,14 +47,16 @@ class Budget:
         if self.found is not None or size < NOTICEABLE:
             return self.found or DEFAULT
         with self._lock:
-            if self._key is None:
+            if not self._asked:
+                self._asked = True
                 self._key = identity(self._engine, self._threads)
-                self.found = recall(self._key, BUDGETS)
+                self.found = recall(self._key, BUDGETS) if self._key else None
             self._answered += size
             if self.found is None and self._answered > WORTH:
                 flat = np.concatenate([np.array(one) for one in ids()])
                 self.found = fastest(lambda rows, length: self._seconds(flat, rows, length), max(map(len, ids())))
-                remember(self._key, self.found)
+                if self._key:
+                    remember(self._key, self.found)
             return self.found or DEFAULT
 
     def _seconds(self, flat: np.ndarray, rows: int, length: int) -> float:

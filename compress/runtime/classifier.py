@@ -14,7 +14,7 @@ from ..machine import usable_cores
 from .batches import chunks, padded
 from .budget import DEFAULT, Budget, bounded
 from .folder import read_settings, read_tokenizer
-from .reading import Reader, Text
+from .reading import MOST, Reader, Text
 from .runtimes import open_engine
 
 
@@ -111,7 +111,7 @@ class Classifier:
         what shares a batch; `batch_size=1` makes each answer independent.
         """
         _check_sizes(batch_size=batch_size, tokens=tokens)
-        parts = list(self._outputs(self._reader.windows(texts), batch_size, tokens, search=False))
+        parts = list(self._outputs(self._reader.windows(texts, MOST), batch_size, tokens, search=False))
         return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), np.float32)
 
     def _outputs(

@@ -16,10 +16,13 @@ from .engine import Engine
 Identity = dict[str, str | int]
 
 
-def identity(engine: Engine, threads: int) -> Identity:
-    """What a budget holds for. Reads the whole model file once, for its SHA-256."""
-    with engine.path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+def identity(engine: Engine, threads: int) -> Identity | None:
+    """What a budget holds for. Reads the whole model file once, for its SHA-256; None where it is gone."""
+    try:
+        with engine.path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
     cpu = f"{cpu_name()} ({' '.join(isa())})"
     runtime = engine.version if engine.hint is None else f"{engine.version} {engine.hint}"
     return {"model": digest, "cpu": cpu, "threads": threads, "runtime": runtime}

@@ -29,7 +29,9 @@ def names(*words: object) -> list[str]:
     return [candidate.name for candidate in find_candidates([str(word) for word in words])]
 
 
-def test_a_bundle_gives_both_its_graphs(world: Path) -> None:
+def test_a_bundle_gives_all_its_graphs(world: Path) -> None:
+    shutil.copy(world / "x/plain/model.onnx", world / "b/sst2/onnx/model_qdq.onnx")
+    assert names("b/sst2") == ["sst2/model", "sst2/model_qdq", "sst2/model_quantized"]
     found = find_candidates(["a/sst2"])
     assert [(one.name, one.path, one.runtime) for one in found] == [
         ("sst2/model", Path("a/sst2/onnx/model.onnx"), "onnx"),

@@ -23,8 +23,12 @@ LAYERS, WIDTH, INNER, CLASSES = 2, 32, 64, 3
 
 
 def weight_macs(batch: int, length: int) -> int:
-    """Of the encoder's products by weights and of the pooler; the classifier stays fp32 in an int8 graph."""
-    return LAYERS * batch * length * (4 * WIDTH * WIDTH + 2 * WIDTH * INNER) + batch * WIDTH * WIDTH
+    """Of the encoder's products by weights; those of pooler and classifier are fp32 in an int8 graph."""
+    return LAYERS * batch * length * (4 * WIDTH * WIDTH + 2 * WIDTH * INNER)
+
+
+def head_macs(batch: int) -> int:
+    return batch * WIDTH * (WIDTH + CLASSES)
 
 
 def both_attention_products(batch: int, length: int) -> int:
@@ -61,7 +65,7 @@ def macs_of(found: list[Operator], group: str) -> dict[str, int]:
 def test_the_arithmetic_of_an_fp32_graph_is_as_counted_by_hand(tiny_onnx) -> None:
     runs, found = operators(tiny_onnx("bert"), [8] * 3)
     assert runs >= 3
-    assert macs_of(found, FP32) == {"fp32": weight_macs(3, 8) + 3 * WIDTH * CLASSES}
+    assert macs_of(found, FP32) == {"fp32": weight_macs(3, 8) + head_macs(3)}
     assert macs_of(found, ATTENTION) == {"fp32": both_attention_products(3, 8)}
     assert macs_of(found, INT8) == macs_of(found, REST) == {}
     assert sum(operator.op == "Softmax" and operator.group == ATTENTION for operator in found) == LAYERS
@@ -72,17 +76,22 @@ def test_the_arithmetic_of_an_fp32_graph_is_as_counted_by_hand(tiny_onnx) -> Non
 def test_the_arithmetic_of_an_int8_graph_is_told_apart_by_precision(int8: Path) -> None:
     _, found = operators(int8, [8])
     assert macs_of(found, INT8) == {"int8": weight_macs(1, 8)}
-    assert macs_of(found, FP32) == {"fp32": WIDTH * CLASSES}
+    assert macs_of(found, FP32) == {"fp32": head_macs(1)}
     assert macs_of(found, ATTENTION) == {"fp32": both_attention_products(1, 8)}
 
 
 def test_fused_attention_counts_what_its_two_products_did(fast: Path) -> None:
     _, found = operators(fast, [8])
     fused = [operator for operator in found if operator.op == "Attention"]
-    assert len(fused) == LAYERS
+    assert len(fused) == LAYERS - 1  # the last layer's keys and values are absorbed
     assert all(operator.group == ATTENTION for operator in fused)
-    whole, last = both_attention_products(1, 8) // LAYERS, 2 * 8 * WIDTH
-    assert sorted(operator.macs["fp32"] for operator in fused) == [last, whole]  # the last layer has one query
+    whole = both_attention_products(1, 8) // LAYERS
+    assert [operator.macs["fp32"] for operator in fused] == [whole]
+    # One query: scores and context of each head over 8 states of the whole width, and the absorbed keys and values.
+    heads = 2
+    every = sum(sum(operator.macs.values()) for operator in found)
+    others = (LAYERS - 1) * 8 * (4 * WIDTH * WIDTH + 2 * WIDTH * INNER) + 2 * WIDTH * WIDTH + 2 * WIDTH * INNER
+    assert every == whole + others + head_macs(1) + 2 * WIDTH * WIDTH + 2 * heads * 8 * WIDTH
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from compress.errors import CompressError
-from compress.graphs import products, write_model
+from compress.graphs import products, split_gemms, write_model
 from compress.quantize import FILES, quantize_onnx
 from compress.quantize.calibration import calibrate
 from compress.quantize.choosing import Choice
@@ -199,7 +199,7 @@ def test_the_portable_file_has_standard_operators_alone(tiny_onnx: Callable[...,
 
 @pytest.mark.parametrize("layout", ["static", "qdq"])
 def test_without_texts_there_are_no_ranges(layout: str, tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
-    with pytest.raises(CompressError, match=f"the {layout} layout takes the ranges of activations from texts"):
+    with pytest.raises(CompressError, match=f"the {layout} form takes the ranges of activations from texts"):
         quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(), layout=layout)
     assert list(tmp_path.iterdir()) == []
 
@@ -213,3 +213,39 @@ def test_a_weight_that_is_multiplied_both_ways_is_stored_once(tiny_onnx: Callabl
     readers = Counter(node.op_type for node in graph.node if name in node.input)
     assert readers == {"MatMulInteger": 1, "Cast": 1}
     assert name.removesuffix("_quantized") not in stored
+
+
+def test_one_layer_is_portable_too(tmp_path: Path) -> None:
+    """Its only attention is the first token's, which is no Attention node."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, BertConfig
+
+    from compress.export.fast import build_fast
+
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {"vocab_size": 120, "hidden_size": 32, "num_attention_heads": 1, "intermediate_size": 64}
+    config = BertConfig(**sizes, num_hidden_layers=1, max_position_embeddings=24)
+    model = build_fast(AutoModelForSequenceClassification.from_config(config).eval())
+    assert model is not None
+    write_model(model, tmp_path / "model.onnx")
+    quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(), layout="qdq", feeds=feeds())
+    assert onnx.load(tmp_path / "model_qdq.onnx").opset_import[0].version == 20
+    assert np.abs(logits(tmp_path / "model_qdq.onnx") - logits(tmp_path / "model.onnx")).max() < 0.1
+
+
+@pytest.mark.parametrize(("options", "taken"), [({"transB": 1}, True), ({"transB": 1, "alpha": 0.5}, False)])
+def test_a_gemm_is_taken_apart_or_left_alone(options: dict[str, Any], taken: bool, tmp_path: Path) -> None:
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="linear/Gemm", **options)
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [5, size]) for name, size in (("x", 16), ("y", 24))
+    ]
+    stored = [numpy_helper.from_array(value, name) for name, value in (("w", WEIGHT.T.copy()), ("b", BIAS))]
+    graph = helper.make_graph([node], "g", values[:1], values[1:], stored)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    split_gemms(model.graph, {"linear/Gemm"})
+    choice = Choice(int8=("linear/Gemm",), weight_only=(), kept=(), tables=())
+    made = to_integers(model, choice, "dynamic", reduce_range=True)
+    assert len(products(made.graph).int8) == taken
+    found = run(made, tmp_path, {"x": STATES[0]})
+    expected = options.get("alpha", 1) * STATES[0] @ WEIGHT + BIAS
+    assert np.abs(found - expected).max() < (0.03 if taken else 1e-6) * np.abs(expected).max()

@@ -103,6 +103,14 @@ def test_it_is_searched_for_once_when_it_is_worth_it_and_remembered(
     assert searches == [8]
 
 
+def test_a_model_that_is_gone_is_answered_without_remembering(folder: Path, cache: Path, searches: list[int]) -> None:
+    model = Classifier(folder, threads=1)
+    model.model.unlink()
+    for _ in range(2):
+        assert len(model.predict(TEXTS)) == 50
+    assert (searches, files(cache)) == ([8], [])
+
+
 def test_a_small_window_is_not_run_at_once(folder: Path) -> None:
     """Sorted texts in one run would all be padded to the longest."""
     small = budget.Budget(Classifier(folder)._engine, 1)

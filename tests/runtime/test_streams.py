@@ -156,3 +156,14 @@ def test_a_stream_that_is_left_leaves_nothing_behind(folder: Path) -> None:
     next(answers)
     del answers
     assert closed == [True]
+
+
+def test_logits_are_of_the_texts_alone_however_they_come(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, texts, batches = Classifier(folder, threads=1), list(ragged(700)), []
+    ran = model._run
+    monkeypatch.setattr(model, "_run", lambda encodings: batches.append(len(encodings)) or ran(encodings))
+    model.logits(texts)
+    as_list = list(batches)
+    batches.clear()
+    model.logits(iter(texts))
+    assert batches == as_list
