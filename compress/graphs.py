@@ -96,7 +96,10 @@ def output_products(graph: GraphProto) -> tuple[str, ...]:
 
 
 def head_products(graph: GraphProto) -> tuple[str, ...]:
-    """The products between the last LayerNormalization and the outputs: pooler and classifier, a row for each text."""
+    """The products between the last LayerNormalization and the outputs: pooler and classifier, a row for each text. Of a
+    graph without one, no encoder, the classifier alone."""
+    if not any(node.op_type == "LayerNormalization" for node in graph.node):
+        return output_products(graph)
     return _products_behind(graph, {"LayerNormalization"})
 
 
