@@ -125,7 +125,11 @@ def _scores(folder: Path, task: TaskSpec, checkpoint: Path, path: Path) -> dict[
     data = load_task(task, None, None)
     dev = data.reported["dev"]
     texts = dev.texts[0] if len(dev.texts) == 1 else list(zip(*dev.texts, strict=True))
-    return {"dev": score(task, data.labels, Classifier(folder, threads=1).logits(texts), dev.labels)}  # type: ignore[arg-type]
+    return {
+        "dev": score(
+            task, data.labels, Classifier(folder, threads=1).logits(texts, batch_size=64, tokens=4096), dev.labels
+        )
+    }  # type: ignore[arg-type]
 
 
 def _model(name: str, precision: Any, path: Path, scores: dict[str, dict[str, float]]) -> ModelResult:
