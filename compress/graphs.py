@@ -50,7 +50,8 @@ def products(graph: GraphProto) -> Products:
 
     A plain product of two DequantizeLinear is int8: a runtime takes the three together.
     """
-    known, cut, restored = constants(graph), _cut(graph), outputs_of(graph, "DequantizeLinear")
+    known = constants(graph)
+    cut, restored = _cut(graph, known), _outputs_of(graph, "DequantizeLinear")
     found: dict[str, list[str]] = {"int8": [], "fp32": [], "activation": [], "stacked": []}
     for node in graph.node:
         operands = _weights(node)
@@ -66,14 +67,14 @@ def products(graph: GraphProto) -> Products:
     return Products(**{kind: tuple(names) for kind, names in found.items()})
 
 
-def outputs_of(graph: GraphProto, kind: str) -> set[str]:
+def _outputs_of(graph: GraphProto, kind: str) -> set[str]:
     """First outputs of all nodes of a kind."""
     return {node.output[0] for node in graph.node if node.op_type == kind}
 
 
-def _cut(graph: GraphProto) -> set[str]:
+def _cut(graph: GraphProto, known: set[str]) -> set[str]:
     """Constants that a Reshape gave another number of axes, and what is made of them."""
-    known, cut = constants(graph), set[str]()
+    cut: set[str] = set()
     for node in graph.node:
         if node.output[0] in known and (node.op_type == "Reshape" or any(name in cut for name in node.input)):
             cut.update(node.output)
@@ -84,7 +85,8 @@ def stored_weight(graph: GraphProto, product: NodeProto) -> str | None:
     """The initialiser that a product's weight is made of, through whatever turns or cuts it."""
     producer = {name: node for node in graph.node for name in node.output}
     stored = {tensor.name for tensor in graph.initializer}
-    name = next((name for name in _weights(product) if name in constants(graph)), "")
+    known = constants(graph)
+    name = next((name for name in _weights(product) if name in known), "")
     while name not in stored and name in producer:
         name = producer[name].input[0]
     return name if name in stored else None

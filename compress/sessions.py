@@ -138,7 +138,6 @@ def session_options(threads: int | None = None, spinning: bool = False) -> onnxr
 def open_session(
     path: Path,
     threads: int | None = None,
-    spinning: bool = False,
     configure: Callable[[onnxruntime.SessionOptions], None] | None = None,
 ) -> onnxruntime.InferenceSession:
     """A CPU session with `session_options`, the same everywhere; `configure` may add to them.
@@ -148,7 +147,7 @@ def open_session(
     import onnxruntime
 
     check_graph_file(path)
-    options = session_options(threads, spinning)
+    options = session_options(threads)
     if configure:
         configure(options)
     try:

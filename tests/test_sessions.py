@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from compress.errors import CompressError
-from compress.sessions import check_graph_file, open_session
+from compress.sessions import check_graph_file, open_session, session_options
 
 WEIGHT = np.arange(16, dtype=np.float32).reshape(4, 4)
 
@@ -59,7 +59,7 @@ def test_session_runs_with_the_options_used_everywhere(good: Path) -> None:
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
     assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
     assert session.get_providers() == ["CPUExecutionProvider"]
-    spinning = open_session(good, threads=2, spinning=True).get_session_options()
+    spinning = session_options(2, spinning=True)
     assert spinning.get_session_config_entry("session.intra_op.allow_spinning") == "1"
 
 

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from environments import REQUIREMENTS, environment
-from process import Child, PeerError
+from process import start
+
+from compress.bench.worker import Worker
+from compress.errors import CompressError
 
 OURS = "ours"
 PEERS = ("openvino_ours", "openvino_nncf", "onnxruntime_dynamic", "optimum_onnx", "ctranslate2_int8", "pytorch")
@@ -30,8 +33,8 @@ class Candidate:
     python: Path
     folder: Path
 
-    def child(self, threads: int) -> Child:
-        return Child(self.python, self.peer, threads, ours=self.peer == OURS)
+    def child(self, threads: int) -> Worker:
+        return start(self.python, self.peer, threads, ours=self.peer == OURS)
 
 
 def module(peer: str) -> Any:
@@ -59,7 +62,7 @@ def convert_all(model: Path, pythons: dict[str, Path], say: Say) -> tuple[list[C
         try:
             _convert(candidate, model)
             made.append(candidate)
-        except PeerError as error:
+        except CompressError as error:
             failed[candidate.name] = str(error)
     return made, failed
 

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from candidates import Candidate
 from inputs import CELLS, clock
-from process import Child, PeerError
+
+from compress.bench.worker import Worker
+from compress.errors import CompressError
 
 AGAIN = "first of ours, again"
 # A candidate whose margins between the two classes go another way than torch's computes something else: below the
@@ -49,7 +51,7 @@ class _Children:
 
     def __init__(self, stack: ExitStack, candidates: Sequence[Candidate], threads: int, failed: dict[str, str]) -> None:
         self.failed, self.order = failed, random.Random(0)
-        self.running: dict[str, Child] = {}
+        self.running: dict[str, Worker] = {}
         named = {candidate.name: candidate for candidate in candidates} | {AGAIN: candidates[0]}
         for name, candidate in named.items():
             self.running[name] = stack.enter_context(candidate.child(threads))
@@ -62,7 +64,7 @@ class _Children:
     def watched(self, name: str) -> Iterator[None]:
         try:
             yield
-        except PeerError as error:
+        except CompressError as error:
             self.drop(name, str(error))
 
     def drop(self, name: str, reason: str) -> None:

@@ -23,9 +23,10 @@ from candidates import OURS, PEERS, convert_all, interpreters, module
 from checkpoints import make_checkpoint, reference_logits
 from inputs import ragged_lengths
 from measuring import measure
-from process import Child, PeerError
+from process import start
 from report import render
 
+from compress.errors import CompressError
 from compress.machine import describe
 
 
@@ -98,9 +99,9 @@ def _versions(pythons: dict[str, Path], missing: dict[str, str]) -> dict[str, di
     found = {}
     for peer, python in [*pythons.items()]:
         try:
-            with Child(python, peer, 1, ours=peer == OURS) as child:
+            with start(python, peer, 1, ours=peer == OURS) as child:
                 found[peer] = child.ask("versions")
-        except PeerError as error:
+        except CompressError as error:
             missing[peer] = str(error)
             del pythons[peer]
     return found

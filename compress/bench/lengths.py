@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, tokenizer_files
 from ..runtime.folder import read_settings
@@ -29,17 +31,17 @@ def with_lengths(candidates: Sequence[Candidate], task: str, data_dir: Path | No
         raise CompressError(
             f"--task {task}: expected a bundle or a checkpoint, whose tokenizer says how long the texts are; found none"
         )
-    texts = _sample(load_task(spec, folder, data_dir).tuning)
+    tuning = load_task(spec, folder, data_dir).tuning
+    texts = tuning.select(sampled(len(tuning)))
     lengths = {home: _lengths(home, spec, texts) for home in {*homes, first} if home is not None}
     return [
         replace(candidate, lengths=lengths[home or first]) for candidate, home in zip(candidates, homes, strict=True)
     ]
 
 
-def _sample(split: Split) -> Split:
-    import numpy as np
-
-    return split.select(np.arange(len(split))[:: max(1, len(split) // SAMPLE)][:SAMPLE])
+def sampled(count: int) -> np.ndarray:
+    """Which of `count` texts are measured, int64."""
+    return np.arange(count)[:: max(1, count // SAMPLE)][:SAMPLE]
 
 
 def _tokenizer_folder(path: Path) -> Path | None:

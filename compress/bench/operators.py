@@ -97,7 +97,7 @@ def _groups(graph: onnx.GraphProto) -> dict[str, str]:
     found = products(graph)
     groups = {node.name: ATTENTION for node in graph.node if "Attention" in node.op_type or node.op_type == "Softmax"}
     groups |= dict.fromkeys(found.activation, ATTENTION)
-    return groups | dict.fromkeys(found.int8, INT8) | dict.fromkeys(found.fp32, FP32)
+    return groups | dict.fromkeys(found.int8, INT8) | dict.fromkeys(found.fp32 + found.stacked, FP32)
 
 
 def _macs(path: Path, node: onnx.NodeProto | None, op: str, event: dict[str, Any]) -> dict[str, int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -66,34 +65,23 @@ def onnx_runner(path: Path, threads: int) -> Runner:
 
 
 def openvino_runner(path: Path, threads: int, precision: str) -> Runner:
-    """One stream, threads not pinned (as ONNX Runtime's are not), arithmetic of fp32 parts in `precision`.
+    """As `compress.runtime` runs it. CompressError when OpenVINO takes another precision than asked for: bf16 on a CPU
+    without it becomes f32."""
+    from ..runtime.openvino import open_model
 
-    CompressError when OpenVINO takes another precision than asked for: bf16 on a CPU without it becomes f32.
-    """
-    import openvino  # pyright: ignore[reportMissingImports] (only where it is installed)
-
-    from ..sessions import check_graph_file
-
-    check_graph_file(path)
-    core = openvino.Core()
-    model = core.read_model(str(path))
-    options = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
-    options |= {"PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}
-    compiled = core.compile_model(model, "CPU", options)
-    taken = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-    if taken != precision:
+    opened = open_model(path, threads, precision)
+    if opened.hint != precision:
         raise CompressError(
-            f"{path}: OpenVINO runs it in {taken} on this CPU, not in {precision}; use openvino-{taken}"
+            f"{path}: OpenVINO runs it in {opened.hint} on this CPU, not in {precision}; use openvino-{opened.hint}"
         )
-    request = compiled.create_infer_request()
-    names = [value.get_any_name() for value in model.inputs]
-    known: Any = model.get_rt_info("framework").value if model.has_rt_info("framework") else {}
+    request = opened.model.create_infer_request()
+    names = [value.get_any_name() for value in opened.model.inputs]
 
     def prepare(rows: Sequence[int]) -> Callable[[], object]:
-        given = feed(path, names, known, rows)
+        given = feed(path, names, opened.metadata, rows)
         return lambda: request.infer(given)
 
-    return Runner(f"openvino {openvino.__version__.split('-')[0]}, {precision}", prepare)
+    return Runner(f"{opened.version}, {precision}", prepare)
 
 
 def torch_runner(path: Path, threads: int) -> Runner:

@@ -20,7 +20,6 @@ from .plan import Plan
 
 EVALUATE_VERSION = 2
 BENCH_VERSION = 2
-_LENGTHS_SAMPLED = 64
 
 
 @dataclass(frozen=True)
@@ -105,6 +104,7 @@ def benchmark(
 
     def make(out: Path, work: Path) -> dict[str, Any]:
         from ..bench import BenchSpec, Candidate, measure
+        from ..bench.lengths import sampled
 
         tokenizer = load_tokenizer(models[0].checkpoint.path)
         lengths = context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths
@@ -112,9 +112,7 @@ def benchmark(
         for model in models:
             if model.precision == "fp32":
                 candidates.append(Candidate(f"{model.name}-torch", model.checkpoint.path, "torch"))
-        sample = tuple(
-            int(length) for length in lengths[:: max(1, len(lengths) // _LENGTHS_SAMPLED)][:_LENGTHS_SAMPLED]
-        )
+        sample = tuple(int(length) for length in lengths[sampled(len(lengths))])
         spec = BenchSpec(settings.shapes, sample, settings.runs, settings.warmup, settings.threads)
         found = measure(candidates, spec, context.listener.progress)
         document = {name: runtime.model_dump(mode="json") for name, runtime in found.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,35 +18,56 @@ from .folder import find_model
 
 def find_openvino_model(folder: Path, precision: str | None) -> tuple[str, Path]:
     """(precision, file): left out, the QDQ file where there is one, which OpenVINO runs in int8; else as `find_model`."""
-    try:
-        return find_model(folder, precision or "qdq")
-    except CompressError:
+    if precision is not None:
         return find_model(folder, precision)
+    try:
+        return find_model(folder, "qdq")
+    except CompressError:
+        return find_model(folder)
 
 
-class OpenVino:
-    """OpenVINO on the CPU. `hint` is the precision that it computes in: a CPU without bf16 falls back to f32.
+class Opened(NamedTuple):
+    """A file that OpenVINO compiled. `hint`: the precision that it computes in; `metadata`: the graph's own."""
+
+    model: Any
+    hint: str
+    metadata: dict[str, str]
+    version: str
+
+
+def open_model(path: Path, threads: int, hint: str) -> Opened:
+    """One stream, threads not pinned, as ONNX Runtime's are not. A CPU without bf16 falls back to f32.
 
     CompressError: the package is missing, or the file is not one that OpenVINO takes.
     """
+    try:
+        openvino: Any = importlib.import_module("openvino")  # this file has the name, too, for a type checker
+    except ImportError:
+        raise CompressError(
+            "runtime openvino: the package is not installed; pip install 'bert-compress[openvino]'"
+        ) from None
+    check_graph_file(path)
+    settings = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
+    settings |= {"PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}
+    core = openvino.Core()
+    try:
+        source = core.read_model(str(path))
+        model = core.compile_model(source, "CPU", settings)
+    except RuntimeError as error:
+        raise CompressError(f"{path}: OpenVINO cannot load it: {' '.join(str(error).split())}") from None
+    taken = model.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+    metadata = source.get_rt_info("framework").value if source.has_rt_info("framework") else {}
+    return Opened(model, taken, metadata, f"openvino {openvino.__version__.partition('-')[0]}")
+
+
+class OpenVino:
+    """OpenVINO on the CPU. `hint` is the precision that it computes in. CompressError: see `open_model`."""
 
     def __init__(self, path: Path, threads: int | None, hint: str) -> None:
-        try:
-            openvino: Any = importlib.import_module("openvino")  # this file has the name, too, for a type checker
-        except ImportError:
-            raise CompressError(
-                "runtime openvino: the package is not installed; pip install 'bert-compress[openvino]'"
-            ) from None
-        check_graph_file(path)
         self.path = path
-        self.version = f"openvino {openvino.__version__.partition('-')[0]}"
-        settings = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": threads or usable_cores()}
-        settings |= {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
-        try:
-            self._model = openvino.Core().compile_model(str(path), "CPU", settings)
-        except RuntimeError as error:
-            raise CompressError(f"{path}: OpenVINO cannot load it: {' '.join(str(error).split())}") from None
-        self.hint = self._model.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+        opened = open_model(path, threads or usable_cores(), hint)
+        self._model, self.version = opened.model, opened.version
+        self.hint: str | None = opened.hint
         types = {"i64": np.int64, "i32": np.int32}
         found = {item.get_any_name(): item.get_element_type().get_type_name() for item in self._model.inputs}
         self.inputs = known_inputs(path, found, types)

@@ -10,6 +10,7 @@ import numpy as np
 import tokenizers
 
 from compress.errors import CompressError
+from compress.runtime.batches import chunks
 
 from .data import Split
 
@@ -136,11 +137,4 @@ class TaskBatches:
 def sorted_chunks(lengths: np.ndarray, tokens: int = 4096, most: int = 64) -> list[np.ndarray]:
     """Batches for inference, shortest examples first: padded size at most `tokens` (unless one example is longer),
     at most `most` examples; every example once."""
-    order = np.argsort(lengths, kind="stable")
-    chunks, start = [], 0
-    for end, index in enumerate(order):
-        count = end - start + 1
-        if count > 1 and (count > most or count * int(lengths[index]) > tokens):
-            chunks.append(order[start:end])
-            start = end
-    return [*chunks, order[start:]] if len(order) else []
+    return list(chunks(lengths, tokens, most))

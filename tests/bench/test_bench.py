@@ -198,7 +198,7 @@ def test_a_hanging_child_ends_in_an_error(tiny_onnx, children: list[Child]) -> N
         Child(candidate, 1, timeout_seconds=60) as child,
     ):
         child.load()
-        child.timeout = 0.5
+        child.worker.timeout = 0.5
         os.kill(child.pid, signal.SIGSTOP)
         child.run([4])
     assert gone(children[0].pid)

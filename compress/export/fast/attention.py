@@ -63,9 +63,8 @@ def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Mas
     scope, size = _scope(block), block.query.weight.shape[0] // heads
     query = graph.linear(block.query, first, scale=_scale(block, heads))
     query = graph.op("Reshape", [query, graph.integers(-1, heads, size)], scope)
-    query = graph.op(
-        "Transpose", [query], scope, perm=[1, 0, 2]
-    )  # heads first: one product a head, for the whole batch
+    # Heads first: then a head's product is one for the whole batch.
+    query = graph.op("Transpose", [query], scope, perm=[1, 0, 2])
     key = graph.stacked(block.key, (-1, heads, size), (1, 2, 0))
     asked = graph.op("MatMul", [query, key], f"{block.key.name}.absorbed")
     asked = graph.op("Transpose", [asked], scope, perm=[1, 0, 2])
