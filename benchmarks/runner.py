@@ -23,6 +23,7 @@ from compress.machine import cpu_name, isa
 from compress.runtime import Classifier
 from compress.runtime.batches import chunks, padded
 from compress.runtime.budget import BUDGETS, DEFAULT, fastest
+from compress.runtime.packing import open_packed
 from compress.sessions import session_options
 
 SHAPES = {
@@ -63,7 +64,7 @@ def show(title: str, candidates: dict[str, Work], rounds: int) -> None:
 def batches_in_order(model: Classifier, texts: list[str], size: int) -> None:
     """The plain way: batches as the texts come, padded to their longest."""
     for start in range(0, len(texts), size):
-        model._run(model.tokenizer.encode_batch_fast(texts[start : start + size]))
+        model._run(model.tokenizer.encode_batch_fast(texts[start : start + size]), model._engine)
 
 
 def paths(model: Classifier, texts: list[str], rounds: int) -> None:
@@ -86,7 +87,7 @@ def budgets(model: Classifier, texts: list[str], rounds: int) -> None:
 
     def run(tokens: int) -> None:
         for chunk in chunks(lengths, tokens):
-            model._run([encodings[i] for i in chunk])
+            model._run([encodings[i] for i in chunk], model._engine)
 
     order = [DEFAULT, *(budget for budget in BUDGETS if budget != DEFAULT)]
     show("Token budget", {f"{tokens} tokens": lambda t=tokens: run(t) for tokens in order}, rounds)
@@ -124,6 +125,18 @@ def options(model: Classifier, threads: list[int], rounds: int) -> None:
         show(f"Session options, {title}", work, rounds)
 
 
+def packing(model: Classifier, threads: int, rounds: int) -> None:
+    """The packed form against the padded one by the share of padding: 12 texts of up to 40 tokens."""
+    packed, word = open_packed(model.model, threads), model.tokenizer.encode("a").ids[1]
+    for share in (0.0, 0.02, 0.05, 0.1, 0.2, 0.4):
+        lengths = np.linspace(40 * (1 - 2 * share), 40, 12).round().astype(int)
+        mask = (np.arange(40) < lengths[:, None]).astype(np.int64)
+        full = {"input_ids": mask * word, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
+        feed = {name: full[name] for name in model._engine.inputs}
+        work: dict[str, Work] = {"padded": lambda f=feed: model._engine.run(f), "packed": lambda f=feed: packed.run(f)}
+        show(f"Padding of {1 - mask.mean():.1%}", work, rounds)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundle", type=Path)
@@ -141,6 +154,7 @@ def main() -> None:
     paths(model, texts, arguments.rounds)
     budgets(model, texts, arguments.rounds)
     search(model, texts)
+    packing(model, threads[0], 2 * arguments.rounds)
     options(model, threads, 2 * arguments.rounds)
 
 

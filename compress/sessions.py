@@ -27,6 +27,7 @@ _FIELDS: dict[str, dict[int, str]] = {
     "tensor": {13: "external"},
     "external": {1: "key", 2: "value"},
 }
+WEIGHTS = "weights_sha256"  # metadata of a graph whose weights are in another file: that file's
 _Bytes = mmap.mmap | bytes
 _MAX_DEPTH = 100  # protobuf's own limit on nesting
 

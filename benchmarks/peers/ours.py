@@ -15,6 +15,7 @@ PACKAGES = ("bert-compress", "onnxruntime", "onnx", "torch", "transformers")
 VARIANTS = {
     "ours fast": "export with graph: fast, quantize, as `compress run` does",
     "ours static": "the same with quantize.method=static, ranges from 96 sequences of random ids",
+    "ours packed": "the packed form of `ours static`, which the runner takes for padded batches",
     "ours QDQ": "the portable file of quantize.portable=true, in ONNX Runtime",
     "ours plain": "export with graph: plain, quantize",
 }
@@ -46,9 +47,11 @@ def _feeds() -> list[dict[str, np.ndarray]]:
 MAKE = {
     "ours fast": _make("fast", "dynamic"),
     "ours static": _make("fast", "static"),
+    "ours packed": _make("fast", "static"),
     "ours QDQ": _make("fast", "qdq"),
     "ours plain": _make("plain", "dynamic"),
 }
+_FILES = {"ours QDQ": "model_qdq.onnx", "ours packed": "model_quantized_packed.onnx"}
 
 
 def convert(variant: str, model: Path, out: Path) -> None:
@@ -58,4 +61,4 @@ def convert(variant: str, model: Path, out: Path) -> None:
 def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     from compress.sessions import open_session
 
-    return predictor(open_session(out / ("model_qdq.onnx" if "QDQ" in variant else "model_quantized.onnx"), threads))
+    return predictor(open_session(out / _FILES.get(variant, "model_quantized.onnx"), threads))

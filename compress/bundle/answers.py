@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CheckFailed
-from ..runtime.folder import MODEL_FILES, read_settings
+from ..runtime.folder import MODEL_FILES, packed_beside, read_settings
 from ..sessions import open_session
 from .document import BundleInfo
-from .probes import probe_logits
+from .probes import packed_logits, probe_logits
 from .report import Check, check
 
 # Relative to the largest logit, at least 1. fp32: the same arithmetic in another order of sums; a wrong
@@ -30,6 +30,8 @@ def answer_checks(folder: Path, info: BundleInfo) -> list[Check]:
     now: dict[str, np.ndarray] = {}
     for precision in info.models:
         checks.append(check(f"probe {precision}", lambda p=precision: _probe(folder, info, p, now)))
+        if packed_beside(folder / "onnx" / MODEL_FILES[precision]).is_file():
+            checks.append(check(f"probe {precision} packed", lambda p=precision: _packed_probe(folder, info, p)))
     for precision in (name for name in now if name != "fp32" and "fp32" in now):
         checks.append(check(f"{precision} against fp32", lambda p=precision: _agreement(info, now, p)))
     return checks
@@ -64,8 +66,17 @@ def _recorded(info: BundleInfo, precision: str) -> np.ndarray:
 
 
 def _probe(folder: Path, info: BundleInfo, precision: str, now: dict[str, np.ndarray]) -> str:
-    expected = _recorded(info, precision)
     now[precision] = found = probe_logits(folder, precision, info.probe.texts, threads=1)
+    return _compared(info, precision, found)
+
+
+def _packed_probe(folder: Path, info: BundleInfo, precision: str) -> str:
+    """The packed form gives what the padded one gave: all texts in a batch as each by itself."""
+    return _compared(info, precision, packed_logits(folder, precision, info.probe.texts))
+
+
+def _compared(info: BundleInfo, precision: str, found: np.ndarray) -> str:
+    expected = _recorded(info, precision)
     largest = float(np.abs(found - expected).max())
     limit, flips = _limit(info, precision, expected), _flips(found, expected)
     told = f"largest difference {largest:.2g} (at most {limit:.2g})"

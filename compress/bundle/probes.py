@@ -8,6 +8,9 @@ import numpy as np
 
 from ..errors import CheckFailed
 from ..runtime import Classifier
+from ..runtime.batches import padded
+from ..runtime.packing import open_packed
+from ..runtime.reading import Text
 
 # Written for this purpose, in no data set. Plain and odd ones: accents, emoji, digits, markup, one word,
 # nothing at all, and one that is longer than any limit.
@@ -54,11 +57,22 @@ def probe_texts(columns: int) -> tuple[tuple[str, ...], ...]:
     return tuple(zip(SENTENCES, FOLLOW_UPS, strict=True)) if columns == 2 else tuple((text,) for text in SENTENCES)
 
 
+def packed_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...]) -> np.ndarray:
+    """float32 [text, class] from the packed form of the graph, all texts in one batch."""
+    model = Classifier(folder, precision=precision, threads=1)
+    engine = open_packed(model.model, threads=1)
+    encodings = model.tokenizer.encode_batch_fast(_examples(texts))
+    return engine.run(padded(encodings, engine.inputs, model.settings.pad_id))
+
+
 def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...], threads: int | None) -> np.ndarray:
     """float32 [text, class], one text at a time, so that no answer depends on another. CheckFailed: non-finite."""
     model = Classifier(folder, precision=precision, threads=threads)
-    examples = [text[0] if len(text) == 1 else (text[0], text[1]) for text in texts]
-    logits = model.logits(examples, batch_size=1)
+    logits = model.logits(_examples(texts), batch_size=1)
     if not np.isfinite(logits).all():
         raise CheckFailed(f"{model.model}: gives non-finite scores for plain sentences; do not use this model")
     return logits
+
+
+def _examples(texts: tuple[tuple[str, ...], ...]) -> list[Text]:
+    return [text[0] if len(text) == 1 else (text[0], text[1]) for text in texts]

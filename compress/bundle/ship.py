@@ -13,7 +13,7 @@ from typing import Any
 from .. import machine
 from ..errors import CompressError
 from ..results import ModelResult
-from ..runtime.folder import MODEL_FILES, read_json
+from ..runtime.folder import MODEL_FILES, packed_beside, read_json
 from . import card
 from .document import BundleInfo, Probe, write_bundle
 from .files import measure
@@ -53,6 +53,8 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool) -> None:
     (folder / "onnx").mkdir()
     for precision, graph in source.graphs.items():
         shutil.copyfile(graph, folder / "onnx" / MODEL_FILES[precision])
+        if packed_beside(graph).is_file():
+            shutil.copyfile(packed_beside(graph), packed_beside(folder / "onnx" / MODEL_FILES[precision]))
     if with_checkpoint:
         for path in (path for pattern in _WEIGHTS for path in source.checkpoint.glob(pattern)):
             shutil.copyfile(path, folder / path.name)

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 from .. import machine
 from ..errors import CheckFailed, CompressError
-from ..runtime.folder import MODEL_FILES
-from ..sessions import check_graph_file
+from ..runtime.folder import MODEL_FILES, packed_beside
+from ..sessions import WEIGHTS, check_graph_file
+from ..store.hashing import sha256_all
 from .answers import answer_checks
 from .document import BundleInfo, read_bundle
 from .files import problems
 from .report import Check, Report, check
 
 if TYPE_CHECKING:
+    import onnx
+
     from .accuracy import Measured
 
 
@@ -77,7 +80,10 @@ def _file_checks(folder: Path, info: BundleInfo) -> list[Check]:
 def _graph_checks(folder: Path, info: BundleInfo) -> list[Check]:
     checks = [check("models", lambda: _expected_models(info))]
     if checks[0].passed:
-        checks += [check(f"onnx {p}", lambda p=p: _graph(_model(folder, p))) for p in info.models]
+        files = {p: _model(folder, p) for p in info.models}
+        checks += [check(f"onnx {p}", lambda path=path: _graph(path)) for p, path in files.items()]
+        packed = {p: path for p, path in files.items() if packed_beside(path).is_file()}
+        checks += [check(f"onnx {p} packed", lambda path=path: _packed(path)) for p, path in packed.items()]
     return checks
 
 
@@ -89,12 +95,29 @@ def _expected_models(info: BundleInfo) -> str:
     """No graph that was not measured: a runtime would pick it up by its name."""
     expected = {f"onnx/{MODEL_FILES[precision]}" for precision in info.models}
     found = {name for name in info.files if name.endswith(".onnx")}
+    found -= {packed_beside(Path(name)).as_posix() for name in expected}
     if found != expected or not expected:
         raise CheckFailed(f"expected {sorted(expected)}, found {sorted(found)}")
     return ", ".join(sorted(found))
 
 
 def _graph(path: Path) -> str:
+    return f"{len(_sound(path, None).graph.node)} nodes, all weights inside, accepted by the ONNX checker"
+
+
+def _packed(path: Path) -> str:
+    """Of the graph file `path`: the packed form has its weights there, and nowhere else."""
+    from ..graphs import get_metadata
+
+    packed = packed_beside(path)
+    model = _sound(packed, path.name)
+    if [get_metadata(model).get(WEIGHTS)] != sha256_all([path]):
+        raise CheckFailed(f"{packed}: made for another {path.name}")
+    return f"{len(model.graph.node)} nodes, weights in {path.name}, accepted by the ONNX checker"
+
+
+def _sound(path: Path, owner: str | None) -> onnx.ModelProto:
+    """The graph, without weights of another file; they are inside or in the file `owner` beside it."""
     import onnx
 
     from ..graphs import check_model
@@ -102,12 +125,13 @@ def _graph(path: Path) -> str:
     check_graph_file(path)  # before anything that would follow a location out of the folder
     try:
         model = onnx.load(str(path), load_external_data=False)
-        external = [t.name for t in model.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
-        if external:
-            raise CheckFailed(f"{path}: expected all weights in the file, found {external[0]} outside it")
+        for tensor in model.graph.initializer:
+            if {entry.value for entry in tensor.external_data if entry.key == "location"} - {owner}:
+                expected = "in the file" if owner is None else f"in {owner}"
+                raise CheckFailed(f"{path}: expected all weights {expected}, found {tensor.name} outside it")
         check_model(path)
     except CompressError:
         raise
     except Exception as error:  # protobuf, the checker's C++ and text decoding raise types of their own
         raise CheckFailed(f"{path}: not a sound ONNX file: {' '.join(str(error).split())}") from None
-    return f"{len(model.graph.node)} nodes, all weights inside, accepted by the ONNX checker"
+    return model

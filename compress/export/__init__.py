@@ -9,7 +9,8 @@ from typing import Any
 from onnx import ModelProto
 
 from ..errors import CheckFailed, CompressError
-from ..graphs import check_model, products, set_metadata, write_model
+from ..graphs import check_model, get_metadata, products, set_metadata, share_weights, write_model
+from ..runtime.folder import packed_beside
 from .cleaning import clean
 from .fast import FAMILIES, build_fast, first_difference
 from .parity import TOLERANCE, check_parity, fast_tolerance
@@ -21,7 +22,8 @@ __all__ = ["export_onnx"]
 def export_onnx(
     checkpoint: Path, out: Path, *, opset: int, task_name: str, labels: tuple[str, ...], kind: str, graph: str
 ) -> dict[str, Any]:
-    """Write `out`/model.onnx, fp32, and check it: the ONNX checker, then parity with torch.
+    """Write `out`/model.onnx, fp32, and check it: the ONNX checker, then parity with torch. Of the fast graph also
+    its packed form, in the same way: model_packed.onnx, without weights of its own.
 
     Inputs: int64 [batch, length] `input_ids`, `attention_mask` and, where the model has more than one
     segment, `token_type_ids`. Output: float32 `logits` [batch, class]. The metadata names task, kind and labels.
@@ -34,12 +36,13 @@ def export_onnx(
     model = _fast(Path(checkpoint), traced) if graph == "fast" else _plain(traced, opset)
     set_metadata(model, _metadata(traced, task_name, labels, kind))
     path = Path(out) / "model.onnx"
-    write_model(model, path)
+    packed = packed_beside(path)
     try:
-        check_model(path)
-        errors = _parity(traced, path, graph)
+        errors = _write(traced, model, path, graph)
+        packed_errors = _write(traced, _packed(traced, model, path), packed, graph) if graph == "fast" else {}
     except BaseException:
         path.unlink(missing_ok=True)
+        packed.unlink(missing_ok=True)
         raise
     found = products(model.graph)
     return {
@@ -50,7 +53,23 @@ def export_onnx(
         "weight_matmuls": len(found.fp32) + len(found.stacked),
         "activation_matmuls": len(found.activation),
         "parity_max_abs_error": errors,
+        "packed_parity_max_abs_error": packed_errors,
     }
+
+
+def _write(traced: Traced, model: ModelProto, path: Path, graph: str) -> dict[str, float]:
+    write_model(model, path)
+    check_model(path)
+    return _parity(traced, path, graph)
+
+
+def _packed(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
+    """The packed form of the fast graph `model`, which stands in `path`."""
+    packed = build_fast(traced.model, packed=True)
+    if packed is None:
+        raise RuntimeError("a model that has a fast graph has a packed one")
+    set_metadata(packed, get_metadata(model))
+    return share_weights(packed, path)
 
 
 def _plain(traced: Traced, opset: int) -> ModelProto:

@@ -56,8 +56,8 @@ KINDS: dict[str, Kind] = {
     "general": Kind(1, _TRAINING),
     "augment": Kind(1, _TRAINING),
     "distill": Kind(1, _TRAINING),
-    "export": Kind(2, ("torch", "transformers", "onnx", "onnxscript")),
-    "quantize": Kind(2, ("onnx", "onnxruntime")),
+    "export": Kind(3, ("torch", "transformers", "onnx", "onnxscript")),
+    "quantize": Kind(3, ("onnx", "onnxruntime")),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +19,23 @@ from ..graphs import (
     merge_duplicates,
     products,
     set_metadata,
+    share_weights,
     strip_identities,
     write_model,
 )
-from ..sessions import check_graph_file, open_session
+from ..runtime.folder import packed_beside
+from ..sessions import WEIGHTS, check_graph_file, open_session
 from ..spec.stages import CALIBRATED, Quantize
 from .calibration import Feed, calibrate
 from .choosing import INT8, Choice, choose, look_ups
 from .integers import inputs_of, to_integers
 from .layouts import Range
+from .packing import before_packing
 from .portable import make_portable
 
 __all__ = ["FILES", "quantize_onnx"]
 
+_PACKED_TOLERANCE = 0.02  # of the largest logit; a wrong range or weight shows above 0.1
 # layout -> the file that holds it, under the name that other tools know or can tell.
 FILES = {"dynamic": "model_quantized.onnx", "static": "model_quantized.onnx", "qdq": "model_qdq.onnx"}
 
@@ -42,7 +46,8 @@ def quantize_onnx(
     """Write `out`/model_quantized.onnx and check it: ONNX checker, counts of nodes, size, a run.
 
     `layout`: `dynamic` or `static` (the default is `spec.method`), or `qdq`, static in portable operators, which goes to
-    `out`/model_qdq.onnx. The static ones take their ranges from `feeds`, padded batches of the model's inputs.
+    `out`/model_qdq.onnx. Where `source` has a packed form beside it, the first two have one too. The static ones take
+    their ranges from `feeds`, padded batches of the model's inputs.
 
     Every product with a constant weight becomes int8, except those that `exclude` names and the classifier: one row
     of a few columns, whose error would go straight into the logits and whose size is nothing. The pooler
@@ -62,18 +67,56 @@ def quantize_onnx(
     ranges: dict[str, Range] = {}
     if layout in CALIBRATED:
         ranges = calibrate(model, inputs_of(model, choice), feeds, percentile=spec.percentile)
+    quantized = _quantized(model, choice, layout, ranges, spec)
+    info = {"layout": layout, **_counts(quantized, choice)}
+    path = Path(out) / FILES[layout]
+    packed = packed_beside(path)
+    try:
+        write_model(quantized, path)
+        info |= _check_file(path, Path(source))
+        if packed_beside(Path(source)).is_file() and layout != "qdq":
+            _write_packed(packed_beside(Path(source)), path, spec, layout, ranges)
+        return info
+    except BaseException:
+        path.unlink(missing_ok=True)
+        packed.unlink(missing_ok=True)
+        raise
+
+
+def _quantized(
+    model: ModelProto, choice: Choice, layout: str, ranges: Mapping[str, Range], spec: Quantize
+) -> ModelProto:
     how = {"per_channel": spec.per_channel, "reduce_range": spec.reduce_range}
     quantized = to_integers(model, choice, layout, ranges=ranges, **how)
     described = spec.model_dump(mode="json") | {"layout": layout}
-    set_metadata(quantized, {**get_metadata(model), "quantization": json.dumps(described, sort_keys=True)})
-    info = {"layout": layout, **_counts(quantized, choice)}
-    path = Path(out) / FILES[layout]
-    write_model(quantized, path)
-    try:
-        return {**info, **_check_file(path, Path(source))}
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    metadata = {name: value for name, value in get_metadata(model).items() if name != WEIGHTS}
+    set_metadata(quantized, {**metadata, "quantization": json.dumps(described, sort_keys=True)})
+    return quantized
+
+
+def _write_packed(source: Path, path: Path, spec: Quantize, layout: str, ranges: Mapping[str, Range]) -> None:
+    """The packed form of the file `path`: its levels, ranges and weights, in the graph of `source`."""
+    model = _read(source)
+    choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=source)
+    known = {name: ranges[before_packing(model, name)] for name in inputs_of(model, choice)} if ranges else {}
+    quantized = _quantized(model, choice, layout, known, spec)
+    _counts(quantized, choice)
+    packed = packed_beside(path)
+    write_model(share_weights(quantized, path), packed)
+    check_model(packed)
+    _check_same(packed, path)
+
+
+def _check_same(packed: Path, path: Path) -> None:
+    """Without padding there is nothing that the packed form does otherwise; what is left is a level that rounding tips."""
+    sessions = [open_session(file) for file in (packed, path)]
+    ids = np.arange(5, 29).reshape(4, 6)
+    full = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    feed = {value.name: full[value.name] for value in sessions[0].get_inputs()}
+    found, expected = (np.asarray(session.run(["logits"], feed)[0]) for session in sessions)
+    error, scale = float(np.abs(found - expected).max()), max(1.0, float(np.abs(expected).max()))
+    if not error <= _PACKED_TOLERANCE * scale:
+        raise CheckFailed(f"{packed}: logits differ by {error:.2g} from those of {path.name}; neither is kept")
 
 
 def _read(source: Path) -> ModelProto:

@@ -13,7 +13,9 @@ from ..errors import CheckFailed, CompressError
 from ..machine import usable_cores
 from .batches import chunks, padded
 from .budget import DEFAULT, Budget, bounded
+from .engine import Engine
 from .folder import read_settings, read_tokenizer
+from .packing import Packing
 from .reading import MOST, Reader, Text
 from .runtimes import open_engine
 
@@ -53,6 +55,7 @@ class Classifier:
         self.precision, self._engine = open_engine(self.folder, precision, threads, runtime, precision_hint)
         self.tokenizer = read_tokenizer(self.folder / "tokenizer.json", self.settings)
         self._reader = Reader(self.settings.columns)
+        self._packing = Packing(self._engine, threads) if runtime == "onnxruntime" else None
         self._budget = Budget(self._engine, threads or usable_cores())
 
     @property
@@ -111,32 +114,34 @@ class Classifier:
         what shares a batch; `batch_size=1` makes each answer independent.
         """
         _check_sizes(batch_size=batch_size, tokens=tokens)
-        parts = list(self._outputs(self._reader.windows(texts, MOST), batch_size, tokens, search=False))
+        parts = list(self._outputs(self._reader.windows(texts, MOST), batch_size, tokens, adaptive=False))
         return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), np.float32)
 
     def _outputs(
-        self, windows: Iterator[list[Text]], batch_size: int | None, tokens: int | None, search: bool = True
+        self, windows: Iterator[list[Text]], batch_size: int | None, tokens: int | None, adaptive: bool = True
     ) -> Iterator[np.ndarray]:
+        """`adaptive`: the cut and the form of the model may depend on what was answered before."""
         for window in windows:
             encodings = self.tokenizer.encode_batch_fast(window)  # type: ignore[arg-type]
             lengths = np.array([len(encoding) for encoding in encodings])
             size = int(lengths.sum())
             if tokens is not None:
                 budget = tokens
-            elif search:
+            elif adaptive:
                 budget = self._budget.tokens(lambda e=encodings: (one.ids for one in e), size)
             else:
                 budget = bounded(DEFAULT, size)
             outputs = np.zeros((len(window), len(self.labels)), np.float32)
             for chunk in chunks(lengths, budget, batch_size):
-                outputs[chunk] = self._run([encodings[i] for i in chunk])
+                engine = self._packing.engine(lengths[chunk]) if adaptive and self._packing else self._engine
+                outputs[chunk] = self._run([encodings[i] for i in chunk], engine)
             yield outputs
 
-    def _run(self, encodings: list[tokenizers.Encoding]) -> np.ndarray:
-        outputs = self._engine.run(padded(encodings, self._engine.inputs, self.settings.pad_id))
+    def _run(self, encodings: list[tokenizers.Encoding], engine: Engine) -> np.ndarray:
+        outputs = engine.run(padded(encodings, engine.inputs, self.settings.pad_id))
         if outputs.shape != (len(encodings), len(self.labels)):
             raise CompressError(
-                f"{self.model}: expected scores [{len(encodings)}, {len(self.labels)}] (config.json has "
+                f"{engine.path}: expected scores [{len(encodings)}, {len(self.labels)}] (config.json has "
                 f"{len(self.labels)} labels), found {list(outputs.shape)}; the model and config.json do not belong together"
             )
         return outputs

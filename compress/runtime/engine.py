@@ -36,6 +36,7 @@ class OnnxRuntime:
         self.hint: str | None = None
         self.version = f"onnxruntime {onnxruntime.__version__}"
         self._session = open_session(path, threads)
+        self.metadata: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
         types = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
         self.inputs = known_inputs(path, {item.name: item.type for item in self._session.get_inputs()}, types)
         names = [item.name for item in self._session.get_outputs()]

@@ -12,6 +12,7 @@ import tokenizers
 from ..errors import CompressError
 
 MODEL_FILES = {"int8": "model_quantized.onnx", "fp32": "model.onnx", "qdq": "model_qdq.onnx"}
+PACKED = "_packed.onnx"
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
 
@@ -38,6 +39,11 @@ def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
                 return name, path
     expected = " or ".join(f"onnx/{MODEL_FILES[name]}" for name in wanted)
     raise CompressError(f"{folder}: expected {expected}, found neither there nor in the folder itself")
+
+
+def packed_beside(model: Path) -> Path:
+    """Where the packed form of a model file stands, if it has one; its weights are those in the model file."""
+    return model.with_name(f"{model.stem}{PACKED}")
 
 
 def read_settings(folder: Path) -> Settings:

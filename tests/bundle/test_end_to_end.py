@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,13 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from bundle_making import Run, make_run
 
-from compress.bundle import ship, verify
+from compress.bundle import read_bundle, ship, verify
+from compress.bundle.document import write_bundle
+from compress.bundle.files import measure
+from compress.graphs import get_metadata, set_metadata
 from compress.quantize import quantize_onnx
 from compress.results import read_result, write_result
 from compress.runtime import Classifier
+from compress.sessions import WEIGHTS
 from compress.spec.stages import Quantize
 from compress.store import Store
 from compress.tasks import wordpiece
@@ -28,7 +34,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "bundle.md"
 
 @pytest.fixture(scope="module")
 def real(
-    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path], tiny_onnx: Callable[[str], Path]
+    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path], tiny_onnx: Callable[..., Path]
 ) -> Run:
     """The invented run with a true DistilBERT's artefacts in the place of the bag of words."""
     from compress.models.checkpoints import save_checkpoint
@@ -45,7 +51,8 @@ def real(
         return {}
 
     def graph(out: Path, work: Path) -> dict[str, Any]:
-        (out / "model.onnx").write_bytes(tiny_onnx("distilbert").read_bytes())
+        for name in ("model.onnx", "model_packed.onnx"):
+            (out / name).write_bytes(tiny_onnx("distilbert", "fast").with_name(name).read_bytes())
         return {}
 
     made = store.build("c" * 32, checkpoint, describe={})
@@ -70,6 +77,50 @@ def test_ship_verify_predict(real: Run, tmp_path: Path) -> None:
     difference = np.abs(int8.logits(texts) - fp32.logits(texts)).max()
     assert 0 < difference < 0.5, "int8 is another graph with nearly the same answers"
     _transformers_agrees(out, texts, fp32.logits(texts))
+
+
+def test_the_packed_forms_are_shipped_and_checked(real: Run, tmp_path: Path) -> None:
+    out = ship(real.folder, tmp_path / "out", store=real.store)
+    packed = [f"onnx/model{form}_packed.onnx" for form in ("", "_quantized")]
+    assert set(packed) <= set(read_bundle(out).files)
+    names = {check.name for check in verify(out).checks}
+    assert {f"{what} {p} packed" for what in ("onnx", "probe") for p in ("fp32", "int8")} <= names
+    for change in (_with_another_owner, _with_other_weights, _made_for_another):
+        shutil.rmtree(tmp_path / "changed", ignore_errors=True)
+        changed = Path(shutil.copytree(out, tmp_path / "changed"))
+        expected = change(changed / packed[1])
+        info = read_bundle(changed)
+        write_bundle(info.model_copy(update={"files": measure(changed)}), changed)
+        failed = {check.name: check.detail for check in verify(changed).checks if not check.passed}
+        assert list(failed) == [expected[0]]
+        assert expected[1] in failed[expected[0]]
+
+
+def _with_another_owner(path: Path) -> tuple[str, str]:
+    """Weights read out of a third file of the folder."""
+    model = onnx.load(path, load_external_data=False)
+    tensor = next(t for t in model.graph.initializer if t.external_data)
+    next(e for e in tensor.external_data if e.key == "location").value = "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    return "onnx int8 packed", f"found {tensor.name} outside it"
+
+
+def _made_for_another(path: Path) -> tuple[str, str]:
+    model = onnx.load(path, load_external_data=False)
+    set_metadata(model, get_metadata(model) | {WEIGHTS: "0" * 64})
+    path.write_bytes(model.SerializeToString())
+    return "onnx int8 packed", "made for another model_quantized.onnx"
+
+
+def _with_other_weights(path: Path) -> tuple[str, str]:
+    """All weights taken from the start of the file: sound, and wrong."""
+    model = onnx.load(path, load_external_data=False)
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "offset" and tensor.data_type == onnx.TensorProto.INT8:
+                entry.value = "4096"
+    path.write_bytes(model.SerializeToString())
+    return "probe int8 packed", "does not compute what the bundle's record says"
 
 
 def _transformers_agrees(out: Path, texts: list[str], expected: np.ndarray) -> None:

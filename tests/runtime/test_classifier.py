@@ -14,6 +14,7 @@ from runtime_toys import LABELS, PAIRS, SINGLES, WORDS, bag, describe, tokenizer
 
 from compress.errors import CheckFailed, CompressError
 from compress.runtime import Classifier
+from compress.runtime.engine import Engine
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert"])
@@ -94,9 +95,9 @@ def test_batches_are_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     shapes: list[tuple[int, int]] = []
     run = Classifier._run
 
-    def spy(self: Classifier, encodings: list) -> np.ndarray:
+    def spy(self: Classifier, encodings: list, engine: Engine) -> np.ndarray:
         shapes.append((len(encodings), max(map(len, encodings))))
-        return run(self, encodings)
+        return run(self, encodings, engine)
 
     monkeypatch.setattr(Classifier, "_run", spy)
     model.logits([" ".join(WORDS[: i % 15]) for i in range(50)], batch_size=8, tokens=60)

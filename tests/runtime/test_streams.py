@@ -161,7 +161,7 @@ def test_a_stream_that_is_left_leaves_nothing_behind(folder: Path) -> None:
 def test_logits_are_of_the_texts_alone_however_they_come(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, texts, batches = Classifier(folder, threads=1), list(ragged(700)), []
     ran = model._run
-    monkeypatch.setattr(model, "_run", lambda encodings: batches.append(len(encodings)) or ran(encodings))
+    monkeypatch.setattr(model, "_run", lambda found, engine: batches.append(len(found)) or ran(found, engine))
     model.logits(texts)
     as_list = list(batches)
     batches.clear()

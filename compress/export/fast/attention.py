@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .packing import Tokens
 from .parts import Block
 from .writing import Graph
 
@@ -38,7 +39,7 @@ def make_masks(graph: Graph) -> Masks:
 _NUMBERS = {"float:one": 1.0, "float:lowest": np.finfo(np.float32).min}
 
 
-def attend(graph: Graph, block: Block, states: str, masks: Masks, heads: int) -> str:
+def attend(graph: Graph, block: Block, states: str, masks: Masks, tokens: Tokens, heads: int) -> str:
     """The states [batch, length, hidden] after the attention of `block`, residual and norm included.
 
     1/√(head size) is in the query's weights.
@@ -48,10 +49,11 @@ def attend(graph: Graph, block: Block, states: str, masks: Masks, heads: int) ->
         graph.linear(block.key, states),
         graph.linear(block.value, states),
     ]
+    parts = [tokens.spread(part) for part in parts]
     context = graph.op(
         "Attention", [*parts, masks.rows], _scope(block), q_num_heads=heads, kv_num_heads=heads, scale=1.0
     )
-    return graph.norm(block.attention_norm, graph.linear(block.output, context), states)
+    return graph.norm(block.attention_norm, graph.linear(block.output, tokens.pack(context)), states)
 
 
 def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Masks, heads: int) -> str:

@@ -9,12 +9,13 @@ from onnx import ModelProto, TensorProto, helper
 from .attention import make_masks
 from .embeddings import embed
 from .layers import run_layers
+from .packing import Packed, Padded
 from .parts import Encoder
 from .reading import read_encoder
 from .writing import ACTIVATIONS, Graph
 
 
-def build_fast(model: Any, *, marked: bool = False) -> ModelProto | None:
+def build_fast(model: Any, *, packed: bool = False, marked: bool = False) -> ModelProto | None:
     """The ONNX model of a transformers sequence classifier, opset 23; None where its form is not known here.
 
     Inputs and output are those of the plain export. `marked`: the states after each part are outputs too, under the
@@ -24,9 +25,11 @@ def build_fast(model: Any, *, marked: bool = False) -> ModelProto | None:
     if encoder is None or encoder.activation not in ACTIVATIONS:
         return None
     graph = Graph()
+    tokens = Packed(graph) if packed else Padded()
     states = embed(graph, encoder)
     graph.mark("embeddings", states)
-    logits = _classify(graph, encoder, run_layers(graph, encoder, states, make_masks(graph)))
+    states = run_layers(graph, encoder, tokens.pack(states), make_masks(graph), tokens)
+    logits = _classify(graph, encoder, states)
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if encoder.types is not None else [])]
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in names]
     return graph.model(inputs, logits, len(encoder.head[-1][0].weight), marked=marked)
