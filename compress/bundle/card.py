@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..results import Latency, ModelResult
-from .document import BundleInfo
+from ..runtime.folder import MODEL_FILES
+from .document import BundleInfo, Precision
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
 # Our metric -> (type, name) of the `evaluate` metrics that model hubs know.
@@ -40,7 +41,7 @@ def front_matter(info: BundleInfo) -> dict[str, Any]:
         fields["license"] = info.licence.lower()
     fields["library_name"] = "transformers"
     fields["pipeline_tag"] = "text-classification"
-    fields["tags"] = ["onnx", "bert-compress", *(["int8"] if "int8" in info.models else [])]
+    fields["tags"] = ["onnx", "bert-compress", *(["int8"] if set(info.models) - {"fp32"} else [])]
     if info.base_model:
         fields["base_model"] = info.base_model
     fields["model-index"] = [{"name": info.name, "results": _index(info)}]
@@ -48,7 +49,7 @@ def front_matter(info: BundleInfo) -> dict[str, Any]:
 
 
 def _index(info: BundleInfo) -> list[dict[str, Any]]:
-    """Scores of the model that is run by default (int8 where there is one), as fractions, one entry per split."""
+    """Scores of the model that is run by default, as fractions, one entry per split."""
     shipped = _shipped(info)
     return [
         {
@@ -64,7 +65,12 @@ def _index(info: BundleInfo) -> list[dict[str, Any]]:
 
 
 def _shipped(info: BundleInfo) -> ModelResult:
-    return info.models["int8" if "int8" in info.models else "fp32"]
+    return info.models[_default(info)]
+
+
+def _default(info: BundleInfo) -> Precision:
+    """What `Classifier` opens where nothing is said."""
+    return next(precision for precision in MODEL_FILES if precision in info.models)  # type: ignore[return-value]
 
 
 def _facts(info: BundleInfo) -> dict[str, Any]:
@@ -77,7 +83,8 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "split": split,
         "regression": info.task.kind == "regression",
         "pair": len(info.text_columns) == 2,
-        "file": "onnx/model_quantized.onnx" if "int8" in info.models else "onnx/model.onnx",
+        "file": f"onnx/{MODEL_FILES[_default(info)]}",
+        "quantized": [precision for precision in info.models if precision != "fp32"],
         "heading": ["model", "MB", "parameters", *columns, "against the baseline", *map(_shape, shapes)],
         "rows": [_row(model, split, info, shapes) for model in shown.values()],
         "shipped": _shipped(info),

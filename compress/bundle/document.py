@@ -39,6 +39,16 @@ class Probe(_Record):
     logits: dict[Precision, tuple[tuple[float, ...], ...]]
 
 
+class GraphFile(_Record):
+    """A graph of the bundle. `packed`: its form for padded batches, whose weights are those in `file`."""
+
+    file: str
+    layout: Literal["fp32", "dynamic", "static", "qdq"] = Field(
+        description="fp32; int8 with ranges of each run, with calibrated ranges, or with those in portable operators"
+    )
+    packed: str | None = None
+
+
 class BundleInfo(_Record):
     schema_version: Literal[1] = SCHEMA
     name: str = Field(description="the run it was made from")
@@ -52,6 +62,7 @@ class BundleInfo(_Record):
     labels: Annotated[tuple[str, ...], Field(min_length=1)]
     max_length: Annotated[int, Field(ge=1)] = Field(description="tokens, special tokens included; longer texts are cut")
     models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
+    graphs: dict[Precision, GraphFile] = Field(default_factory=dict, description="which file is which of `models`")
     fastest: Precision | None = Field(
         None,
         description="of `models` on ONNX Runtime where they were measured: the least CPU time, p50, at the first shape",

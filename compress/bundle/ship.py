@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from .. import machine
 from ..errors import CompressError
 from ..results import ModelResult
 from ..runtime.folder import MODEL_FILES, packed_beside, read_json
+from ..sessions import open_session
 from . import card
-from .document import BundleInfo, Probe, write_bundle
+from .document import BundleInfo, GraphFile, Probe, write_bundle
 from .files import measure
 from .place import building, check_target, settle
 from .probes import probe_logits, probe_texts
@@ -29,18 +30,26 @@ _PRIVATE = ("_name_or_path", "name_or_path", "tokenizer_file", "vocab_file", "ba
 
 
 def ship(
-    run: Path, out: Path, *, store: Path, model: str | None = None, force: bool = False, with_checkpoint: bool = False
+    run: Path,
+    out: Path,
+    *,
+    store: Path,
+    model: str | None = None,
+    precisions: Sequence[str] = (),
+    force: bool = False,
+    with_checkpoint: bool = False,
 ) -> Path:
     """Write the bundle of a finished `run` to `out`; returns its resolved path.
 
-    `model`: name of the run's model (default: the last one made); its fp32 and quantized forms go in.
+    `model`: name of the run's model (default: the last one made). `precisions`: which of its forms, `fp32`, `int8` or
+    `qdq`, go in (default: all that the run has).
     `force` replaces a bundle that is there already, and nothing else. `with_checkpoint` adds the weights in
     safetensors. Raises `CompressError`: the run, its artefacts, `out`; CheckFailed: a model that does not answer.
     """
     run, out = Path(run), Path(out)
     check_target(out, force)
     out = out.resolve()
-    source = read_source(run, Path(store), model)
+    source = read_source(run, Path(store), model, precisions)
     with building(out) as folder:
         _fill(folder, source, with_checkpoint)
         check_target(out, force)  # again: making it took a while
@@ -118,6 +127,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         labels=result.task.labels or ("score",),
         max_length=source.max_length,
         models=source.models,  # type: ignore[arg-type]
+        graphs={name: _graph_file(folder, name) for name in source.graphs},  # type: ignore[misc]
         fastest=_fastest(source.models),  # type: ignore[arg-type]
         baseline=result.models[0],
         measured_on=result.machine,
@@ -126,6 +136,17 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         recipe=result.recipe,
         probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]
         files={},
+    )
+
+
+def _graph_file(folder: Path, precision: str) -> GraphFile:
+    path = folder / "onnx" / MODEL_FILES[precision]
+    packed = packed_beside(path)
+    metadata = open_session(path, threads=1).get_modelmeta().custom_metadata_map
+    return GraphFile(
+        file=path.relative_to(folder).as_posix(),
+        layout=json.loads(metadata["quantization"])["layout"] if "quantization" in metadata else "fp32",
+        packed=packed.relative_to(folder).as_posix() if packed.is_file() else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -26,8 +27,8 @@ class Source:
     checkpoint: Path
 
 
-def read_source(run: Path, store: Path, model: str | None) -> Source:
-    """Raises `CompressError` for an unfinished run, an unknown model, and artefacts that are gone or changed."""
+def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[str] = ()) -> Source:
+    """Raises `CompressError` for an unfinished run, an unknown model or form, and artefacts that are gone or changed."""
     if not run.is_dir():
         raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
     for name in ("result.json", MODELS):
@@ -36,7 +37,7 @@ def read_source(run: Path, store: Path, model: str | None) -> Source:
                 f"{run}: the run is not finished: {name} is missing; give `compress run` again, it continues"
             )
     result = read_result(run)
-    models = _chosen(run, result, model)
+    models = _chosen(run, result, model, precisions)
     paths = read_json(run / MODELS)
     graphs, checkpoints = {}, {}
     for precision, chosen in models.items():
@@ -48,8 +49,8 @@ def read_source(run: Path, store: Path, model: str | None) -> Source:
     return Source(result, tuple(columns), length, models, graphs, checkpoint)
 
 
-def _chosen(run: Path, result: Result, name: str | None) -> dict[str, ModelResult]:
-    """fp32 first. Left out, `name` is that of the last model made."""
+def _chosen(run: Path, result: Result, name: str | None, precisions: Sequence[str]) -> dict[str, ModelResult]:
+    """fp32 first. Left out, `name` is that of the last model made, and `precisions` are all that it has."""
     if not result.models:
         raise CompressError(f"{run / 'result.json'}: models: expected at least one, found none")
     wanted = name or result.final.name
@@ -57,7 +58,13 @@ def _chosen(run: Path, result: Result, name: str | None) -> dict[str, ModelResul
     if not chosen:
         known = sorted({model.name for model in result.models})
         raise CompressError(f"{run / 'result.json'}: no model `{wanted}`{did_you_mean(wanted, known)}")
-    return {precision: chosen[precision] for precision in ("fp32", "qdq", "int8") if precision in chosen}
+    missing = [precision for precision in precisions if precision not in chosen]
+    if missing:
+        known = f"{wanted} has {', '.join(sorted(chosen))}"
+        made = "; `--set quantize.portable=true` makes one" if missing == ["qdq"] and "int8" in chosen else ""
+        raise CompressError(f"precision: expected a form that the run made ({known}), found {missing[0]!r}{made}")
+    wished = precisions or chosen
+    return {precision: chosen[precision] for precision in ("fp32", "qdq", "int8") if precision in wished}
 
 
 def _entry(run: Path, paths: dict[str, Any], name: str) -> dict[str, str]:

@@ -25,6 +25,9 @@ def ship(
     run: Annotated[Path, typer.Argument(help="A finished run's folder.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", help="The bundle's folder; new.", show_default=False)],
     model: Annotated[str | None, typer.Option(help="Which of the run's models. Default: the last one made.")] = None,
+    precision: Annotated[
+        list[str] | None, typer.Option(help="fp32, int8 or qdq; may be given again. Default: all that the run has.")
+    ] = None,
     store: Annotated[Path | None, typer.Option(help="The store of artefacts. Default: .store beside the run.")] = None,
     with_checkpoint: Annotated[bool, typer.Option("--with-checkpoint", help="Add the weights in safetensors.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a bundle that is there.")] = False,
@@ -34,7 +37,8 @@ def ship(
 
     folder = run.parent if run.name == "result.json" else run
     store = store or folder.resolve().parent / ".store"
-    typer.echo(write_bundle(folder, out, store=store, model=model, force=force, with_checkpoint=with_checkpoint))
+    how = {"model": model, "precisions": precision or (), "force": force, "with_checkpoint": with_checkpoint}
+    typer.echo(write_bundle(folder, out, store=store, **how))
 
 
 def verify(

@@ -83,6 +83,7 @@ def test_the_packed_forms_are_shipped_and_checked(real: Run, tmp_path: Path) -> 
     out = ship(real.folder, tmp_path / "out", store=real.store)
     packed = [f"onnx/model{form}_packed.onnx" for form in ("", "_quantized")]
     assert set(packed) <= set(read_bundle(out).files)
+    assert [graph.packed for graph in read_bundle(out).graphs.values()] == packed
     names = {check.name for check in verify(out).checks}
     assert {f"{what} {p} packed" for what in ("onnx", "probe") for p in ("fp32", "int8")} <= names
     for change in (_with_another_owner, _with_other_weights, _made_for_another):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from bundle_making import Run, make_run
 
-from compress.bundle import read_bundle, ship
+from compress.bundle import read_bundle, ship, verify
 from compress.errors import CompressError
 from compress.store import Store
 
@@ -34,6 +34,38 @@ def _fails(run: Run, out: Path, *expected: str, **options: object) -> str:
     assert all(part in message for part in expected), message
     assert (sorted(out.parent.iterdir()) if out.parent.is_dir() else None) == before
     return message
+
+
+def test_the_forms_asked_for_go_in(run: Run, tmp_path: Path) -> None:
+    out = ship(run.folder, tmp_path / "int8", store=run.store, precisions=["int8"])
+    assert [name for name in _names(out) if name.startswith("onnx/")] == ["onnx/model_quantized.onnx"]
+    info = read_bundle(out)
+    assert (list(info.models), list(info.probe.logits), info.fastest) == (["int8"], ["int8"], "int8")
+    assert verify(out).passed
+    assert "model.onnx" not in (out / "README.md").read_text()
+    out = ship(run.folder, tmp_path / "fp32", store=run.store, precisions=["fp32"])
+    assert [name for name in _names(out) if name.startswith("onnx/")] == ["onnx/model.onnx"]
+    assert verify(out).passed
+    assert "int8" not in (out / "README.md").read_text().split("## Measured")[0]
+
+
+def test_a_form_that_the_run_did_not_make_is_refused(run: Run, tmp_path: Path) -> None:
+    _fails(
+        run,
+        tmp_path / "out",
+        "student has fp32, int8",
+        "found 'qdq'; `--set quantize.portable=true`",
+        precisions=["qdq"],
+    )
+    _fails(run, tmp_path / "out", "found 'bf16'", precisions=["fp32", "bf16"])
+
+
+def test_bundle_json_says_which_file_is_which(bundle: Path) -> None:
+    graphs = read_bundle(bundle).graphs
+    assert {name: (graph.file, graph.layout, graph.packed) for name, graph in graphs.items()} == {
+        "fp32": ("onnx/model.onnx", "fp32", None),
+        "int8": ("onnx/model_quantized.onnx", "dynamic", None),
+    }
 
 
 def test_holds_the_files_that_consumers_look_for(bundle: Path) -> None:
