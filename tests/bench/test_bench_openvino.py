@@ -1,15 +1,14 @@
-"""ONNX files in OpenVINO, where it is installed."""
+"""ONNX files in OpenVINO."""
 
 from __future__ import annotations
 
+import openvino
 import pytest
 
 from compress.bench import AGAIN, BenchSpec, measure
 from compress.bench.candidates import find_candidates
 from compress.bench.runners import openvino_runner
 from compress.errors import CompressError
-
-openvino = pytest.importorskip("openvino")
 
 
 def test_it_is_measured_beside_onnx_runtime_and_says_its_precision(tiny_onnx) -> None:
