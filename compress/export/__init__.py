@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +15,35 @@ from ..runtime.folder import packed_beside
 from .cleaning import clean
 from .fast import FAMILIES, build_fast, first_difference
 from .parity import TOLERANCE, check_parity, fast_tolerance
-from .tracing import Traced, load, trace
+from .tracing import SEGMENTS, Traced, load, trace
 
 __all__ = ["export_onnx"]
 
 
 def export_onnx(
-    checkpoint: Path, out: Path, *, opset: int, task_name: str, labels: tuple[str, ...], kind: str, graph: str
+    checkpoint: Path,
+    out: Path,
+    *,
+    opset: int,
+    task_name: str,
+    labels: tuple[str, ...],
+    kind: str,
+    graph: str,
+    pairs: bool = True,
 ) -> dict[str, Any]:
     """Write `out`/model.onnx, fp32, and check it: the ONNX checker, then parity with torch. Of the fast graph also
     its packed form, in the same way: model_packed.onnx, without weights of its own.
 
-    Inputs: int64 [batch, length] `input_ids`, `attention_mask` and, where the model has more than one
-    segment, `token_type_ids`. Output: float32 `logits` [batch, class]. The metadata names task, kind and labels.
-    `graph`: `plain` is torch's exporter's, in `opset`; `fast` is `build_fast`'s, in its own.
+    Inputs: int64 [batch, length] `input_ids`, `attention_mask` and, where the model has more than one segment,
+    `token_type_ids`; the fast graph of a task whose examples are not `pairs` has no such input. Output: float32 `logits`
+    [batch, class]. The metadata names task, kind and labels. `graph`: `plain` is torch's exporter's, in `opset`; `fast`
+    is `build_fast`'s, in its own.
     Returns the largest error per shape and the counts of nodes and matrix products. CompressError: the
     checkpoint; CheckFailed: the outcome, and then no file is left.
     """
     traced = load(Path(checkpoint))
+    if graph == "fast" and not pairs:
+        traced = replace(traced, inputs=tuple(name for name in traced.inputs if name != SEGMENTS))
     _check_labels(Path(checkpoint), traced, labels, kind)
     model = _fast(Path(checkpoint), traced) if graph == "fast" else _plain(traced, opset)
     set_metadata(model, _metadata(traced, task_name, labels, kind))
@@ -65,7 +77,7 @@ def _write(traced: Traced, model: ModelProto, path: Path, graph: str) -> dict[st
 
 def _packed(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
     """The packed form of the fast graph `model`, which stands in `path`."""
-    packed = build_fast(traced.model, packed=True)
+    packed = build_fast(traced.model, pairs=SEGMENTS in traced.inputs, packed=True)
     if packed is None:
         raise RuntimeError("a model that has a fast graph has a packed one")
     set_metadata(packed, get_metadata(model))
@@ -79,7 +91,7 @@ def _plain(traced: Traced, opset: int) -> ModelProto:
 
 
 def _fast(checkpoint: Path, traced: Traced) -> ModelProto:
-    model = build_fast(traced.model)
+    model = build_fast(traced.model, pairs=SEGMENTS in traced.inputs)
     if model is None:
         family = traced.model.config.model_type
         raise CompressError(

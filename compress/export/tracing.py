@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from ..errors import CompressError
 
-INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+SEGMENTS = "token_type_ids"
+INPUTS = ("input_ids", "attention_mask", SEGMENTS)
 PREFIX = "traced"  # the attribute that holds the model: the first part of every traced name
 
 

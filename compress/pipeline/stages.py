@@ -43,6 +43,7 @@ def export(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, 
         task_name=spec.name,
         labels=context.labels,
         kind=spec.kind,
+        pairs=len(spec.text) == 2,
     )
 
 

@@ -197,3 +197,24 @@ def test_a_wrong_graph_is_not_kept_and_the_message_names_the_part(
     with pytest.raises(CheckFailed, match=f"logits differ from torch's.*; the first part that differs is {part}$"):
         export_onnx(tiny_checkpoint("bert"), tmp_path, **TASK)
     assert not list(tmp_path.glob("*.onnx"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_task_of_single_texts_needs_no_segments(
+    family: str, tiny_checkpoint: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Their row is in the positions': no input, no look-up, the same logits as with segment 0 everywhere."""
+    info = export_onnx(tiny_checkpoint(family), tmp_path, **TASK, pairs=False)
+    assert max(info["parity_max_abs_error"].values()) < 1e-5
+    for name in ("model.onnx", "model_packed.onnx"):
+        graph = onnx.load(tmp_path / name).graph
+        assert [value.name for value in graph.input] == ["input_ids", "attention_mask"]
+        assert not [node for node in graph.node if "token_type" in node.name]
+    export_onnx(tiny_checkpoint(family), tmp_path / "pairs", **TASK)
+    ids = np.arange(5, 29).reshape(2, 12)
+    full = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    found = []
+    for path in (tmp_path / "model.onnx", tmp_path / "pairs/model.onnx"):
+        session = open_session(path)
+        found.append(session.run(["logits"], {v.name: full[v.name] for v in session.get_inputs()})[0])
+    np.testing.assert_allclose(*found, atol=1e-6)

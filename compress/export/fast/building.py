@@ -15,15 +15,17 @@ from .reading import read_encoder
 from .writing import ACTIVATIONS, Graph
 
 
-def build_fast(model: Any, *, packed: bool = False, marked: bool = False) -> ModelProto | None:
+def build_fast(model: Any, *, pairs: bool = True, packed: bool = False, marked: bool = False) -> ModelProto | None:
     """The ONNX model of a transformers sequence classifier, opset 23; None where its form is not known here.
 
-    Inputs and output are those of the plain export. `marked`: the states after each part are outputs too, under the
+    Inputs and output are those of the plain export; without `pairs`, of texts that are all of one segment, there is no
+    input `token_type_ids`. `packed`: see `Packed`. `marked`: the states after each part are outputs too, under the
     part's name.
     """
     encoder = read_encoder(model)
     if encoder is None or encoder.activation not in ACTIVATIONS:
         return None
+    encoder = encoder if pairs else encoder.of_one_segment()
     graph = Graph()
     tokens = Packed(graph) if packed else Padded()
     states = embed(graph, encoder)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...graphs import write_model
 from ...sessions import open_session
-from ..tracing import Traced, example
+from ..tracing import SEGMENTS, Traced, example
 from .building import build_fast
 
 _TOLERANCE = 3e-5  # of states and logits whose size is about 1: above what twelve layers round, far below a mistake
@@ -21,7 +21,7 @@ _TOLERANCE = 3e-5  # of states and logits whose size is about 1: above what twel
 def first_difference(traced: Traced) -> str | None:
     """The first part, in the order in which they are computed, that differs from torch's on a small padded batch:
     `embeddings`, `layer 1` …, `head`; None where none does."""
-    marked = build_fast(traced.model, marked=True)
+    marked = build_fast(traced.model, pairs=SEGMENTS in traced.inputs, marked=True)
     if marked is None:
         raise RuntimeError("only for a model that has a fast graph")
     inputs = example(traced, 2, min(6, traced.max_length))

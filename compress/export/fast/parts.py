@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,3 +60,9 @@ class Encoder:
     activation: str
     head: tuple[tuple[Linear, str | None], ...]
     prefix: str
+
+    def of_one_segment(self) -> Encoder:
+        """For texts that are all of segment 0: its row is added to every position's."""
+        if self.types is None:
+            return self
+        return replace(self, positions=self.positions + self.types[0], types=None)

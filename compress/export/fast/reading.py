@@ -66,14 +66,10 @@ class _Reader:
         """`skipped`: rows of the position table before that of the first token."""
         embeddings = f"{prefix}.embeddings"
         types = getattr(self.config, "type_vocab_size", 0)
-        positions = self.table(f"{embeddings}.position_embeddings")[skipped:]
-        table = self.table(f"{embeddings}.token_type_embeddings") if types else None
-        if types == 1 and table is not None:
-            positions, table = positions + table[0], None
-        return Encoder(
+        encoder = Encoder(
             words=self.table(f"{embeddings}.word_embeddings"),
-            positions=positions,
-            types=table,
+            positions=self.table(f"{embeddings}.position_embeddings")[skipped:],
+            types=self.table(f"{embeddings}.token_type_embeddings") if types else None,
             embedding_norm=self.norm(f"{embeddings}.LayerNorm"),
             projection=projection,
             blocks=tuple(blocks),
@@ -82,6 +78,7 @@ class _Reader:
             head=head,
             prefix=prefix,
         )
+        return encoder.of_one_segment() if types == 1 else encoder
 
 
 _BERT = {
