@@ -2,8 +2,9 @@
 
     python benchmarks/graphs.py --teacher minilm-l6 --student tiny-3l-384 --student tiny-3l-312 --out runs/graphs
 
-Weights do not matter to latency: students are random, and the head of the teacher is. All int8 files are timed
-against the teacher's plain fp32 graph by `compress bench`, interleaved, a process each, on one thread.
+Weights do not matter to latency: students are random, and so is the head of the teacher. All int8 files are timed
+against the teacher's fp32 graph (of the first form: the plain one, if not left out) by `compress bench`, interleaved, a
+process each, on one thread.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import argparse
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from compress.catalog import load_student
 from compress.export import export_onnx
-from compress.models.checkpoints import load_classifier, save_checkpoint
+from compress.models.checkpoints import load_classifier, random_bert, save_checkpoint
+from compress.models.dimensions import dimensions
 from compress.models.students import build_student, student_dimensions
 from compress.pipeline.teachers import resolve_teacher
 from compress.quantize import FILES, quantize_onnx
@@ -25,13 +28,25 @@ from compress.spec.stages import Quantize
 
 LABELS = ("a", "b")
 FORMS = (("plain", "dynamic"), ("fast", "dynamic"), ("fast", "static"), ("fast", "qdq"))
+NAMES = tuple("-".join(form) for form in FORMS)
+TRAINED, BASE = "minilm-l6", "bert-base"
 SHAPES = ("1x32", "1x128", "8x128")
 
 
-def files(folder: Path) -> list[Path]:
-    """The int8 files of the checkpoint `folder`, in a folder for each form; the fp32 graph of `plain` is beside its own."""
+def find_teacher(name: str) -> tuple[Any, Any]:
+    """(classifier, tokenizer)."""
+    source = resolve_teacher(TRAINED)
+    if source.folder is None:
+        raise SystemExit(f"expected the teacher {TRAINED} with a checkpoint")
+    if name == BASE:  # transformers' defaults are BERT base's
+        return random_bert({"model_type": "bert"}, labels=LABELS).eval(), source.tokenizer
+    return load_classifier(source.folder, labels=LABELS, trained=False).eval(), source.tokenizer
+
+
+def files(folder: Path, forms: tuple[tuple[str, str], ...]) -> list[Path]:
+    """The int8 files of the checkpoint `folder`, in a folder for each form, each with its fp32 graph beside it."""
     made = []
-    for graph, layout in FORMS:
+    for graph, layout in forms:
         out = folder / f"{graph}-{layout}"
         export_onnx(folder, out, graph=graph, opset=20, task_name="none", labels=LABELS, kind="classification")
         quantize_onnx(out / "model.onnx", out, Quantize(), layout=layout, feeds=feeds())
@@ -47,25 +62,28 @@ def feeds() -> list[dict[str, np.ndarray]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--teacher", default="minilm-l6")
+    parser.add_argument("--teacher", default=TRAINED, help=f"{TRAINED}, or {BASE} with random weights")
     parser.add_argument("--student", action="append", default=[])
+    parser.add_argument("--form", action="append", choices=NAMES, help="default: all")
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--out", type=Path, default=Path("runs/graphs"))
     arguments = parser.parse_args()
-    source = resolve_teacher(arguments.teacher)
-    if source.folder is None:
-        raise SystemExit("expected a teacher with a checkpoint")
-    teacher = load_classifier(source.folder, labels=LABELS, trained=False).eval()
-    save_checkpoint(teacher, source.tokenizer, arguments.out / "teacher")
-    timed = files(arguments.out / "teacher")
+    forms = tuple(form for form in FORMS if "-".join(form) in (arguments.form or NAMES))
+    teacher, tokenizer = find_teacher(arguments.teacher)
+    save_checkpoint(teacher, tokenizer, arguments.out / "teacher")
+    timed = files(arguments.out / "teacher", forms)
+    sizes = dimensions(teacher.config.to_dict(), classes=len(LABELS))
     for name in arguments.student:
         card = load_student(name).model_copy(update={"init": "random"})
-        student = build_student(card, teacher, student_dimensions(card, source.dimensions(len(LABELS)))).eval()
-        save_checkpoint(student, source.tokenizer, arguments.out / name)
-        timed += files(arguments.out / name)
+        student: Any = build_student(card, teacher, student_dimensions(card, sizes))
+        save_checkpoint(student.eval(), tokenizer, arguments.out / name)
+        timed += files(arguments.out / name, forms)
+    for path in timed:
+        print(f"{path.relative_to(arguments.out)}: {path.stat().st_size / 1e6:.2f} MB")
     shapes = [word for shape in SHAPES for word in ("--shape", shape)]
     program = Path(sys.executable).with_name("compress")
-    command = [program, "bench", arguments.out / "teacher/plain-dynamic/model.onnx", *timed, *shapes]
+    baseline = arguments.out / "teacher" / "-".join(forms[0]) / "model.onnx"
+    command = [program, "bench", baseline, *timed, *shapes]
     subprocess.run([*map(str, command), "--runs", str(arguments.runs), "--threads", "1"], check=True)
 
 
