@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, external_data_helper
+from onnx import GraphProto, ModelProto, NodeProto
 
 from .errors import CheckFailed, CompressError
-from .sessions import WEIGHTS
 
 INTEGER_PRODUCTS = {"MatMulInteger", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QLinearMatMul"}
 FLOAT_PRODUCTS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"}
 _PROTOBUF_LIMIT = 2**31 - 1
-_SHARED_BYTES = 256  # a reference to a smaller weight would take as much
 
 
 @dataclass(frozen=True)
@@ -269,22 +267,6 @@ def check_model(path: Path) -> None:
         onnx.checker.check_model(str(Path(path).resolve()), full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise CheckFailed(f"{path}: the ONNX checker refuses it: {' '.join(str(error).split())}") from None
-
-
-def share_weights(model: ModelProto, owner: Path) -> ModelProto:
-    """A copy whose weights of 256 bytes and more stand in `owner`, an ONNX file in the folder that the copy will be
-    written to. Its metadata names `owner` by its SHA-256. CheckFailed: a weight that `owner` does not hold."""
-    content = owner.read_bytes()
-    shared = onnx.ModelProto.FromString(model.SerializeToString())
-    for tensor in shared.graph.initializer:
-        if len(tensor.raw_data) >= _SHARED_BYTES:
-            offset = content.find(tensor.raw_data)
-            if offset < 0:
-                raise CheckFailed(f"{owner}: expected the weight {tensor.name} in it, found none of its bytes")
-            external_data_helper.set_external_data(tensor, owner.name, offset=offset, length=len(tensor.raw_data))
-            tensor.ClearField("raw_data")
-    set_metadata(shared, {**get_metadata(model), WEIGHTS: hashlib.sha256(content).hexdigest()})
-    return shared
 
 
 def write_model(model: ModelProto, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -97,12 +98,11 @@ def _check_location(path: Path, location: str) -> None:
         raise CompressError(f"{path}: external data: expected the file {location!r} beside the model, found none")
 
 
-def check_graph_file(path: Path) -> None:
-    """Refuse a missing, truncated or foreign file, and external data outside the model's folder.
+def external_locations(path: Path) -> set[str]:
+    """Where a graph's weights are outside its file, as it says. CompressError: a missing, truncated or foreign file.
 
-    Raises CompressError with one line; reads the structure only, never the weights (milliseconds).
+    Reads the structure only, never the weights (milliseconds).
     """
-    path = Path(path)
     if not path.is_file():
         raise CompressError(f"{path}: expected an ONNX file, found {'a folder' if path.is_dir() else 'nothing'}")
     if path.stat().st_size == 0:
@@ -115,7 +115,12 @@ def check_graph_file(path: Path) -> None:
             raise CompressError(f"{path}: not an ONNX file, or a truncated one ({error}); make it again") from None
     if not complete:
         raise CompressError(f"{path}: expected an ONNX model, found no graph in it; make it again")
-    for location in sorted(locations):
+    return locations
+
+
+def check_graph_file(path: Path) -> None:
+    """As `external_locations`, and CompressError for weights outside the model's folder."""
+    for location in sorted(external_locations(Path(path))):
         _check_location(path, location)
 
 
@@ -145,15 +150,35 @@ def open_session(
 
     SkipLayerNormalization stays unfused (its CPU kernel is slower than what it replaces). CompressError: the file.
     """
-    import onnxruntime
-
     check_graph_file(path)
     options = session_options(threads)
     if configure:
         configure(options)
+    return _session(path, str(path), options)
+
+
+def open_sharing(path: Path, owner: Path, threads: int | None = None) -> onnxruntime.InferenceSession:
+    """As `open_session`, of a graph whose weights are in the model file `owner` beside it. Both are read once, and what
+    happens to the files afterwards is no matter. CompressError: the files, or a graph that was made for another `owner`."""
+    locations = external_locations(path)
+    if locations - {owner.name}:
+        raise CompressError(f"{path}: expected its weights in {owner.name}, found some in {sorted(locations)[0]!r}")
+    content = owner.read_bytes()
+    options = session_options(threads)
+    options.add_external_initializers_from_files_in_memory([owner.name], [content], [len(content)])
+    session = _session(path, path.read_bytes(), options)
+    if session.get_modelmeta().custom_metadata_map.get(WEIGHTS) != hashlib.sha256(content).hexdigest():
+        raise CompressError(f"{path}: made for another {owner.name} than the one beside it; ship the bundle again")
+    return session
+
+
+def _session(path: Path, model: str | bytes, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
+    """Of `path`, which is `model`'s name or content."""
+    import onnxruntime
+
     try:
         return onnxruntime.InferenceSession(
-            str(path),
+            model,
             options,
             providers=["CPUExecutionProvider"],
             disabled_optimizers=["SkipLayerNormFusion"],

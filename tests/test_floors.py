@@ -14,7 +14,19 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "compress"
 FLOORS = {
     0: ("errors", "losses"),
-    1: ("spec", "catalog", "store", "results", "runtime", "statistics", "machine", "sessions", "graphs", "signals"),
+    1: (
+        "spec",
+        "catalog",
+        "store",
+        "results",
+        "runtime",
+        "statistics",
+        "machine",
+        "sessions",
+        "graphs",
+        "packed",
+        "signals",
+    ),
     2: ("models", "objective", "tasks", "corpus"),
     3: ("training", "evaluate", "export", "quantize", "bench", "augment"),
     4: ("pipeline", "report", "bundle"),
@@ -24,7 +36,7 @@ FLOOR = {part: floor for floor, parts in FLOORS.items() for part in parts}
 SEPARATE = set(FLOORS[3])  # these do not import each other either
 HEAVY = {"torch", "transformers", "accelerate", "datasets", "neural_compressor"}
 LIGHT = ("errors", "spec", "catalog", "store", "results", "runtime", "statistics", "machine", "sessions", "graphs",
-         "signals", "tasks", "corpus", "evaluate", "quantize", "bench", "augment", "report", "bundle",
+         "packed", "signals", "tasks", "corpus", "evaluate", "quantize", "bench", "augment", "report", "bundle",
          "cli", "__init__", "__main__")  # fmt: skip
 LIGHT_OF_MODELS = (
     "models/__init__.py",

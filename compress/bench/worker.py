@@ -59,6 +59,7 @@ class Worker:
         except BrokenPipeError:
             line = ""
         except queue.Empty:
+            self._process.kill()  # a late answer would be taken for the next one's
             raise CheckFailed(f"no answer in {self.timeout:g} s to {request}") from None
         if not line:
             raise CheckFailed(self._epitaph())

@@ -21,6 +21,9 @@ METRICS = {
 }
 
 
+_DTYPES = {"fp32": "fp32", "int8": "q8"}  # what transformers.js calls them
+
+
 def render(info: BundleInfo) -> str:
     """Markdown with YAML front matter."""
     import jinja2
@@ -84,6 +87,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "regression": info.task.kind == "regression",
         "pair": len(info.text_columns) == 2,
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
+        "dtypes": " and ".join(f'"{_DTYPES[name]}"' for name in info.models if name in _DTYPES),
         "quantized": [precision for precision in info.models if precision != "fp32"],
         "heading": ["model", "MB", "parameters", *columns, "against the baseline", *map(_shape, shapes)],
         "rows": [_row(model, split, info, shapes) for model in shown.values()],

@@ -14,10 +14,10 @@ from .. import machine
 from ..errors import CompressError
 from ..results import ModelResult
 from ..runtime.folder import MODEL_FILES, packed_beside, read_json
-from ..sessions import open_session
 from . import card
-from .document import BundleInfo, GraphFile, Probe, write_bundle
+from .document import BundleInfo, Probe, write_bundle
 from .files import measure
+from .graph_files import graph_file
 from .place import building, check_target, settle
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
@@ -127,7 +127,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         labels=result.task.labels or ("score",),
         max_length=source.max_length,
         models=source.models,  # type: ignore[arg-type]
-        graphs={name: _graph_file(folder, name) for name in source.graphs},  # type: ignore[misc]
+        graphs={name: graph_file(folder, name) for name in source.graphs},  # type: ignore[misc]
         fastest=_fastest(source.models),  # type: ignore[arg-type]
         baseline=result.models[0],
         measured_on=result.machine,
@@ -136,17 +136,6 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         recipe=result.recipe,
         probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]
         files={},
-    )
-
-
-def _graph_file(folder: Path, precision: str) -> GraphFile:
-    path = folder / "onnx" / MODEL_FILES[precision]
-    packed = packed_beside(path)
-    metadata = open_session(path, threads=1).get_modelmeta().custom_metadata_map
-    return GraphFile(
-        file=path.relative_to(folder).as_posix(),
-        layout=json.loads(metadata["quantization"])["layout"] if "quantization" in metadata else "fp32",
-        packed=packed.relative_to(folder).as_posix() if packed.is_file() else None,
     )
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from .. import machine
 from ..errors import CheckFailed, CompressError
 from ..runtime.folder import MODEL_FILES, packed_beside
-from ..sessions import WEIGHTS, check_graph_file
-from ..store.hashing import sha256_all
+from ..sessions import check_graph_file, external_locations
 from .answers import answer_checks
-from .document import BundleInfo, read_bundle
+from .document import BundleInfo, GraphFile, read_bundle
 from .files import problems
+from .graph_files import graph_file
 from .report import Check, Report, check
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ def _graph_checks(folder: Path, info: BundleInfo) -> list[Check]:
         checks += [check(f"onnx {p}", lambda path=path: _graph(path)) for p, path in files.items()]
         packed = {p: path for p, path in files.items() if packed_beside(path).is_file()}
         checks += [check(f"onnx {p} packed", lambda path=path: _packed(path)) for p, path in packed.items()]
+    if all(one.passed for one in checks):
+        checks.append(check("graphs", lambda: _named(folder, info)))
     return checks
 
 
@@ -102,36 +104,45 @@ def _expected_models(info: BundleInfo) -> str:
 
 
 def _graph(path: Path) -> str:
-    return f"{len(_sound(path, None).graph.node)} nodes, all weights inside, accepted by the ONNX checker"
+    return f"{len(_sound(path, set()).graph.node)} nodes, all weights inside, accepted by the ONNX checker"
 
 
 def _packed(path: Path) -> str:
     """Of the graph file `path`: the packed form has its weights there, and nowhere else."""
-    from ..graphs import get_metadata
+    from ..packed import check_owner
 
     packed = packed_beside(path)
-    model = _sound(packed, path.name)
-    if [get_metadata(model).get(WEIGHTS)] != sha256_all([path]):
-        raise CheckFailed(f"{packed}: made for another {path.name}")
+    model = _sound(packed, {path.name})
+    check_owner(packed, model, path)
     return f"{len(model.graph.node)} nodes, weights in {path.name}, accepted by the ONNX checker"
 
 
-def _sound(path: Path, owner: str | None) -> onnx.ModelProto:
-    """The graph, without weights of another file; they are inside or in the file `owner` beside it."""
+def _sound(path: Path, owners: set[str]) -> onnx.ModelProto:
+    """The graph, without the weights of another file. CheckFailed: it is none, or names a file that is not one of `owners`."""
     import onnx
 
     from ..graphs import check_model
 
     check_graph_file(path)  # before anything that would follow a location out of the folder
+    others = external_locations(path) - owners
+    if others:
+        expected = f"in {' or '.join(owners)}" if owners else "in the file"
+        raise CheckFailed(f"{path}: expected all weights {expected}, found some in {sorted(others)[0]!r}")
     try:
         model = onnx.load(str(path), load_external_data=False)
-        for tensor in model.graph.initializer:
-            if {entry.value for entry in tensor.external_data if entry.key == "location"} - {owner}:
-                expected = "in the file" if owner is None else f"in {owner}"
-                raise CheckFailed(f"{path}: expected all weights {expected}, found {tensor.name} outside it")
         check_model(path)
     except CompressError:
         raise
     except Exception as error:  # protobuf, the checker's C++ and text decoding raise types of their own
         raise CheckFailed(f"{path}: not a sound ONNX file: {' '.join(str(error).split())}") from None
     return model
+
+
+def _named(folder: Path, info: BundleInfo) -> str:
+    """`graphs` says of each file what it is; a bundle of before it had the field says nothing."""
+    found: dict[str, GraphFile] = {name: graph_file(folder, name) for name in info.models}
+    said: dict[str, GraphFile] = {**info.graphs}
+    wrong = [name for name in {*found, *said} if found.get(name) != said.get(name)]
+    if said and wrong:
+        raise CheckFailed(f"bundle.json: graphs.{wrong[0]}: expected {found.get(wrong[0])}, found {said.get(wrong[0])}")
+    return ", ".join(f"{name}: {graph.layout}" for name, graph in found.items())

@@ -10,7 +10,8 @@ from typing import Any
 from onnx import ModelProto
 
 from ..errors import CheckFailed, CompressError
-from ..graphs import check_model, get_metadata, products, set_metadata, share_weights, write_model
+from ..graphs import check_model, get_metadata, products, set_metadata, write_model
+from ..packed import share_weights
 from ..runtime.folder import packed_beside
 from .cleaning import clean
 from .fast import FAMILIES, build_fast, first_difference
@@ -49,9 +50,11 @@ def export_onnx(
     set_metadata(model, _metadata(traced, task_name, labels, kind))
     path = Path(out) / "model.onnx"
     packed = packed_beside(path)
+    packed.unlink(missing_ok=True)  # of an earlier file
     try:
-        errors = _write(traced, model, path, graph)
-        packed_errors = _write(traced, _packed(traced, model, path), packed, graph) if graph == "fast" else {}
+        errors, packed_errors = _write(traced, model, path, graph), {}
+        if graph == "fast":
+            packed_errors = _write(traced, _packed(traced, model, path), packed, "packed")
     except BaseException:
         path.unlink(missing_ok=True)
         packed.unlink(missing_ok=True)
@@ -69,10 +72,10 @@ def export_onnx(
     }
 
 
-def _write(traced: Traced, model: ModelProto, path: Path, graph: str) -> dict[str, float]:
+def _write(traced: Traced, model: ModelProto, path: Path, form: str) -> dict[str, float]:
     write_model(model, path)
     check_model(path)
-    return _parity(traced, path, graph)
+    return _parity(traced, path, form)
 
 
 def _packed(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
@@ -81,7 +84,8 @@ def _packed(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
     if packed is None:
         raise RuntimeError("a model that has a fast graph has a packed one")
     set_metadata(packed, get_metadata(model))
-    return share_weights(packed, path)
+    share_weights(packed, path)
+    return packed
 
 
 def _plain(traced: Traced, opset: int) -> ModelProto:
@@ -101,14 +105,14 @@ def _fast(checkpoint: Path, traced: Traced) -> ModelProto:
     return model
 
 
-def _parity(traced: Traced, path: Path, graph: str) -> dict[str, float]:
+def _parity(traced: Traced, path: Path, form: str) -> dict[str, float]:
     """As `check_parity`; of a fast graph that fails, the message names the part that differs first."""
-    if graph == "plain":
+    if form == "plain":
         return check_parity(traced, path, TOLERANCE)
     try:
         return check_parity(traced, path, fast_tolerance(traced.model.config.num_hidden_layers))
     except CheckFailed as error:
-        part = first_difference(traced)
+        part = first_difference(traced, packed=form == "packed")
         told = "no part differs by itself" if part is None else f"the first part that differs is {part}"
         raise CheckFailed(f"{error}; {told}") from None
 

@@ -70,7 +70,7 @@ class Classifier:
 
     @property
     def model(self) -> Path:
-        """The file that is run."""
+        """The file that is run; padded batches may go through the packed form beside it."""
         return self._engine.path
 
     @property
@@ -120,7 +120,7 @@ class Classifier:
     def _outputs(
         self, windows: Iterator[list[Text]], batch_size: int | None, tokens: int | None, adaptive: bool = True
     ) -> Iterator[np.ndarray]:
-        """`adaptive`: the cut and the form of the model may depend on what was answered before."""
+        """`adaptive`: the cut may depend on what was answered before."""
         for window in windows:
             encodings = self.tokenizer.encode_batch_fast(window)  # type: ignore[arg-type]
             lengths = np.array([len(encoding) for encoding in encodings])
@@ -133,7 +133,7 @@ class Classifier:
                 budget = bounded(DEFAULT, size)
             outputs = np.zeros((len(window), len(self.labels)), np.float32)
             for chunk in chunks(lengths, budget, batch_size):
-                engine = self._packing.engine(lengths[chunk]) if adaptive and self._packing else self._engine
+                engine = self._packing.engine(lengths[chunk]) if self._packing else self._engine
                 outputs[chunk] = self._run([encodings[i] for i in chunk], engine)
             yield outputs
 

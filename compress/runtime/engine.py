@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import CompressError
-from ..sessions import open_session
+from ..sessions import open_session, open_sharing
 
 KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -27,16 +27,16 @@ class Engine(Protocol):
 
 
 class OnnxRuntime:
-    """ONNX Runtime on the CPU, with the session options of `open_session`."""
+    """ONNX Runtime on the CPU, with the session options of `open_session`. `owner`: the model file that a packed form
+    has its weights in."""
 
-    def __init__(self, path: Path, threads: int | None) -> None:
+    def __init__(self, path: Path, threads: int | None, owner: Path | None = None) -> None:
         import onnxruntime
 
         self.path = path
         self.hint: str | None = None
         self.version = f"onnxruntime {onnxruntime.__version__}"
-        self._session = open_session(path, threads)
-        self.metadata: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
+        self._session = open_session(path, threads) if owner is None else open_sharing(path, owner, threads)
         types = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
         self.inputs = known_inputs(path, {item.name: item.type for item in self._session.get_inputs()}, types)
         names = [item.name for item in self._session.get_outputs()]

@@ -103,7 +103,7 @@ def _with_another_owner(path: Path) -> tuple[str, str]:
     tensor = next(t for t in model.graph.initializer if t.external_data)
     next(e for e in tensor.external_data if e.key == "location").value = "model.onnx"
     path.write_bytes(model.SerializeToString())
-    return "onnx int8 packed", f"found {tensor.name} outside it"
+    return "onnx int8 packed", "expected all weights in model_quantized.onnx, found some in 'model.onnx'"
 
 
 def _made_for_another(path: Path) -> tuple[str, str]:

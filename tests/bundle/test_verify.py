@@ -50,11 +50,28 @@ def test_a_fresh_bundle_passes_every_check(bundle_of: Callable[[str], Path], tas
     report = verify(bundle_of(task))
     assert report.passed, report
     report.raise_if_failed()
-    names = ["bundle.json", "files", "models", "onnx fp32", "onnx int8", "labels", "probe fp32", "probe int8"]
+    names = ["bundle.json", "files", "models", "onnx fp32", "onnx int8", "graphs", "labels", "probe fp32", "probe int8"]
     assert [check.name for check in report.checks] == [*names, "int8 against fp32"]
-    assert "largest difference 0 " in report.checks[6].detail, "the same machine gives the same bits"
+    assert "largest difference 0 " in report.checks[7].detail, "the same machine gives the same bits"
     assert report.notes == ()
     assert json.loads(report.model_dump_json())["passed"] is True
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"int8": {"file": "../../secret", "layout": "dynamic"}},
+        {"int8": {"file": "onnx/model_quantized.onnx", "layout": "static"}},
+        {"int8": {"file": "onnx/model_quantized.onnx", "layout": "dynamic", "packed": "onnx/none.onnx"}},
+        {"qdq": {"file": "onnx/model_qdq.onnx", "layout": "qdq"}},
+    ],
+)
+def test_graphs_must_be_what_the_files_are(bundle: Path, change: dict[str, Any]) -> None:
+    graphs = {name: graph.model_dump() for name, graph in read_bundle(bundle).graphs.items()}
+    _reseal(bundle, graphs=graphs | change)
+    failed = _failed(verify(bundle))
+    assert list(failed) == ["graphs"]
+    assert f"graphs.{next(iter(change))}: expected" in failed["graphs"]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -12,12 +12,15 @@ import pytest
 import torch
 from transformers import AlbertConfig, AutoModelForSequenceClassification, BertConfig, RobertaConfig
 
-from compress.errors import CheckFailed
+from compress import quantize
+from compress.errors import CheckFailed, CompressError
 from compress.export import export_onnx, fast
 from compress.export.fast import packing
 from compress.export.tracing import describe, example
-from compress.graphs import products, share_weights, write_model
+from compress.graphs import products, write_model
+from compress.packed import share_weights
 from compress.quantize import quantize_onnx
+from compress.quantize.layouts import Range
 from compress.sessions import WEIGHTS, open_session
 from compress.spec.stages import Quantize
 
@@ -158,7 +161,9 @@ def test_a_wrong_packed_graph_is_not_kept(
         return spread(self, states)
 
     monkeypatch.setattr(packing.Packed, "spread", shifted)
-    with pytest.raises(CheckFailed, match=r"model_packed\.onnx: logits differ from torch's"):
+    with pytest.raises(
+        CheckFailed, match=r"model_packed\.onnx: logits differ from torch's .*first part that differs is layer 1"
+    ):
         export_onnx(tiny_checkpoint("bert"), tmp_path, **TASK)
     assert not list(tmp_path.glob("*.onnx"))
 
@@ -170,3 +175,38 @@ def test_the_plain_graph_and_the_portable_form_have_none(tiny_onnx: Callable[...
     quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(), layout="qdq", feeds=[feed])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model_qdq.onnx", "model_quantized.onnx"]
     assert not tiny_onnx("bert").with_name("model_packed.onnx").exists()
+
+
+def test_a_wrong_range_is_found_and_neither_form_is_kept(
+    tiny_onnx: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The packed products take their ranges by the padded form's names."""
+    ids = np.arange(5, 45).reshape(4, 10)
+    feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    real = quantize.to_integers
+
+    def swapped(model: Any, choice: Any, layout: str, *, ranges: dict[str, Range], **how: Any) -> Any:
+        if any("packing/" in node.name for node in model.graph.node):
+            ranges = {name: Range(span.low / 20, span.high / 20) for name, span in ranges.items()}
+        return real(model, choice, layout, ranges=ranges, **how)
+
+    monkeypatch.setattr(quantize, "to_integers", swapped)
+    with pytest.raises(CheckFailed, match=r"model_quantized_packed\.onnx: logits differ by .* neither is kept"):
+        quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(), layout="static", feeds=[feed])
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_that_is_left_over_is_removed_or_refused(
+    tiny_checkpoint: Callable[[str], Path], tiny_onnx: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A plain export after a fast one, and a packed form of another file."""
+    export_onnx(tiny_checkpoint("bert"), tmp_path, **TASK)
+    quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize())
+    assert len(list(tmp_path.glob("*_packed.onnx"))) == 2
+    plain: dict[str, Any] = {**TASK, "graph": "plain"}
+    export_onnx(tiny_checkpoint("bert"), tmp_path, **plain)
+    quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize())
+    assert not list(tmp_path.glob("*_packed.onnx"))
+    (tmp_path / "model_packed.onnx").write_bytes(tiny_onnx("bert", "fast").with_name("model_packed.onnx").read_bytes())
+    with pytest.raises(CompressError, match=r"model_packed\.onnx: made for another model\.onnx"):
+        quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize())

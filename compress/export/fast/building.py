@@ -26,7 +26,7 @@ def build_fast(model: Any, *, pairs: bool = True, packed: bool = False, marked: 
     if encoder is None or encoder.activation not in ACTIVATIONS:
         return None
     encoder = encoder if pairs else encoder.of_one_segment()
-    graph = Graph()
+    graph = Graph(marked)
     tokens = Packed(graph) if packed else Padded()
     states = embed(graph, encoder)
     graph.mark("embeddings", states)
@@ -34,7 +34,7 @@ def build_fast(model: Any, *, pairs: bool = True, packed: bool = False, marked: 
     logits = _classify(graph, encoder, states)
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if encoder.types is not None else [])]
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in names]
-    return graph.model(inputs, logits, len(encoder.head[-1][0].weight), marked=marked)
+    return graph.model(inputs, logits, len(encoder.head[-1][0].weight))
 
 
 def _classify(graph: Graph, encoder: Encoder, first: str) -> str:

@@ -14,7 +14,8 @@ def run_layers(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens
     for number, block in enumerate(before, 1):
         attended = attend(graph, block, states, masks, tokens, encoder.heads)
         states = _feed_forward(graph, block, attended, encoder.activation)
-        graph.mark(f"layer {number}", tokens.spread(states))
+        if graph.marked:
+            graph.mark(f"layer {number}", tokens.spread(states))
     states = tokens.spread(states)
     first = graph.op("Gather", [states, graph.integers(0)], "first_token", axis=1)
     attended = attend_first(graph, last, states, first, masks, encoder.heads)

@@ -26,14 +26,15 @@ ACTIVATIONS = frozenset(_ACTIVATIONS)
 class Graph:
     """Tensors go by name. A node is called after the module that it comes from: `bert.pooler.dense/MatMul`."""
 
-    def __init__(self) -> None:
+    def __init__(self, marked: bool = False) -> None:
+        self.marked = marked
         self._nodes: list[NodeProto] = []
         self._weights: dict[str, np.ndarray] = {}
         self._used: Counter[str] = Counter()
         self._marks: dict[str, str] = {}
 
     def mark(self, name: str, states: str) -> None:
-        """Remember states [batch, length, hidden] by the name of the part that they come out of."""
+        """Give states [batch, length, hidden] out under the name of the part that they come out of, in a `marked` graph."""
         self._marks[name] = states
 
     def op(self, kind: str, inputs: list[str], scope: str, **attributes: Any) -> str:
@@ -79,9 +80,9 @@ class Graph:
         kind, attributes = _ACTIVATIONS[name]
         return self.op(kind, [states], scope, **attributes)
 
-    def model(self, inputs: list[ValueInfoProto], output: str, classes: int, *, marked: bool) -> ModelProto:
-        """`output` becomes `logits`, float32 [batch, classes]; what was marked is given out too where it is asked for."""
-        named = {"logits": output, **(self._marks if marked else {})}
+    def model(self, inputs: list[ValueInfoProto], output: str, classes: int) -> ModelProto:
+        """`output` becomes `logits`, float32 [batch, classes]; what was marked is given out too."""
+        named = {"logits": output, **(self._marks if self.marked else {})}
         nodes = [
             helper.make_node("Identity", [tensor], [name], name=f"{name}/Identity") for name, tensor in named.items()
         ]
