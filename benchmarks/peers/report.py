@@ -15,6 +15,7 @@ from typing import Any
 from inputs import CELLS, clock, way_name
 from measuring import AGAIN
 
+SAME_RUNTIME = ("ours QDQ in OpenVINO", "OpenVINO int8")  # our file in the runtime that the peer is run by
 _HEAD = """# Beside other runtimes
 
 int8 (and fp32) classifiers of the same weights, all candidates interleaved in one run, a process each in an environment
@@ -79,6 +80,8 @@ def _ratios(run: dict[str, Any], result: dict[str, Any]) -> str:
     for name in result["variants"]:
         if name not in ours:
             rows.append([f"ours / {name}", *(_share(cells[cell], bests[cell], name, kind) for cell in cells)])
+    if {*SAME_RUNTIME} <= {*result["variants"]}:
+        rows.append([" / ".join(SAME_RUNTIME), *(_share(cells[cell], *SAME_RUNTIME, kind) for cell in cells)])
     rows.append([AGAIN, *(_share(cells[cell], AGAIN, ours[0], kind, lost=False) for cell in cells)])
     return _table(["", *cells], rows)
 
