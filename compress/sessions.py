@@ -168,7 +168,7 @@ def open_sharing(path: Path, owner: Path, threads: int | None = None) -> onnxrun
     options.add_external_initializers_from_files_in_memory([owner.name], [content], [len(content)])
     session = _session(path, path.read_bytes(), options)
     if session.get_modelmeta().custom_metadata_map.get(WEIGHTS) != hashlib.sha256(content).hexdigest():
-        raise CompressError(f"{path}: made for another {owner.name} than the one beside it; ship the bundle again")
+        raise CompressError(f"{path}: made for another {owner.name} than the one beside it, or one of them is damaged")
     return session
 
 

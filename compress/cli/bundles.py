@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import tee
 from pathlib import Path
@@ -86,6 +87,7 @@ def predict(
     come while it is read."""
     from ..runtime import Classifier
 
+    warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
     classifier = Classifier(
         bundle, precision=precision, threads=threads, runtime=runtime, precision_hint=precision_hint
     )

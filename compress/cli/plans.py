@@ -144,12 +144,13 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
         screen.print()
 
 
-_SHOWN = ("epochs", "max_steps", "learning_rate", "batch_size", "copies", "source", "opset", "method")
+_SHOWN = ("epochs", "max_steps", "learning_rate", "batch_size", "copies", "source", "graph", "opset", "method")
 
 
 def _spelled(stage: dict[str, Any]) -> str:
     settings = stage["settings"]
-    words = [f"{name} {settings[name]}" for name in _SHOWN if name in settings]
+    hidden = {"opset"} if settings.get("graph") == "fast" else set()  # the fast graph has one of its own
+    words = [f"{name} {settings[name]}" for name in _SHOWN if name in settings and name not in hidden]
     if losses := settings.get("losses"):
         words.append(" + ".join(f"{loss['weight']:g} {loss['name']}" for loss in losses if loss["weight"]))
     if stage["layer_map"]:

@@ -225,6 +225,13 @@ def command_line(request: Request, plan: Plan) -> str:
     words += ["--seed", str(plan.seed)] if plan.seed else []
     words += ["--base-seed", str(request.base_seed)] if request.base_seed is not None else []
     words += ["--precision", request.precision] if request.precision else []
+    usual = BenchSettings()
+    timed = request.bench or usual
+    for flag, value, default in (
+        ("--bench-runs", timed.runs, usual.runs),
+        ("--bench-threads", timed.threads, usual.threads),
+    ):
+        words += [flag, str(value)] if value != default else []
     words += ["--refit"] if request.refit else []
     word = _recipe_word(request, plan)
     for override in _overrides(request, word) if word in request.recipes else ():

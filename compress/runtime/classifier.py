@@ -49,6 +49,7 @@ class Classifier:
         runtime: str = "onnxruntime",
         precision_hint: str | None = None,
     ) -> None:
+        _check_sizes(threads=threads)
         self.folder = Path(folder)
         self.settings = read_settings(self.folder)
         self.runtime = runtime

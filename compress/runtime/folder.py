@@ -38,7 +38,11 @@ def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
             if path.is_file():
                 return name, path
     expected = " or ".join(f"onnx/{MODEL_FILES[name]}" for name in wanted)
-    raise CompressError(f"{folder}: expected {expected}, found neither there nor in the folder itself")
+    others = [
+        name for name, file in MODEL_FILES.items() if any((home / file).is_file() for home in (folder / "onnx", folder))
+    ]
+    there = f"; it has {' and '.join(others)}" if others else ""
+    raise CompressError(f"{folder}: expected {expected}, found neither there nor in the folder itself{there}")
 
 
 def packed_beside(model: Path) -> Path:

@@ -46,7 +46,9 @@ class Packing:
             if _stamp(self._padded.path) != self._stamp:
                 raise CompressError(f"{self._padded.path}: replaced since it was opened; open it again")
         except (CompressError, OSError) as error:
-            warnings.warn(f"padded batches are not packed: {error}", stacklevel=2)
+            warnings.warn(
+                f"{error}; padded batches run without it, more slowly (`compress verify` tells more)", stacklevel=2
+            )
             return None
         return packed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..errors import CompressError
 
@@ -34,7 +34,7 @@ class Reader:
     def _source(self, texts: object) -> Iterable[object]:
         if isinstance(texts, str) or (self.columns is not None and len(self.columns) == 2 and _is_bare_pair(texts)):
             return [texts]
-        if not isinstance(texts, Iterable):
+        if not isinstance(texts, Iterable) or isinstance(texts, (Mapping, bytes)):
             raise CompressError(f"texts: expected texts in a list or a stream, found {type(texts).__name__}")
         return texts
 

@@ -127,12 +127,18 @@ def test_the_shape_of_the_task_is_kept(folder: Path) -> None:
         (["fine", None], r"texts\[1\]: .* found NoneType"),
         ([("a", "b", "c")], r"texts\[0\]: .* found tuple"),
         (7, "expected texts in a list or a stream, found int"),
+        ({"text": "x"}, "expected texts in a list or a stream, found dict"),
         (["fine", "half \ud83d of an emoji"], r"texts\[1\]: expected Unicode text"),
     ],
 )
 def test_what_is_no_text_is_named(folder: Path, texts: Any, expected: str) -> None:
     with pytest.raises(CompressError, match=expected):
         Classifier(folder).predict(texts)
+
+
+def test_threads_are_at_least_one(folder: Path) -> None:
+    with pytest.raises(CompressError, match="threads is 0; expected at least 1"):
+        Classifier(folder, threads=0)
 
 
 def test_a_prediction_imports_nothing_heavy(folder: Path) -> None:
