@@ -181,11 +181,14 @@ def test_the_portable_file_is_measured_shipped_and_verified(run: Run, world: Pat
     bundle = tmp_path / "bundle"
     shipped = compress("ship", world / "runs" / result.run, "-o", bundle, cwd=world)
     assert shipped.returncode == 0, shipped.stderr
-    assert {path.name for path in (bundle / "onnx").iterdir()} == {
+    graphs = {
         "model.onnx",
-        "model_qdq.onnx",
+        "model_packed.onnx",
         "model_quantized.onnx",
+        "model_quantized_packed.onnx",
+        "model_qdq.onnx",
     }
+    assert {path.name for path in (bundle / "onnx").iterdir()} == graphs
     record = json.loads((bundle / "bundle.json").read_text())
     times = {name: model["onnx"]["latency"][0]["cpu_p50"] for name, model in record["models"].items()}
     assert times[record["fastest"]] == min(times.values())
