@@ -29,10 +29,13 @@ class Settings:
 
 
 def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
-    """(precision, file) under `onnx/` or beside the configuration; int8 first where none is asked for."""
+    """(precision, file) under `onnx/` or beside the configuration; int8 first where none is asked for.
+
+    Of a bundle it is the first that bundle.json lists: one that is gone is no reason to answer with another.
+    """
     if precision is not None and precision not in MODEL_FILES:
         raise CompressError(f"precision: expected int8, fp32 or qdq, found {precision!r}")
-    wanted = [precision] if precision else list(MODEL_FILES)
+    wanted = [precision] if precision else _listed(folder) or list(MODEL_FILES)
     for name in wanted:
         for path in (folder / "onnx" / MODEL_FILES[name], folder / MODEL_FILES[name]):
             if path.is_file():
@@ -43,6 +46,12 @@ def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
     ]
     there = f"; it has {' and '.join(others)}" if others else ""
     raise CompressError(f"{folder}: expected {expected}, found neither there nor in the folder itself{there}")
+
+
+def _listed(folder: Path) -> list[str]:
+    """The form that a bundle is opened in by default; none where nothing lists its forms."""
+    models = read_json(folder / "bundle.json", optional=True).get("models")
+    return [name for name in MODEL_FILES if isinstance(models, dict) and name in models][:1]
 
 
 def packed_beside(model: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,14 @@ def test_precision_int8_where_there_is_one(folder: Path) -> None:
 
 def _write(name: str, text: str) -> Callable[[Path], object]:
     return lambda folder: (folder / name).write_text(text)
+
+
+def test_a_form_that_the_bundle_lists_and_lacks_is_not_replaced_by_another(folder: Path) -> None:
+    described = json.loads((folder / "bundle.json").read_text()) if (folder / "bundle.json").exists() else {}
+    (folder / "bundle.json").write_text(json.dumps(described | {"models": {"fp32": {}, "int8": {}}}))
+    with pytest.raises(CompressError, match=r"expected onnx/model_quantized\.onnx, found neither .*; it has fp32"):
+        Classifier(folder)
+    assert Classifier(folder, precision="fp32").precision == "fp32"
 
 
 @pytest.mark.parametrize(
