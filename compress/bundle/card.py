@@ -88,6 +88,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "pair": len(info.text_columns) == 2,
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
         "dtypes": " and ".join(f'"{_DTYPES[name]}"' for name in info.models if name in _DTYPES),
+        "dynamic": any(graph.layout == "dynamic" for graph in info.graphs.values()),
         "quantized": [precision for precision in info.models if precision != "fp32"],
         "heading": ["model", "MB", "parameters", *columns, "against the baseline", *map(_shape, shapes)],
         "rows": [_row(model, split, info, shapes) for model in shown.values()],

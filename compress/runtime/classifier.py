@@ -111,7 +111,7 @@ class Classifier:
     ) -> np.ndarray:
         """float32 [texts, classes], in the order given, from batches that depend on the texts alone.
 
-        An int8 model that quantizes activations on the fly scales them per batch, so its last digits depend on
+        An int8 model that quantizes activations on the fly scales them per batch, so its answers depend on
         what shares a batch; `batch_size=1` makes each answer independent.
         """
         _check_sizes(batch_size=batch_size, tokens=tokens)
