@@ -127,7 +127,10 @@ def options(model: Classifier, threads: list[int], rounds: int) -> None:
 
 def packing(model: Classifier, threads: int, rounds: int) -> None:
     """The packed form against the padded one by the share of padding: 12 texts of up to 40 tokens."""
+    started = time.perf_counter()
     packed, word = open_packed(model.model, threads), model.tokenizer.encode("a").ids[1]
+    size = model.model.stat().st_size / 1e6
+    print(f"\nOpening the packed form of {size:.0f} MB: {time.perf_counter() - started:.2f} s.")
     for share in (0.0, 0.02, 0.05, 0.1, 0.2, 0.4):
         lengths = np.linspace(40 * (1 - 2 * share), 40, 12).round().astype(int)
         mask = (np.arange(40) < lengths[:, None]).astype(np.int64)

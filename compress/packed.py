@@ -10,7 +10,7 @@ from pathlib import Path
 
 from onnx import ModelProto, external_data_helper
 
-from .errors import CheckFailed, CompressError
+from .errors import CheckFailed
 from .graphs import get_metadata, set_metadata
 from .sessions import WEIGHTS
 
@@ -35,13 +35,6 @@ def share_weights(model: ModelProto, owner: Path) -> None:
         external_data_helper.set_external_data(tensor, owner.name, offset=offset, length=size)
         tensor.ClearField("raw_data")
     set_metadata(model, {**get_metadata(model), WEIGHTS: hashlib.sha256(content).hexdigest()})
-
-
-def check_owner(path: Path, model: ModelProto, owner: Path) -> None:
-    """CompressError when the packed form `model`, read from `path`, is not that of the file `owner`."""
-    with owner.open("rb") as file:
-        if get_metadata(model).get(WEIGHTS) != hashlib.file_digest(file, "sha256").hexdigest():
-            raise CompressError(f"{path}: made for another {owner.name} than the one beside it; make both again")
 
 
 def before_packing(model: ModelProto, tensor: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -167,9 +167,14 @@ def open_sharing(path: Path, owner: Path, threads: int | None = None) -> onnxrun
     options = session_options(threads)
     options.add_external_initializers_from_files_in_memory([owner.name], [content], [len(content)])
     session = _session(path, path.read_bytes(), options)
-    if session.get_modelmeta().custom_metadata_map.get(WEIGHTS) != hashlib.sha256(content).hexdigest():
-        raise CompressError(f"{path}: made for another {owner.name} than the one beside it, or one of them is damaged")
+    check_owner(path, session.get_modelmeta().custom_metadata_map, owner, content)
     return session
+
+
+def check_owner(path: Path, metadata: Mapping[str, str], owner: Path, content: bytes) -> None:
+    """CompressError when the graph in `path` was made for other weights than the `content` of the file `owner`."""
+    if metadata.get(WEIGHTS) != hashlib.sha256(content).hexdigest():
+        raise CompressError(f"{path}: made for another {owner.name} than the one beside it, or one of them is damaged")
 
 
 def _session(path: Path, model: str | bytes, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:

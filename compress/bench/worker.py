@@ -60,7 +60,9 @@ class Worker:
             line = ""
         except queue.Empty:
             self._process.kill()  # a late answer would be taken for the next one's
-            raise CheckFailed(f"no answer in {self.timeout:g} s to {request}") from None
+            raise CheckFailed(
+                f"no answer in {self.timeout:g} s to {request}; ask for less at once, as smaller shapes"
+            ) from None
         if not line:
             raise CheckFailed(self._epitaph())
         answer = json.loads(line)

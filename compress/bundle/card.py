@@ -44,7 +44,7 @@ def front_matter(info: BundleInfo) -> dict[str, Any]:
         fields["license"] = info.licence.lower()
     fields["library_name"] = "transformers"
     fields["pipeline_tag"] = "text-classification"
-    fields["tags"] = ["onnx", "bert-compress", *(["int8"] if set(info.models) - {"fp32"} else [])]
+    fields["tags"] = ["onnx", "bert-compress", *(["int8"] if _quantized(info) else [])]
     if info.base_model:
         fields["base_model"] = info.base_model
     fields["model-index"] = [{"name": info.name, "results": _index(info)}]
@@ -71,6 +71,10 @@ def _shipped(info: BundleInfo) -> ModelResult:
     return info.models[_default(info)]
 
 
+def _quantized(info: BundleInfo) -> bool:
+    return any(precision != "fp32" for precision in info.models)
+
+
 def _default(info: BundleInfo) -> Precision:
     """What `Classifier` opens where nothing is said."""
     return next(precision for precision in MODEL_FILES if precision in info.models)  # type: ignore[return-value]
@@ -89,7 +93,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
         "dtypes": " and ".join(f'"{_DTYPES[name]}"' for name in info.models if name in _DTYPES),
         "dynamic": any(graph.layout == "dynamic" for graph in info.graphs.values()),
-        "quantized": [precision for precision in info.models if precision != "fp32"],
+        "quantized": _quantized(info),
         "heading": ["model", "MB", "parameters", *columns, "against the baseline", *map(_shape, shapes)],
         "rows": [_row(model, split, info, shapes) for model in shown.values()],
         "shipped": _shipped(info),

@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import CheckFailed
 from ..runtime import Classifier
 from ..runtime.batches import padded
+from ..runtime.folder import find_model, read_settings, read_tokenizer
 from ..runtime.packing import open_packed
 from ..runtime.reading import Text
 
@@ -59,10 +60,10 @@ def probe_texts(columns: int) -> tuple[tuple[str, ...], ...]:
 
 def packed_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...]) -> np.ndarray:
     """float32 [text, class] from the packed form of the graph, all texts in one batch."""
-    model = Classifier(folder, precision=precision, threads=1)
-    engine = open_packed(model.model, threads=1)
-    encodings = model.tokenizer.encode_batch_fast(_examples(texts))
-    return engine.run(padded(encodings, engine.inputs, model.settings.pad_id))
+    settings, (_, model) = read_settings(folder), find_model(folder, precision)
+    encodings = read_tokenizer(folder / "tokenizer.json", settings).encode_batch_fast(_examples(texts))
+    engine = open_packed(model, threads=1)
+    return engine.run(padded(encodings, engine.inputs, settings.pad_id))
 
 
 def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...], threads: int | None) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .. import machine
 from ..errors import CheckFailed, CompressError
 from ..runtime.folder import MODEL_FILES, packed_beside
-from ..sessions import check_graph_file, external_locations
+from ..sessions import check_graph_file, check_owner, external_locations
 from .answers import answer_checks
 from .document import BundleInfo, GraphFile, read_bundle
 from .files import problems
@@ -109,11 +109,11 @@ def _graph(path: Path) -> str:
 
 def _packed(path: Path) -> str:
     """Of the graph file `path`: the packed form has its weights there, and nowhere else."""
-    from ..packed import check_owner
+    from ..graphs import get_metadata
 
     packed = packed_beside(path)
     model = _sound(packed, {path.name})
-    check_owner(packed, model, path)
+    check_owner(packed, get_metadata(model), path, path.read_bytes())
     return f"{len(model.graph.node)} nodes, weights in {path.name}, accepted by the ONNX checker"
 
 

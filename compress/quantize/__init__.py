@@ -22,9 +22,9 @@ from ..graphs import (
     strip_identities,
     write_model,
 )
-from ..packed import before_packing, check_owner, share_weights
+from ..packed import before_packing, share_weights
 from ..runtime.folder import packed_beside
-from ..sessions import WEIGHTS, check_graph_file, open_session
+from ..sessions import WEIGHTS, check_graph_file, check_owner, open_session
 from ..spec.stages import CALIBRATED, Quantize
 from .calibration import Feed, calibrate
 from .choosing import INT8, Choice, choose, look_ups
@@ -97,7 +97,7 @@ def _quantized(
 def _write_packed(source: Path, path: Path, spec: Quantize, layout: str, ranges: Mapping[str, Range]) -> None:
     """The packed form of the file `path`: its levels, ranges and weights, in the graph of that of `source`."""
     form = packed_beside(source)
-    check_owner(form, onnx.load(form, load_external_data=False), source)
+    check_owner(form, get_metadata(onnx.load(form, load_external_data=False)), source, source.read_bytes())
     model = _read(form)
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=form)
     known = {name: ranges[before_packing(model, name)] for name in inputs_of(model, choice)} if ranges else {}

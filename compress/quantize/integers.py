@@ -29,9 +29,8 @@ def to_integers(
     fused = {adds[name].name for name in choice.int8 if name in adds}
     int8, tables, kept = set(choice.int8), set(choice.tables), set(choice.kept)
     for node in list(model.graph.node):
-        if (
-            node.name in int8 and node.op_type == "MatMul" and rewrite.is_matrix(node.input[1])
-        ):  # the counts find the rest
+        # What is left out here is found by the counts.
+        if node.name in int8 and node.op_type == "MatMul" and rewrite.is_matrix(node.input[1]):
             add = adds.get(node.name)
             span = (ranges or {}).get(node.input[0])
             LAYOUTS[layout](rewrite, Product(node, add, _bias(node, add)), span)

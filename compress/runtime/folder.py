@@ -36,16 +36,19 @@ def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
     if precision is not None and precision not in MODEL_FILES:
         raise CompressError(f"precision: expected int8, fp32 or qdq, found {precision!r}")
     wanted = [precision] if precision else _listed(folder) or list(MODEL_FILES)
+    there = {name: path for name in MODEL_FILES if (path := _place(folder, name))}
     for name in wanted:
-        for path in (folder / "onnx" / MODEL_FILES[name], folder / MODEL_FILES[name]):
-            if path.is_file():
-                return name, path
+        if name in there:
+            return name, there[name]
     expected = " or ".join(f"onnx/{MODEL_FILES[name]}" for name in wanted)
-    others = [
-        name for name, file in MODEL_FILES.items() if any((home / file).is_file() for home in (folder / "onnx", folder))
-    ]
-    there = f"; it has {' and '.join(others)}" if others else ""
-    raise CompressError(f"{folder}: expected {expected}, found neither there nor in the folder itself{there}")
+    others = f"; it has {' and '.join(there)}" if there else ""
+    raise CompressError(f"{folder}: expected {expected}, found neither there nor in the folder itself{others}")
+
+
+def _place(folder: Path, precision: str) -> Path | None:
+    """The file of a form, where the folder has it."""
+    places = (folder / "onnx" / MODEL_FILES[precision], folder / MODEL_FILES[precision])
+    return next((path for path in places if path.is_file()), None)
 
 
 def _listed(folder: Path) -> list[str]:
