@@ -1,0 +1,63 @@
+"""What tensors hold on a sample of texts: one batch at a time, padding left out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import ModelProto, TensorProto, helper
+
+from ..graphs import write_model
+from ..sessions import open_session
+
+Feed = dict[str, np.ndarray]
+
+
+class Sample:
+    """A model that gives `tensors` out on `feeds`, the model's inputs by name in padded batches. Use it in a `with`."""
+
+    def __init__(self, model: ModelProto, tensors: Sequence[str], feeds: Sequence[Feed]) -> None:
+        self.tensors, self.feeds = tuple(tensors), feeds
+        self._folder = tempfile.TemporaryDirectory()
+        path = Path(self._folder.name) / "sample.onnx"
+        write_model(_giving(model, self.tensors), path)
+        self._session = open_session(path)
+        self._names = {value.name for value in self._session.get_inputs()}
+
+    def __enter__(self) -> Sample:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def batches(self) -> Iterator[dict[str, np.ndarray]]:
+        """Tensor -> [token, size], a batch at a time; a tensor without a row for each token, as it is."""
+        for feed in self.feeds:
+            found = self._session.run(list(self.tensors), {name: feed[name] for name in self._names})
+            mask = feed["attention_mask"]
+            yield {name: _real(np.asarray(array), mask) for name, array in zip(self.tensors, found, strict=True)}
+
+    def rows(self, count: int) -> dict[str, np.ndarray]:
+        """Tensor -> [up to `count`, size], evenly from all its rows: of all batches alike, whatever their length."""
+        taken: dict[str, list[np.ndarray]] = {name: [] for name in self.tensors}
+        share = -(-count // max(1, len(self.feeds)))
+        for batch in self.batches():
+            for name, array in batch.items():
+                flat = array.reshape(-1, array.shape[-1])
+                taken[name].append(flat[np.linspace(0, len(flat) - 1, min(share, len(flat))).round().astype(int)])
+        return {name: np.concatenate(parts) for name, parts in taken.items()}
+
+
+def _giving(model: ModelProto, tensors: Sequence[str]) -> ModelProto:
+    """A copy that gives `tensors` out too."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in tensors)
+    return model
+
+
+def _real(states: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Without padding, where `states` [batch, length, size] has a row for each token."""
+    return states[mask.astype(bool)] if states.shape[:2] == mask.shape else states
