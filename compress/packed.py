@@ -35,11 +35,3 @@ def share_weights(model: ModelProto, owner: Path) -> None:
         external_data_helper.set_external_data(tensor, owner.name, offset=offset, length=size)
         tensor.ClearField("raw_data")
     set_metadata(model, {**get_metadata(model), WEIGHTS: hashlib.sha256(content).hexdigest()})
-
-
-def before_packing(model: ModelProto, tensor: str) -> str:
-    """The tensor whose values `tensor` has in another order, or `tensor` itself: both forms have it under that name."""
-    makers = {node.output[0]: node for node in model.graph.node if node.name.startswith(f"{SCOPE}/")}
-    while tensor in makers:
-        tensor = makers[tensor].input[0]
-    return tensor

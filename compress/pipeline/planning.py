@@ -267,8 +267,7 @@ def _plan_quantize(draft: Draft, stage: Stage) -> None:
 
 def _described(spec: Quantize, layout: str) -> dict[str, Any]:
     """What a quantized file depends on."""
-    idle = set() if layout in CALIBRATED else {"calibration_examples", "percentile"}
-    return {**spec.model_dump(mode="json", exclude={"method", "portable", *idle}), "layout": layout}
+    return {**spec.model_dump(mode="json", exclude={"portable", *spec.idle(layout)}), "layout": layout}
 
 
 PLANNERS: dict[str, Callable[[Draft, Stage], None]] = {

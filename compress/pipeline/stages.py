@@ -55,18 +55,19 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     checkpoint, source = inputs.values()
     layout, fp32_file = node.spec.layout(node.id.rpartition("-")[2]), source.path / "model.onnx"
     tokenizer, pad = load_tokenizer(checkpoint.path), pad_id(read_config(checkpoint.path))
-    feeds = _calibration(context, tokenizer, pad, node.spec.calibration_examples) if layout in CALIBRATED else []
-    info = quantize_onnx(fp32_file, out, node.spec, layout=layout, feeds=feeds)
+    read = {split: _texts(context, split, tokenizer, pad, node.spec.calibration_examples) for split in ("train", "tuning")}
+    feeds = read["train"] if layout in CALIBRATED else []
+    info = quantize_onnx(fp32_file, out, node.spec, layout=layout, feeds=feeds, tuning=read["tuning"])
     tuning = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
     fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / FILES[layout]))
     return {**info, "calibration_examples": sum(map(_rows, feeds)), "fidelity": _fidelity(fp32, int8, context)}
 
 
-def _calibration(context: Context, tokenizer: Any, pad: int, count: int) -> list[dict[str, np.ndarray]]:
-    """Padded batches of `count` training texts (all, where there are fewer), evenly spread over those sorted by length."""
+def _texts(context: Context, split: str, tokenizer: Any, pad: int, count: int) -> list[dict[str, np.ndarray]]:
+    """Padded batches of `count` texts of a split (all, where there are fewer), evenly spread over those sorted by length."""
     from ..tasks import collate, sorted_chunks
 
-    encoded = context.task.encoded("train", tokenizer, context.task.spec.max_length)
+    encoded = context.task.encoded(split, tokenizer, context.task.spec.max_length)
     order = np.argsort(encoded.lengths, kind="stable")
     chosen = order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
     return [collate(encoded, chosen[chunk], pad) for chunk in sorted_chunks(encoded.lengths[chosen])]

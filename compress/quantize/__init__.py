@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,13 @@ from ..graphs import (
     strip_identities,
     write_model,
 )
-from ..packed import before_packing, share_weights
+from ..packed import share_weights
 from ..runtime.folder import packed_beside
 from ..sessions import WEIGHTS, check_graph_file, check_owner, open_session
 from ..spec.stages import CALIBRATED, Quantize
-from .calibration import Feed, calibrate
 from .choosing import INT8, Choice, choose, look_ups
-from .integers import inputs_of, to_integers
-from .layouts import Range
+from .sampling import Feed
+from .settling import Settled, settle
 from .portable import make_portable
 
 __all__ = ["FILES", "quantize_onnx"]
@@ -40,13 +39,14 @@ FILES = {"dynamic": "model_quantized.onnx", "static": "model_quantized.onnx", "q
 
 
 def quantize_onnx(
-    source: Path, out: Path, spec: Quantize, *, layout: str | None = None, feeds: Sequence[Feed] = ()
+    source: Path, out: Path, spec: Quantize, *, layout: str | None = None, feeds: Sequence[Feed] = (), tuning: Sequence[Feed] = ()
 ) -> dict[str, Any]:
     """Write `out`/model_quantized.onnx and check it: ONNX checker, counts of nodes, size, a run.
 
-    `layout`: `dynamic` or `static` (the default is `spec.method`), or `qdq`, static in portable operators, which goes to
+    `layout`: `dynamic` or `static` (the default is the one of `spec.method`), or `qdq`, static in portable operators, which goes to
     `out`/model_qdq.onnx. Where `source` has a packed form beside it, the first two have one too. The static ones take
-    their ranges from `feeds`, padded batches of the model's inputs.
+    their ranges from `feeds`, padded batches of the model's inputs; `tuning`, such batches too, decide how far activations
+    are smoothed.
 
     Every product with a constant weight becomes int8, except those that `exclude` names and the classifier: one row
     of a few columns, whose error would go straight into the logits and whose size is nothing. The pooler
@@ -54,7 +54,7 @@ def quantize_onnx(
     CompressError: `source`, an `exclude` that matches nothing, or no feeds. CheckFailed: a product or table that
     should be int8 stayed fp32, or the file is not smaller; then no file is left.
     """
-    layout = layout or spec.method
+    layout = layout or spec.layout("int8")
     if layout in CALIBRATED and not feeds:
         raise CompressError(
             f"{source}: the {layout} form takes the ranges of activations from texts, and the task has none to train on"
@@ -63,11 +63,9 @@ def quantize_onnx(
     if layout == "qdq":
         make_portable(model)
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=Path(source))
-    ranges: dict[str, Range] = {}
-    if layout in CALIBRATED:
-        ranges = calibrate(model, inputs_of(model, choice), feeds, percentile=spec.percentile)
-    quantized = _quantized(model, choice, layout, ranges, spec)
-    info = {"layout": layout, **_counts(quantized, choice)}
+    settled = settle(model, choice, layout, spec, feeds, tuning)
+    quantized = _quantized(model, choice, layout, settled, spec)
+    info = {"layout": layout, **_counts(quantized, choice), "alphas": dict(settled.alphas)}
     path = Path(out) / FILES[layout]
     packed = packed_beside(path)
     packed.unlink(missing_ok=True)  # of an earlier file
@@ -75,7 +73,7 @@ def quantize_onnx(
         write_model(quantized, path)
         info |= _check_file(path, Path(source))
         if packed_beside(Path(source)).is_file() and layout != "qdq":
-            _write_packed(Path(source), path, spec, layout, ranges)
+            _write_packed(Path(source), path, spec, layout, settled)
         return info
     except BaseException:
         path.unlink(missing_ok=True)
@@ -83,25 +81,21 @@ def quantize_onnx(
         raise
 
 
-def _quantized(
-    model: ModelProto, choice: Choice, layout: str, ranges: Mapping[str, Range], spec: Quantize
-) -> ModelProto:
-    how = {"per_channel": spec.per_channel, "reduce_range": spec.reduce_range}
-    quantized = to_integers(model, choice, layout, ranges=ranges, **how)
+def _quantized(model: ModelProto, choice: Choice, layout: str, settled: Settled, spec: Quantize) -> ModelProto:
+    quantized = settled.applied(model, choice, spec)
     described = spec.model_dump(mode="json") | {"layout": layout}
     metadata = {name: value for name, value in get_metadata(model).items() if name != WEIGHTS}
     set_metadata(quantized, {**metadata, "quantization": json.dumps(described, sort_keys=True)})
     return quantized
 
 
-def _write_packed(source: Path, path: Path, spec: Quantize, layout: str, ranges: Mapping[str, Range]) -> None:
+def _write_packed(source: Path, path: Path, spec: Quantize, layout: str, settled: Settled) -> None:
     """The packed form of the file `path`: its levels, ranges and weights, in the graph of that of `source`."""
     form = packed_beside(source)
     check_owner(form, get_metadata(onnx.load(form, load_external_data=False)), source, source.read_bytes())
     model = _read(form)
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=form)
-    known = {name: ranges[before_packing(model, name)] for name in inputs_of(model, choice)} if ranges else {}
-    quantized = _quantized(model, choice, layout, known, spec)
+    quantized = _quantized(model, choice, layout, settled, spec)
     _counts(quantized, choice)
     packed = packed_beside(path)
     share_weights(quantized, path)

@@ -1,28 +1,32 @@
-"""fp32 graph -> int8 graph, in the layout asked for."""
+"""fp32 graph -> int8 graph, each product in the layout asked for."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 
+import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, numpy_helper
 
 from .choosing import Choice, weights_alone
-from .layouts import LAYOUTS, MICROSOFT, Product, Range
+from .layouts import LAYOUTS, MICROSOFT, Product
+from .ranges import Range
 from .rewriting import Rewrite
 
 
 def to_integers(
     model: ModelProto,
     choice: Choice,
-    layout: str,
+    layouts: Mapping[str, str],
     *,
     ranges: Mapping[str, Range] | None = None,
+    corrections: Mapping[str, np.ndarray] | None = None,
     per_channel: bool = True,
     reduce_range: bool = False,
 ) -> ModelProto:
-    """A copy of `model` with the products of `choice` in `layout`; `ranges`: of the tensors in `inputs_of`."""
+    """A copy of `model` with the products of `choice` as int8. By the name of a product: its layout, the range of its input
+    where levels are fixed, and what is added to its bias."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
     rewrite = Rewrite(model, per_channel=per_channel, reduce_range=reduce_range)
     alone, adds = weights_alone(model, choice), _biases(model)
@@ -32,8 +36,10 @@ def to_integers(
         # What is left out here is found by the counts.
         if node.name in int8 and node.op_type == "MatMul" and rewrite.is_matrix(node.input[1]):
             add = adds.get(node.name)
-            span = (ranges or {}).get(node.input[0])
-            LAYOUTS[layout](rewrite, Product(node, add, _bias(node, add)), span)
+            product = Product(node, add, _bias(node, add))
+            if corrections and add is not None:
+                product = _corrected(rewrite, product, corrections[node.name])
+            LAYOUTS[layouts[node.name]](rewrite, product, (ranges or {}).get(node.name))
         elif node.name in tables:
             rewrite.look_up(node)
         elif node.name not in fused:
@@ -45,10 +51,14 @@ def to_integers(
     return model
 
 
-def inputs_of(model: ModelProto, choice: Choice) -> tuple[str, ...]:
-    """The tensors that become levels, each once."""
-    named = set(choice.int8)
-    return tuple(dict.fromkeys(node.input[0] for node in model.graph.node if node.name in named))
+def _corrected(rewrite: Rewrite, product: Product, correction: np.ndarray) -> Product:
+    """With a bias of its own: products that share one, as ALBERT's, err differently."""
+    bias = numpy_helper.to_array(rewrite.stored[product.bias])
+    name = rewrite.constant(f"{product.node.name}/bias", (bias + correction).astype(np.float32))
+    add = NodeProto()
+    add.CopyFrom(product.add)
+    add.input[:] = [product.node.output[0], name]
+    return Product(product.node, add, name)
 
 
 def _biases(model: ModelProto) -> dict[str, NodeProto]:

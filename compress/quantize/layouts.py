@@ -5,26 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 from onnx import NodeProto, TensorProto
 
+from .ranges import Range
 from .rewriting import Rewrite
 
 MICROSOFT = "com.microsoft"
-
-
-@dataclass(frozen=True)
-class Range:
-    """Of an activation: what its 256 levels span. Zero is one of them."""
-
-    low: float
-    high: float
-
-    def parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """float32 scale and uint8 zero point."""
-        low, high = min(self.low, 0.0), max(self.high, 0.0)
-        scale = np.float32((high - low) / 255) if high > low else np.float32(1)
-        return np.array(scale, np.float32), np.array(np.clip(np.rint(-low / scale), 0, 255), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -88,7 +74,7 @@ LAYOUTS: dict[str, Callable[[Rewrite, Product, Range | None], None]] = {
 
 
 def _measured(rewrite: Rewrite, source: str) -> tuple[str, str, str]:
-    names = (f"{source}_quantized", f"{source}_scale", f"{source}_zero_point")
+    names = (f"{source}_measured", f"{source}_measured_scale", f"{source}_measured_zero_point")
     rewrite.once("DynamicQuantizeLinear", [source], list(names), f"{source}/DynamicQuantizeLinear")
     return names
 

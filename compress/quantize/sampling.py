@@ -40,15 +40,18 @@ class Sample:
             mask = feed["attention_mask"]
             yield {name: _real(np.asarray(array), mask) for name, array in zip(self.tensors, found, strict=True)}
 
-    def rows(self, count: int) -> dict[str, np.ndarray]:
-        """Tensor -> [up to `count`, size], evenly from all its rows: of all batches alike, whatever their length."""
+    def rows(self, count: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """(tensor -> [up to `count`, size], of all batches alike; tensor -> [size], each channel's largest absolute value)."""
         taken: dict[str, list[np.ndarray]] = {name: [] for name in self.tensors}
+        largest: dict[str, np.ndarray] = {}
         share = -(-count // max(1, len(self.feeds)))
         for batch in self.batches():
             for name, array in batch.items():
                 flat = array.reshape(-1, array.shape[-1])
                 taken[name].append(flat[np.linspace(0, len(flat) - 1, min(share, len(flat))).round().astype(int)])
-        return {name: np.concatenate(parts) for name, parts in taken.items()}
+                peaks = np.abs(flat).max(0)
+                largest[name] = np.maximum(largest.get(name, peaks), peaks)
+        return {name: np.concatenate(parts) for name, parts in taken.items()}, largest
 
 
 def _giving(model: ModelProto, tensors: Sequence[str]) -> ModelProto:

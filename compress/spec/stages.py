@@ -183,15 +183,26 @@ class Export(Spec):
 class Quantize(Spec):
     """fp32 ONNX -> int8 ONNX."""
 
-    method: Literal["dynamic", "static"] = Field(
-        default="dynamic", description="ranges of activations: of each run, or calibrated on training texts"
+    method: Literal["dynamic", "static", "smoothquant"] = Field(
+        default="dynamic",
+        description="ranges of activations: of each run, or calibrated on training texts; smoothquant: static, what sticks "
+        "out of the activations moved into the weights",
     )
     portable: bool = Field(default=False, description="also a static file in QDQ form, for OpenVINO and other runtimes")
     calibration_examples: Annotated[int, Field(ge=32, le=512)] = Field(
         default=128, description="training texts, of all lengths alike, for the static forms"
     )
+    calibration: Literal["percentile", "minmax", "mse", "moving_average"] = Field(
+        default="percentile", description="how a static form takes an activation's range from the texts"
+    )
     percentile: Annotated[float, Field(gt=99, le=100)] = Field(
-        default=99.999, description="share of an activation's values within its calibrated range"
+        default=99.999, description="share of an activation's values within its calibrated range, for `percentile`"
+    )
+    alpha: Fraction | None = Field(
+        default=None, description="smoothquant: how much of the peaks moves; default: searched for each layer"
+    )
+    bias_correction: bool = Field(
+        default=False, description="static forms: add to each bias what int8 takes off its product on average"
     )
     per_channel: bool = True
     reduce_range: bool = Field(
@@ -202,7 +213,17 @@ class Quantize(Spec):
 
     def layout(self, precision: str) -> str:
         """Of the file of a precision, `int8` or `qdq`."""
-        return self.method if precision == "int8" else precision
+        if precision != "int8":
+            return precision
+        return "dynamic" if self.method == "dynamic" else "static"
+
+    def idle(self, layout: str) -> set[str]:
+        """Fields that a file of a layout does not depend on."""
+        if layout == "dynamic":
+            return {"method", "calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
+        smoothed = self.method == "smoothquant"
+        idle = set() if smoothed else {"method", "alpha"}  # `portable` beside `dynamic` is static
+        return idle | (set() if self.calibration == "percentile" else {"percentile"})
 
 
 CALIBRATED = ("static", "qdq")  # layouts whose ranges come from texts

@@ -1,0 +1,92 @@
+"""The range of an activation from what was seen of it: one function a method, of a histogram and of batches' extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+BINS = 1 << 16
+_AVERAGED = 0.1  # weight of a new batch in the moving average
+_SHRINKS = np.linspace(0.2, 1, 81)  # of the widest range, tried for the least squared error
+
+
+@dataclass(frozen=True)
+class Range:
+    """Of an activation: what its 256 levels span. Zero is one of them."""
+
+    low: float
+    high: float
+
+    def parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        """float32 scale and uint8 zero point."""
+        low, high = min(self.low, 0.0), max(self.high, 0.0)
+        scale = np.float32((high - low) / 255) if high > low else np.float32(1)
+        return np.array(scale, np.float32), np.array(np.clip(np.rint(-low / scale), 0, 255), np.uint8)
+
+    def rounded(self, values: np.ndarray) -> np.ndarray:
+        """float32: what the levels of `values` stand for."""
+        scale, zero = self.parameters()
+        levels = np.clip(np.rint(values / scale) + np.float32(zero), 0, 255)
+        return ((levels - np.float32(zero)) * scale).astype(np.float32)
+
+
+@dataclass
+class Seen:
+    """Of one tensor: the extremes of every batch, and the counts of `BINS` equal bins between the outermost."""
+
+    batches: list[tuple[float, float]] = field(default_factory=list)
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return min(low for low, _ in self.batches), max(high for _, high in self.batches)
+
+    def add_extremes(self, values: np.ndarray) -> None:
+        self.batches.append((float(values.min()), float(values.max())))
+
+    def add_counts(self, values: np.ndarray) -> None:
+        self.counts += np.histogram(values, BINS, self.limits)[0]
+
+
+def minmax(seen: Seen, percentile: float) -> Range:
+    """All that was seen."""
+    return Range(*seen.limits)
+
+
+def moving_average(seen: Seen, percentile: float) -> Range:
+    """The extremes of the batches averaged, later ones more (Jacob et al. 2018, arXiv:1712.05877, section 3.1)."""
+    low, high = seen.batches[0]
+    for batch in seen.batches[1:]:
+        low += _AVERAGED * (batch[0] - low)
+        high += _AVERAGED * (batch[1] - high)
+    return Range(low, high)
+
+
+def cut(seen: Seen, percentile: float) -> Range:
+    """What holds `percentile` of the values, the rest cut off in equal shares below and above; exact to a bin."""
+    edges = np.linspace(*seen.limits, BINS + 1)
+    share = np.concatenate([[0.0], np.cumsum(seen.counts) / seen.counts.sum()])
+    off = (100 - percentile) / 200
+    first = int(np.searchsorted(share, off, side="right")) - 1
+    last = int(np.searchsorted(share, 1 - off, side="left"))
+    return Range(float(edges[max(first, 0)]), float(edges[min(last, BINS)]))
+
+
+def least_squares(seen: Seen, percentile: float) -> Range:
+    """The part of the widest range, both ends drawn in alike, whose 256 levels lie nearest to the values."""
+    low, high = seen.limits
+    edges = np.linspace(low, high, BINS + 1)
+    middle = (edges[:-1] + edges[1:]) / 2
+    tried = [Range(low * part, high * part) for part in _SHRINKS]
+    errors = [float(seen.counts @ (span.rounded(middle) - middle) ** 2) for span in tried]
+    return tried[int(np.argmin(errors))]
+
+
+RANGES: dict[str, Callable[[Seen, float], Range]] = {
+    "percentile": cut,
+    "minmax": minmax,
+    "mse": least_squares,
+    "moving_average": moving_average,
+}

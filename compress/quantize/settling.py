@@ -1,0 +1,89 @@
+"""How each int8 product of a graph is quantized: found once on the padded graph, valid for its packed form too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import ModelProto, numpy_helper
+
+from ..spec.stages import Quantize
+from .calibration import calibrate
+from .choosing import Choice
+from .integers import to_integers
+from .ranges import Range
+from .sampling import Feed, Sample
+from .smoothing import find_factors, smooth
+from .weights import to_int8
+
+
+@dataclass(frozen=True)
+class Settled:
+    """All by the name of a product. `layouts`: how it is written; `ranges`: of its input, where levels are fixed; `factors`
+    [in] and `alphas`: of its input's smoothing; `corrections` [out]: what its bias makes up for."""
+
+    layouts: Mapping[str, str]
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    factors: Mapping[str, np.ndarray] = field(default_factory=dict)
+    alphas: Mapping[str, float] = field(default_factory=dict)
+    corrections: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def applied(self, model: ModelProto, choice: Choice, spec: Quantize) -> ModelProto:
+        """The int8 form of `model`, fp32, whose products are named alike."""
+        return to_integers(
+            smooth(model, self.factors),
+            choice,
+            self.layouts,
+            ranges=self.ranges,
+            corrections=self.corrections,
+            per_channel=spec.per_channel,
+            reduce_range=spec.reduce_range,
+        )
+
+
+def settle(
+    model: ModelProto, choice: Choice, layout: str, spec: Quantize, feeds: Sequence[Feed], tuning: Sequence[Feed] = ()
+) -> Settled:
+    """All products in one layout. `feeds`: batches of training texts, for the ranges; `tuning`: of texts for the choice of α."""
+    layouts = dict.fromkeys(choice.int8, layout)
+    if layout == "dynamic":
+        return Settled(layouts)
+    smoothed = spec.method in ("smoothquant", "auto")
+    how = {"alpha": spec.alpha, "per_channel": spec.per_channel}
+    factors, alphas = find_factors(model, choice, tuning or feeds, **how) if smoothed else ({}, {})
+    model = smooth(model, factors)
+    read = {node.name: node.input[0] for node in model.graph.node if node.name in layouts}
+    found = calibrate(
+        model, tuple(dict.fromkeys(read.values())), feeds, method=spec.calibration, percentile=spec.percentile
+    )
+    ranges = {product: found[tensor] for product, tensor in read.items()}
+    corrections = _corrections(model, choice, ranges, feeds, spec) if spec.bias_correction else {}
+    return Settled(layouts, ranges, factors, alphas, corrections)
+
+
+def _corrections(
+    model: ModelProto, choice: Choice, ranges: Mapping[str, Range], feeds: Sequence[Feed], spec: Quantize
+) -> dict[str, np.ndarray]:
+    """Product -> the mean over all tokens of what it should give less what it gives (Nagel et al. 2019, arXiv:1906.04721,
+    section 4.2, with the data at hand in place of the norm's statistics)."""
+    named = set(choice.int8)
+    products = [node for node in model.graph.node if node.name in named]
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    spans = {node.input[0]: ranges[node.name] for node in products}
+    exact: dict[str, np.ndarray] = {}
+    rounded: dict[str, np.ndarray] = {}
+    rows: dict[str, int] = {}
+    with Sample(model, tuple(spans), feeds) as sample:
+        for batch in sample.batches():
+            for name, values in batch.items():
+                flat = values.reshape(-1, values.shape[-1])
+                exact[name] = exact.get(name, 0) + flat.sum(0, dtype=np.float64)
+                rounded[name] = rounded.get(name, 0) + spans[name].rounded(flat).sum(0, dtype=np.float64)
+                rows[name] = rows.get(name, 0) + len(flat)
+    found = {}
+    for node in products:
+        name, weight = node.input[0], numpy_helper.to_array(stored[node.input[1]])
+        levels, scale = to_int8(weight, 1 if spec.per_channel else None, bits=7 if spec.reduce_range else 8)
+        found[node.name] = (exact[name] @ weight - rounded[name] @ (levels * scale)) / rows[name]
+    return {name: value.astype(np.float32) for name, value in found.items()}
