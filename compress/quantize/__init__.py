@@ -31,6 +31,7 @@ from .choosing import INT8, Choice, choose, look_ups
 from .integers import inputs_of, to_integers
 from .layouts import Range
 from .portable import make_portable
+from .reasons import why_fp32
 
 __all__ = ["FILES", "quantize_onnx"]
 
@@ -67,7 +68,7 @@ def quantize_onnx(
     if layout in CALIBRATED:
         ranges = calibrate(model, inputs_of(model, choice), feeds, percentile=spec.percentile)
     quantized = _quantized(model, choice, layout, ranges, spec)
-    info = {"layout": layout, **_counts(quantized, choice)}
+    info = {"layout": layout, **_counts(quantized, choice), "stayed_fp32": why_fp32(model, choice, spec.exclude)}
     path = Path(out) / FILES[layout]
     packed = packed_beside(path)
     packed.unlink(missing_ok=True)  # of an earlier file
