@@ -39,6 +39,8 @@ def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, 
     models = [onnx.load(path) for path in (fp32, int8)]
     shared = {name for node in models[1].graph.node for name in node.output}
     parts = [part for part in _parts(models[0].graph) if part.tensor in shared]
+    if not parts:
+        return {}
     tensors = list(dict.fromkeys(part.tensor for part in parts))
     signal: dict[str, float] = defaultdict(float)
     noise: dict[str, float] = defaultdict(float)
