@@ -111,8 +111,9 @@ def _decibels(value: float | None) -> str:
 
 
 def _detail(name: str, found: list[Found], seeds: bool) -> Detail:
-    tables = (_flips(found, seeds), _parts(found), _kept(found))
-    return Detail(f"{name}: flips, noise of each part, what is fp32", tuple(table for table in tables if table.lines))
+    tables = {"flips": _flips(found, seeds), "noise of each part": _parts(found), "what is fp32": _kept(found)}
+    shown = {what: table for what, table in tables.items() if table.lines}
+    return Detail(f"{name}: {', '.join(shown)}", tuple(shown.values()))
 
 
 def _flips(found: list[Found], seeds: bool) -> Table:

@@ -35,9 +35,9 @@ def fidelity(flips: int, *, decided: bool = True) -> Fidelity:
     )
 
 
-def measured(result: Result, flips: int = 9, *, decided: bool = True, **noise: float) -> Result:
+def measured(result: Result, flips: int = 9, *, decided: bool = True, first: float = 36.12) -> Result:
     """With the fidelity of its last model."""
-    info = {**result.final.info, "signal_to_noise_db": {**NOISE, **noise}, "stayed_fp32": KEPT}
+    info = {**result.final.info, "signal_to_noise_db": {**NOISE, "layer.0.dense/MatMul": first}, "stayed_fp32": KEPT}
     info |= {"weight_only_matmuls": 3, "fp32_matmuls": 1}
     final = result.final.model_copy(update={"fidelity": fidelity(flips, decided=decided), "info": info})
     return result.model_copy(update={"models": (*result.models[:-1], final)})
@@ -73,7 +73,7 @@ def test_a_row_per_quantized_model(fake: Callable[..., Result]) -> None:
 def test_the_details_of_a_model(fake: Callable[..., Result]) -> None:
     (detail,) = of([measured(fake())]).details
     flips, parts, kept = detail.tables
-    assert detail.title.startswith("distilbert, student int8")
+    assert detail.title == "distilbert, student int8: flips, noise of each part, what is fp32"
     assert rows(flips)[0] == {
         "Row": "100",
         "fp32 says": "negative",
@@ -102,10 +102,11 @@ def test_twenty_flips_are_listed_and_all_are_counted(fake: Callable[..., Result]
 def test_without_flips_there_is_no_table_of_them(fake: Callable[..., Result]) -> None:
     (detail,) = of([measured(fake(), 0)]).details
     assert [table.caption.split(" ")[0] for table in detail.tables] == ["Signal", "What"]
+    assert detail.title == "distilbert, student int8: noise of each part, what is fp32"
 
 
 def test_every_seed_is_shown(fake: Callable[..., Result]) -> None:
-    results = [measured(fake(seed=seed), 21 * seed, **{"layer.0.dense/MatMul": 30.0 + seed}) for seed in (1, 0)]
+    results = [measured(fake(seed=seed), 21 * seed, first=30.0 + seed) for seed in (1, 0)]
     found = of(results)
     assert [(row["Seed"], row["Flips"]) for row in rows(found.table)] == [("0", "0 (0.0%)"), ("1", "21 (2.4%)")]
     flips, parts, _ = found.details[0].tables
