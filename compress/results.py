@@ -60,7 +60,8 @@ class StageRecord(_Record):
 
 
 class Delta(_Record):
-    """Against the baseline (the fp32 teacher), on the same examples. Positive: better than the baseline."""
+    """Headline score against another model's on the same examples: the baseline's (the fp32 teacher), or that of the fp32
+    model which a quantized one was made from. Positive: better than that one."""
 
     points: float
     low: float = Field(description="95% paired bootstrap interval")
@@ -70,6 +71,34 @@ class Delta(_Record):
     @property
     def distinguishable(self) -> bool:
         return not self.low <= 0 <= self.high
+
+
+class Flip(_Record):
+    """An example that a quantized model decides otherwise than the fp32 model it was made from."""
+
+    row: int = Field(description="of the split's examples in file order: 1 is the first, a header does not count")
+    fp32: str = Field(description="label name")
+    int8: str = Field(description="label name")
+    confidence: float = Field(description="the fp32 model's probability of its decision, 0 to 1")
+    gold: Literal["fp32", "int8", "neither"] = Field(description="which of the two the gold label agrees with")
+
+
+class Fidelity(_Record):
+    """A quantized model beside the fp32 model it was made from, on the first reported split."""
+
+    reference: str = Field(description="that fp32 model's array name in predictions.npz")
+    split: str
+    examples: int
+    delta: Delta = Field(description="against the reference")
+    flips: int | None = Field(None, description="examples that are decided otherwise; regression: none")
+    flip_rate: float | None = Field(None, description="share of the examples, 0 to 1")
+    flipped: tuple[Flip, ...] = Field((), description="all of them, those of which fp32 is most sure first")
+    mean_logit_difference: float = Field(description="mean |fp32 − int8| over examples and classes")
+    worst_logit_difference: float
+    fp32_calibration_error: float | None = Field(
+        None, description="expected calibration error, points, 15 bins of equal width; regression: none"
+    )
+    int8_calibration_error: float | None = None
 
 
 class Latency(_Record):
@@ -118,8 +147,11 @@ class ModelResult(_Record):
     )
     onnx: Runtime | None = None
     torch_eager: Runtime | None = None
+    fidelity: Fidelity | None = Field(None, description="of a quantized model; results of before have none")
     info: dict[str, Any] = Field(
-        default_factory=dict, description="parity, int8 and fp32 matrix products, fidelity to fp32"
+        default_factory=dict,
+        description="parity, int8 and fp32 matrix products, what stayed fp32 and why, fidelity and signal-to-noise per part "
+        "on the tuning split",
     )
 
 

@@ -12,6 +12,8 @@ from compress.errors import CompressError
 from compress.results import (
     Data,
     Delta,
+    Fidelity,
+    Flip,
     Latency,
     Machine,
     ModelResult,
@@ -43,6 +45,19 @@ def result() -> Result:
         predictions="teacher-fp32",
         onnx=Runtime(latency=(latency,), peak_memory_bytes=1, load_ms=1.5, threads=1),
         torch_eager=None,
+        fidelity=Fidelity(
+            reference="teacher-fp32",
+            split="dev",
+            examples=20,
+            delta=Delta(points=0.0, low=0.0, high=0.0, mcnemar_p=1.0),
+            flips=1,
+            flip_rate=0.05,
+            flipped=(Flip(row=7, fp32="no", int8="yes", confidence=0.6, gold="int8"),),
+            mean_logit_difference=0.1,
+            worst_logit_difference=0.9,
+            fp32_calibration_error=1.5,
+            int8_calibration_error=1.75,
+        ),
         info={"parity_max_abs_error": {"1x1": 1e-6}, "flips": 3},
     )
     data = Data(source="files", rows={"train": 90, "tuning": 10, "dev": 20}, notes=("a subset",), fingerprint="f" * 8)
@@ -158,6 +173,13 @@ def test_a_write_that_fails_leaves_the_old_result_whole(
 )
 def test_distinguishable_when_the_interval_leaves_out_0(low: float, high: float, distinguishable: bool) -> None:
     assert Delta(points=(low + high) / 2, low=low, high=high, mcnemar_p=None).distinguishable is distinguishable
+
+
+def test_a_result_from_before_fidelity_was_measured_reads(result: Result, tmp_path: Path) -> None:
+    document = json.loads(write_result(result, tmp_path).read_text())
+    del document["models"][0]["fidelity"]
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    assert read_result(tmp_path).models == (result.models[0].model_copy(update={"fidelity": None}),)
 
 
 def test_results_are_frozen_and_know_no_other_fields(result: Result) -> None:

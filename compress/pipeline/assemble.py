@@ -17,6 +17,7 @@ from ..spec.recipe import Stage
 from ..store import Artifact
 from ..tasks import TaskData, headline, score
 from .context import Context
+from .faithful import fidelity
 from .measure import BenchSettings, Model
 from .plan import Plan
 
@@ -25,7 +26,7 @@ _PER_TOKEN_LENGTH = 128
 
 
 # Bump when the same measurements make another result: other statistics, other fields.
-RESULT_VERSION = 1
+RESULT_VERSION = 2
 
 
 def described(plan: Plan) -> str:
@@ -165,8 +166,19 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
         predictions=model.label,
         onnx=made.runtimes.get(model.label),
         torch_eager=made.runtimes.get(f"{model.name}-torch") if model.precision == "fp32" else None,
+        fidelity=_fidelity(context, model, first, logits),
         info=made.artifacts[model.label].info,
     )
+
+
+def _fidelity(context: Context, model: Model, split: str, logits: Predictions) -> results.Fidelity | None:
+    """Beside the fp32 file of the same checkpoint, which every quantized one is made from."""
+    if model.precision == "fp32":
+        return None
+    reference, data = f"{model.name}-fp32", context.task.data
+    fp32, int8 = logits[reference][split], logits[model.label][split]
+    against = {"reference": reference, "split": split, "delta": _delta(context, split, fp32, int8)}
+    return fidelity(fp32, int8, data.reported[split].labels, data.labels, **against)
 
 
 def _mean_length(model: Model, context: Context) -> float:

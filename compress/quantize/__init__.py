@@ -27,9 +27,10 @@ from ..runtime.folder import packed_beside
 from ..sessions import WEIGHTS, check_graph_file, check_owner, open_session
 from ..spec.stages import CALIBRATED, Quantize
 from .choosing import INT8, Choice, choose, look_ups
+from .portable import make_portable
+from .reasons import why_fp32
 from .sampling import Feed
 from .settling import Settled, settle
-from .portable import make_portable
 
 __all__ = ["FILES", "quantize_onnx"]
 
@@ -39,7 +40,13 @@ FILES = {"dynamic": "model_quantized.onnx", "static": "model_quantized.onnx", "q
 
 
 def quantize_onnx(
-    source: Path, out: Path, spec: Quantize, *, layout: str | None = None, feeds: Sequence[Feed] = (), tuning: Sequence[Feed] = ()
+    source: Path,
+    out: Path,
+    spec: Quantize,
+    *,
+    layout: str | None = None,
+    feeds: Sequence[Feed] = (),
+    tuning: Sequence[Feed] = (),
 ) -> dict[str, Any]:
     """Write `out`/model_quantized.onnx and check it: ONNX checker, counts of nodes, size, a run.
 
@@ -65,7 +72,9 @@ def quantize_onnx(
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=Path(source))
     settled = settle(model, choice, layout, spec, feeds, tuning)
     quantized = _quantized(model, choice, layout, settled, spec)
-    info = {"layout": layout, **_counts(quantized, choice), "alphas": dict(settled.alphas)}
+    info = {"layout": layout, **_counts(quantized, choice), "stayed_fp32": why_fp32(model, choice, spec.exclude)}
+    if settled.alphas:
+        info["alphas"] = dict(settled.alphas)
     path = Path(out) / FILES[layout]
     packed = packed_beside(path)
     packed.unlink(missing_ok=True)  # of an earlier file

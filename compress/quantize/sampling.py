@@ -57,10 +57,13 @@ class Sample:
 def _giving(model: ModelProto, tensors: Sequence[str]) -> ModelProto:
     """A copy that gives `tensors` out too."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
-    model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in tensors)
+    asked = set(tensors) - {value.name for value in model.graph.output}
+    shapes = (helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in tensors if name in asked)
+    model.graph.output.extend(shapes)
     return model
 
 
 def _real(states: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Without padding, where `states` [batch, length, size] has a row for each token."""
-    return states[mask.astype(bool)] if states.shape[:2] == mask.shape else states
+    """Without padding, where `states` [batch, length, size] has a row for each token. The last layer of the fast graph has
+    the first token's alone."""
+    return states[mask.astype(bool)] if states.ndim == 3 and states.shape[:2] == mask.shape else states

@@ -31,8 +31,9 @@ class Settled:
 
     def applied(self, model: ModelProto, choice: Choice, spec: Quantize) -> ModelProto:
         """The int8 form of `model`, fp32, whose products are named alike."""
+        factors = {name: value for name, value in self.factors.items() if name in choice.int8}
         return to_integers(
-            smooth(model, self.factors),
+            smooth(model, factors),
             choice,
             self.layouts,
             ranges=self.ranges,

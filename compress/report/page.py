@@ -10,6 +10,7 @@ from pathlib import Path
 from ..results import Result
 from . import sentences
 from .details import Detail, details, environment
+from .fidelity import Section, section
 from .intervals import how_over_seeds, over_seeds
 from .points import describe
 from .runs import Task, group
@@ -32,6 +33,17 @@ SIZES = (
     "alone, so latency can fall by more than they do. Sizes are decimal megabytes.",
 )
 
+FAITHFUL = (
+    "Fidelity is that of a quantized model to the fp32 model it was made from, on the first reported split. A flip is an "
+    "example that the two decide differently; rows count the split's examples in the order of its file, from 1, without a "
+    "header.",
+    "Calibration error is the expected one in 15 bins of equal width: how far confidence is from accuracy (Guo et al. "
+    "2017, arXiv:1706.04599, section 3).",
+    "Signal to noise is 10 · log10(Σ fp32² / Σ (fp32 − int8)²) of what a part gives, on up to 64 texts of the tuning split, "
+    "padding left out: the part's own noise and that of all before it. Attention's products of two activations, "
+    "normalization and activation functions are fp32 in every form.",
+)
+
 
 @dataclass(frozen=True)
 class TaskPage:
@@ -45,6 +57,7 @@ class TaskPage:
     uneven: tuple[str, ...]
     main: Table
     latency: Table | None
+    fidelity: Section | None
     plot: str
     details: tuple[Detail, ...]
 
@@ -85,7 +98,8 @@ def _title(tasks: Sequence[Task]) -> str:
 
 def _reading(tasks: Sequence[Task]) -> tuple[str, ...]:
     timed = any(task.shapes for task in tasks)
-    return (*SCORES, *(TIMES if timed else UNTIMED), *SIZES)
+    faithful = any(model.fidelity for task in tasks for result in task.results for model in result.models)
+    return (*SCORES, *(TIMES if timed else UNTIMED), *SIZES, *(FAITHFUL if faithful else ()))
 
 
 def _seed_note(tasks: Sequence[Task], folders: Sequence[Path]) -> tuple[str, ...]:
@@ -111,6 +125,7 @@ def _task_page(task: Task, number: int) -> TaskPage:
         uneven=tuple(sentences.uneven(task)),
         main=main_table(task),
         latency=latency_table(task),
+        fidelity=section(task),
         plot=describe(task),
         details=tuple(details(task)),
     )

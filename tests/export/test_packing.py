@@ -12,15 +12,14 @@ import pytest
 import torch
 from transformers import AlbertConfig, AutoModelForSequenceClassification, BertConfig, RobertaConfig
 
-from compress import quantize
 from compress.errors import CheckFailed, CompressError
 from compress.export import export_onnx, fast
 from compress.export.fast import packing
 from compress.export.tracing import describe, example
 from compress.graphs import products, write_model
 from compress.packed import share_weights
-from compress.quantize import quantize_onnx
-from compress.quantize.layouts import Range
+from compress.quantize import quantize_onnx, settling
+from compress.quantize.ranges import Range
 from compress.sessions import WEIGHTS, open_session
 from compress.spec.stages import Quantize
 
@@ -180,17 +179,17 @@ def test_the_plain_graph_and_the_portable_form_have_none(tiny_onnx: Callable[...
 def test_a_wrong_range_is_found_and_neither_form_is_kept(
     tiny_onnx: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The packed products take their ranges by the padded form's names."""
+    """The packed products take the ranges of the padded form's."""
     ids = np.arange(5, 45).reshape(4, 10)
     feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-    real = quantize.to_integers
+    real = settling.to_integers
 
-    def swapped(model: Any, choice: Any, layout: str, *, ranges: dict[str, Range], **how: Any) -> Any:
+    def swapped(model: Any, choice: Any, layouts: dict[str, str], *, ranges: dict[str, Range], **how: Any) -> Any:
         if any("packing/" in node.name for node in model.graph.node):
             ranges = {name: Range(span.low / 20, span.high / 20) for name, span in ranges.items()}
-        return real(model, choice, layout, ranges=ranges, **how)
+        return real(model, choice, layouts, ranges=ranges, **how)
 
-    monkeypatch.setattr(quantize, "to_integers", swapped)
+    monkeypatch.setattr(settling, "to_integers", swapped)
     with pytest.raises(CheckFailed, match=r"model_quantized_packed\.onnx: logits differ by .* neither is kept"):
         quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(), layout="static", feeds=[feed])
     assert not list(tmp_path.iterdir())

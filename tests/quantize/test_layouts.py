@@ -18,8 +18,9 @@ from compress.quantize import FILES, quantize_onnx
 from compress.quantize.calibration import calibrate
 from compress.quantize.choosing import Choice
 from compress.quantize.integers import to_integers
-from compress.quantize.layouts import LAYOUTS, Range
+from compress.quantize.layouts import LAYOUTS
 from compress.quantize.portable import make_portable
+from compress.quantize.ranges import Range
 from compress.quantize.weights import to_int8
 from compress.sessions import open_session
 from compress.spec.stages import Quantize
@@ -63,14 +64,15 @@ def channels(w: np.ndarray) -> np.ndarray:
     return np.rint(w / step) * step
 
 
-CHOICE = Choice(int8=("linear/MatMul",), weight_only=(), kept=(), tables=())
+NAME = "linear/MatMul"
+CHOICE = Choice(int8=(NAME,), weight_only=(), kept=(), tables=())
 
 
 @pytest.mark.parametrize("bias", [True, False])
 @layouts
 def test_a_product_is_the_product_of_the_rounded(layout: str, bias: bool, tmp_path: Path) -> None:
     low, high = (float(STATES.min()), float(STATES.max())) if layout == "dynamic" else (-3.0, 4.0)  # 4.0 cuts some off
-    model = to_integers(linear(bias), CHOICE, layout, ranges={"x": Range(low, high)}, reduce_range=True)
+    model = to_integers(linear(bias), CHOICE, {NAME: layout}, ranges={NAME: Range(low, high)}, reduce_range=True)
     found = run(model, tmp_path, {"x": STATES})
     expected = rounded(STATES.astype(float), low, high) @ channels(WEIGHT.astype(float)) + (BIAS if bias else 0)
     # A value half-way between two levels may go either way in fp32: one step of one input, times its largest weight.
@@ -245,7 +247,7 @@ def test_a_gemm_is_taken_apart_or_left_alone(options: dict[str, Any], taken: boo
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     split_gemms(model.graph, {"linear/Gemm"})
     choice = Choice(int8=("linear/Gemm",), weight_only=(), kept=(), tables=())
-    made = to_integers(model, choice, "dynamic", reduce_range=True)
+    made = to_integers(model, choice, {"linear/Gemm": "dynamic"}, reduce_range=True)
     assert len(products(made.graph).int8) == taken
     found = run(made, tmp_path, {"x": STATES[0]})
     expected = options.get("alpha", 1) * STATES[0] @ WEIGHT + BIAS

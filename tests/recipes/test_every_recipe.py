@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +93,24 @@ def test_the_recipe_runs_and_its_result_is_complete(run: Run, recipe: str) -> No
             logits = arrays[f"{model.predictions}/dev"]
             assert logits.shape == (40, 2)
             assert model.scores["dev"]["accuracy"] == pytest.approx(100 * float((logits.argmax(1) == gold).mean()))
+        check_fidelity(result, arrays)
+
+
+def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:
+    """Of every quantized model, against the fp32 file of its own checkpoint."""
+    assert [model.fidelity is None for model in result.models] == [model.precision == "fp32" for model in result.models]
+    assert result.final.fidelity is not None
+    found = result.final.fidelity
+    assert found.reference == f"{result.final.name}-fp32"
+    fp32, int8 = (arrays[f"{name}/dev"] for name in (found.reference, result.final.predictions))
+    own = next(model for model in result.models if model.predictions == found.reference)
+    assert found.delta.points == pytest.approx(result.final.headline - own.headline)
+    assert {flip.row - 1 for flip in found.flipped} == set(np.flatnonzero(fp32.argmax(1) != int8.argmax(1)))
+    assert found.worst_logit_difference == pytest.approx(np.abs(fp32 - int8).max())
+    assert found.worst_logit_difference > 0
+    noise, kept = (result.final.info[name] for name in ("signal_to_noise_db", "stayed_fp32"))
+    assert len(noise) > result.final.info["int8_matmuls"]
+    assert set(kept) <= set(noise)
 
 
 def test_every_recipe_names_students_and_teachers_that_exist() -> None:

@@ -1,0 +1,159 @@
+"""What quantizing a model changed, beside the fp32 model it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..results import Fidelity, Flip, ModelResult, Result
+from . import numbers
+from .runs import Task, Variant, title
+from .tables import NOTHING, Cell, Column, Line, Table, against
+
+LISTED = 20  # flipped rows of a model and seed
+Found = tuple[Result, ModelResult, Fidelity]
+
+
+@dataclass(frozen=True)
+class Detail:
+    """One quantized model, over seeds."""
+
+    title: str
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    table: Table
+    details: tuple[Detail, ...]
+
+
+def section(task: Task) -> Section | None:
+    """None where no result says how faithful a model is: nothing was quantized, or by an earlier version."""
+    models = [(variant, name, found) for variant in task.variants for name, found in _quantized(variant).items()]
+    if not models:
+        return None
+    seeds = any(len(variant.runs) > 1 for variant, _, _ in models)
+    decided = task.first.task.kind == "classification"
+    lines = [_line(variant, each, seeds, decided) for variant, _, found in models for each in found]
+    caption = f"{task.first.task.title}: quantized models beside the fp32 models they were made from"
+    table = Table(caption, _columns(seeds, decided), tuple(lines), headings=3 if seeds else 2)
+    details = (_detail(f"{variant.label}, {name}", found, seeds) for variant, name, found in models)
+    return Section(table, tuple(detail for detail in details if detail.tables))
+
+
+def _quantized(variant: Variant) -> dict[str, list[Found]]:
+    found: dict[str, list[Found]] = {}
+    for run in variant.runs:
+        for model in run.models:
+            if model.fidelity is not None:
+                found.setdefault(title(model), []).append((run, model, model.fidelity))
+    return found
+
+
+def _columns(seeds: bool, decided: bool) -> tuple[Column, ...]:
+    return (
+        Column("Recipe", numeric=False),
+        Column("Model", numeric=False),
+        *((Column("Seed", numeric=False),) if seeds else ()),
+        Column("Against its fp32", "points, 95% interval"),
+        *((Column("Flips", "share"),) if decided else ()),
+        Column("Logit difference", "mean / worst"),
+        *((Column("Calibration error", "points, fp32 / int8"),) if decided else ()),
+        Column("Products", "int8 / fp32"),
+        Column("Signal to noise", "dB, lowest part"),
+    )
+
+
+def _line(variant: Variant, found: Found, seeds: bool, decided: bool) -> Line:
+    run, model, fidelity = found
+    flips = Cell(NOTHING)
+    if fidelity.flips is not None and fidelity.flip_rate is not None:
+        flips = Cell(f"{fidelity.flips:,}", f"({numbers.percent(fidelity.flip_rate)})")
+    differences = (fidelity.mean_logit_difference, fidelity.worst_logit_difference)
+    errors = (fidelity.fp32_calibration_error, fidelity.int8_calibration_error)
+    cells = (
+        Cell(variant.label),
+        Cell(title(model)),
+        *((Cell(str(run.seed)),) if seeds else ()),
+        against(fidelity.delta),
+        *((flips,) if decided else ()),
+        _pair(differences, numbers.significant),
+        *((_pair(errors, numbers.points),) if decided else ()),
+        _pair(_products(model), str),
+        Cell(_lowest(model)),
+    )
+    return Line(cells)
+
+
+def _pair(values: tuple[Any, Any], written: Callable[[Any], str]) -> Cell:
+    return Cell(" / ".join(NOTHING if value is None else written(value) for value in values))
+
+
+def _products(model: ModelResult) -> tuple[int | None, int | None]:
+    """Multiplied in integers, and in fp32: int8 weights or not."""
+    int8, fp32 = (model.info.get(name) for name in ("int8_matmuls", "fp32_matmuls"))
+    return int8, None if fp32 is None else fp32 + model.info.get("weight_only_matmuls", 0)
+
+
+def _lowest(model: ModelResult) -> str:
+    found = [value for value in _noise(model).values() if value is not None]
+    return _decibels(min(found)) if found else NOTHING
+
+
+def _noise(model: ModelResult) -> dict[str, float | None]:
+    return model.info.get("signal_to_noise_db") or {}
+
+
+def _decibels(value: float | None) -> str:
+    return "exact" if value is None else f"{value:.1f}".replace("-", numbers.MINUS)
+
+
+def _detail(name: str, found: list[Found], seeds: bool) -> Detail:
+    tables = {"flips": _flips(found, seeds), "noise of each part": _parts(found), "what is fp32": _kept(found)}
+    shown = {what: table for what, table in tables.items() if table.lines}
+    return Detail(f"{name}: {', '.join(shown)}", tuple(shown.values()))
+
+
+def _flips(found: list[Found], seeds: bool) -> Table:
+    fidelity = found[0][2]
+    columns = (
+        *((Column("Seed", numeric=False),) if seeds else ()),
+        Column("Row", numeric=False),
+        Column("fp32 says", numeric=False),
+        Column("int8 says", numeric=False),
+        Column("Confidence", "fp32"),
+        Column("Gold agrees with", numeric=False),
+    )
+    lines = [
+        Line((*((Cell(str(run.seed)),) if seeds else ()), *_flip(flip)))
+        for run, _, each in found
+        for flip in each.flipped[:LISTED]
+    ]
+    caption = f"Rows of {fidelity.split} that flip, those of which fp32 is most sure first"
+    if any(len(each.flipped) > LISTED for _, _, each in found):
+        caption += f" ({LISTED} a seed; all in the result file)" if seeds else f" ({LISTED} of {fidelity.flips:,})"
+    return Table(caption, columns, tuple(lines), headings=2 if seeds else 1)
+
+
+def _flip(flip: Flip) -> Iterator[Cell]:
+    yield from map(Cell, (str(flip.row), flip.fp32, flip.int8, f"{100 * flip.confidence:.1f}%", flip.gold))
+
+
+def _parts(found: list[Found]) -> Table:
+    names = dict.fromkeys(name for _, model, _ in found for name in _noise(model))
+    shown = [(run, _noise(model)) for run, model, _ in found]
+    columns = [Column("dB", f"seed {run.seed}") if len(shown) > 1 else Column("dB") for run, _ in shown]
+    lines = [
+        Line((Cell(name), *(Cell(_decibels(noise[name]) if name in noise else NOTHING) for _, noise in shown)))
+        for name in names
+    ]
+    return Table("Signal to noise of what each part gives", (Column("Part", numeric=False), *columns), tuple(lines))
+
+
+def _kept(found: list[Found]) -> Table:
+    reasons = {name: why for _, model, _ in found for name, why in (model.info.get("stayed_fp32") or {}).items()}
+    columns = (Column("Part", numeric=False), Column("Why", numeric=False))
+    lines = tuple(Line((Cell(name), Cell(why))) for name, why in reasons.items())
+    return Table("What is computed in fp32, and why", columns, lines)

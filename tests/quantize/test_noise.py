@@ -1,0 +1,147 @@
+"""Signal-to-noise of the parts, by hand and over families and layouts; and why a part stays fp32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from compress.graphs import products, write_model
+from compress.quantize import FILES, quantize_onnx, reasons
+from compress.quantize.choosing import Choice
+from compress.quantize.noise import signal_to_noise
+from compress.spec.stages import Quantize
+
+rng = np.random.default_rng(0)
+TABLE = rng.normal(size=(50, 8)).astype(np.float32)
+WEIGHT = rng.normal(size=(8, 6)).astype(np.float32)
+BIAS = rng.normal(size=6).astype(np.float32)
+MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], np.int64)
+IDS = np.array([[1, 2, 3, 4], [5, 6, 40, 40]], np.int64)
+Make = Callable[..., Path]
+
+
+def toy(weight: np.ndarray, bias: np.ndarray = BIAS, table: np.ndarray = TABLE) -> ModelProto:
+    """Rows of a table, a product and its bias; `attention_mask` is read by nothing that matters."""
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["states"], name="look_up"),
+        helper.make_node("MatMul", ["states", "weight"], ["product"], name="linear/MatMul"),
+        helper.make_node("Add", ["product", "bias"], ["sum"], name="linear/Add"),
+        helper.make_node("Relu", ["sum"], ["logits"], name="relu"),
+    ]
+    ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "length"])
+    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "length", 6])
+    stored = {"table": table, "weight": weight, "bias": bias}
+    constants = [numpy_helper.from_array(value, name) for name, value in stored.items()]
+    graph = helper.make_graph(nodes, "toy", [ids], [logits], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def measured(folder: Path, fp32: ModelProto, int8: ModelProto, repeats: int = 1) -> dict[str, float | None]:
+    for name, model in (("fp32", fp32), ("int8", int8)):
+        write_model(model, folder / f"{name}.onnx")
+    feed = {"input_ids": IDS, "attention_mask": MASK}
+    return signal_to_noise(folder / "fp32.onnx", folder / "int8.onnx", [feed] * repeats)
+
+
+def test_a_graph_beside_itself_has_no_noise(tmp_path: Path) -> None:
+    assert measured(tmp_path, toy(WEIGHT), toy(WEIGHT)) == {"linear/MatMul": None}
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_decibels_by_hand_with_the_bias_and_without_padding(repeats: int, tmp_path: Path) -> None:
+    coarse = np.rint(WEIGHT * 4) / 4
+    other = TABLE.copy()
+    other[40] += 100  # the padding's row
+    found = measured(tmp_path, toy(WEIGHT), toy(coarse, table=other), repeats)
+    states = TABLE[IDS][MASK.astype(bool)].astype(np.float64)
+    signal, noise = np.square(states @ WEIGHT + BIAS).sum(), np.square(states @ (WEIGHT - coarse)).sum()
+    assert found == {"linear/MatMul": pytest.approx(10 * np.log10(signal / noise), abs=0.01)}
+
+
+def test_a_signal_that_is_gone_is_a_number(tmp_path: Path) -> None:
+    nothing = toy(np.zeros_like(WEIGHT), np.zeros_like(BIAS))
+    (found,) = measured(tmp_path, nothing, toy(WEIGHT)).values()
+    assert found is not None
+    assert np.isfinite(found)
+    assert found < -1000
+
+
+def test_what_the_other_graph_lacks_is_left_out(tmp_path: Path) -> None:
+    other = toy(WEIGHT)
+    other.graph.node[2].output[0] = other.graph.node[3].input[0] = "renamed"
+    assert measured(tmp_path, toy(WEIGHT), other) == {}
+
+
+def feeds() -> list[dict[str, np.ndarray]]:
+    mask = (np.arange(9) < np.array([[9], [6], [4]])).astype(np.int64)
+    ids = np.random.default_rng(1).integers(5, 120, (3, 9)) * mask
+    return [{"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}]
+
+
+@pytest.mark.parametrize("layout", list(FILES))
+@pytest.mark.parametrize(
+    ("family", "graph"),
+    [*((family, "fast") for family in ("bert", "distilbert", "roberta", "electra", "albert")), ("albert", "plain")],
+)
+def test_every_product_and_norm_is_measured(
+    family: str, graph: str, layout: str, tiny_onnx: Make, tmp_path: Path
+) -> None:
+    """In every layout, so that none renames what it computes."""
+    source = tiny_onnx(family, graph)
+    quantize_onnx(source, tmp_path, Quantize(), layout=layout, feeds=feeds())
+    found = signal_to_noise(source, tmp_path / FILES[layout], feeds())
+    model = onnx.load(source)
+    wanted = {*products(model.graph).fp32}
+    wanted |= {node.name for node in model.graph.node if node.op_type == "LayerNormalization"}
+    assert set(found) == wanted
+    values = [value for value in found.values() if value is not None]
+    assert len(values) == len(found)
+    assert 5 < min(values) < max(values) < 70  # 8 bits at width 16: between noise alone and fp32's rounding
+
+
+def test_coarser_weights_are_noisier(tiny_onnx: Make, tmp_path: Path) -> None:
+    source = tiny_onnx("bert", "fast")
+    means = []
+    for name, per_channel in (("fine", True), ("coarse", False)):
+        # With more than 7 bits a CPU without VNNI may saturate, which is a noise of its own.
+        quantize_onnx(source, tmp_path / name, Quantize(reduce_range=True, per_channel=per_channel))
+        found = signal_to_noise(source, tmp_path / name / FILES["dynamic"], feeds())
+        means.append(np.mean([value for value in found.values() if value is not None]))
+    assert means[0] > means[1] + 2
+
+
+def test_everything_that_stays_fp32_has_its_reason(tiny_onnx: Make, tmp_path: Path) -> None:
+    spec = Quantize(exclude=("layer.0.output", "classifier", "token_type"))
+    info = quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, spec)
+    absorbed = "bert.encoder.layer.1.attention.self.{}.absorbed/MatMul"
+    (table,) = (name for name in info["stayed_fp32"] if "token_type" in name)
+    assert info["stayed_fp32"] == {
+        "bert.encoder.layer.0.output.dense/MatMul": "named by the recipe's `exclude`: layer.0.output",
+        "classifier/MatMul": reasons.CLASSIFIER,
+        "bert.pooler.dense/MatMul": reasons.HEAD,
+        absorbed.format("key"): reasons.STACKED,
+        absorbed.format("value"): reasons.STACKED,
+        table: "named by the recipe's `exclude`: token_type",
+    }
+    assert set(info["expected_fp32"]) <= set(info["stayed_fp32"])
+    assert len(info["stayed_fp32"]) == sum(
+        info[f"{kind}"] for kind in ("fp32_matmuls", "weight_only_matmuls", "fp32_gathers")
+    )
+
+
+def test_tables_that_the_recipe_leaves_are_named(tiny_onnx: Make, tmp_path: Path) -> None:
+    info = quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(embeddings=False))
+    tables = [why for name, why in info["stayed_fp32"].items() if "embeddings" in name]
+    assert tables == [reasons.GIVEN_BACK] * 2
+
+
+def test_a_choice_of_another_kind_is_still_told(tiny_onnx: Make) -> None:
+    model = onnx.load(tiny_onnx("bert", "fast"))
+    name = products(model.graph).fp32[0]
+    choice = Choice(int8=(), weight_only=(), kept=(name,), tables=())
+    assert reasons.why_fp32(model, choice, ())[name] == reasons.GIVEN_BACK
