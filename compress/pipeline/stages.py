@@ -50,15 +50,17 @@ def export(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, 
 def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
     """fp32 ONNX -> an int8 file, with how far its logits are from fp32 on the tuning split."""
     from ..evaluate import predict_onnx
-    from ..quantize import FILES, quantize_onnx
+    from ..quantize import quantize_onnx
+    from ..runtime.folder import MODEL_FILES
 
     checkpoint, source = inputs.values()
-    layout, fp32_file = node.spec.layout(node.id.rpartition("-")[2]), source.path / "model.onnx"
+    precision, fp32_file = node.id.rpartition("-")[2], source.path / "model.onnx"
+    layout, name = node.spec.layout(precision), MODEL_FILES[precision]
     tokenizer, pad = load_tokenizer(checkpoint.path), pad_id(read_config(checkpoint.path))
     feeds = _calibration(context, tokenizer, pad, node.spec.calibration_examples) if layout in CALIBRATED else []
-    info = quantize_onnx(fp32_file, out, node.spec, layout=layout, feeds=feeds)
+    info = quantize_onnx(fp32_file, out, node.spec.form(precision), layout=layout, feeds=feeds, name=name)
     tuning = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
-    fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / FILES[layout]))
+    fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / name))
     return {**info, "calibration_examples": sum(map(_rows, feeds)), "fidelity": _fidelity(fp32, int8, context)}
 
 

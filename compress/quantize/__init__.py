@@ -40,13 +40,19 @@ FILES = {"dynamic": "model_quantized.onnx", "static": "model_quantized.onnx", "q
 
 
 def quantize_onnx(
-    source: Path, out: Path, spec: Quantize, *, layout: str | None = None, feeds: Sequence[Feed] = ()
+    source: Path,
+    out: Path,
+    spec: Quantize,
+    *,
+    layout: str | None = None,
+    feeds: Sequence[Feed] = (),
+    name: str | None = None,
 ) -> dict[str, Any]:
     """Write `out`/model_quantized.onnx and check it: ONNX checker, counts of nodes, size, a run.
 
     `layout`: `dynamic` or `static` (the default is `spec.method`), or `qdq`, static in portable operators, which goes to
     `out`/model_qdq.onnx. Where `source` has a packed form beside it, the first two have one too. The static ones take
-    their ranges from `feeds`, padded batches of the model's inputs.
+    their ranges from `feeds`, padded batches of the model's inputs. `name`: of the file, in place of these.
 
     Every product with a constant weight becomes int8, except those that `exclude` names and the classifier: one row
     of a few columns, whose error would go straight into the logits and whose size is nothing. The pooler
@@ -68,7 +74,7 @@ def quantize_onnx(
         ranges = calibrate(model, inputs_of(model, choice), feeds, percentile=spec.percentile)
     quantized = _quantized(model, choice, layout, ranges, spec)
     info = {"layout": layout, **_counts(quantized, choice)}
-    path = Path(out) / FILES[layout]
+    path = Path(out) / (name or FILES[layout])
     packed = packed_beside(path)
     packed.unlink(missing_ok=True)  # of an earlier file
     try:

@@ -187,6 +187,11 @@ class Quantize(Spec):
         default="dynamic", description="ranges of activations: of each run, or calibrated on training texts"
     )
     portable: bool = Field(default=False, description="also a static file in QDQ form, for OpenVINO and other runtimes")
+    avx2: bool = Field(
+        default=False,
+        exclude_if=lambda value: value is False,  # a run of before it had the field keeps its name
+        description="also a file with 7-bit weights, which no CPU saturates on: for those without VNNI",
+    )
     calibration_examples: Annotated[int, Field(ge=32, le=512)] = Field(
         default=128, description="training texts, of all lengths alike, for the static forms"
     )
@@ -200,9 +205,30 @@ class Quantize(Spec):
     embeddings: bool = Field(default=True, description="quantize the embedding tables too")
     exclude: tuple[str, ...] = Field(default=(), description="node names, as regular expressions, that stay fp32")
 
+    @model_validator(mode="after")
+    def _two_different_files(self) -> Quantize:
+        if self.avx2 and self.reduce_range:
+            raise ValueError("avx2: reduce_range makes 7-bit weights of every int8 file; leave one of the two out")
+        return self
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """Of the files that are made, in this order: the last is the run's final model."""
+        return (*(["qdq"] if self.portable else []), *(["avx2"] if self.avx2 else []), "int8")
+
     def layout(self, precision: str) -> str:
-        """Of the file of a precision, `int8` or `qdq`."""
-        return self.method if precision == "int8" else precision
+        """Of the file of a precision, `int8`, `avx2` or `qdq`."""
+        return precision if precision == "qdq" else self.method
+
+    def form(self, precision: str) -> Quantize:
+        """The settings of the file of a precision.
+
+        Why `avx2` has 7-bit weights and not unsigned ones: both are free of saturation (2 × 255 × 63 fits into 16 bits;
+        ONNX Runtime multiplies U8 by U8 in 16-bit halves, exactly), and both are as far from fp32 as the `int8` file,
+        whose error is that of the activations. But 7-bit weights take the time of the `int8` file, unsigned ones 1.2 times
+        that (MiniLM-L6 on AVX2: docs/bundle.md has the figures), and on a CPU with VNNI more than twice.
+        """
+        return self.model_copy(update={"reduce_range": True}) if precision == "avx2" else self
 
 
 CALIBRATED = ("static", "qdq")  # layouts whose ranges come from texts
