@@ -190,7 +190,7 @@ class Quantize(Spec):
     avx2: bool = Field(
         default=False,
         exclude_if=lambda value: value is False,  # a run of before it had the field keeps its name
-        description="also a file with 7-bit weights, which no CPU saturates on: for those without VNNI",
+        description="also a file with 7-bit weights, which cannot saturate: for x86 CPUs without VNNI",
     )
     calibration_examples: Annotated[int, Field(ge=32, le=512)] = Field(
         default=128, description="training texts, of all lengths alike, for the static forms"
