@@ -106,6 +106,11 @@ def has_vnni() -> bool:
     return bool({"avx_vnni", "avx512_vnni", "amx_int8", "dotprod", "i8mm"} & set(isa()))
 
 
+def saturates() -> bool:
+    """Whether int8 kernels of this CPU may clip a sum of two products at 16 bits: x86 without VNNI."""
+    return platform.machine().lower() in ("x86_64", "amd64") and not has_vnni()
+
+
 def fast_bf16() -> bool:
     """bf16 arithmetic in hardware; elsewhere bf16 on the CPU is emulated and slower than fp32."""
     return bool({"avx512_bf16", "amx_bf16", "bf16"} & set(isa()))

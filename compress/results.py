@@ -128,7 +128,9 @@ class Runtime(_Record):
 
 class ModelResult(_Record):
     name: str = Field(description="e.g. `teacher`, `student`")
-    precision: Literal["fp32", "int8", "qdq"] = Field(description="`qdq`: int8 in portable operators")
+    precision: Literal["fp32", "int8", "avx2", "qdq"] = Field(
+        description="`avx2`: int8 with 7-bit weights; `qdq`: int8 in portable operators"
+    )
     architecture: str = Field(description="e.g. `6 x 384, 12 heads, FFN 1536`")
     parameters: int
     embedding_parameters: int

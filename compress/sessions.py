@@ -191,4 +191,7 @@ def _session(path: Path, model: str | bytes, options: onnxruntime.SessionOptions
         )
     except Exception as error:  # the binding's own types share no base but Exception
         reason = " ".join(str(error).split())
+        if "NOT_IMPLEMENTED" in reason:
+            version = f"onnxruntime {onnxruntime.__version__}"
+            raise CompressError(f"{path}: {version} has no kernel here for an operator of it: {reason}") from None
         raise CompressError(f"{path}: ONNX Runtime cannot load it: {reason}") from None

@@ -34,6 +34,22 @@ def test_arm_features_are_read_from_their_own_line(on) -> None:
     assert machine.has_vnni()
 
 
+@pytest.mark.parametrize(
+    ("architecture", "cpuinfo", "expected"),
+    [
+        ("x86_64", "flags : avx2 avx512f\n", True),
+        ("AMD64", "flags : avx2\n", True),
+        ("x86_64", X86, False),
+        ("x86_64", "flags : avx2 avx_vnni\n", False),
+        ("aarch64", "Features : asimd\n", False),
+    ],
+)
+def test_what_saturates(on, monkeypatch: pytest.MonkeyPatch, architecture: str, cpuinfo: str, expected: bool) -> None:
+    on(cpuinfo)
+    monkeypatch.setattr(machine.platform, "machine", lambda: architecture)
+    assert machine.saturates() is expected
+
+
 def test_avx2_alone_has_neither(on) -> None:
     on("model name : Old\nflags : fpu avx avx2\n")
     assert machine.isa() == ("avx2",)

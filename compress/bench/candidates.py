@@ -77,7 +77,7 @@ def _split(word: str) -> tuple[str, Path]:
 
 
 def _graphs(bundle: Path) -> list[Path]:
-    expected = [bundle / "onnx" / MODEL_FILES[precision] for precision in ("fp32", "qdq", "int8")]
+    expected = [bundle / "onnx" / MODEL_FILES[precision] for precision in ("fp32", "qdq", "avx2", "int8")]
     inside = [path for path in expected if path.exists()]
     if not inside:
         raise CompressError(

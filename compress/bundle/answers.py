@@ -10,28 +10,27 @@ import numpy as np
 from ..errors import CheckFailed
 from ..runtime.folder import MODEL_FILES, packed_beside, read_settings
 from ..sessions import open_session
+from .comparing import FLIPS, compared, flips, recorded
 from .document import BundleInfo
 from .probes import packed_logits, probe_logits
 from .report import Check, check
-
-# Relative to the largest logit, at least 1. fp32: the same arithmetic in another order of sums; a wrong
-# weight or a wrong mask shows above 1e-2.
-FP32_TOLERANCE = 5e-4
-# int8 kernels differ by instruction set: without VNNI pairs of products are summed with 16-bit saturation,
-# and one step of rounding in an activation moves on through all layers. What a sound kernel changes is of the
-# size of quantization's own error, which the bundle shows: int8 against fp32 where it was made.
-INT8_TOLERANCE = 0.25
-INT8_TIMES_QUANTIZATION_ERROR = 3.0
-FLIPS = 2  # of the sixteen probe texts, of a quantized model
+from .saturating import elsewhere, explanation, integer_kernels, saturation
 
 
-def answer_checks(folder: Path, info: BundleInfo) -> list[Check]:
+def answer_checks(folder: Path, info: BundleInfo, *, simulate: bool = False) -> list[Check]:
+    """`simulate`: also what the int8 files answer on x86 CPUs of the other kind, with or without VNNI."""
     checks = [check("labels", lambda: _labels(folder, info))]
     now: dict[str, np.ndarray] = {}
     for precision in info.models:
         checks.append(check(f"probe {precision}", lambda p=precision: _probe(folder, info, p, now)))
         if packed_beside(folder / "onnx" / MODEL_FILES[precision]).is_file():
             checks.append(check(f"probe {precision} packed", lambda p=precision: _packed_probe(folder, info, p)))
+        if precision != "fp32" and precision in now:
+            model = folder / "onnx" / MODEL_FILES[precision]
+            checks.append(check(f"kernels {precision}", lambda path=model: integer_kernels(path)))
+            checks.append(check(f"saturation {precision}", lambda p=precision: saturation(folder, info, p)))
+            if simulate:
+                checks.append(check(f"simulated {precision}", lambda p=precision: elsewhere(folder, info, p, now[p])))
     for precision in (name for name in now if name != "fp32" and "fp32" in now):
         checks.append(check(f"{precision} against fp32", lambda p=precision: _agreement(info, now, p)))
     return checks
@@ -58,50 +57,24 @@ def _recorded_labels(path: Path) -> list[str]:
     return [str(name) for name in names] if isinstance(names, list) else [str(names)]
 
 
-def _recorded(info: BundleInfo, precision: str) -> np.ndarray:
-    rows = info.probe.logits.get(precision, ())  # type: ignore[call-overload]
-    if len(rows) != len(info.probe.texts) or any(len(row) != len(info.labels) for row in rows) or not rows:
-        raise CheckFailed(f"bundle.json: probe.logits.{precision}: expected one row per text, one column per label")
-    return np.array(rows)
-
-
 def _probe(folder: Path, info: BundleInfo, precision: str, now: dict[str, np.ndarray]) -> str:
     now[precision] = found = probe_logits(folder, precision, info.probe.texts, threads=1)
-    return _compared(info, precision, found)
+    try:
+        return compared(info, precision, found)
+    except CheckFailed as error:
+        if precision == "fp32":
+            raise
+        raise CheckFailed(f"{error}; {explanation(folder, info, precision, found)}") from None
 
 
 def _packed_probe(folder: Path, info: BundleInfo, precision: str) -> str:
-    """The packed form gives what the padded one gave: all texts in a batch as each by itself."""
-    return _compared(info, precision, packed_logits(folder, precision, info.probe.texts))
-
-
-def _compared(info: BundleInfo, precision: str, found: np.ndarray) -> str:
-    expected = _recorded(info, precision)
-    largest = float(np.abs(found - expected).max())
-    limit, flips = _limit(info, precision, expected), _flips(found, expected)
-    told = f"largest difference {largest:.2g} (at most {limit:.2g})"
-    if info.task.kind == "classification":
-        told += f", labels changed {flips} of {len(found)}"
-    if not largest <= limit or flips > (0 if precision == "fp32" else FLIPS):
-        raise CheckFailed(f"{told}; this CPU does not compute what the bundle's record says")
-    return told
-
-
-def _limit(info: BundleInfo, precision: str, expected: np.ndarray) -> float:
-    scale = max(1.0, float(np.abs(expected).max()))
-    if precision == "fp32":
-        return FP32_TOLERANCE * scale
-    own = float(np.abs(expected - _recorded(info, "fp32")).max()) if "fp32" in info.models else 0.0
-    return max(INT8_TOLERANCE * scale, INT8_TIMES_QUANTIZATION_ERROR * own)
-
-
-def _flips(first: np.ndarray, second: np.ndarray) -> int:
-    return int((first.argmax(axis=1) != second.argmax(axis=1)).sum())
+    """The packed form gives what the padded one gave."""
+    return compared(info, precision, packed_logits(folder, precision, info.probe.texts))
 
 
 def _agreement(info: BundleInfo, now: dict[str, np.ndarray], precision: str) -> str:
-    there = _flips(_recorded(info, precision), _recorded(info, "fp32"))
-    here, rows = _flips(now[precision], now["fp32"]), len(now[precision])
+    there = flips(recorded(info, precision), recorded(info, "fp32"))
+    here, rows = flips(now[precision], now["fp32"]), len(now[precision])
     mean = float(np.abs(now[precision] - now["fp32"]).mean())
     told = f"mean difference {mean:.2g}"
     if info.task.kind == "classification":

@@ -19,7 +19,7 @@ SCHEMA = 1
 MOST_BYTES = 16 << 20  # of a bundle.json: ours have some tens of kilobytes
 _BLANK = "0" * 64
 
-Precision = Literal["fp32", "int8", "qdq"]
+Precision = Literal["fp32", "int8", "avx2", "qdq"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 

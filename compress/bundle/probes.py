@@ -51,6 +51,7 @@ FOLLOW_UPS = (
     "",
     "Nobody explained the delay. " * 60,
 )
+_PADDING = 3  # columns that the mask hides
 
 
 def probe_texts(columns: int) -> tuple[tuple[str, ...], ...]:
@@ -59,21 +60,29 @@ def probe_texts(columns: int) -> tuple[tuple[str, ...], ...]:
 
 
 def packed_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...]) -> np.ndarray:
-    """float32 [text, class] from the packed form of the graph, all texts in one batch."""
+    """float32 [text, class] from the packed form of the graph: each text twice in a batch, with padding to leave out. A text
+    beside another would change the ranges that dynamic int8 measures, and with them its answer."""
     settings, (_, model) = read_settings(folder), find_model(folder, precision)
-    encodings = read_tokenizer(folder / "tokenizer.json", settings).encode_batch_fast(_examples(texts))
+    encodings = read_tokenizer(folder / "tokenizer.json", settings).encode_batch_fast(examples(texts))
     engine = open_packed(model, threads=1)
-    return engine.run(padded(encodings, engine.inputs, settings.pad_id))
+    found = []
+    for encoding in encodings:
+        batch = padded([encoding, encoding], engine.inputs, settings.pad_id)
+        room = min(_PADDING, settings.max_length - len(encoding))
+        longer = {name: np.pad(values, ((0, 0), (0, room))) for name, values in batch.items()}
+        found.append(engine.run(longer)[1])
+    return np.stack(found)
 
 
 def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...], threads: int | None) -> np.ndarray:
     """float32 [text, class], one text at a time, so that no answer depends on another. CheckFailed: non-finite."""
     model = Classifier(folder, precision=precision, threads=threads)
-    logits = model.logits(_examples(texts), batch_size=1)
+    logits = model.logits(examples(texts), batch_size=1)
     if not np.isfinite(logits).all():
         raise CheckFailed(f"{model.model}: gives non-finite scores for plain sentences; do not use this model")
     return logits
 
 
-def _examples(texts: tuple[tuple[str, ...], ...]) -> list[Text]:
+def examples(texts: tuple[tuple[str, ...], ...]) -> list[Text]:
+    """As tokenizers take them: a text, or a pair."""
     return [text[0] if len(text) == 1 else (text[0], text[1]) for text in texts]

@@ -41,8 +41,8 @@ def ship(
 ) -> Path:
     """Write the bundle of a finished `run` to `out`; returns its resolved path.
 
-    `model`: name of the run's model (default: the last one made). `precisions`: which of its forms, `fp32`, `int8` or
-    `qdq`, go in (default: all that the run has).
+    `model`: name of the run's model (default: the last one made). `precisions`: which of its forms, `fp32`, `int8`,
+    `avx2` or `qdq`, go in (default: all that the run has).
     `force` replaces a bundle that is there already, and nothing else. `with_checkpoint` adds the weights in
     safetensors. Raises `CompressError`: the run, its artefacts, `out`; CheckFailed: a model that does not answer.
     """

@@ -13,6 +13,7 @@ from ..runtime.folder import MODEL_FILES, read_json
 from ..store import Store
 
 MODELS = "models.json"
+_OPTIONS = {"qdq": "portable", "avx2": "avx2"}  # what makes a form
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,11 @@ def _chosen(run: Path, result: Result, name: str | None, precisions: Sequence[st
     missing = [precision for precision in precisions if precision not in chosen]
     if missing:
         known = f"{wanted} has {', '.join(sorted(chosen))}"
-        made = "; `--set quantize.portable=true` makes one" if missing == ["qdq"] and "int8" in chosen else ""
+        option = _OPTIONS.get(missing[0]) if "int8" in chosen else None
+        made = f"; `--set quantize.{option}=true` makes one" if option else ""
         raise CompressError(f"precision: expected a form that the run made ({known}), found {missing[0]!r}{made}")
     wished = precisions or chosen
-    return {precision: chosen[precision] for precision in ("fp32", "qdq", "int8") if precision in wished}
+    return {precision: chosen[precision] for precision in ("fp32", "qdq", "avx2", "int8") if precision in wished}
 
 
 def _entry(run: Path, paths: dict[str, Any], name: str) -> dict[str, str]:

@@ -22,12 +22,18 @@ if TYPE_CHECKING:
 
 
 def verify(
-    bundle: Path, *, task: str | None = None, data_dir: Path | None = None, threads: int | None = None
+    bundle: Path,
+    *,
+    task: str | None = None,
+    data_dir: Path | None = None,
+    threads: int | None = None,
+    simulate: bool = False,
 ) -> Report:
     """Every check that can be made, passed or not; later ones are left out where a file is not what it should be.
 
-    `task` (a built-in name or a task file) or `data_dir` (GLUE files) asks for the scores too. Reads nothing
-    outside `bundle` but these. Raises `CompressError` when there is no bundle or no such data.
+    `task` (a built-in name or a task file) or `data_dir` (GLUE files) asks for the scores too; `simulate` for what the
+    int8 files answer on x86 CPUs of the other kind, with or without VNNI, computed in NumPy. Reads
+    nothing outside `bundle` but the data. Raises `CompressError` when there is no bundle or no such data.
     """
     folder = Path(bundle)
     if not folder.is_dir():
@@ -43,7 +49,7 @@ def verify(
         checks += group(folder, info)
         if not all(one.passed for one in checks):
             return _report(folder, checks, info, "nothing in it was run: the later checks were not made")
-    checks += answer_checks(folder, info)
+    checks += answer_checks(folder, info, simulate=simulate)
     if measured is None:
         return _report(folder, checks, info)
     return _report(folder, checks + measured.checks(folder, threads), info, *measured.notes())

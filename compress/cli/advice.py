@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
-
-from ..machine import fast_bf16, has_vnni, usable_cores, versions
+from ..machine import fast_bf16, saturates, usable_cores, versions
 
 # Below these a known hole is open, or a path that we use fails.
 FLOORS = {"torch": (2, 11), "transformers": (5, 17), "onnx": (1, 23), "onnxruntime": (1, 30)}
@@ -13,11 +11,10 @@ FLOORS = {"torch": (2, 11), "transformers": (5, 17), "onnx": (1, 23), "onnxrunti
 def advice() -> list[str]:
     """One line per thing worth knowing on this machine; empty when there is none."""
     lines = []
-    x86 = platform.machine().lower() in ("x86_64", "amd64")
-    if x86 and not has_vnni():
+    if saturates():
         lines.append(
-            "this CPU has no VNNI: int8 products run on AVX2 kernels, which gain less speed and can saturate; "
-            "compare int8 scores on the CPU you ship to (`compress verify`), or try --set quantize.reduce_range=true"
+            "this CPU has no VNNI: int8 products gain less speed, and sums of two saturate at 16 bits; `compress verify` "
+            "counts them and compares answers, and --set quantize.avx2=true adds a file that cannot saturate"
         )
     if not fast_bf16():
         lines.append("this CPU has no bf16 arithmetic: --precision bf16 is emulated, far slower than fp32")

@@ -27,7 +27,8 @@ def ship(
     out: Annotated[Path, typer.Option("--out", "-o", help="The bundle's folder; new.", show_default=False)],
     model: Annotated[str | None, typer.Option(help="Which of the run's models. Default: the last one made.")] = None,
     precision: Annotated[
-        list[str] | None, typer.Option(help="fp32, int8 or qdq; may be given again. Default: all that the run has.")
+        list[str] | None,
+        typer.Option(help="fp32, int8, avx2 or qdq; may be given again. Default: all that the run has."),
     ] = None,
     store: Annotated[Path | None, typer.Option(help="The store of artefacts. Default: .store beside the run.")] = None,
     with_checkpoint: Annotated[bool, typer.Option("--with-checkpoint", help="Add the weights in safetensors.")] = False,
@@ -47,12 +48,16 @@ def verify(
     task: Annotated[str | None, typer.Option(help="Recompute the scores on this task's reported split.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the task's data; recomputes the scores.")] = None,
     threads: Threads = None,
+    simulate: Annotated[
+        bool,
+        typer.Option("--simulate", help="Also what int8 answers on x86 CPUs of the other kind: with or without VNNI."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Check a bundle on this CPU: hashes, ONNX checker, labels, answers, and scores where data is given."""
     from ..bundle import verify as check_bundle
 
-    report = check_bundle(bundle, task=task, data_dir=data_dir, threads=threads)
+    report = check_bundle(bundle, task=task, data_dir=data_dir, threads=threads, simulate=simulate)
     if json:
         typer.echo(report.model_dump_json(indent=1))
     else:
@@ -74,7 +79,8 @@ def predict(
         list[str] | None, typer.Option("--pair", help="The second text of each pair, in the same order.")
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="int8, fp32 or qdq. Default: int8 where the bundle has it, with OpenVINO qdq.")
+        str | None,
+        typer.Option(help="int8, fp32, avx2 or qdq. Default: int8 where the bundle has it, with OpenVINO qdq."),
     ] = None,
     threads: Threads = None,
     runtime: Annotated[str, typer.Option(help="onnxruntime or openvino.")] = "onnxruntime",

@@ -126,19 +126,30 @@ def _runs(root: Path) -> list[dict[str, str]]:
     return rows
 
 
-def doctor(json: Json = False) -> None:
-    """Show CPU features, threads and versions, and warn of combinations known to be bad."""
+def doctor(
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Time an int8 and an fp32 product here (two seconds).")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show CPU features, threads and versions, and what int8 gains here; warn of combinations known to be bad."""
     from ..machine import describe, fast_bf16, usable_cores, versions
     from .advice import advice
+    from .outlook import measured_outlook, outlook
 
     machine = describe()
     document = {
         "machine": machine.model_dump(mode="json"),
         "usable_cores": usable_cores(),
         "training_precision": "bf16" if fast_bf16() else "fp32",
+        "int8": outlook(),
         "versions": versions(),
         "advice": advice(),
     }
+    if measure:
+        from ..bench.floor import measured_rates
+
+        document["macs_per_second"] = measured_rates()
     if json:
         import json as encoder
 
@@ -147,6 +158,9 @@ def doctor(json: Json = False) -> None:
     typer.echo(f"CPU        {machine.cpu}, {usable_cores()} usable cores, {machine.memory_bytes / 2**30:.0f} GiB")
     typer.echo(f"vectors    {', '.join(machine.isa) or 'none that matter'}")
     typer.echo(f"training   --precision auto is {document['training_precision']} here")
+    typer.echo(f"int8       {outlook()}")
+    if measure:
+        typer.echo(f"           {measured_outlook(document['macs_per_second'])}")
     for name, version in versions().items():
         typer.echo(f"{name:<14} {version}")
     for line in advice():

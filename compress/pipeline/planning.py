@@ -258,16 +258,17 @@ def _add_export(draft: Draft, spec: Export) -> None:
 def _plan_quantize(draft: Draft, stage: Stage) -> None:
     model = draft.current
     inputs = {model: draft.latest[model], f"{model}-fp32": f"{model}-fp32"}
-    for precision in ("qdq", "int8") if stage.spec.portable else ("int8",):  # the last made is the run's final model
+    for precision in stage.spec.precisions:
         layout = stage.spec.layout(precision)
         read = {"data": draft.task.fingerprint} if layout in CALIBRATED else {}
-        described = _described(stage.spec, layout)
+        described = _described(stage.spec.form(precision), layout)
+        described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
         draft.add("quantize", f"{model}-{precision}", model, stage.spec, described, inputs=inputs, outside=read)
 
 
 def _described(spec: Quantize, layout: str) -> dict[str, Any]:
     """What a quantized file depends on."""
-    return {**spec.model_dump(mode="json", exclude={"portable", *spec.idle(layout)}), "layout": layout}
+    return {**spec.model_dump(mode="json", exclude={"portable", "avx2", *spec.idle(layout)}), "layout": layout}
 
 
 PLANNERS: dict[str, Callable[[Draft, Stage], None]] = {

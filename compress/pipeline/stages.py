@@ -12,9 +12,9 @@ from ..errors import CompressError
 from ..fidelity import flipped, logit_difference
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
-from ..spec.stages import CALIBRATED
+from ..spec.stages import CALIBRATED, SMOOTHED
 from ..store import Artifact
-from ..tasks import Encoded, headline, score
+from ..tasks import headline, score
 from .context import Context
 from .draft import Node
 from .plan import Plan
@@ -54,37 +54,30 @@ def export(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, 
 def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
     """fp32 ONNX -> an int8 file, with how far its logits, and what its parts give, are from fp32 on the tuning split."""
     from ..evaluate import predict_onnx
-    from ..quantize import FILES, quantize_onnx
+    from ..quantize import quantize_onnx
     from ..quantize.noise import signal_to_noise
+    from ..runtime.folder import MODEL_FILES
+    from .judging import judge, spread
 
     checkpoint, source = inputs.values()
-    layout, fp32_file = node.spec.layout(node.id.rpartition("-")[2]), source.path / "model.onnx"
+    precision, fp32_file = node.id.rpartition("-")[2], source.path / "model.onnx"
+    layout, name, spec = node.spec.layout(precision), MODEL_FILES[precision], node.spec.form(precision)
     tokenizer, pad = load_tokenizer(checkpoint.path), pad_id(read_config(checkpoint.path))
     train, tuning = (
         context.task.encoded(split, tokenizer, context.task.spec.max_length) for split in ("train", "tuning")
     )
-    count = node.spec.calibration_examples if layout in CALIBRATED else 0
-    feeds, asked = (_spread(split, pad, count) for split in (train, tuning))
-    info = quantize_onnx(fp32_file, out, node.spec, layout=layout, feeds=feeds, tuning=asked)
-    files = fp32_file, out / FILES[layout]
-    fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in files)
-    sample = _spread(tuning, pad, _NOISE_TEXTS, tokens=_NOISE_TOKENS)
+    feeds = spread(train, pad, spec.calibration_examples) if layout in CALIBRATED else []
+    asked = judge(context, tuning, pad, spec.calibration_examples, work) if spec.method in SMOOTHED else None
+    info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, name=name)
+    fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / name))
     return {
         **info,
         "calibration_examples": sum(map(_rows, feeds)),
         "fidelity": _fidelity(fp32, int8, context),
-        "signal_to_noise_db": signal_to_noise(*files, sample),
+        "signal_to_noise_db": signal_to_noise(
+            fp32_file, out / name, spread(tuning, pad, _NOISE_TEXTS, tokens=_NOISE_TOKENS)
+        ),
     }
-
-
-def _spread(encoded: Encoded, pad: int, count: int, *, tokens: int = 4096) -> list[dict[str, np.ndarray]]:
-    """Padded batches of `count` texts (all, where there are fewer), evenly spread over those sorted by length; a batch
-    has at most `tokens` of them, padding included."""
-    from ..tasks import collate, sorted_chunks
-
-    order = np.argsort(encoded.lengths, kind="stable")
-    chosen = order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
-    return [collate(encoded, chosen[chunk], pad) for chunk in sorted_chunks(encoded.lengths[chosen], tokens)]
 
 
 def _rows(feed: dict[str, np.ndarray]) -> int:

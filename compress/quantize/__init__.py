@@ -30,6 +30,7 @@ from .choosing import INT8, Choice, choose, look_ups
 from .portable import make_portable
 from .reasons import why_fp32
 from .sampling import Feed
+from .search import Found, Judge, search, without
 from .settling import Settled, settle
 
 __all__ = ["FILES", "quantize_onnx"]
@@ -46,48 +47,65 @@ def quantize_onnx(
     *,
     layout: str | None = None,
     feeds: Sequence[Feed] = (),
-    tuning: Sequence[Feed] = (),
+    judge: Judge | None = None,
+    name: str | None = None,
 ) -> dict[str, Any]:
     """Write `out`/model_quantized.onnx and check it: ONNX checker, counts of nodes, size, a run.
 
-    `layout`: `dynamic` or `static` (the default is the one of `spec.method`), or `qdq`, static in portable operators, which goes to
-    `out`/model_qdq.onnx. Where `source` has a packed form beside it, the first two have one too. The static ones take
-    their ranges from `feeds`, padded batches of the model's inputs; `tuning`, such batches too, decide how far activations
-    are smoothed.
+    `layout`: `dynamic` or `static` (the default is that of `spec.method`), or `qdq`, static in portable operators, which
+    goes to `out`/model_qdq.onnx; `name`: of the file, in place of these. Where `source` has a packed form beside it, the
+    first two have one too. The static ones take their ranges from `feeds`, padded batches of the model's inputs; `judge`
+    answers what smoothing and a search ask.
 
-    Every product with a constant weight becomes int8, except those that `exclude` names and the classifier: one row
-    of a few columns, whose error would go straight into the logits and whose size is nothing. The pooler
-    and the keys and values that the fast graph absorbed have int8 weights and are multiplied in fp32.
+    Every product with a constant weight becomes int8, except those that `exclude` names or a search gives back, and the
+    classifier: one row of a few columns, whose error would go straight into the logits and whose size is nothing. The
+    pooler and the keys and values that the fast graph absorbed have int8 weights and are multiplied in fp32.
     CompressError: `source`, an `exclude` that matches nothing, or no feeds. CheckFailed: a product or table that
     should be int8 stayed fp32, or the file is not smaller; then no file is left.
     """
-    layout = layout or spec.layout("int8")
+    source, layout = Path(source), layout or spec.layout("int8")
     if layout in CALIBRATED and not feeds:
         raise CompressError(
             f"{source}: the {layout} form takes the ranges of activations from texts, and the task has none to train on"
         )
-    model = _read(Path(source))
+    model = _read(source)
     if layout == "qdq":
         make_portable(model)
-    choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=Path(source))
-    settled = settle(model, choice, layout, spec, feeds, tuning)
-    quantized = _quantized(model, choice, layout, settled, spec)
-    info = {"layout": layout, **_counts(quantized, choice), "stayed_fp32": why_fp32(model, choice, spec.exclude)}
-    if settled.alphas:
-        info["alphas"] = dict(settled.alphas)
-    path = Path(out) / FILES[layout]
+    found = _found(model, source, layout, spec, feeds, judge)
+    quantized = _quantized(model, found.choice, layout, found.settled, spec)
+    info = {
+        "layout": layout,
+        **_counts(quantized, found.choice),
+        "stayed_fp32": why_fp32(model, found.choice, spec.exclude),
+        **found.info,
+    }
+    path = Path(out) / (name or FILES[layout])
     packed = packed_beside(path)
     packed.unlink(missing_ok=True)  # of an earlier file
     try:
         write_model(quantized, path)
-        info |= _check_file(path, Path(source))
-        if packed_beside(Path(source)).is_file() and layout != "qdq":
-            _write_packed(Path(source), path, spec, layout, settled)
+        info |= _check_file(path, source)
+        if packed_beside(source).is_file() and layout != "qdq":
+            _write_packed(source, path, spec, layout, found)
         return info
     except BaseException:
         path.unlink(missing_ok=True)
         packed.unlink(missing_ok=True)
         raise
+
+
+def _found(
+    model: ModelProto, source: Path, layout: str, spec: Quantize, feeds: Sequence[Feed], judge: Judge | None
+) -> Found:
+    choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=source)
+    if spec.method != "auto":
+        settled = settle(model, choice, layout, spec, feeds, judge.feeds if judge else ())
+        return Found(settled, choice, {"alphas": dict(settled.alphas)} if settled.alphas else {})
+    if judge is None:
+        raise CompressError(
+            f"{source}: `method: auto` asks texts that were put aside from training, and there are none"
+        )
+    return search(model, source, choice, spec, feeds, judge)
 
 
 def _quantized(model: ModelProto, choice: Choice, layout: str, settled: Settled, spec: Quantize) -> ModelProto:
@@ -98,19 +116,20 @@ def _quantized(model: ModelProto, choice: Choice, layout: str, settled: Settled,
     return quantized
 
 
-def _write_packed(source: Path, path: Path, spec: Quantize, layout: str, settled: Settled) -> None:
+def _write_packed(source: Path, path: Path, spec: Quantize, layout: str, found: Found) -> None:
     """The packed form of the file `path`: its levels, ranges and weights, in the graph of that of `source`."""
     form = packed_beside(source)
     check_owner(form, get_metadata(onnx.load(form, load_external_data=False)), source, source.read_bytes())
     model = _read(form)
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=form)
-    quantized = _quantized(model, choice, layout, settled, spec)
+    choice = without(choice, [name for name in found.choice.kept if name not in choice.kept])
+    quantized = _quantized(model, choice, layout, found.settled, spec)
     _counts(quantized, choice)
     packed = packed_beside(path)
     share_weights(quantized, path)
     write_model(quantized, packed)
     check_model(packed)
-    _check_same(packed, path, padded=layout == "static")
+    _check_same(packed, path, padded="dynamic" not in found.settled.layouts.values())
 
 
 def _check_same(packed: Path, path: Path, *, padded: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import ModelProto, numpy_helper
 
-from ..spec.stages import Quantize
+from ..spec.stages import SMOOTHED, Quantize
 from .calibration import calibrate
 from .choosing import Choice
 from .integers import to_integers
@@ -50,7 +50,7 @@ def settle(
     layouts = dict.fromkeys(choice.int8, layout)
     if layout == "dynamic":
         return Settled(layouts)
-    smoothed = spec.method in ("smoothquant", "auto")
+    smoothed = spec.method in SMOOTHED
     how = {"alpha": spec.alpha, "per_channel": spec.per_channel}
     factors, alphas = find_factors(model, choice, tuning or feeds, **how) if smoothed else ({}, {})
     model = smooth(model, factors)

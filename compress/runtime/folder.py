@@ -11,7 +11,12 @@ import tokenizers
 
 from ..errors import CompressError
 
-MODEL_FILES = {"int8": "model_quantized.onnx", "fp32": "model.onnx", "qdq": "model_qdq.onnx"}
+MODEL_FILES = {
+    "int8": "model_quantized.onnx",
+    "fp32": "model.onnx",
+    "avx2": "model_quint8_avx2.onnx",
+    "qdq": "model_qdq.onnx",
+}
 PACKED = "_packed.onnx"
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
@@ -34,7 +39,7 @@ def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
     Of a bundle it is the first that bundle.json lists: one that is gone is no reason to answer with another.
     """
     if precision is not None and precision not in MODEL_FILES:
-        raise CompressError(f"precision: expected int8, fp32 or qdq, found {precision!r}")
+        raise CompressError(f"precision: expected int8, fp32, avx2 or qdq, found {precision!r}")
     wanted = [precision] if precision else _listed(folder) or list(MODEL_FILES)
     there = {name: path for name in MODEL_FILES if (path := _place(folder, name))}
     for name in wanted:

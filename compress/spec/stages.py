@@ -183,12 +183,17 @@ class Export(Spec):
 class Quantize(Spec):
     """fp32 ONNX -> int8 ONNX."""
 
-    method: Literal["dynamic", "static", "smoothquant"] = Field(
+    method: Literal["dynamic", "static", "smoothquant", "auto"] = Field(
         default="dynamic",
-        description="ranges of activations: of each run, or calibrated on training texts; smoothquant: static, what sticks "
-        "out of the activations moved into the weights",
+        description="ranges of activations: of each run, or calibrated on training texts; smoothquant: static, the "
+        "peaks of activations moved into the weights; auto: smoothquant, with products given back to fp32 until the goal is met",
     )
     portable: bool = Field(default=False, description="also a static file in QDQ form, for OpenVINO and other runtimes")
+    avx2: bool = Field(
+        default=False,
+        exclude_if=lambda value: value is False,  # a run of before it had the field keeps its name
+        description="also a file with 7-bit weights, which cannot saturate: for x86 CPUs without VNNI",
+    )
     calibration_examples: Annotated[int, Field(ge=32, le=512)] = Field(
         default=128, description="training texts, of all lengths alike, for the static forms"
     )
@@ -204,6 +209,10 @@ class Quantize(Spec):
     bias_correction: bool = Field(
         default=False, description="static forms: add to each bias what int8 takes off its product on average"
     )
+    max_drop: NonNegative = Field(default=0.5, description="auto: points that may be lost on the tuning split")
+    max_flips: NonNegative = Field(
+        default=0.5, description="auto: percent of the tuning split's decisions that may change"
+    )
     per_channel: bool = True
     reduce_range: bool = Field(
         default=False, description="7-bit weights: for CPUs without VNNI, at some cost in accuracy"
@@ -211,21 +220,47 @@ class Quantize(Spec):
     embeddings: bool = Field(default=True, description="quantize the embedding tables too")
     exclude: tuple[str, ...] = Field(default=(), description="node names, as regular expressions, that stay fp32")
 
+    @model_validator(mode="after")
+    def _two_different_files(self) -> Quantize:
+        if self.avx2 and self.reduce_range:
+            raise ValueError("avx2: reduce_range makes 7-bit weights of every int8 file; leave one of the two out")
+        return self
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """Of the files that are made, in this order: the last is the run's final model."""
+        return (*(["qdq"] if self.portable else []), *(["avx2"] if self.avx2 else []), "int8")
+
     def layout(self, precision: str) -> str:
-        """Of the file of a precision, `int8` or `qdq`."""
-        if precision != "int8":
+        """Of the file of a precision, `int8`, `avx2` or `qdq`."""
+        if precision == "qdq":
             return precision
         return "dynamic" if self.method == "dynamic" else "static"
 
+    def form(self, precision: str) -> Quantize:
+        """The settings of the file of a precision. A search is for `int8` alone.
+
+        Why `avx2` has 7-bit weights and not unsigned ones: both are free of saturation (2 × 255 × 63 fits into 16 bits;
+        ONNX Runtime multiplies U8 by U8 in 16-bit halves, exactly), and both are as far from fp32 as the `int8` file,
+        whose error is that of the activations. But 7-bit weights take the time of the `int8` file, unsigned ones 1.2 times
+        that (MiniLM-L6 on AVX2: docs/bundle.md has the figures), and on a CPU with VNNI more than twice.
+        """
+        update: dict[str, Any] = {"reduce_range": True} if precision == "avx2" else {}
+        if self.method == "auto" and precision != "int8":
+            update["method"] = "smoothquant"
+        return self.model_copy(update=update)
+
     def idle(self, layout: str) -> set[str]:
         """Fields that a file of a layout does not depend on."""
+        idle = set() if self.method == "auto" else {"max_drop", "max_flips"}
         if layout == "dynamic":
-            return {"method", "calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
-        smoothed = self.method == "smoothquant"
-        idle = set() if smoothed else {"method", "alpha"}  # `portable` beside `dynamic` is static
+            return idle | {"method", "calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
+        # Beside `dynamic`, `portable` is static.
+        idle |= set() if self.method in SMOOTHED else {"method", "alpha"}
         return idle | (set() if self.calibration == "percentile" else {"percentile"})
 
 
+SMOOTHED = ("smoothquant", "auto")  # methods that move the peaks of activations into the weights
 CALIBRATED = ("static", "qdq")  # layouts whose ranges come from texts
 
 # In the order in which a recipe's stages may come; distill may come several times.

@@ -34,6 +34,11 @@ class Encoded:
         """Tokens per example, special tokens included, int64 [example]."""
         return np.array([len(ids) for ids in self.input_ids], dtype=np.int64)
 
+    def take(self, indices: np.ndarray) -> Encoded:
+        """These examples alone, in this order."""
+        ids, types = ([rows[index] for index in indices] for rows in (self.input_ids, self.token_type_ids))
+        return Encoded(ids, types, self.labels[indices])
+
 
 def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> Encoded:
     """Token ids of every example, cut to `max_length` tokens; of a pair the longer text is cut first.

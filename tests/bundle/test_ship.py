@@ -57,6 +57,7 @@ def test_a_form_that_the_run_did_not_make_is_refused(run: Run, tmp_path: Path) -
         "found 'qdq'; `--set quantize.portable=true`",
         precisions=["qdq"],
     )
+    _fails(run, tmp_path / "out", "found 'avx2'; `--set quantize.avx2=true`", precisions=["avx2"])
     _fails(run, tmp_path / "out", "found 'bf16'", precisions=["fp32", "bf16"])
 
 

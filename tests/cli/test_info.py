@@ -34,12 +34,46 @@ def test_list_runs_of_an_empty_folder(cli: Cli, tmp_path: Path) -> None:
 def test_doctor_warns_of_a_cpu_without_vnni(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from compress.cli import advice
 
-    monkeypatch.setattr(advice, "has_vnni", lambda: False)
-    monkeypatch.setattr(advice.platform, "machine", lambda: "x86_64")
-    assert "no VNNI" in cli("doctor").out
-    monkeypatch.setattr(advice, "has_vnni", lambda: True)
-    assert "no VNNI" not in cli("doctor").out
+    monkeypatch.setattr(advice, "saturates", lambda: True)
+    assert "note: this CPU has no VNNI" in cli("doctor").out
+    monkeypatch.setattr(advice, "saturates", lambda: False)
+    assert "note: this CPU has no VNNI" not in cli("doctor").out
     assert json.loads(cli("doctor", "--json").out)["versions"]["torch"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "expected"),
+    [
+        ("x86_64", "avx avx2", "about 1.6-2 times as fast as fp32 (measured with AVX2"),
+        ("x86_64", "avx2 avx512f", "which saturate"),
+        ("x86_64", "sse4_1", "no AVX2"),
+        ("AMD64", "avx2 avx_vnni", "about 2.4-3.2 times as fast as fp32"),
+        ("x86_64", "avx2 avx512f avx512_vnni amx_int8", "AMX can do more"),
+        ("aarch64", "asimd asimddp i8mm", "not measured: Arm i8mm"),
+        ("aarch64", "asimd asimddp", "not measured: Arm dotprod"),
+        ("aarch64", "asimd", "no instruction for int8 products"),
+    ],
+)
+def test_doctor_predicts_what_int8_gains(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, machine: str, flags: str, expected: str
+) -> None:
+    from compress import machine as here
+
+    monkeypatch.setattr(here, "_cpu", lambda: ("A CPU", frozenset(flags.split())))
+    monkeypatch.setattr(here.platform, "machine", lambda: machine)
+    line = next(line for line in cli("doctor").out.splitlines() if line.startswith("int8 "))
+    assert expected in line
+
+
+def test_doctor_measures_where_it_is_asked_to(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from compress.bench import floor
+
+    monkeypatch.setattr(floor, "SECONDS", 0.01)
+    assert "times as fast; a whole model gains less" in cli("doctor", "--measure").out
+    rates = json.loads(cli("doctor", "--measure", "--json").out)["macs_per_second"]
+    assert rates.keys() == {"int8", "fp32"}
+    assert min(rates.values()) > 0
+    assert "macs_per_second" not in json.loads(cli("doctor", "--json").out)
 
 
 def test_doctor_warns_of_an_old_version(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,20 @@ def test_the_portable_file_is_a_model_of_its_own_before_the_last(planned: Planne
     assert both.name != planned().name
 
 
+def test_a_file_for_cpus_without_vnni_is_a_model_of_its_own(planned: Planner) -> None:
+    both = planned("quantize.avx2=true")
+    assert both.models == ("teacher-fp32", "teacher-avx2", "teacher-int8")
+    assert keys(both)["teacher-int8"] == keys(planned())["teacher-int8"]
+    seven = planned("quantize.reduce_range=true")
+    assert keys(both)["teacher-avx2"] != keys(seven)["teacher-int8"]  # its file has another name
+    static = planned("quantize.avx2=true", "quantize.method=static")
+    assert keys(static)["teacher-avx2"] != keys(both)["teacher-avx2"]
+    every = planned("quantize.avx2=true", "quantize.portable=true")
+    assert every.models == ("teacher-fp32", "teacher-qdq", "teacher-avx2", "teacher-int8")
+    with pytest.raises(CompressError, match="leave one of the two out"):
+        planned("quantize.avx2=true", "quantize.reduce_range=true")
+
+
 def test_the_key_of_a_calibrated_file_has_its_texts_and_settings(planned: Planner, tmp_path: Path) -> None:
     static = planned("quantize.method=static")
     assert keys(static)["teacher-int8"] != keys(planned())["teacher-int8"]

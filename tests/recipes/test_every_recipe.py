@@ -187,14 +187,15 @@ def test_the_plain_graph_gives_the_fast_one_s_answers(run: Run, world: Path) -> 
     np.testing.assert_allclose(*logits, atol=1e-5)  # fp32 sums in another order
 
 
-def test_the_portable_file_is_measured_shipped_and_verified(run: Run, world: Path, tmp_path: Path) -> None:
-    options = ("--set", "quantize.method=static", "--set", "quantize.portable=true", "--json")
+def test_every_form_is_measured_shipped_and_verified(run: Run, world: Path, tmp_path: Path) -> None:
+    forms = ("quantize.method=static", "quantize.portable=true", "quantize.avx2=true")
+    options = (*(word for form in forms for word in ("--set", form)), "--json")
     done = compress(*arguments("int8"), *options, cwd=world)
     assert done.returncode == 0, done.stderr
     (document,) = json.loads(done.stdout)
     result = Result.model_validate(document)
-    assert [model.precision for model in result.models] == ["fp32", "qdq", "int8"]
-    assert [model.info["layout"] for model in result.models[1:]] == ["qdq", "static"]
+    assert [model.precision for model in result.models] == ["fp32", "qdq", "avx2", "int8"]
+    assert [model.info["layout"] for model in result.models[1:]] == ["qdq", "static", "static"]
     assert all(model.info["calibration_examples"] == result.task.data.rows["train"] for model in result.models[1:])
     bundle = tmp_path / "bundle"
     shipped = compress("ship", world / "runs" / result.run, "-o", bundle, cwd=world)
@@ -204,19 +205,27 @@ def test_the_portable_file_is_measured_shipped_and_verified(run: Run, world: Pat
         "model_packed.onnx",
         "model_quantized.onnx",
         "model_quantized_packed.onnx",
+        "model_quint8_avx2.onnx",
+        "model_quint8_avx2_packed.onnx",
         "model_qdq.onnx",
     }
     assert {path.name for path in (bundle / "onnx").iterdir()} == graphs
     record = json.loads((bundle / "bundle.json").read_text())
     times = {name: model["onnx"]["latency"][0]["cpu_p50"] for name, model in record["models"].items()}
     assert times[record["fastest"]] == min(times.values())
-    verified = compress("verify", bundle, "--json", cwd=world)
+    verified = compress("verify", bundle, "--simulate", "--json", cwd=world)
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    assert "qdq against fp32" in {check["name"] for check in json.loads(verified.stdout)["checks"]}
+    checks = {check["name"]: check["detail"] for check in json.loads(verified.stdout)["checks"]}
+    assert {"qdq against fp32", "avx2 against fp32", "simulated qdq"} <= checks.keys()
+    assert checks["saturation avx2"].startswith("none of")
+    assert checks["simulated avx2"].startswith("largest difference")
+    count = result.models[-1].info["int8_matmuls"]
+    kernels = {detail for name, detail in checks.items() if name.startswith("kernels ")}
+    assert kernels == {f"all {count} int8 products are computed in integers"}
     answers = [
-        compress("predict", bundle, "--precision", name, "a good film", "--json", cwd=world) for name in ("qdq", "fp32")
+        compress("predict", bundle, "--precision", name, "a good film", "--json", cwd=world) for name in ("qdq", "avx2")
     ]
-    assert [json.loads(answer.stdout)["precision"] for answer in answers] == ["qdq", "fp32"]
+    assert [json.loads(answer.stdout)["precision"] for answer in answers] == ["qdq", "avx2"]
 
 
 def test_a_report_of_several_runs(run: Run, world: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_precision_int8_where_there_is_one(folder: Path) -> None:
         "optimum puts it beside the config"
     )
     assert Classifier(folder, precision="fp32").model == folder / "onnx" / "model.onnx"
-    with pytest.raises(CompressError, match="expected int8, fp32 or qdq, found 'int4'"):
+    with pytest.raises(CompressError, match="expected int8, fp32, avx2 or qdq, found 'int4'"):
         Classifier(folder, precision="int4")
 
 

@@ -1,0 +1,58 @@
+"""How far logits may be from those that a bundle records."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import CheckFailed
+from .document import BundleInfo
+
+# Relative to the largest logit, at least 1. fp32: the same arithmetic in another order of sums; a wrong
+# weight or a wrong mask shows above 1e-2.
+FP32_TOLERANCE = 5e-4
+# int8 kernels differ by instruction set: x86 CPUs without VNNI sum pairs of products with 16-bit saturation,
+# and one step of rounding in an activation moves on through all layers. What a sound kernel changes is of the
+# size of quantization's own error, which the bundle shows: int8 against fp32 where it was made.
+INT8_TOLERANCE = 0.25
+INT8_TIMES_QUANTIZATION_ERROR = 3.0
+FLIPS = 2  # of the sixteen probe texts, of a quantized model
+
+
+def recorded(info: BundleInfo, precision: str) -> np.ndarray:
+    """float [text, label], the probe's. CheckFailed: there are none of this form, or of another shape."""
+    rows = info.probe.logits.get(precision, ())  # type: ignore[call-overload]
+    if len(rows) != len(info.probe.texts) or any(len(row) != len(info.labels) for row in rows) or not rows:
+        raise CheckFailed(f"bundle.json: probe.logits.{precision}: expected one row per text, one column per label")
+    return np.array(rows)
+
+
+def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.ndarray) -> tuple[str, bool]:
+    """(what to say, whether it is as near as kernels of two CPUs may be), of logits [text, label] of one form."""
+    largest = float(np.abs(found - expected).max())
+    limit, changed = _limit(info, precision), flips(found, expected)
+    told = f"largest difference {largest:.2g} (at most {limit:.2g})"
+    if info.task.kind == "classification":
+        told += f", labels changed {changed} of {len(found)}"
+    return told, largest <= limit and changed <= (0 if precision == "fp32" else FLIPS)
+
+
+def compared(info: BundleInfo, precision: str, found: np.ndarray) -> str:
+    """Against the bundle's record. CheckFailed: too far from it."""
+    told, near = distance(info, precision, found, recorded(info, precision))
+    if not near:
+        raise CheckFailed(f"{told}; this CPU does not compute what the bundle's record says")
+    return told
+
+
+def _limit(info: BundleInfo, precision: str) -> float:
+    expected = recorded(info, precision)
+    scale = max(1.0, float(np.abs(expected).max()))
+    if precision == "fp32":
+        return FP32_TOLERANCE * scale
+    own = float(np.abs(expected - recorded(info, "fp32")).max()) if "fp32" in info.models else 0.0
+    return max(INT8_TOLERANCE * scale, INT8_TIMES_QUANTIZATION_ERROR * own)
+
+
+def flips(first: np.ndarray, second: np.ndarray) -> int:
+    """Texts whose label differs."""
+    return int((first.argmax(axis=1) != second.argmax(axis=1)).sum())

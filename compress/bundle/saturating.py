@@ -1,0 +1,110 @@
+"""What this CPU's int8 kernels make of a bundle, and what those of another kind would: integer products, 16-bit saturation."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from .. import machine
+from ..errors import CheckFailed
+from ..quantize.simulation import Layer, count_saturated, simulate
+from ..runtime.batches import padded
+from ..runtime.engine import KNOWN_INPUTS
+from ..runtime.folder import MODEL_FILES, read_settings, read_tokenizer
+from ..sessions import open_session
+from .comparing import distance, recorded
+from .document import BundleInfo
+from .probes import examples
+
+
+def integer_kernels(path: Path) -> str:
+    """Of the file as ONNX Runtime rewrites it here. CheckFailed: a product that the file has in int8 is computed in fp32."""
+    from ..graphs import INTEGER_PRODUCTS, products
+
+    def configure(options: object) -> None:
+        options.optimized_model_filepath = str(rewritten)  # type: ignore[attr-defined]
+
+    with tempfile.TemporaryDirectory() as folder:
+        rewritten = Path(folder) / "rewritten.onnx"
+        open_session(path, threads=1, configure=configure)
+        nodes = onnx.load(rewritten, load_external_data=False).graph.node
+    here = sum(node.op_type in INTEGER_PRODUCTS for node in nodes)  # what is still QDQ here runs in fp32
+    there = len(products(onnx.load(path, load_external_data=False).graph).int8)
+    if here < there:
+        raise CheckFailed(
+            f"{there - here} of {there} int8 products are computed in fp32: this ONNX Runtime has no int8 kernel for "
+            "them here, so answers differ a little and nothing is faster; use another version, or the fp32 file"
+        )
+    return f"all {there} int8 products are computed in integers"
+
+
+def saturation(folder: Path, info: BundleInfo, precision: str) -> str:
+    """How many sums of two products leave 16 bits on the probe, where most do, and what that means on this CPU."""
+    with tempfile.TemporaryDirectory() as work:
+        layers = count_saturated(_model(folder, precision), _feeds(folder, info), Path(work))
+    pairs, saturated = sum(layer.pairs for layer in layers), sum(layer.saturated for layer in layers)
+    if not saturated:
+        return f"none of {pairs:,} pair sums exceeds 16 bits: x86 CPUs with and without VNNI compute the same"
+    counted = f"{saturated:,} of {pairs:,} pair sums exceed 16 bits ({_worst(layers)})"
+    if not machine.saturates():
+        return f"{counted}; they are exact on this CPU, and saturate on x86 CPUs without VNNI"
+    there = ", ".join(info.measured_on.isa) or "no vector extension that matters"
+    return f"{counted} and saturate on this CPU, which has no VNNI; the scores were measured on one with {there}"
+
+
+def _worst(layers: Iterable[Layer]) -> str:
+    worst = max(layers, key=lambda layer: layer.saturated / max(1, layer.pairs))
+    return f"most in {worst.name}, {100 * worst.saturated / worst.pairs:.2g}%"
+
+
+def elsewhere(folder: Path, info: BundleInfo, precision: str, found: np.ndarray) -> str:
+    """What an x86 CPU of the other kind answers to the probe, beside `found`, this one's. CheckFailed: too far from it."""
+    other = "without VNNI" if not machine.saturates() else "with VNNI"
+    logits = _simulated(folder, info, precision, saturating=not machine.saturates())
+    told, near = distance(info, precision, logits, found)
+    if not near:
+        raise CheckFailed(f"{told}; a CPU {other} answers otherwise than this one")
+    return f"{told}, between this CPU and one {other}"
+
+
+def explanation(folder: Path, info: BundleInfo, precision: str, found: np.ndarray) -> str:
+    """Whether 16-bit saturation is why `found` is not what the bundle's record says, by computing the file both ways."""
+    try:
+        exact, clipped = (_simulated(folder, info, precision, saturating=one) for one in (False, True))
+    except Exception as error:  # the evaluator runs a graph that may hold anything, and raises as much
+        return f"whether saturation is the cause cannot be told: {' '.join(str(error).split())}"
+
+    def near(first: np.ndarray, second: np.ndarray) -> bool:
+        return distance(info, precision, first, second)[1]
+
+    there = recorded(info, precision)
+    if near(exact, there) and near(clipped, found):
+        safe = "onnx/" + MODEL_FILES["avx2" if "avx2" in info.models else "fp32"]
+        return (
+            "16-bit saturation is the cause: summed exactly, as CPUs with VNNI do, the file answers as recorded; "
+            f"use {safe} on this CPU"
+        )
+    if near(clipped, there) and near(exact, found):
+        return "16-bit saturation is the cause: the record is that of a CPU without VNNI, and this one sums exactly"
+    return "16-bit saturation does not explain it"
+
+
+def _simulated(folder: Path, info: BundleInfo, precision: str, *, saturating: bool) -> np.ndarray:
+    """float32 logits [text, class] of the probe, one text at a time."""
+    return simulate(_model(folder, precision), _feeds(folder, info), saturating=saturating)
+
+
+def _model(folder: Path, precision: str) -> Path:
+    return folder / "onnx" / MODEL_FILES[precision]
+
+
+def _feeds(folder: Path, info: BundleInfo) -> list[dict[str, np.ndarray]]:
+    """A batch of its own for each text, so that none is padded."""
+    settings = read_settings(folder)
+    encodings = read_tokenizer(folder / "tokenizer.json", settings).encode_batch_fast(examples(info.probe.texts))
+    inputs: dict[str, type] = dict.fromkeys(KNOWN_INPUTS, np.int64)
+    return [padded([encoding], inputs, settings.pad_id) for encoding in encodings]

@@ -1,0 +1,126 @@
+"""An int8 file computed in NumPy, with and without 16-bit saturation: what it answers on a CPU of the other kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from ..graphs import INTEGER_PRODUCTS, drop_dead, replace_all, write_model
+from ..sessions import open_session
+from .layouts import MICROSOFT
+from .saturation import clipped, product
+
+Array = np.ndarray
+Feed = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A product: of `pairs` sums of two products, `saturated` exceed 16 bits."""
+
+    name: str
+    pairs: int
+    saturated: int
+
+
+def count_saturated(path: Path, feeds: Sequence[Feed], folder: Path) -> tuple[Layer, ...]:
+    """Each int8 product of the file on `feeds`, with the activations that this CPU computes. Weights that are unsigned,
+    or of 7 bits, cannot saturate.
+
+    A copy of the file that gives its activations is written to `folder`. CompressError: the file.
+    """
+    model = onnx.load(path)
+    _fuse_restored(model)
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    nodes = [node for node in model.graph.node if node.op_type in INTEGER_PRODUCTS and node.input[1] in weights]
+    tensors = tuple(dict.fromkeys(node.input[0] for node in nodes))
+    model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.UINT8, None) for name in tensors)
+    write_model(model, folder / "activations.onnx")
+    session = open_session(folder / "activations.onnx", threads=1)
+    names = {value.name for value in session.get_inputs()}
+    found = {node.name: [0, 0] for node in nodes}
+    stored = {node.name: numpy_helper.to_array(weights[node.input[1]]) for node in nodes}
+    for feed in feeds:
+        values = session.run(list(tensors), {name: feed[name] for name in names})
+        levels = {name: _rows(np.asarray(value)) for name, value in zip(tensors, values, strict=True)}
+        for node in nodes:
+            here = clipped(levels[node.input[0]], stored[node.name])
+            found[node.name][0] += here.pairs
+            found[node.name][1] += here.saturated
+    return tuple(Layer(name, *counts) for name, counts in found.items())
+
+
+def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> Array:
+    """float32 logits [text, class] of the file on `feeds`, computed in NumPy: int8 products exactly, or as a CPU without
+    VNNI does. Sums in fp32 come in another order than a runtime's, so a level may be the next one."""
+    from onnx.reference import ReferenceEvaluator
+
+    model = onnx.load(path)
+    _fuse_restored(model)
+    evaluator = ReferenceEvaluator(model, new_ops=_operators(saturating))
+    names = {value.name for value in model.graph.input}
+    return np.concatenate([evaluator.run(["logits"], {n: feed[n] for n in names})[0] for feed in feeds])  # type: ignore[index]
+
+
+def _operators(saturating: bool) -> list[Any]:
+    from onnx.reference.op_run import OpRun
+
+    def integers(levels: Array, weight: Array, zero: Array | None, weight_zero: Array | None) -> Array:
+        rows = _rows(levels)
+        found = product(rows, weight, int(zero) if zero is not None else 0, saturating=saturating)
+        if weight_zero is not None and np.any(weight_zero):
+            below = rows.astype(np.int64) - int(zero if zero is not None else 0)
+            found = found - (below.sum(axis=1, keepdims=True) * weight_zero.astype(np.int64)).astype(np.int32)
+        return found.reshape(*levels.shape[:-1], weight.shape[1])
+
+    class MatMulInteger(OpRun):
+        def _run(self, a: Array, b: Array, zero: Any = None, weight_zero: Any = None) -> tuple[Array]:  # type: ignore[override]
+            return (integers(a, b, zero, weight_zero),)
+
+    class MatMulIntegerToFloat(OpRun):
+        op_domain = MICROSOFT
+
+        def _run(  # type: ignore[override]
+            self,
+            a: Array,
+            b: Array,
+            scale: Array,
+            weight_scale: Array,
+            zero: Any = None,
+            weight_zero: Any = None,
+            bias: Any = None,
+        ) -> tuple[Array]:
+            found = integers(a, b, zero, weight_zero).astype(np.float32) * (scale * weight_scale)
+            return ((found if bias is None else found + bias).astype(np.float32),)
+
+    return [MatMulInteger, MatMulIntegerToFloat]
+
+
+def _rows(levels: Array) -> Array:
+    return levels.reshape(-1, levels.shape[-1])
+
+
+def _fuse_restored(model: ModelProto) -> None:
+    """In place: a product of two DequantizeLinear becomes the integer product that runtimes make of the three."""
+    makers = {node.output[0]: node for node in model.graph.node if node.op_type == "DequantizeLinear"}
+    stored = {tensor.name for tensor in model.graph.initializer}
+
+    def fused(node: NodeProto) -> NodeProto:
+        parts = [makers.get(name) for name in node.input]
+        if node.op_type != "MatMul" or None in parts or parts[1].input[0] not in stored:  # type: ignore[union-attr]
+            return node
+        (a, scale, zero), (b, weight_scale, weight_zero) = (part.input for part in parts)  # type: ignore[union-attr]
+        inputs = [a, b, scale, weight_scale, zero, weight_zero]
+        return helper.make_node("MatMulIntegerToFloat", inputs, node.output, name=node.name, domain=MICROSOFT)
+
+    nodes = [fused(node) for node in model.graph.node]
+    if any(node.domain == MICROSOFT for node in nodes) and MICROSOFT not in {e.domain for e in model.opset_import}:
+        model.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
+    replace_all(model.graph.node, nodes)
+    drop_dead(model.graph)
