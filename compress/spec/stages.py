@@ -211,7 +211,9 @@ class Quantize(Spec):
     )
     max_drop: NonNegative = Field(default=0.5, description="auto: points that may be lost on the tuning split")
     max_flips: NonNegative = Field(
-        default=0.5, description="auto: percent of the tuning split's decisions that may change"
+        default=0.2,
+        description="auto: percent of the tuning split's decisions that may change; of texts on which the model is less "
+        "sure than on those put aside from its training, more will",
     )
     per_channel: bool = True
     reduce_range: bool = Field(
