@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,7 @@ class _Search:
                 "mixes_tried": len(tried),
                 "given_back": kept,
                 "in_the_way": [] if met else order[:3],
+                "layouts": {name: how for name, how in self.settled.layouts.items() if name not in kept},
                 "divergence": self.divergence,
                 "saved_ms": self.saved,
             },
@@ -137,6 +139,10 @@ class _Search:
         }
         return {name: round(before.get(name, 0.0) - own[name], 6) for name in self.choice.int8}
 
+    @cached_property
+    def _fp32(self) -> np.ndarray:
+        return self.judge.all(self.source)
+
     def _order(self) -> list[str]:
         """The products, the most divergence for the time saved first. One that int8 slows down counts as the least saver."""
         least = min((time for time in self.saved.values() if time > 0), default=1.0)
@@ -148,8 +154,8 @@ class _Search:
 
     def _tried(self, kept: Sequence[str]) -> dict[str, float]:
         """What the mix with `kept` in fp32 loses on the tuning split: points, and flips in percent of the texts."""
-        fp32 = self.judge.all(self.source)
-        logits = _asked(self.settled.applied(self.model, without(self.choice, kept), self.spec), self.judge.all)
+        mix = self.settled.applied(self.model, without(self.choice, kept), self.spec)
+        fp32, logits = self._fp32, _asked(mix, self.judge.all)
         lost = {"drop": round(self.judge.score(fp32) - self.judge.score(logits), 4)}
         if self.judge.decides:
             lost["flips"] = round(100 * len(flipped(fp32, logits)) / len(fp32), 4)

@@ -203,7 +203,7 @@ class Quantize(Spec):
     percentile: Annotated[float, Field(gt=99, le=100)] = Field(
         default=99.999, description="share of an activation's values within its calibrated range, for `percentile`"
     )
-    alpha: Fraction | None = Field(
+    alpha: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=None, description="smoothquant: how much of the peaks moves; default: searched for each layer"
     )
     bias_correction: bool = Field(
