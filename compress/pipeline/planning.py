@@ -260,15 +260,24 @@ def _plan_quantize(draft: Draft, stage: Stage) -> None:
     inputs = {model: draft.latest[model], f"{model}-fp32": f"{model}-fp32"}
     for precision in stage.spec.precisions:
         layout = stage.spec.layout(precision)
-        read = {"data": draft.task.fingerprint} if layout in CALIBRATED else {}
+        read = _calibrated_on(draft, stage.spec) if layout in CALIBRATED else {}
         described = _described(stage.spec.form(precision), layout)
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
         draft.add("quantize", f"{model}-{precision}", model, stage.spec, described, inputs=inputs, outside=read)
 
 
+def _calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
+    """Hashes of what is read. The tuning split is, and that the text is of no reported one is seen, also where a text is given."""
+    text = {"text": store.hash_file(Path(spec.calibration_text).expanduser())} if spec.calibration_text else {}
+    return {"data": draft.task.fingerprint} | text
+
+
 def _described(spec: Quantize, layout: str) -> dict[str, Any]:
     """What a quantized file depends on."""
-    return {**spec.model_dump(mode="json", exclude={"portable", "avx2", *spec.idle(layout)}), "layout": layout}
+    return {
+        **spec.model_dump(mode="json", exclude={"portable", "avx2", "calibration_text", *spec.idle(layout)}),
+        "layout": layout,
+    }
 
 
 PLANNERS: dict[str, Callable[[Draft, Stage], None]] = {

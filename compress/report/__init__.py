@@ -18,7 +18,8 @@ __all__ = ["collect", "markdown_table", "summary_table", "write_report"]
 
 
 def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path] = ()) -> list[Path]:
-    """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, and `result.json` (several results: `results.json`) to `out`.
+    """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, and `result.json` (several
+    results: `results.json`) to `out`.
 
     `folders`: run directories, or folders of them, whose `predictions.npz` serve the intervals over seeds.
     The same results give the same bytes. A report of the same results that is there already is kept: it tells

@@ -197,6 +197,12 @@ class Quantize(Spec):
     calibration_examples: Annotated[int, Field(ge=32, le=512)] = Field(
         default=128, description="training texts, of all lengths alike, for the static forms"
     )
+    calibration_text: str | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="a file whose lines are calibrated on in place of the training texts, the two texts of a pair with a "
+        "tab between them; lines of a reported split are refused",
+    )
     calibration: Literal["percentile", "minmax", "mse", "moving_average"] = Field(
         default="percentile", description="how a static form takes an activation's range from the texts"
     )
@@ -256,7 +262,14 @@ class Quantize(Spec):
         """Fields that a file of a layout does not depend on."""
         idle = set() if self.method == "auto" else {"max_drop", "max_flips"}
         if layout == "dynamic":
-            return idle | {"method", "calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
+            return idle | {
+                "method",
+                "calibration_examples",
+                "calibration",
+                "percentile",
+                "alpha",
+                "bias_correction",
+            }
         # Beside `dynamic`, `portable` is static.
         idle |= set() if self.method in SMOOTHED else {"method", "alpha"}
         return idle | (set() if self.calibration == "percentile" else {"percentile"})

@@ -163,3 +163,15 @@ def test_a_score_has_no_decisions(fragile: Path, tmp_path: Path) -> None:
     assert "flips" not in info["goal"]
     assert "flips" not in info["reached"]
     assert info["goal_met"]
+
+
+def test_a_product_that_need_not_be_fp32_becomes_int8_again(fragile: Path, tmp_path: Path) -> None:
+    """Profiled as saving next to nothing, a harmless product goes back first; the goal does not need it."""
+
+    def partial(path: Path) -> Mapping[str, float]:
+        harmless = "bert.encoder.layer.0.attention.self.query/MatMul"
+        return {name: time * (1e-6 if name.startswith(harmless) else 1) for name, time in times(path).items()}
+
+    info = quantized(fragile, tmp_path / "out", judge(tmp_path / "work", times=partial), max_flips=5)
+    assert info["given_back"] == [FRAGILE]
+    assert info["mixes_tried"] > 3
