@@ -57,7 +57,7 @@ KINDS: dict[str, Kind] = {
     "augment": Kind(1, _TRAINING),
     "distill": Kind(1, _TRAINING),
     "export": Kind(3, ("torch", "transformers", "onnx", "onnxscript")),
-    "quantize": Kind(4, ("onnx", "onnxruntime")),
+    "quantize": Kind(5, ("onnx", "onnxruntime")),
 }
 
 
