@@ -83,7 +83,7 @@ def test_the_logits_are_those_of_the_int8_file(
         fp32 = model(**feed(model, batch)).logits.numpy()
     found = answers(model, quant, batch)
     lost = np.abs(int8 - fp32).mean()
-    assert lost > 0.003
+    assert lost > 1e-3
     # Both round alike; a value that fp32 sums in another order lands half-way and is rounded the other way, rarely.
     assert np.median(np.abs(found - int8)) < 1e-4
     assert np.abs(found - int8).max() < 2 * lost
@@ -181,6 +181,15 @@ def test_nothing_of_it_is_left(family: str, tiny_checkpoint, tmp_path: Path) -> 
     assert model.state_dict().keys() == plain.state_dict().keys() == loaded(tmp_path).state_dict().keys()
 
 
+class Holder(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        return self.layer(states)
+
+
 def test_one_linear_layer_is_within_a_step_of_the_integers(tmp_path: Path) -> None:
     """At every token, against the very node that the int8 file has."""
     from onnx import TensorProto, helper, numpy_helper
@@ -206,10 +215,10 @@ def test_one_linear_layer_is_within_a_step_of_the_integers(tmp_path: Path) -> No
     write_model(int8, tmp_path / "m.onnx")
     onnx.checker.check_model(str(tmp_path / "m.onnx"))
     expected = np.asarray(open_session(tmp_path / "m.onnx", threads=1).run(["y"], {"x": states.numpy()})[0])
-    quant = FakeQuant(Form((Use("0/MatMul", "0", 0, "x"),), (), bits=7), {"x": (low, high)}, ranges="learned")
-    sequence = nn.Sequential(layer)
-    with fake_quantized(sequence, quant), torch.no_grad():
-        found = sequence(states).numpy()
+    quant = FakeQuant(Form((Use("0/MatMul", "layer", 0, "x"),), (), bits=7), {"x": (low, high)}, ranges="learned")
+    model = Holder(layer)
+    with fake_quantized(model, quant), torch.no_grad():
+        found = model(states).numpy()
         assert np.abs(found - expected).max() < 1e-5  # the integers' sum is exact, the floats' nearly
         assert np.abs(found - expected).max() < float(span.parameters()[0]) * np.abs(stored["w"]).max()
-    assert np.abs(sequence(states).detach().numpy() - expected).max() > 1e-2
+    assert np.abs(model(states).detach().numpy() - expected).max() > 1e-2
