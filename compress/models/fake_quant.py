@@ -119,7 +119,7 @@ def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
     paths = dict.fromkeys(use.module for use in quant.form.uses)
     linears, tables = ({path: model.get_submodule(path) for path in some} for some in (paths, quant.form.tables))
     handles = [model.register_forward_pre_hook(_begin, with_kwargs=True), model.register_forward_hook(_end)]
-    handles += [table.register_forward_hook(lambda module, given, rows: round_rows(rows)) for table in tables.values()]
+    handles += [table.register_forward_hook(_look_up) for table in tables.values()]
     model.fake_quant = quant
     for path, module in linears.items():
         module.forward = _forward(quant, module, path)
@@ -135,6 +135,10 @@ def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
 
 def _forward(quant: FakeQuant, module: nn.Module, path: str) -> Callable[[Tensor], Tensor]:
     return lambda states: quant.linear(module, path, states)
+
+
+def _look_up(table: Any, given: Any, rows: Tensor) -> Tensor:
+    return round_rows(rows)
 
 
 def _begin(model: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:

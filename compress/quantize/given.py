@@ -64,7 +64,9 @@ def _of_first_token(graph: GraphProto) -> set[str]:
 def given(choice: Choice, layout: str, ranges: Mapping[str, Range] | None, source: Path) -> Settled:
     """All products in one layout, with these ranges; CompressError where one has none."""
     if ranges is None:
-        raise CompressError(f"{source}: `method: qat` takes the ranges that a quantize_aware stage left; none were given")
+        raise CompressError(
+            f"{source}: `method: qat` takes the ranges that a quantize_aware stage left; none were given"
+        )
     if missing := [name for name in choice.int8 if name not in ranges]:
         raise CompressError(
             f"{source}: {len(missing)} products have no range in {RANGES_FILE}, e.g. {missing[0]}; it is of another model"

@@ -114,7 +114,9 @@ class Recipe(Spec):
         asked = quantize[1] is not None and quantize[1].method == "qat"
         if asked and not trained:
             where = ("stages", quantize[0], "quantize", "method")
-            text = "qat takes the ranges of a `quantize_aware` stage, and there is none; add one, or choose another method"
+            text = (
+                "qat takes the ranges of a `quantize_aware` stage, and there is none; add one, or choose another method"
+            )
         elif trained and not asked:
             where = ("stages", aware[0], "quantize_aware")
             text = "nothing takes its ranges; say `quantize: {method: qat}`, or leave the stage out (enabled: false)"

@@ -143,7 +143,11 @@ def test_training_reaches_every_weight_and_range(family: str, tiny_checkpoint) -
         assert {name for name in missing if not name.startswith(tuple(unused))} == set()
         optimizer.step()
     widths = {name: before[name][1] - before[name][0] for name in before}
-    moves = [abs(end - old) / widths[name] for name, ends in quant.found().items() for end, old in zip(ends, before[name], strict=True)]
+    moves = [
+        abs(end - old) / widths[name]
+        for name, ends in quant.found().items()
+        for end, old in zip(ends, before[name], strict=True)
+    ]
     assert max(moves) == pytest.approx(0.05, rel=0.02)  # lr × gain, in widths: Adam's first step
     assert np.mean(np.array(moves) > 0.04) > 0.9
 

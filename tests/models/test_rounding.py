@@ -94,9 +94,9 @@ def test_the_gradient_of_a_range_is_that_of_lsq_plus() -> None:
     np.testing.assert_allclose(found.detach().numpy(), lsq_plus(states, low, high, rounding), atol=1e-5 + scale / 2)
     expected, tiny = [], 1e-6
     for end in range(2):
-        up, down = ([low, high] for _ in range(2))
-        up[end], down[end] = up[end] + tiny, down[end] - tiny
-        slope = (lsq_plus(states, *up, rounding) - lsq_plus(states, *down, rounding)) / (2 * tiny)
+        moved = np.array([end == 0, end == 1]) * tiny
+        up, down = (lsq_plus(states, low + sign * moved[0], high + sign * moved[1], rounding) for sign in (1, -1))
+        slope = (up - down) / (2 * tiny)
         expected.append(float(outgoing @ slope))
     assert 0 < np.mean((states < low) | (states > high)) < 0.9
     assert [float(end.grad) for end in ends if end.grad is not None] == pytest.approx(expected, abs=0.02)

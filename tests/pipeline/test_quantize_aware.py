@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
-from worlds import TASK, encoder_world
+from worlds import encoder_world
 
 from compress.errors import CompressError
 from compress.pipeline import Listener, Plan, Request, plan_all, run
 from compress.pipeline.context import Context
-from compress.quantize.given import RANGES_FILE, given, read_ranges
 from compress.quantize.choosing import Choice
+from compress.quantize.given import RANGES_FILE, given, read_ranges
 from compress.store import Artifact, Store
 
 STEPS = 6
@@ -94,7 +94,11 @@ def test_the_key_has_what_the_training_depends_on(world: Path) -> None:
     [
         ("int8", ["quantize.method=qat"], r"quantize.method: qat takes the ranges of a `quantize_aware` stage"),
         ("alone", ["quantize_aware.enabled=false"], r"quantize.method: qat takes the ranges of a `quantize_aware`"),
-        ("alone", ["quantize.method=static"], r"quantize_aware: nothing takes its ranges; say `quantize: {method: qat}`"),
+        (
+            "alone",
+            ["quantize.method=static"],
+            r"quantize_aware: nothing takes its ranges; say `quantize: {method: qat}`",
+        ),
         ("alone", ["export.graph=plain"], r"export.graph: `quantize_aware` trains what the fast graph computes"),
         ("alone", ["quantize_aware.layer_map=[[1, 3]]"], r"layer_map: \[1, 3\] is outside a student of 2 layers"),
         ("alone", ["quantize_aware.losses=[{name: masked_lm}]"], r"masked_lm is for other stages"),
@@ -155,7 +159,9 @@ def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -
     for layer in range(1):
         scope = f"bert.encoder.layer.{layer}.attention.self"
         assert spans[f"{scope}.query/MatMul"] == spans[f"{scope}.key/MatMul"] == spans[f"{scope}.value/MatMul"]
-    assert info["fidelity"]["trained"]["mean_abs_logit_change"] != info["fidelity"]["calibrated"]["mean_abs_logit_change"]
+    assert (
+        info["fidelity"]["trained"]["mean_abs_logit_change"] != info["fidelity"]["calibrated"]["mean_abs_logit_change"]
+    )
     assert info["steps"] == STEPS
     for name in ("teacher-qat-int8", "teacher-qat-qdq"):
         told = whole[name].info
@@ -177,7 +183,7 @@ def test_ranges_of_another_model_or_none_are_refused(tmp_path: Path) -> None:
     choice = Choice(int8=("a/MatMul", "b/MatMul"), weight_only=(), kept=(), tables=())
     with pytest.raises(CompressError, match="none were given"):
         given(choice, "static", None, Path("model.onnx"))
-    with pytest.raises(CompressError, match="activation_ranges.json: expected the ranges"):
+    with pytest.raises(CompressError, match=r"activation_ranges\.json: expected the ranges"):
         read_ranges(tmp_path)
     (tmp_path / RANGES_FILE).write_text('{"a/MatMul": [0, 1]}')
     ranges = read_ranges(tmp_path)
