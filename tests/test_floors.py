@@ -58,8 +58,10 @@ LIGHT_OF_MODELS = (
     "models/students/projection.py",
     "models/students/sizes.py",
     "models/students/table.py",
+    "models/uses.py",
 )
 LATE = (
+    "pipeline/aware_training.py",
     "pipeline/starting.py",
     "pipeline/teaching.py",
     "pipeline/training_stages.py",

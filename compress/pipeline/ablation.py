@@ -144,7 +144,7 @@ def _row(name: str, overrides: Sequence[str], change: _Change) -> Row:
     slug = change.label.replace(" ", "-")
     name = f"{recipe.name[: _NAME_LENGTH - len(slug) - 1]}-{slug}"
     title = recipe.title if change.label == FULL else f"{recipe.title}: {change.label}"
-    stages = tuple(stage for stage in recipe.stages if stage.kind != "quantize")
+    stages = tuple(stage for stage in recipe.stages if stage.kind not in ("quantize_aware", "quantize"))
     recipe = recipe.model_copy(update={"name": name, "title": title, "stages": stages})
     return Row(change.label, recipe, change.moved)
 

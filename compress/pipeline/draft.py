@@ -56,6 +56,7 @@ KINDS: dict[str, Kind] = {
     "general": Kind(1, _TRAINING),
     "augment": Kind(1, _TRAINING),
     "distill": Kind(1, _TRAINING),
+    "quantize_aware": Kind(1, (*_TRAINING, "onnxruntime")),
     "export": Kind(3, ("torch", "transformers", "onnx", "onnxscript")),
     "quantize": Kind(5, ("onnx", "onnxruntime")),
 }

@@ -13,7 +13,8 @@ from ..models.masked_lm import has_masked_lm_head
 from ..models.students import CONVERSION
 from ..spec.losses import OF_TEXT, BlockSpread
 from ..spec.recipe import Stage
-from ..spec.stages import CALIBRATED, Augment, Distill, Export, Finetune, Losses, PerTask, Quantize
+from ..spec.stages import Augment, Distill, Export, Finetune, Losses, PerTask, Quantize
+from .aware_planning import plan_quantize_aware
 from .draft import Draft
 from .teachers import resolve_teacher
 
@@ -260,7 +261,7 @@ def _plan_quantize(draft: Draft, stage: Stage) -> None:
     inputs = {model: draft.latest[model], f"{model}-fp32": f"{model}-fp32"}
     for precision in stage.spec.precisions:
         layout = stage.spec.layout(precision)
-        read = _calibrated_on(draft, stage.spec) if layout in CALIBRATED else {}
+        read = _calibrated_on(draft, stage.spec) if stage.spec.calibrates(layout) else {}
         described = _described(stage.spec.form(precision), layout)
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
         draft.add("quantize", f"{model}-{precision}", model, stage.spec, described, inputs=inputs, outside=read)
@@ -286,6 +287,7 @@ PLANNERS: dict[str, Callable[[Draft, Stage], None]] = {
     "general": _plan_general,
     "augment": _plan_augment,
     "distill": _plan_distill,
+    "quantize_aware": plan_quantize_aware,
     "export": _plan_export,
     "quantize": _plan_quantize,
 }

@@ -11,6 +11,7 @@ from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, weight_files
 from ..models.dimensions import usable_positions
 from .adoption import label_order
+from .aware_planning import AWARE
 from .draft import Node
 from .judging import read_lines, refuse_reported
 from .plan import Plan
@@ -103,6 +104,7 @@ def _disk_suffices(plans: list[Plan], root: Path) -> None:
         "distill": "student",
     }
     sizes = {node.key: plan.sizes[models[node.kind]] for plan in plans for node in plan.nodes if node.kind in models}
+    sizes |= {node.key: plan.sizes[node.model] for plan in plans for node in plan.nodes if node.kind == AWARE}
     needed = sum(sizes[key].parameters * _BYTES_PER_PARAMETER for key in missing if key in sizes)
     free = shutil.disk_usage(root).free
     if needed > free:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..errors import CompressError
 from ..fidelity import flipped, logit_difference
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
-from ..spec.stages import CALIBRATED, SMOOTHED
+from ..spec.stages import SMOOTHED
 from ..store import Artifact
 from ..tasks import headline, score
 from .context import Context
@@ -55,6 +56,7 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     """fp32 ONNX -> an int8 file, with how far its logits, and what its parts give, are from fp32 on the tuning split."""
     from ..evaluate import predict_onnx
     from ..quantize import quantize_onnx
+    from ..quantize.given import read_ranges
     from ..quantize.noise import signal_to_noise
     from ..runtime.folder import MODEL_FILES
     from .judging import calibration, judge, spread
@@ -64,14 +66,15 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     layout, name, spec = node.spec.layout(precision), MODEL_FILES[precision], node.spec.form(precision)
     tokenizer, pad = load_tokenizer(checkpoint.path), pad_id(read_config(checkpoint.path))
     tuning = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
-    feeds = calibration(context, spec, tokenizer, pad) if layout in CALIBRATED else []
+    feeds = calibration(context, spec, tokenizer, pad) if spec.calibrates(layout) else []
     asked = judge(context, tuning, pad, spec.calibration_examples, work) if spec.method in SMOOTHED else None
-    info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, name=name)
+    ranges = read_ranges(checkpoint.path) if spec.method == "qat" else None
+    info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, ranges=ranges, name=name)
     fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / name))
     return {
         **info,
         "calibration_examples": sum(map(_rows, feeds)),
-        "fidelity": _fidelity(fp32, int8, context),
+        "fidelity": fidelity(fp32, int8, context),
         "signal_to_noise_db": signal_to_noise(
             fp32_file, out / name, spread(tuning, pad, _NOISE_TEXTS, tokens=_NOISE_TOKENS)
         ),
@@ -82,7 +85,7 @@ def _rows(feed: dict[str, np.ndarray]) -> int:
     return len(feed["input_ids"])
 
 
-def _fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> dict[str, Any]:
+def fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> dict[str, Any]:
     """On the tuning split: decisions that flip, mean |Δlogit|, and both scores in points."""
     data = context.task.data
     scores = [headline(score(data.spec, data.labels, logits, data.tuning.labels)) for logits in (fp32, int8)]
@@ -122,13 +125,12 @@ def augment(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
     return augment_task(plan, node, inputs, context, out, work)
 
 
-def _trained(name: str) -> Stage:
-    """The stages that train are in a module that needs torch, imported when one of them runs."""
+def _trained(name: str, module: str = "training_stages") -> Stage:
+    """The stages that train are in modules that need torch, imported when one of them runs."""
 
     def make(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
-        from . import training_stages
-
-        return getattr(training_stages, name)(plan, node, inputs, context, out, work)
+        stages = import_module(f".{module}", __package__)
+        return getattr(stages, name)(plan, node, inputs, context, out, work)
 
     return make
 
@@ -141,6 +143,7 @@ STAGES: dict[str, Stage] = {
     "general": _trained("general"),
     "augment": augment,
     "distill": _trained("distill"),
+    "quantize_aware": _trained("quantize_aware", "aware_training"),
     "export": export,
     "quantize": quantize,
 }

@@ -40,7 +40,7 @@ def finetune(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
         model = load_classifier(source.folder, labels=context.labels, trained=False)
     else:
         model = random_bert(source.config, labels=context.labels)
-    run = _Run(node, inputs, context, out, work, model, Objective((HardLabel(),)))
+    run = TrainingRun(node, inputs, context, out, work, model, Objective((HardLabel(),)))
     return run.on_task(source.tokenizer, None)
 
 
@@ -50,7 +50,7 @@ def distill(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
     tokenizer = load_tokenizer(inputs["teacher"].path)
     torch.manual_seed(node.seed)
     student, start = start_student(plan, node.spec, inputs, context, teacher, tokenizer)
-    run = _Run(node, inputs, context, out, work, student, _objective(plan, node.spec))
+    run = TrainingRun(node, inputs, context, out, work, student, _objective(plan, node.spec))
     return run.on_task(tokenizer, teacher) | start
 
 
@@ -63,7 +63,7 @@ def general(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
     torch.manual_seed(node.seed)
     student, start = start_encoder(plan, teacher, text)
     masked = MaskedLmObjective(masked_lm_around(student)) if "masked_lm" in names else None
-    run = _Run(node, inputs, context, out, work, student, _objective(plan, node.spec, masked))
+    run = TrainingRun(node, inputs, context, out, work, student, _objective(plan, node.spec, masked))
     info = run.train(text if masked is None else MaskedBatches(text), teacher, None)
     save_checkpoint(student.eval(), plan.teacher.tokenizer, out)
     trained = {"pooler_trained": True} if "pooled" in run.objective.student_features else {}
@@ -77,7 +77,7 @@ def masked_lm(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Pat
     model.get_input_embeddings().requires_grad_(False)
     set_dropout(model, 0.0)
     objective = MaskedLmObjective(model)
-    run = _Run(node, inputs, context, out, work, model.base_model, objective)
+    run = TrainingRun(node, inputs, context, out, work, model.base_model, objective)
     info = run.train(MaskedBatches(_text(plan, node, inputs)), None, None)
     save_checkpoint(model.eval(), plan.teacher.tokenizer, out)
     return info
@@ -114,7 +114,7 @@ def _objective(plan: Plan, spec: Losses, masked_lm: MaskedLmObjective | None = N
     return Objective(spec.losses, layers=pairs, widths=(student.hidden, teacher.hidden), masked_lm=masked_lm)
 
 
-class _Run:
+class TrainingRun:
     """One training stage: what it trains, and on what terms."""
 
     def __init__(
@@ -127,6 +127,12 @@ class _Run:
 
     def on_task(self, tokenizer: Any, teacher: Any) -> dict[str, Any]:
         """Train on the task's examples, score on its tuning split where the head is trained, save."""
+        info = self.learn_task(tokenizer, teacher)
+        save_checkpoint(self.model.eval(), tokenizer, self.out)
+        return info
+
+    def learn_task(self, tokenizer: Any, teacher: Any) -> dict[str, Any]:
+        """As `on_task`, but the model, in place, is all that it leaves."""
         task, pad = self.context.task, pad_id(self.model.config.to_dict())
         length = self.settings.max_length or task.spec.max_length
         examples = training_examples(task, tokenizer, length, self.inputs.get("augmented"))
@@ -135,7 +141,6 @@ class _Run:
         tuning = task.encoded("tuning", tokenizer, length)
         info = self.train(data, teacher, tuning_score(task.data, tuning, pad) if scored else None)
         self._compare(info["tuning_score"])
-        save_checkpoint(self.model.eval(), tokenizer, self.out)
         return {**info, "examples": len(examples)}
 
     def train(self, data: Batches, teacher: Any, evaluate: Any) -> dict[str, Any]:

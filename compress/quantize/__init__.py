@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +12,15 @@ import onnx
 from onnx import ModelProto
 
 from ..errors import CheckFailed, CompressError
-from ..graphs import (
-    check_model,
-    fold_transposes,
-    get_metadata,
-    merge_duplicates,
-    products,
-    set_metadata,
-    strip_identities,
-    write_model,
-)
+from ..graphs import check_model, get_metadata, products, set_metadata, write_model
 from ..packed import share_weights
 from ..runtime.folder import packed_beside
 from ..sessions import WEIGHTS, check_graph_file, check_owner, open_session
-from ..spec.stages import CALIBRATED, Quantize
+from ..spec.stages import Quantize
 from .choosing import INT8, Choice, choose, look_ups
+from .given import given, tidy
 from .portable import make_portable
+from .ranges import Range
 from .reasons import why_fp32
 from .sampling import Feed
 from .search import Found, Judge, search, without
@@ -48,14 +41,15 @@ def quantize_onnx(
     layout: str | None = None,
     feeds: Sequence[Feed] = (),
     judge: Judge | None = None,
+    ranges: Mapping[str, Range] | None = None,
     name: str | None = None,
 ) -> dict[str, Any]:
     """Write `out`/model_quantized.onnx and check it: ONNX checker, counts of nodes, size, a run.
 
     `layout`: `dynamic` or `static` (the default is that of `spec.method`), or `qdq`, static in portable operators, which
     goes to `out`/model_qdq.onnx; `name`: of the file, in place of these. Where `source` has a packed form beside it, the
-    first two have one too. The static ones take their ranges from `feeds`, padded batches of the model's inputs; `judge`
-    answers what smoothing and a search ask.
+    first two have one too. The static ones take their ranges from `feeds`, padded batches of the model's inputs, and by the
+    method `qat` from `ranges`, by product; `judge` answers what smoothing and a search ask.
 
     Every product with a constant weight becomes int8, except those that `exclude` names or a search gives back, and the
     classifier: one row of a few columns, whose error would go straight into the logits and whose size is nothing. The
@@ -64,14 +58,14 @@ def quantize_onnx(
     should be int8 stayed fp32, or the file is not smaller; then no file is left.
     """
     source, layout = Path(source), layout or spec.layout("int8")
-    if layout in CALIBRATED and not feeds:
+    if spec.calibrates(layout) and not feeds:
         raise CompressError(
             f"{source}: the {layout} form takes the ranges of activations from texts, and the task has none to train on"
         )
     model = _read(source)
     if layout == "qdq":
         make_portable(model)
-    found = _found(model, source, layout, spec, feeds, judge)
+    found = _found(model, source, layout, spec, feeds, judge, ranges)
     quantized = _quantized(model, found.choice, layout, found.settled, spec)
     info = {
         "layout": layout,
@@ -95,9 +89,17 @@ def quantize_onnx(
 
 
 def _found(
-    model: ModelProto, source: Path, layout: str, spec: Quantize, feeds: Sequence[Feed], judge: Judge | None
+    model: ModelProto,
+    source: Path,
+    layout: str,
+    spec: Quantize,
+    feeds: Sequence[Feed],
+    judge: Judge | None,
+    ranges: Mapping[str, Range] | None,
 ) -> Found:
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=source)
+    if spec.method == "qat":
+        return Found(given(choice, layout, ranges, source), choice, {})
     if spec.method != "auto":
         settled = settle(model, choice, layout, spec, feeds, judge.feeds if judge else ())
         return Found(settled, choice, {"alphas": dict(settled.alphas)} if settled.alphas else {})
@@ -157,9 +159,7 @@ def _read(source: Path) -> ModelProto:
             f"{source}: expected an fp32 model, found {len(found.int8)} int8 and {len(found.fp32)} fp32 weight "
             "products; quantize the file that `export` wrote"
         )
-    strip_identities(model.graph)
-    fold_transposes(model.graph)
-    merge_duplicates(model.graph)
+    tidy(model)
     return model
 
 

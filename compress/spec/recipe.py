@@ -106,6 +106,29 @@ class Recipe(Spec):
         return self
 
     @model_validator(mode="after")
+    def _ranges_have_a_use(self) -> Recipe:
+        """`quantize_aware` and `method: qat` come together, and the one trains what the other's graph computes."""
+        found = {stage.kind: (number, stage.spec) for number, stage in enumerate(self.stages)}
+        aware, quantize, export = (found.get(kind, (0, None)) for kind in ("quantize_aware", "quantize", "export"))
+        trained = aware[1] is not None and aware[1].enabled
+        asked = quantize[1] is not None and quantize[1].method == "qat"
+        if asked and not trained:
+            where = ("stages", quantize[0], "quantize", "method")
+            text = (
+                "qat takes the ranges of a `quantize_aware` stage, and there is none; add one, or choose another method"
+            )
+        elif trained and not asked:
+            where = ("stages", aware[0], "quantize_aware")
+            text = "nothing takes its ranges; say `quantize: {method: qat}`, or leave the stage out (enabled: false)"
+        elif asked and export[1] is not None and export[1].graph != "fast":
+            where = ("stages", export[0], "export", "graph")
+            text = "`quantize_aware` trains what the fast graph computes; leave `graph: plain` out, or the training"
+        else:
+            return self
+        error = problem(where, "value_error", None, {"error": ValueError(text)})
+        raise ValidationError.from_exception_data(type(self).__name__, [error])
+
+    @model_validator(mode="after")
     def _masked_lm_has_a_use(self) -> Recipe:
         text = "has no use where `source` is `embedding`; leave one of the two out"
         problems = [

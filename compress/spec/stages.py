@@ -8,7 +8,18 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from .base import Fraction, Name, NonNegative, Positive, PositiveNumber, Spec
-from .losses import OF_CLASSES, OF_TEXT, AttentionMse, EmbeddingMse, HardLabel, HiddenMse, LayerMap, LossSpec
+from .losses import (
+    OF_CLASSES,
+    OF_TEXT,
+    AttentionMse,
+    BlockSpread,
+    EmbeddingMse,
+    HardLabel,
+    HiddenMse,
+    LayerMap,
+    LossSpec,
+    SoftTarget,
+)
 
 
 class Training(Spec):
@@ -170,6 +181,30 @@ class Distill(PerTask, Losses, Training):
         return self
 
 
+class QuantizeAware(PerTask, Losses, Training):
+    """Train the last model, rounded as its int8 file will be, against itself in fp32."""
+
+    losses: Annotated[tuple[LossSpec, ...], Field(min_length=1)] = (SoftTarget(), HiddenMse())
+    epochs: PositiveNumber = Field(default=1.0, description="passes over the training split")
+    learning_rate: PositiveNumber = Field(default=2e-5, description="peak")
+    dropout: Fraction | None = Field(default=0.0, description="of hidden states and attention; null: the model's own")
+    evaluate_every: PositiveNumber = Field(default=0.5, description="epochs between evaluations on the tuning split")
+    ranges: Literal["learned", "moving_average"] = Field(
+        default="learned", description="of activations, from calibrated ones on: by gradient, or by what is seen"
+    )
+    range_step: PositiveNumber = Field(
+        default=1e-3, description="learned: share of a range's width by which a step may move its ends at the peak"
+    )
+    enabled: bool = Field(default=True, exclude=True)
+
+    @model_validator(mode="after")
+    def _of_one_model(self) -> QuantizeAware:
+        wrong = [loss.name for loss in self.losses if loss.name in OF_TEXT or isinstance(loss, BlockSpread)]
+        if wrong:
+            raise ValueError(f"losses: {', '.join(wrong)} is for other stages; choose others")
+        return self
+
+
 class Export(Spec):
     """torch -> one ONNX file, fp32."""
 
@@ -183,10 +218,11 @@ class Export(Spec):
 class Quantize(Spec):
     """fp32 ONNX -> int8 ONNX."""
 
-    method: Literal["dynamic", "static", "smoothquant", "auto"] = Field(
+    method: Literal["dynamic", "static", "smoothquant", "auto", "qat"] = Field(
         default="dynamic",
         description="ranges of activations: of each run, or calibrated on training texts; smoothquant: static, the "
-        "peaks of activations moved into the weights; auto: smoothquant, with products given back to fp32 until the goal is met",
+        "peaks of activations moved into the weights; auto: smoothquant, with products given back to fp32 until the goal is met; "
+        "qat: static, with the ranges of the quantize_aware stage",
     )
     portable: bool = Field(default=False, description="also a static file in QDQ form, for OpenVINO and other runtimes")
     avx2: bool = Field(
@@ -245,6 +281,10 @@ class Quantize(Spec):
             return precision
         return "dynamic" if self.method == "dynamic" else "static"
 
+    def calibrates(self, layout: str) -> bool:
+        """Whether the ranges of a file of a layout come from texts."""
+        return layout in CALIBRATED and self.method != "qat"
+
     def form(self, precision: str) -> Quantize:
         """The settings of the file of a precision. A search is for `int8` alone.
 
@@ -261,22 +301,18 @@ class Quantize(Spec):
     def idle(self, layout: str) -> set[str]:
         """Fields that a file of a layout does not depend on."""
         idle = set() if self.method == "auto" else {"max_drop", "max_flips"}
+        found = {"calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
         if layout == "dynamic":
-            return idle | {
-                "method",
-                "calibration_examples",
-                "calibration",
-                "percentile",
-                "alpha",
-                "bias_correction",
-            }
+            return idle | found | {"method"}
+        if self.method == "qat":
+            return idle | found
         # Beside `dynamic`, `portable` is static.
         idle |= set() if self.method in SMOOTHED else {"method", "alpha"}
         return idle | (set() if self.calibration == "percentile" else {"percentile"})
 
 
 SMOOTHED = ("smoothquant", "auto")  # methods that move the peaks of activations into the weights
-CALIBRATED = ("static", "qdq")  # layouts whose ranges come from texts
+CALIBRATED = ("static", "qdq")  # layouts with ranges that are known before a run
 
 # In the order in which a recipe's stages may come; distill may come several times.
 STAGE_SPECS: dict[str, type[Spec]] = {
@@ -285,6 +321,7 @@ STAGE_SPECS: dict[str, type[Spec]] = {
     "general": General,
     "augment": Augment,
     "distill": Distill,
+    "quantize_aware": QuantizeAware,
     "export": Export,
     "quantize": Quantize,
 }

@@ -1,0 +1,150 @@
+"""Fake quantization: a classifier that computes what its int8 graph will, in floats, and can be trained so.
+
+Nothing of it stays in the checkpoint: when the `with` ends, the model is a plain one again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .rounding import LEVELS, round_rows, round_states, round_weight
+from .uses import Form, Use
+
+Ranges = Mapping[str, tuple[float, float]]  # a tensor's name -> low, high
+_AVERAGED = 0.1  # weight of a new batch in a moving average
+
+
+class FakeQuant(nn.Module):
+    """The ranges of a model's activations, and the rounding of all that becomes int8.
+
+    `learned` ranges are trained with the model, `moving_average` ones follow what real tokens are seen in training (Jacob
+    et al. 2018, arXiv:1712.05877, section 3.1). `start`: the range of each tensor to begin with. `gain`: how much
+    farther than a weight of the model an optimizer step moves the ends of a learned range, in widths of the range.
+    """
+
+    def __init__(
+        self, form: Form, start: Ranges, *, ranges: Literal["learned", "moving_average"], gain: float = 1.0
+    ) -> None:
+        super().__init__()
+        self.form, self.gain = form, gain
+        sources = dict.fromkeys(use.source for use in form.uses if use.source is not None)
+        self._places = {source: place for place, source in enumerate(sources)}
+        ends = [(min(start[source][0], 0.0), max(start[source][1], 0.0)) for source in self._places]
+        self.start = nn.Buffer(torch.tensor(ends, dtype=torch.float32).reshape(-1, 2))
+        # Of one axis, as biases are: no weight decay.
+        self.moves = nn.Parameter(torch.zeros(self.start.numel())) if ranges == "learned" else None
+        self._uses = {(use.module, use.number): use for use in form.uses}
+        self.begin()
+
+    def begin(self, mask: Tensor | None = None) -> None:
+        """Before a forward on a batch of which `mask` [batch, length] tells the real tokens."""
+        self._mask = mask
+        self._calls: dict[str, int] = {}
+        self._made: dict[str, Tensor] = {}
+
+    def ends(self, place: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+        """low and high of a tensor; their gradient reaches what is learned times `scale`."""
+        start = self.start[place]
+        if self.moves is None:
+            return start[0], start[1]
+        moves = self.moves[2 * place : 2 * place + 2]
+        moved = moves * scale + (moves * self.gain - moves * scale).detach()
+        ends = start + (start[1] - start[0]) * moved
+        return ends[0], ends[1]
+
+    @torch.no_grad()
+    def found(self) -> dict[str, tuple[float, float]]:
+        """The name of a product -> low and high of what it multiplies in integers."""
+        ends = {source: self.ends(place) for source, place in self._places.items()}
+        spans = {source: (float(low), float(high)) for source, (low, high) in ends.items()}
+        return {use.name: spans[use.source] for use in self.form.uses if use.source is not None}
+
+    def linear(self, module: nn.Module, path: str, states: Tensor) -> Tensor:
+        """What `module`, a linear layer at `path`, gives for `states` [batch, length, in] or [batch, in]."""
+        number = self._calls.get(path, 0)
+        self._calls[path] = number + 1
+        use, linear = self._uses.get((path, number)), _Linear.of(module)
+        if use is None:
+            return functional.linear(states, linear.weight, linear.bias)
+        if use.source is not None:
+            states = self._once(use.source, lambda: self._rounded(use, states))
+        how = {"per_channel": self.form.per_channel, "bits": self.form.bits}
+        weight = self._once(f"{path}.weight", lambda: round_weight(linear.weight, **how))
+        return functional.linear(states, weight, linear.bias)
+
+    def _once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
+        """Made once a forward: query, key and value read the same tensor, and ALBERT's layers the same weight."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+    def _rounded(self, use: Use, states: Tensor) -> Tensor:
+        """Of a product for the first token alone, the others are not in the graph, and stay as they are."""
+        place, rows = self._places[str(use.source)], states[:, :1] if use.first else states
+        if self.moves is None and self.training:
+            self._follow(place, rows, use.first)
+        # LSQ, Esser et al. 2020, arXiv:1902.08153, section 2.2: the gradient beside that of the weights.
+        low, high = self.ends(place, scale=(rows[0].numel() * LEVELS) ** -0.5)
+        rounded = round_states(rows, low, high)
+        return torch.cat([rounded, states[:, 1:].float()], 1) if use.first else rounded
+
+    @torch.no_grad()
+    def _follow(self, place: int, states: Tensor, first: bool) -> None:
+        real = states if first or self._mask is None else states[self._mask.bool()]
+        seen = torch.stack([real.min().clamp(max=0), real.max().clamp(min=0)]).float()
+        self.start[place] += _AVERAGED * (seen - self.start[place])
+
+
+@dataclass(frozen=True)
+class _Linear:
+    weight: Tensor
+    bias: Tensor | None
+
+    @staticmethod
+    def of(module: Any) -> _Linear:
+        return _Linear(module.weight, module.bias)
+
+
+@contextmanager
+def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
+    """While open, `model` computes as `quant` says, in training and in evaluation, and `quant` is a part of it, so that
+    optimizers and checkpoints of a training see its ranges."""
+    paths = dict.fromkeys(use.module for use in quant.form.uses)
+    linears, tables = ({path: model.get_submodule(path) for path in some} for some in (paths, quant.form.tables))
+    handles = [model.register_forward_pre_hook(_begin, with_kwargs=True), model.register_forward_hook(_end)]
+    handles += [table.register_forward_hook(_look_up) for table in tables.values()]
+    model.fake_quant = quant
+    for path, module in linears.items():
+        module.forward = _forward(quant, module, path)
+    try:
+        yield quant
+    finally:
+        for module in linears.values():
+            del module.forward  # the class's own is behind it
+        for handle in handles:
+            handle.remove()
+        del model.fake_quant
+
+
+def _forward(quant: FakeQuant, module: nn.Module, path: str) -> Callable[[Tensor], Tensor]:
+    return lambda states: quant.linear(module, path, states)
+
+
+def _look_up(table: Any, given: Any, rows: Tensor) -> Tensor:
+    return round_rows(rows)
+
+
+def _begin(model: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+    model.fake_quant.begin(named.get("attention_mask"))
+
+
+def _end(model: Any, given: Any, output: Any) -> None:
+    """What was made for the backward of this forward is not kept beyond it."""
+    model.fake_quant.begin()

@@ -1,0 +1,74 @@
+"""What int8 makes of weights and activations, in floats, with gradients that pass straight through the rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+LEVELS = 255  # steps between the lowest and the highest of an activation's 256 levels
+
+
+def round_weight(weight: Float[Tensor, "out in"], *, per_channel: bool, bits: int) -> Float[Tensor, "out in"]:
+    """What the int8 of `weight` stands for: symmetric, from the largest absolute value of each output channel, or of all.
+
+    The scale is that of the weight as it is now. It cuts nothing off, so the whole gradient reaches every weight
+    (Jacob et al. 2018, arXiv:1712.05877, section 3). `bits` of 7 leave the outermost levels unused.
+    """
+    return weight + (_symmetric(weight.detach(), (1,) if per_channel else (0, 1), bits) - weight).detach()
+
+
+def round_rows(rows: Float[Tensor, "*shape size"]) -> Float[Tensor, "*shape size"]:
+    """Rows that were looked up in a table whose int8 has a scale for each row: 127 levels on either side of zero."""
+    return rows + (_symmetric(rows.detach(), (-1,), 8) - rows).detach()
+
+
+def _symmetric(values: Tensor, axes: tuple[int, ...], bits: int) -> Tensor:
+    largest = values.float().abs().amax(axes, keepdim=True)
+    scale = torch.where(largest > 0, largest / (2 ** (bits - 1) - 1), torch.ones_like(largest))
+    return torch.round(values.float() / scale) * scale
+
+
+def parameters(low: Float[Tensor, ""], high: Float[Tensor, ""]) -> tuple[Tensor, Tensor]:
+    """float32 scale and zero point of 256 levels from `low` to `high`; zero is a level.
+
+    In float64, as the ranges of a file are read: the scale is then the same to the bit.
+    """
+    low, high = low.double().clamp(max=0), high.double().clamp(min=0)
+    scale = torch.where(high > low, (high - low) / LEVELS, torch.ones_like(high)).float()
+    return scale, torch.round(-low.float() / scale).clamp(0, LEVELS)
+
+
+class _Rounded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        scale, zero = parameters(low, high)
+        levels = torch.round(states / scale) + zero
+        ctx.save_for_backward(states, levels, scale, zero)
+        return (levels.clamp(0, LEVELS) - zero) * scale
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        (gradient,) = gradients
+        states, levels, scale, zero = ctx.saved_tensors
+        below, above = levels < 0, levels > LEVELS
+        inside = gradient.masked_fill(below | above, 0)
+        if not ctx.needs_input_grad[1]:
+            return inside, None, None
+        # Of the scale, which is (high - low) / 255: how far a value was moved, in steps.
+        step = (inside * (levels - zero - states / scale)).sum() / LEVELS
+        return inside, (gradient * below).sum() - step, (gradient * above).sum() + step
+
+
+def round_states(
+    states: Float[Tensor, "*shape"], low: Float[Tensor, ""], high: Float[Tensor, ""]
+) -> Float[Tensor, "*shape"]:
+    """The values that 256 levels from `low` to `high` stand for, fp32.
+
+    A state within the range has the gradient of what it became, one that was cut off none. `low` and `high` have that of
+    LSQ+ (Bhalgat et al. 2020, arXiv:2004.09576, section 3.1: offset `low`, scale (high - low) / 255): what is cut off
+    moves the end that cut it, and what was rounded the width.
+    """
+    return _Rounded.apply(states.float(), low, high)  # type: ignore[no-any-return]

@@ -1,0 +1,31 @@
+"""What of a classifier becomes int8: said by the graph, done to the model. No torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Use:
+    """One of the times that a forward multiplies by a module's weight.
+
+    `name`: of the product in the graph; `number`: which of the module's calls it is, from 0; `source`: the tensor that is
+    multiplied in integers, None where the weight alone is int8. Products that read one tensor have one range. `first`:
+    the graph computes the product for the first token of a text alone.
+    """
+
+    name: str
+    module: str
+    number: int
+    source: str | None
+    first: bool = False
+
+
+@dataclass(frozen=True)
+class Form:
+    """All that becomes int8, and how; `tables` are the modules that look up rows."""
+
+    uses: tuple[Use, ...]
+    tables: tuple[str, ...]
+    per_channel: bool = True
+    bits: int = 8
