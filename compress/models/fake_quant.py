@@ -119,7 +119,7 @@ def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
     paths = dict.fromkeys(use.module for use in quant.form.uses)
     linears, tables = ({path: model.get_submodule(path) for path in some} for some in (paths, quant.form.tables))
     handles = [model.register_forward_pre_hook(_begin, with_kwargs=True), model.register_forward_hook(_end)]
-    handles += [table.register_forward_hook(_look_up) for table in tables.values()]
+    handles += [table.register_forward_hook(_look_up(_segment(model, path, tables))) for path, table in tables.items()]
     model.fake_quant = quant
     for path, module in linears.items():
         module.forward = _forward(quant, module, path)
@@ -137,8 +137,25 @@ def _forward(quant: FakeQuant, module: nn.Module, path: str) -> Callable[[Tensor
     return lambda states: quant.linear(module, path, states)
 
 
-def _look_up(table: Any, given: Any, rows: Tensor) -> Tensor:
-    return round_rows(rows)
+def _segment(model: nn.Module, path: str, tables: Mapping[str, nn.Module]) -> nn.Module | None:
+    """The table of segments whose first row is in the graph's table `path`, that of positions, where all tokens have it."""
+    stem, _, name = path.rpartition(".")
+    segments = f"{stem}.token_type_embeddings"
+    there = (
+        name == "position_embeddings"
+        and segments not in tables
+        and hasattr(model.get_submodule(stem), "token_type_embeddings")
+    )
+    return model.get_submodule(segments) if there else None
+
+
+def _look_up(segments: Any) -> Callable[[Any, Any, Tensor], Tensor]:
+    def rounded(table: Any, given: Any, rows: Tensor) -> Tensor:
+        if segments is None:
+            return round_rows(rows)
+        return round_rows(rows + segments.weight[0]) - segments.weight[0]
+
+    return rounded
 
 
 def _begin(model: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
