@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import CompressError
+from ..errors import CheckFailed, CompressError
+
+if TYPE_CHECKING:
+    from ..results import Result
 
 Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)]
 Tasks = Annotated[
@@ -112,11 +116,30 @@ def run(
     write_report(results, folder, folders=runs)
     if json:
         typer.echo("[" + ",\n".join(result.model_dump_json() for result in results) + "]")
-        return
-    console().print(summary_table(results, runs))
-    for result in results:
-        typer.echo(f"run:    {out / result.run}")
-    typer.echo(f"report: {folder / 'report.html'}")
+    else:
+        console().print(summary_table(results, runs))
+        for result in results:
+            typer.echo(f"run:    {out / result.run}")
+        typer.echo(f"report: {folder / 'report.html'}")
+    _check_goals(results)
+
+
+def _check_goals(results: Sequence[Result]) -> None:
+    """CheckFailed, after all was made and told: a search found no mix that meets its goal."""
+    missed = [
+        f"{result.run}: {model.name} {model.precision}: expected at most {_losses(model.info['goal'])}, found "
+        f"{_losses(model.info['reached'])} in the nearest mix, which was kept; in the way: {', '.join(model.info['in_the_way'])}"
+        for result in results
+        for model in result.models
+        if model.info.get("goal_met") is False
+    ]
+    if missed:
+        raise CheckFailed("\n".join(missed))
+
+
+def _losses(lost: dict[str, float]) -> str:
+    """`0.5 points, 0.2% flips` on the tuning split."""
+    return f"{lost['drop']:g} points" + (f" and {lost['flips']:g}% flips" if "flips" in lost else "")
 
 
 def plan(

@@ -58,7 +58,7 @@ KINDS: dict[str, Kind] = {
     "distill": Kind(1, _TRAINING),
     "quantize_aware": Kind(1, (*_TRAINING, "onnxruntime")),
     "export": Kind(3, ("torch", "transformers", "onnx", "onnxscript")),
-    "quantize": Kind(4, ("onnx", "onnxruntime")),
+    "quantize": Kind(5, ("onnx", "onnxruntime")),
 }
 
 

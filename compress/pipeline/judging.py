@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..tasks import headline, score
+from ..errors import CompressError
+from ..spec.stages import Quantize
+from ..tasks import Split, encode, headline, score
 from .context import Context
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from ..quantize.search import Judge
     from ..tasks import Encoded
 
+_LEAST = 32  # texts to calibrate on
 _FEW = 256  # texts that tell products apart
 _PROFILED = (1, 128)  # batch and length
 
@@ -25,6 +31,47 @@ def spread(encoded: Encoded, pad: int, count: int, *, tokens: int = 4096) -> lis
 
     chosen = _even(encoded, count)
     return [collate(encoded, chosen[chunk], pad) for chunk in sorted_chunks(encoded.lengths[chosen], tokens)]
+
+
+def calibration(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int) -> list[dict[str, np.ndarray]]:
+    """Batches of the training texts, or of the file that `spec` names. CompressError: a file that cannot serve."""
+    length = context.task.spec.max_length
+    if spec.calibration_text is None:
+        return spread(context.task.encoded("train", tokenizer, length), pad, spec.calibration_examples)
+    texts = read_lines(Path(spec.calibration_text).expanduser(), len(context.task.spec.text))
+    refuse_reported(spec.calibration_text, texts, context.task.data.reported)
+    return spread(encode(tokenizer, texts, length), pad, spec.calibration_examples)
+
+
+def read_lines(path: Path, columns: int) -> Split:
+    """Lines that are not empty, as unlabelled examples of one or two texts. CompressError: unreadable, or fewer than 32."""
+    try:
+        rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise CompressError(f"quantize.calibration_text: {path}: cannot be read as text: {error}") from None
+    wrong = next((number for number, row in enumerate(rows, 1) if len(row) != columns), None)
+    if wrong is not None:
+        raise CompressError(
+            f"quantize.calibration_text: {path}: text {wrong}: expected {columns} text(s) with tabs between, found {len(rows[wrong - 1])}"
+        )
+    if len(rows) < _LEAST:
+        raise CompressError(
+            f"quantize.calibration_text: {path}: expected at least {_LEAST} lines of text, found {len(rows)}"
+        )
+    return Split(tuple(list(column) for column in zip(*rows, strict=True)), np.zeros(len(rows), np.int64))
+
+
+def refuse_reported(name: str, texts: Split, reported: Mapping[str, Split]) -> None:
+    """CompressError: more than a tenth of the texts are those of a split that scores are reported on."""
+    rows = list(zip(*texts.texts, strict=True))
+    for split, found in reported.items():
+        known = set(zip(*found.texts, strict=True))
+        shared = sum(row in known for row in rows)
+        if shared > len(rows) / 10:
+            raise CompressError(
+                f"quantize.calibration_text: {name}: {shared:,} of {len(rows):,} texts are in the split `{split}`, on which "
+                "scores are reported: calibrating on it would flatter them; use other texts"
+            )
 
 
 def judge(context: Context, tuning: Encoded, pad: int, count: int, folder: Path) -> Judge:

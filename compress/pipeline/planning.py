@@ -14,7 +14,7 @@ from ..models.students import CONVERSION
 from ..spec.losses import OF_TEXT, BlockSpread
 from ..spec.recipe import Stage
 from ..spec.stages import Augment, Distill, Export, Finetune, Losses, PerTask, Quantize
-from .aware_planning import plan_quantize_aware
+from .aware_planning import calibrated_on, plan_quantize_aware
 from .draft import Draft
 from .teachers import resolve_teacher
 
@@ -261,7 +261,7 @@ def _plan_quantize(draft: Draft, stage: Stage) -> None:
     inputs = {model: draft.latest[model], f"{model}-fp32": f"{model}-fp32"}
     for precision in stage.spec.precisions:
         layout = stage.spec.layout(precision)
-        read = {"data": draft.task.fingerprint} if stage.spec.calibrates(layout) else {}
+        read = calibrated_on(draft, stage.spec) if stage.spec.calibrates(layout) else {}
         described = _described(stage.spec.form(precision), layout)
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
         draft.add("quantize", f"{model}-{precision}", model, stage.spec, described, inputs=inputs, outside=read)
@@ -269,7 +269,10 @@ def _plan_quantize(draft: Draft, stage: Stage) -> None:
 
 def _described(spec: Quantize, layout: str) -> dict[str, Any]:
     """What a quantized file depends on."""
-    return {**spec.model_dump(mode="json", exclude={"portable", "avx2", *spec.idle(layout)}), "layout": layout}
+    return {
+        **spec.model_dump(mode="json", exclude={"portable", "avx2", "calibration_text", *spec.idle(layout)}),
+        "layout": layout,
+    }
 
 
 PLANNERS: dict[str, Callable[[Draft, Stage], None]] = {

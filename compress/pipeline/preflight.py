@@ -13,6 +13,7 @@ from ..models.dimensions import usable_positions
 from .adoption import label_order
 from .aware_planning import AWARE
 from .draft import Node
+from .judging import read_lines, refuse_reported
 from .plan import Plan
 
 # float32 weights and two Adam moments, the best weights, the checkpoint, and the graphs.
@@ -27,6 +28,7 @@ def preflight(plans: list[Plan], root: Path) -> None:
         if _missing(plan, root):
             _checkpoint_fits(plan)
         _vectors_parse(plan, root)
+        _calibration_text_serves(plan, root)
     _can_write(root)
     _disk_suffices(plans, root)
 
@@ -72,6 +74,13 @@ def _vectors_parse(plan: Plan, root: Path) -> None:
     for node in _missing(plan, root):
         if node.kind == "augment" and node.spec.glove is not None:
             read_glove(Path(node.spec.glove).expanduser(), _GLOVE_LINES)
+
+
+def _calibration_text_serves(plan: Plan, root: Path) -> None:
+    for node in _missing(plan, root):
+        if node.kind == "quantize" and node.spec.calibration_text is not None:
+            texts = read_lines(Path(node.spec.calibration_text).expanduser(), len(plan.task.spec.text))
+            refuse_reported(node.spec.calibration_text, texts, plan.task.data.reported)
 
 
 def _can_write(root: Path) -> None:

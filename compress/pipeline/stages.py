@@ -59,16 +59,14 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     from ..quantize.given import read_ranges
     from ..quantize.noise import signal_to_noise
     from ..runtime.folder import MODEL_FILES
-    from .judging import judge, spread
+    from .judging import calibration, judge, spread
 
     checkpoint, source = inputs.values()
     precision, fp32_file = node.id.rpartition("-")[2], source.path / "model.onnx"
     layout, name, spec = node.spec.layout(precision), MODEL_FILES[precision], node.spec.form(precision)
     tokenizer, pad = load_tokenizer(checkpoint.path), pad_id(read_config(checkpoint.path))
-    train, tuning = (
-        context.task.encoded(split, tokenizer, context.task.spec.max_length) for split in ("train", "tuning")
-    )
-    feeds = spread(train, pad, spec.calibration_examples) if spec.calibrates(layout) else []
+    tuning = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
+    feeds = calibration(context, spec, tokenizer, pad) if spec.calibrates(layout) else []
     asked = judge(context, tuning, pad, spec.calibration_examples, work) if spec.method in SMOOTHED else None
     ranges = read_ranges(checkpoint.path) if spec.method == "qat" else None
     info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, ranges=ranges, name=name)

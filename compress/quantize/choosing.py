@@ -58,10 +58,11 @@ INT8 = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
 
 
 def look_ups(model: ModelProto, kinds: tuple[int, ...] = _FP32) -> list[str]:
-    """Gather nodes that look up rows of a constant table of such a type: the embeddings, and not the scales of their rows."""
+    """Nodes that take rows of a constant table of such a type, by their numbers or the first of them: the embeddings, and not
+    the scales of their rows."""
     stored = [tensor for tensor in model.graph.initializer if tensor.data_type in kinds and len(tensor.dims) == 2]
     tables = {tensor.name for tensor in stored if tensor.dims[1] > 1}
-    return [node.name for node in model.graph.node if node.op_type == "Gather" and node.input[0] in tables]
+    return [node.name for node in model.graph.node if node.op_type in ("Gather", "Slice") and node.input[0] in tables]
 
 
 def _excluded(model: ModelProto, patterns: tuple[str, ...], source: Path) -> set[str]:

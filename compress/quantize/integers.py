@@ -38,7 +38,7 @@ def to_integers(
             add = adds.get(node.name)
             product = Product(node, add, _bias(node, add))
             if corrections and add is not None:
-                product = _corrected(rewrite, product, corrections[node.name])
+                product = _corrected(rewrite, node, add, corrections[node.name])
             LAYOUTS[layouts[node.name]](rewrite, product, (ranges or {}).get(node.name))
         elif node.name in tables:
             rewrite.look_up(node)
@@ -51,14 +51,14 @@ def to_integers(
     return model
 
 
-def _corrected(rewrite: Rewrite, product: Product, correction: np.ndarray) -> Product:
+def _corrected(rewrite: Rewrite, node: NodeProto, add: NodeProto, correction: np.ndarray) -> Product:
     """With a bias of its own: products that share one, as ALBERT's, err differently."""
-    bias = numpy_helper.to_array(rewrite.stored[product.bias])
-    name = rewrite.constant(f"{product.node.name}/bias", (bias + correction).astype(np.float32))
-    add = NodeProto()
-    add.CopyFrom(product.add)
-    add.input[:] = [product.node.output[0], name]
-    return Product(product.node, add, name)
+    bias = numpy_helper.to_array(rewrite.stored[_bias(node, add)])
+    name = rewrite.constant(f"{node.name}/bias", (bias + correction).astype(np.float32))
+    own = NodeProto()
+    own.CopyFrom(add)
+    own.input[:] = [node.output[0], name]
+    return Product(node, own, name)
 
 
 def _biases(model: ModelProto) -> dict[str, NodeProto]:

@@ -9,7 +9,7 @@ import numpy as np
 
 BINS = 1 << 16
 _AVERAGED = 0.1  # weight of a new batch in the moving average
-_SHRINKS = np.linspace(0.2, 1, 81)  # of the widest range, tried for the least squared error
+_SHRINKS = tuple(map(float, np.linspace(0.2, 1, 81)))  # of the widest range, tried for the least squared error
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from .choosing import Choice, look_ups
 CLASSIFIER = "the classifier: its error would go straight into the logits, and its size is nothing"
 HEAD = "next to the logits, one row a text: int8 weights, multiplied in fp32"
 STACKED = "absorbed keys or values, a matrix for each head: int8 weights, multiplied in fp32"
+TABLE = "the recipe says `embeddings: false`"
 GIVEN_BACK = "given back to fp32 by the search: int8 costs too much of the answers here for the time that it saves"
 
 
@@ -27,14 +28,14 @@ def why_fp32(model: ModelProto, choice: Choice, exclude: tuple[str, ...]) -> dic
 def _reasons(model: ModelProto, choice: Choice, exclude: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     classifier, stacked = set(output_products(model.graph)), set(products(model.graph).stacked)
     for name in choice.kept:
-        yield name, CLASSIFIER if name in classifier else _excluded(name, exclude)
+        yield name, CLASSIFIER if name in classifier else _excluded(name, exclude, GIVEN_BACK)
     for name in choice.weight_only:
         yield name, STACKED if name in stacked else HEAD
     for name in look_ups(model):
         if name not in choice.tables:
-            yield name, _excluded(name, exclude)
+            yield name, _excluded(name, exclude, TABLE)
 
 
-def _excluded(name: str, exclude: tuple[str, ...]) -> str:
+def _excluded(name: str, exclude: tuple[str, ...], otherwise: str) -> str:
     pattern = next((pattern for pattern in exclude if re.search(pattern, name)), None)
-    return GIVEN_BACK if pattern is None else f"named by the recipe's `exclude`: {pattern}"
+    return otherwise if pattern is None else f"named by the recipe's `exclude`: {pattern}"

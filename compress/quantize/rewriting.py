@@ -64,15 +64,15 @@ class Rewrite:
         return f"{weight}_fp32"
 
     def look_up(self, node: NodeProto) -> None:
-        """A table's rows as int8, each with a scale of its own; `node` is the Gather of its rows."""
-        table, indices = node.input
+        """A table's rows as int8, each with a scale of its own; `node` is the Gather or Slice of its rows."""
+        table, *which = node.input
         if f"{table}_quantized" not in self.stored:
             levels, scale = to_int8(numpy_helper.to_array(self.stored[table]), 0)
             self.constant(f"{table}_quantized", levels)
             self.constant(f"{table}_scale", scale[:, None])
         rows, scales = f"{node.output[0]}_rows", f"{node.output[0]}_scales"
-        self.add("Gather", [f"{table}_quantized", indices], [rows], node.name)
-        self.add("Gather", [f"{table}_scale", indices], [scales], f"{node.name}_scale")
+        self.add(node.op_type, [f"{table}_quantized", *which], [rows], node.name)
+        self.add(node.op_type, [f"{table}_scale", *which], [scales], f"{node.name}_scale")
         self.add("Cast", [rows], [f"{rows}_cast"], f"{node.name}_cast", to=TensorProto.FLOAT)
         self.add("Mul", [f"{rows}_cast", scales], [node.output[0]], f"{node.name}_restore")
 

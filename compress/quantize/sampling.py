@@ -50,7 +50,7 @@ class Sample:
                 flat = array.reshape(-1, array.shape[-1])
                 taken[name].append(flat[np.linspace(0, len(flat) - 1, min(share, len(flat))).round().astype(int)])
                 peaks = np.abs(flat).max(0)
-                largest[name] = np.maximum(largest.get(name, peaks), peaks)
+                largest[name] = np.maximum(largest[name], peaks) if name in largest else peaks
         return {name: np.concatenate(parts) for name, parts in taken.items()}, largest
 
 

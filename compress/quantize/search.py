@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -84,27 +85,37 @@ class _Search:
     def found(self) -> Found:
         order, tried = self._order(), []
         for count in range(len(order)):
-            tried.append(self.notes.once(f"kept {count}", lambda count=count: self._tried(order[:count])))
+            tried.append(self._tried(order[:count]))
             if self._excess(tried[-1]) == 0:
                 break
         best = min(range(len(tried)), key=lambda count: (self._excess(tried[count]), count))
-        kept, met = order[:best], self._excess(tried[best]) == 0
-        return Found(
-            replace(
-                self.settled, layouts={name: how for name, how in self.settled.layouts.items() if name not in kept}
-            ),
-            without(self.choice, kept),
-            {
-                "goal": self._goal(),
-                "goal_met": met,
-                "reached": tried[best],
-                "mixes_tried": len(tried),
-                "given_back": kept,
-                "in_the_way": [] if met else order[:3],
-                "divergence": self.divergence,
-                "saved_ms": self.saved,
-            },
-        )
+        met = self._excess(tried[best]) == 0
+        kept, reached, more = self._pruned(order[:best], tried[best]) if met else (order[:best], tried[best], 0)
+        layouts = {name: how for name, how in self.settled.layouts.items() if name not in kept}
+        info = {
+            "goal": self._goal(),
+            "goal_met": met,
+            "reached": reached,
+            "mixes_tried": len(tried) + more,
+            "given_back": kept,
+            "in_the_way": [] if met else order[:3],
+            "layouts": layouts,
+            "divergence": self.divergence,
+            "saved_ms": self.saved,
+        }
+        return Found(replace(self.settled, layouts=layouts), without(self.choice, kept), info)
+
+    def _pruned(self, kept: list[str], reached: dict[str, float]) -> tuple[list[str], dict[str, float], int]:
+        """(what must stay fp32 after all, what that mix loses, mixes tried): of products in fp32 those that cost the most
+        time are tried first as int8 again."""
+        tried = 0
+        for name in sorted(kept, key=lambda name: (-self.saved[name], name)):
+            fewer = [other for other in kept if other != name]
+            if fewer:
+                lost, tried = self._tried(fewer), tried + 1
+                if self._excess(lost) == 0:
+                    kept, reached = fewer, lost
+        return kept, reached, tried
 
     def _divergences(self, settled: Settled) -> dict[str, dict[str, float]]:
         """Product -> layout -> how far the logits are from fp32's where this product alone is int8; what else reads its input
@@ -137,6 +148,10 @@ class _Search:
         }
         return {name: round(before.get(name, 0.0) - own[name], 6) for name in self.choice.int8}
 
+    @cached_property
+    def _fp32(self) -> np.ndarray:
+        return self.judge.all(self.source)
+
     def _order(self) -> list[str]:
         """The products, the most divergence for the time saved first. One that int8 slows down counts as the least saver."""
         least = min((time for time in self.saved.values() if time > 0), default=1.0)
@@ -148,8 +163,11 @@ class _Search:
 
     def _tried(self, kept: Sequence[str]) -> dict[str, float]:
         """What the mix with `kept` in fp32 loses on the tuning split: points, and flips in percent of the texts."""
-        fp32 = self.judge.all(self.source)
-        logits = _asked(self.settled.applied(self.model, without(self.choice, kept), self.spec), self.judge.all)
+        return self.notes.once(f"kept {' '.join(sorted(kept))}", lambda: self._lost(kept))
+
+    def _lost(self, kept: Sequence[str]) -> dict[str, float]:
+        mix = self.settled.applied(self.model, without(self.choice, kept), self.spec)
+        fp32, logits = self._fp32, _asked(mix, self.judge.all)
         lost = {"drop": round(self.judge.score(fp32) - self.judge.score(logits), 4)}
         if self.judge.decides:
             lost["flips"] = round(100 * len(flipped(fp32, logits)) / len(fp32), 4)

@@ -18,14 +18,15 @@ __all__ = ["collect", "markdown_table", "summary_table", "write_report"]
 
 
 def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path] = ()) -> list[Path]:
-    """Write `report.md`, `report.html`, `plot.svg`, and `result.json` (several results: `results.json`) to `out`.
+    """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, and `result.json` (several
+    results: `results.json`) to `out`.
 
     `folders`: run directories, or folders of them, whose `predictions.npz` serve the intervals over seeds.
     The same results give the same bytes. A report of the same results that is there already is kept: it tells
     when and how they were first made, and a run that was cached throughout costs no drawing.
     Raises `CompressError` where results do not go together or `out` cannot be written.
     """
-    files = [out / name for name in ("report.md", "report.html", "plot.svg")]
+    files = [out / name for name in ("report.md", "report.html", "plot.svg", *_pictures(results))]
     data = out / ("result.json" if len(results) == 1 else LIST_NAME)
     digest = _digest(results, folders)
     try:
@@ -40,14 +41,22 @@ def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path
     return [*files, data]
 
 
+def _pictures(results: Sequence[Result]) -> list[str]:
+    """Beside the plot: of the models that were searched, where there are any."""
+    found = any(model.info.get("divergence") for result in results for model in result.models)
+    return ["sensitivity.svg"] if found else []
+
+
 def _draw(results: Sequence[Result], folders: Sequence[Path], files: list[Path], digest: str) -> None:
     from . import render
     from .page import page_of, tasks_of
 
     tasks = tasks_of(results, folders)
     page = page_of(tasks, folders)
-    report, html, plot = files
+    report, html, plot, *sensitivity = files
     write_text(plot, render.plot(tasks))
+    for path in sensitivity:
+        write_text(path, render.sensitivity(tasks))
     write_text(html, render.html_report(page, tasks))
     write_text(report, render.markdown_report(page, digest))  # last: it holds the digest that says the others are there
 

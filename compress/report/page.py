@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..results import Result
-from . import sentences
+from . import sensitivity, sentences
 from .details import Detail, details, environment
 from .fidelity import Section, section
 from .intervals import how_over_seeds, over_seeds
@@ -68,6 +68,7 @@ class Page:
     lede: str
     warnings: tuple[str, ...]
     tasks: tuple[TaskPage, ...]
+    sensitivity: str
     environment: tuple[tuple[str, str], ...]
     reading: tuple[str, ...]
 
@@ -84,6 +85,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = ()) -> Page:
         lede=sentences.lede(results),
         warnings=tuple(sentences.warnings(results)),
         tasks=tuple(_task_page(task, number) for number, task in enumerate(tasks)),
+        sensitivity=sensitivity.describe(tasks),
         environment=tuple(environment(results)),
         reading=(*_reading(tasks), *_seed_note(tasks, folders)),
     )

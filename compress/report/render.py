@@ -11,6 +11,7 @@ from . import markdown
 from .page import Page
 from .plot import DARK, LIGHT, chart, specification
 from .runs import Task
+from .sensitivity import charts
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -24,10 +25,11 @@ def markdown_report(page: Page, digest: str) -> str:
 
 
 def html_report(page: Page, tasks: Sequence[Task]) -> str:
-    charts = [specification([chart(task)], LIGHT) for task in tasks]
+    plots = [specification([chart(task)], LIGHT) for task in tasks]
     return template("report.html.j2").render(
         page=page,
-        charts=[{"svg": svg(document), "json": _script_json(document)} for document in charts],
+        charts=[{"svg": svg(document), "json": _script_json(document)} for document in plots],
+        sensitivity=sensitivity(tasks) if page.sensitivity else "",
         light=_script_json(LIGHT),
         dark=_script_json(DARK),
         bundle=_bundle(),
@@ -37,6 +39,11 @@ def html_report(page: Page, tasks: Sequence[Task]) -> str:
 def plot(tasks: Sequence[Task]) -> str:
     """All tasks' charts as one SVG on white, legible in light and dark surroundings."""
     return svg(specification([chart(task) for task in tasks], LIGHT)) + "\n"
+
+
+def sensitivity(tasks: Sequence[Task]) -> str:
+    """The searched models' charts as one SVG on white."""
+    return svg(specification(charts(tasks), LIGHT)) + "\n"
 
 
 def svg(document: dict[str, Any]) -> str:

@@ -233,13 +233,19 @@ class Quantize(Spec):
     calibration_examples: Annotated[int, Field(ge=32, le=512)] = Field(
         default=128, description="training texts, of all lengths alike, for the static forms"
     )
+    calibration_text: str | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="a file whose lines are calibrated on in place of the training texts, the two texts of a pair with a "
+        "tab between them; lines of a reported split are refused",
+    )
     calibration: Literal["percentile", "minmax", "mse", "moving_average"] = Field(
         default="percentile", description="how a static form takes an activation's range from the texts"
     )
     percentile: Annotated[float, Field(gt=99, le=100)] = Field(
         default=99.999, description="share of an activation's values within its calibrated range, for `percentile`"
     )
-    alpha: Fraction | None = Field(
+    alpha: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=None, description="smoothquant: how much of the peaks moves; default: searched for each layer"
     )
     bias_correction: bool = Field(
@@ -296,15 +302,16 @@ class Quantize(Spec):
         """Fields that a file of a layout does not depend on."""
         idle = set() if self.method == "auto" else {"max_drop", "max_flips"}
         if layout == "dynamic":
-            return idle | {"method", "calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
+            return idle | {"method", *_OF_CALIBRATION}
         if self.method == "qat":
-            return idle | {"calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
+            return idle | _OF_CALIBRATION
         # Beside `dynamic`, `portable` is static.
         idle |= set() if self.method in SMOOTHED else {"method", "alpha"}
         return idle | (set() if self.calibration == "percentile" else {"percentile"})
 
 
 SMOOTHED = ("smoothquant", "auto")  # methods that move the peaks of activations into the weights
+_OF_CALIBRATION = {"calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
 CALIBRATED = ("static", "qdq")  # layouts with ranges that are known before a run
 
 # In the order in which a recipe's stages may come; distill may come several times.

@@ -75,3 +75,26 @@ def test_a_wrong_setting_is_named(planned: Planner, override: str, message: str)
     with pytest.raises(CompressError, match=message) as error:
         planned(override)
     assert override.partition("=")[0] in str(error.value)
+
+
+def test_a_file_depends_on_what_its_method_reads_alone(planned: Planner) -> None:
+    def key(*overrides: str) -> str:
+        return keys(planned(*(f"quantize.{word}" for word in overrides)))["teacher-int8"]
+
+    methods = {name: key(f"method={name}") for name in ("dynamic", "static", "smoothquant", "auto")}
+    assert len(set(methods.values())) == 4
+    assert key("method=static", "alpha=0.5") == methods["static"]
+    assert key("method=smoothquant", "alpha=0.5") != methods["smoothquant"]
+    assert key("method=smoothquant", "max_flips=3") == methods["smoothquant"]
+    assert key("method=auto", "max_flips=3") != methods["auto"]
+    assert key("method=static", "calibration=mse") != methods["static"]
+    assert key("method=static", "calibration=mse", "percentile=99.9") == key("method=static", "calibration=mse")
+    assert key("method=static", "bias_correction=true") != methods["static"]
+    assert key("calibration=mse", "bias_correction=true", "max_drop=1") == methods["dynamic"]
+
+
+def test_a_search_is_for_the_int8_file_alone(planned: Planner) -> None:
+    plan = planned("quantize.method=auto", "quantize.portable=true", "quantize.avx2=true")
+    spec = plan.nodes[-1].spec
+    assert [spec.form(precision).method for precision in spec.precisions] == ["smoothquant", "smoothquant", "auto"]
+    assert [spec.layout(precision) for precision in spec.precisions] == ["qdq", "static", "static"]

@@ -56,7 +56,6 @@ def test_all_weight_products_but_the_classifier_have_int8_weights(
         f"classifier.out_proj/{kind}" if family in ("roberta", "electra") else f"classifier/{kind}"
     ]
     tables = 2 if family == "distilbert" else 3
-    tables -= graph == "fast"  # positions are a slice
     tables -= graph == "fast" and family == "roberta"  # its one segment is in the positions
     assert info["int8_gathers"] == tables
     assert info["fp32_gathers"] == 0

@@ -1,0 +1,153 @@
+"""How faithful each int8 method is to fp32, for fine-tuned teachers and for students, and how fast.
+
+    python benchmarks/int8_methods.py --data-dir GLUE --teacher-task sst2 --teacher-task mrpc --student-task sst2 \\
+        --method dynamic --method smoothquant --time sst2 --out runs --report reports/int8-methods.md
+
+Teachers are `compress run int8`'s, students `compress run distilbert`'s, with `--set quantize.method=…`; what is trained is
+taken from the store in OUT. Differences, flips and logits are those of the reported split, once for each model, against
+the fp32 file of the same checkpoint. `--time`: the task of whose teacher all files are timed, interleaved, a process each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compress.pipeline import Request, run_all
+from compress.results import ModelResult, Result
+
+METHODS = ("dynamic", "static", "smoothquant", "auto", "qat", "inc-static")
+COUNTED = ("int8_matmuls", "fp32_matmuls", "weight_only_matmuls")
+SHAPES = ("1x32", "1x128", "32x128")
+HEADINGS = (
+    "Task", "Model", "Method", "MB", "Score", "Against fp32, points, 95% interval", "Flips",
+    "Mean / worst logit difference", "int8 products",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    method: str
+    run: Result
+    file: Path
+
+    @property
+    def model(self) -> ModelResult:
+        return self.run.final
+
+
+def rows(recipe: str, task: str, methods: Sequence[str], data_dir: Path, out: Path) -> list[Row]:
+    """One for each method; the search's goal is the recipe's default."""
+    found = []
+    for method in methods:
+        request = Request((recipe,), (task,), teacher="minilm-l6", data_dir=data_dir, root=out, bench=None,
+                          overrides=(f"quantize.method={method}",))  # fmt: skip
+        (run,) = run_all(request)
+        files = json.loads((out / run.run / "models.json").read_text(encoding="utf-8"))
+        found.append(Row(method, run, out / ".store" / files[run.final.predictions]["onnx"]))
+        print(line(found[-1]), flush=True)
+    return found
+
+
+def line(row: Row) -> str:
+    model, faithful = row.model, row.model.fidelity
+    if faithful is None:
+        raise SystemExit(f"{row.run.run}: expected a quantized model, found {model.precision}")
+    delta, rate = faithful.delta, faithful.flip_rate
+    cells = (
+        row.run.task.title,
+        model.name,
+        row.method,
+        f"{model.file_bytes / 1e6:.1f}",
+        f"{model.headline:.2f}",
+        f"{delta.points:+.2f} ({delta.low:+.2f} to {delta.high:+.2f})",
+        "–" if rate is None else f"{faithful.flips} ({100 * rate:.2f}%)",
+        f"{faithful.mean_logit_difference:.4f} / {faithful.worst_logit_difference:.2f}",
+        f"{model.info['int8_matmuls']} of {sum(model.info.get(name, 0) for name in COUNTED)}",
+    )
+    return table_line(cells)
+
+
+def table_line(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def table(headings: tuple[str, ...], lines: list[str], left: int) -> str:
+    rule = (":--",) * left + ("--:",) * (len(headings) - left)
+    return "\n".join([table_line(headings), table_line(rule), *lines])
+
+
+def timed(found: list[Row], runs: int) -> str:
+    """Every method's file beside the fp32 one: p50 of CPU time, and in brackets how often it fits into fp32's."""
+    store, first = found[0].file.parents[1], found[0]
+    files = json.loads((store.parent / first.run.run / "models.json").read_text(encoding="utf-8"))
+    baseline = store / files[f"{first.model.name}-fp32"]["onnx"]
+    program = Path(sys.executable).with_name("compress")
+    shapes = [word for shape in SHAPES for word in ("--shape", shape)]
+    command = [
+        program,
+        "bench",
+        baseline,
+        *(row.file for row in found),
+        *shapes,
+        "--runs",
+        runs,
+        "--threads",
+        "1",
+        "--json",
+    ]
+    done = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
+    documents = json.loads(done.stdout)["latency"]
+    names = ("fp32", *(row.method for row in found))
+    lines = []
+    for name, document in zip(names, documents, strict=False):
+        cells = [f"{one['cpu_p50']:.2f} ({one['cpu_speedup']:.2f}×)" for one in document["latency"]]
+        lines.append(table_line((name, *cells)))
+    return table(("Method", *(f"{shape}, ms" for shape in SHAPES)), lines, 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--teacher-task", action="append", default=[])
+    parser.add_argument("--student-task", action="append", default=[])
+    parser.add_argument(
+        "--method", action="append", choices=METHODS, help="default: dynamic, static, smoothquant, auto"
+    )
+    parser.add_argument("--time", help="a task among --teacher-task")
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--out", type=Path, default=Path("runs"))
+    parser.add_argument("--report", type=Path)
+    given = parser.parse_args()
+    methods = given.method or list(METHODS[:4])
+    print(table(HEADINGS, [], 3))
+    found = {(recipe, task): rows(recipe, task, methods, given.data_dir, given.out)
+             for recipe, tasks in (("int8", given.teacher_task), ("distilbert", given.student_task))
+             for task in tasks}  # fmt: skip
+    first = next(iter(found.values()))[0].run
+    page = [
+        "# int8 methods: how faithful to fp32\n",
+        f"Measured on {first.machine.cpu}, {', '.join(first.machine.isa)}, ONNX Runtime {first.versions['onnxruntime']}, by\n",
+        f"```\npython benchmarks/int8_methods.py {shlex.join(sys.argv[1:])}\n```\n",
+        table(HEADINGS, [line(row) for group in found.values() for row in group], 3),
+    ]
+    if given.time:
+        page += [
+            "",
+            f"CPU time, p50, one thread, the teacher of {given.time}:\n",
+            timed(found["int8", given.time], given.runs),
+        ]
+    text = "\n".join(page) + "\n"
+    print(text)
+    if given.report:
+        given.report.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

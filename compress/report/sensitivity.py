@@ -1,0 +1,86 @@
+"""How far each product of a searched model leads the answers astray when it alone is int8, as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..results import ModelResult, Result
+from . import numbers
+from .plot import colour
+from .points import COLOURS
+from .runs import Task, title
+
+WIDTH, STEP = 420, 16  # pixels
+_LEAST = 1e-8  # where a logarithmic axis ends
+_KINDS = {"static": "int8, fixed levels", "dynamic": "int8, levels of each run", "fp32": "given back to fp32"}
+
+
+def searched(tasks: Sequence[Task]) -> list[tuple[Result, ModelResult]]:
+    """The models whose mix of int8 and fp32 was searched."""
+    return [
+        (result, model)
+        for task in tasks
+        for result in task.results
+        for model in result.models
+        if model.info.get("divergence")
+    ]
+
+
+def describe(tasks: Sequence[Task]) -> str:
+    """The pictures in words, for those who do not see them."""
+    told = []
+    for result, model in searched(tasks):
+        rows = sorted(_rows(model), key=lambda row: -row["divergence"])[:3]
+        listed = "; ".join(f"{row['product']} {numbers.significant(row['divergence'])} ({row['kind']})" for row in rows)
+        told.append(f"{_title(result, model)}. Divergence of the logits by product, the largest: {listed}.")
+    return " ".join(told)
+
+
+def charts(tasks: Sequence[Task]) -> list[Any]:
+    return [_chart(result, model) for result, model in searched(tasks)]
+
+
+def _chart(result: Result, model: ModelResult) -> Any:
+    import altair as alt
+
+    rows = _rows(model)
+    labels = [row["product"] for row in rows]
+    axis = alt.Axis(title=None, labelLimit=360, ticks=False, domain=False)
+    y = alt.Y("product:N", sort=labels, axis=axis, scale=alt.Scale(domain=labels))
+    x = alt.X(
+        "divergence:Q", title=_measure(model), scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=6, format="~g")
+    )
+    kinds = list(_KINDS.values())
+    fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[COLOURS[0], COLOURS[1], "#ffffff"]), title=None)
+    points = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_point(size=50, stroke=colour("soft"), opacity=1)
+        .encode(x=x, y=y, fill=fill)
+    )
+    subtitle = ["Each product as int8 alone, on texts of the tuning split; further right: more of the answers is lost."]
+    heading = alt.TitleParams(_title(result, model), subtitle=subtitle, anchor="start", offset=14)
+    return points.properties(width=WIDTH, height=STEP * len(rows), title=heading)
+
+
+def _title(result: Result, model: ModelResult) -> str:
+    return (
+        f"{result.recipe.get('title', result.recipe['name'])}, {title(model)}, {result.task.title}, seed {result.seed}"
+    )
+
+
+def _measure(model: ModelResult) -> str:
+    return "KL divergence from fp32, nats" if "flips" in model.info["goal"] else "mean squared difference to fp32"
+
+
+def _rows(model: ModelResult) -> list[dict[str, Any]]:
+    """In the order of the graph; of the layout that a product has in the mix, or had before it was given back."""
+    given = set(model.info["given_back"])
+    rows = []
+    for product, found in model.info["divergence"].items():
+        layout = (
+            min(found, key=lambda name: (found[name], name)) if product in given else model.info["layouts"][product]
+        )
+        kind = _KINDS["fp32" if product in given else layout]
+        rows.append({"product": product, "divergence": max(found[layout], _LEAST), "kind": kind})
+    return rows

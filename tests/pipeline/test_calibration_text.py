@@ -1,0 +1,73 @@
+"""Texts of the user's own to calibrate on: what is read, what is refused, and what the file's key depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+from worlds import encoder_world
+
+from compress.errors import CompressError
+from compress.pipeline import Request, plan_all, run_all
+from compress.pipeline.judging import read_lines, refuse_reported
+from compress.tasks import Split
+
+
+def lines(path: Path, texts: list[str]) -> Path:
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return path
+
+
+def test_lines_are_examples_and_empty_ones_are_left_out(tmp_path: Path) -> None:
+    path = lines(tmp_path / "a.txt", [f"text {number}" for number in range(40)] + ["", "  "])
+    assert read_lines(path, 1).texts == ([f"text {number}" for number in range(40)],)
+    pairs = lines(tmp_path / "b.txt", [f"first {number}\tsecond {number}" for number in range(32)])
+    assert read_lines(pairs, 2).texts[1][3] == "second 3"
+
+
+@pytest.mark.parametrize(
+    ("texts", "columns", "told"),
+    [
+        (["one"] * 31, 1, "expected at least 32 lines of text, found 31"),
+        (["one\ttwo"] * 40, 1, "text 1: expected 1 text"),
+        (["one\ttwo"] * 3 + ["three"], 2, "text 4: expected 2 text"),
+    ],
+)
+def test_what_cannot_serve_is_named(texts: list[str], columns: int, told: str, tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match=told):
+        read_lines(lines(tmp_path / "a.txt", texts), columns)
+    with pytest.raises(CompressError, match=r"quantize\.calibration_text: .*none\.txt: cannot be read"):
+        read_lines(tmp_path / "none.txt", 1)
+
+
+def test_a_reported_split_is_refused_and_a_few_common_lines_are_not() -> None:
+    dev = Split(([f"dev {number}" for number in range(50)],), np.zeros(50))
+    mine = Split((["dev 1", "dev 2", *(f"mine {number}" for number in range(38))],), np.zeros(40))
+    refuse_reported("mine.txt", mine, {"dev": dev})
+    with pytest.raises(CompressError, match=r"mine\.txt: 50 of 50 texts are in the split `dev`"):
+        refuse_reported("mine.txt", dev, {"dev": dev})
+
+
+def test_it_is_refused_before_anything_is_made(
+    tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
+) -> None:
+    teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
+    task, text = str(tmp_path / "task.yaml"), tmp_path / "texts.txt"
+
+    def request() -> Request:
+        given = ("quantize.method=static", f"quantize.calibration_text={text}")
+        return Request(("int8",), (task,), teacher=str(teacher), overrides=given, root=tmp_path / "runs")
+
+    lines(text, [f"a fine film {number}" for number in range(32)])
+    first = plan_all(request())[0]
+    lines(text, [f"a dull film {number}" for number in range(32)])
+    second = plan_all(request())[0]
+    keys = [{node.id: node.key for node in plan.nodes}["teacher-int8"] for plan in (first, second)]
+    assert keys[0] != keys[1]
+    lines(text, first.task.data.reported["dev"].texts[0] * 4)
+    with pytest.raises(CompressError, match="on which scores are reported"):
+        run_all(request())
+    assert not list((tmp_path / "runs").glob("*"))

@@ -1,0 +1,87 @@
+"""Each way to take a range from what was seen, against its formula written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from compress.quantize.calibration import calibrate
+from compress.quantize.ranges import RANGES, Range, Seen
+
+generator = np.random.default_rng(3)
+BATCHES = [generator.normal(size=(size, 8)).astype(np.float32) * scale for size, scale in ((40, 1), (70, 3), (20, 0.5))]
+
+
+def seen(batches: list[np.ndarray]) -> Seen:
+    found = Seen()
+    for batch in batches:
+        found.add_extremes(batch)
+    for batch in batches:
+        found.add_counts(batch)
+    return found
+
+
+def test_minmax_is_all_that_was_seen() -> None:
+    values = np.concatenate(BATCHES)
+    assert RANGES["minmax"](seen(BATCHES), 99.9) == Range(float(values.min()), float(values.max()))
+
+
+def test_moving_average_follows_its_recurrence() -> None:
+    first, second, third = (float(batch.max()) for batch in BATCHES)
+    expected = 0.9 * (0.9 * first + 0.1 * second) + 0.1 * third
+    assert RANGES["moving_average"](seen(BATCHES), 99.9).high == pytest.approx(expected)
+
+
+def test_least_squares_is_the_best_of_all_that_are_narrower() -> None:
+    """Against the values themselves in place of their histogram."""
+    values = np.append(np.random.default_rng(0).normal(size=400_000), 12.0).astype(
+        np.float32
+    )  # a peak worth cutting off
+    found = RANGES["mse"](seen([values[:, None]]), 99.9)
+    low = float(values.min())
+
+    def error(part: float) -> float:
+        step = (12 - low) * part / 255
+        zero = round(-low * part / step)
+        return float(np.square((np.clip(np.rint(values / step) + zero, 0, 255) - zero) * step - values).sum())
+
+    best = min(np.linspace(0.2, 1, 81), key=error)
+    assert best < 0.9
+    assert found.high == pytest.approx(12 * best, rel=0.02)
+    assert error(found.high / 12) < error(1)
+
+
+def test_rounded_values_are_the_levels_nearest() -> None:
+    span = Range(-1, 3)
+    values = np.array([-5, -1, -0.004, 0, 0.007, 0.009, 2.99, 9], np.float32)
+    step = 4 / 255
+    levels = np.clip(np.rint(values / step), -64, 191)  # zero is level 64
+    assert span.rounded(values) == pytest.approx(levels * step, abs=1e-6)
+    assert (span.rounded(span.rounded(values)) == span.rounded(values)).all()
+
+
+@pytest.mark.parametrize("method", list(RANGES))
+def test_padding_moves_no_range(method: str, tiny_onnx: Callable[..., Path]) -> None:
+    """A planted word whose embedding is huge stands in the padding alone."""
+    model = onnx.load(tiny_onnx("bert", "fast"))
+    name = next(node.output[0] for node in model.graph.node if node.op_type == "LayerNormalization")
+    table = next(tensor for tensor in model.graph.initializer if "word_embeddings" in tensor.name)
+    words = onnx.numpy_helper.to_array(table).copy()
+    words[3] = np.linspace(-1, 1, words.shape[1]) ** 9 * 1e4
+    table.CopyFrom(onnx.numpy_helper.from_array(words, table.name))
+    ids = np.random.default_rng(0).integers(5, 100, (2, 8))
+    mask = np.ones_like(ids)
+    short = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    wide = np.array([[0, 0], [0, 4]])
+    long = {key: np.pad(value, wide) for key, value in short.items()}
+    long["input_ids"][:, 8:] = 3
+    spans = [calibrate(model, [name], [feed], method=method, percentile=99.9)[name] for feed in (short, long)]
+    assert [spans[0].low, spans[0].high] == pytest.approx([spans[1].low, spans[1].high], rel=1e-5)
+    shown = calibrate(
+        model, [name], [{**long, "attention_mask": np.ones_like(long["input_ids"])}], method=method, percentile=100
+    )
+    assert shown[name].high > 1.2 * spans[0].high  # in the text it would have moved it

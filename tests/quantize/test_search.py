@@ -1,0 +1,177 @@
+"""The search for a mix: what is fragile goes back to fp32 first, the goal is kept, an interrupted search ends alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from compress.graphs import products, write_model
+from compress.quantize import FILES, quantize_onnx
+from compress.quantize.reasons import GIVEN_BACK
+from compress.quantize.search import Judge
+from compress.sessions import open_session
+from compress.spec.stages import Quantize
+
+FRAGILE = "bert.encoder.layer.0.output.dense/MatMul"
+
+
+def batches() -> list[dict[str, np.ndarray]]:
+    found = []
+    for number in range(6):
+        ids = np.random.default_rng(number).integers(5, 120, (8, 9))
+        found.append({"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)})
+    return found
+
+
+def answers(path: Path) -> np.ndarray:
+    session = open_session(path, threads=1)
+    names = [value.name for value in session.get_inputs()]
+    return np.concatenate([np.asarray(session.run(["logits"], {n: feed[n] for n in names})[0]) for feed in batches()])
+
+
+def times(path: Path) -> Mapping[str, float]:
+    """As a profile would tell: int8 takes half of every product's time."""
+    graph = onnx.load(path).graph
+    found = products(graph)
+    return dict.fromkeys(found.fp32, 2.0) | dict.fromkeys(found.int8, 1.0)
+
+
+def judge(folder: Path, **changes: Any) -> Judge:
+    folder.mkdir(exist_ok=True)
+    made = Judge(
+        few=answers,
+        all=answers,
+        score=lambda logits: 100.0,
+        times=lambda path: {
+            node.name: 1.0 for node in onnx.load(path).graph.node if "dense/MatMul" not in node.name[-12:]
+        },
+        feeds=batches(),
+        decides=True,
+        folder=folder,
+    )
+    return replace(made, **changes)
+
+
+@pytest.fixture
+def fragile(tiny_onnx: Callable[..., Path], tmp_path: Path) -> Path:
+    """A classifier, confident enough to have decisions, one of whose products int8 breaks: a column of its weight in which
+    one huge entry, read by a neuron that is always 0, leaves the rest no levels."""
+    model = onnx.load(tiny_onnx("bert", "fast"))
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+
+    def change(name: str, value: Callable[[np.ndarray], np.ndarray]) -> None:
+        stored[name].CopyFrom(numpy_helper.from_array(value(numpy_helper.to_array(stored[name]).copy()), name))
+
+    def silent(bias: np.ndarray) -> np.ndarray:
+        bias[0] = -50  # GELU of it is 0
+        return bias
+
+    def huge(weight: np.ndarray) -> np.ndarray:
+        weight *= 8
+        weight[0] = 4000
+        return weight
+
+    change("bert.encoder.layer.0.intermediate.dense.bias", silent)
+    change("bert.encoder.layer.0.output.dense.weight", huge)
+    change("classifier.weight", lambda weight: weight * 40)
+    path = tmp_path / "source" / "model.onnx"
+    write_model(model, path)
+    return path
+
+
+def quantized(source: Path, out: Path, asked: Judge, **spec: Any) -> dict[str, Any]:
+    how = Quantize(method="auto", reduce_range=True, **spec)
+    return quantize_onnx(source, out, how, feeds=batches(), judge=asked)
+
+
+def test_what_is_fragile_ranks_first_and_goes_back(fragile: Path, tmp_path: Path) -> None:
+    info = quantized(fragile, tmp_path / "out", judge(tmp_path / "work"), max_flips=5)
+    divergence = {name: min(found.values()) for name, found in info["divergence"].items()}
+    assert max(divergence, key=lambda name: divergence[name]) == FRAGILE
+    assert info["given_back"][0] == FRAGILE
+    assert info["goal_met"]
+    assert info["reached"]["flips"] <= 5
+    assert info["stayed_fp32"][FRAGILE] == GIVEN_BACK
+    made = products(onnx.load(tmp_path / "out" / FILES["static"]).graph)
+    assert FRAGILE in made.fp32
+    assert len(made.int8) == info["int8_matmuls"] == len(divergence) - len(info["given_back"])
+    flips = answers(fragile).argmax(1) != answers(tmp_path / "out" / FILES["static"]).argmax(1)
+    assert 100 * flips.mean() == pytest.approx(info["reached"]["flips"], abs=1e-3)
+
+
+def test_a_goal_that_is_met_at_once_gives_nothing_back(fragile: Path, tmp_path: Path) -> None:
+    info = quantized(fragile, tmp_path / "out", judge(tmp_path / "work"), max_flips=100, max_drop=100)
+    assert (info["given_back"], info["mixes_tried"], info["in_the_way"]) == ([], 1, [])
+
+
+def test_where_no_mix_meets_the_goal_the_nearest_is_kept_and_what_is_in_the_way_named(
+    fragile: Path, tmp_path: Path
+) -> None:
+    asked = judge(tmp_path / "work", score=lambda logits: float(100 - np.abs(logits - answers(fragile)).max()))
+    info = quantized(fragile, tmp_path / "out", asked, max_flips=100, max_drop=0)
+    assert not info["goal_met"]
+    assert info["in_the_way"][0] == FRAGILE
+    assert FRAGILE in info["given_back"]
+    assert (tmp_path / "out" / FILES["static"]).is_file()
+
+
+@pytest.mark.parametrize("calls", [1, 7, 22])
+def test_an_interrupted_search_goes_on_to_the_same_answer(calls: int, fragile: Path, tmp_path: Path) -> None:
+    count = 0
+
+    def interrupted(path: Path) -> np.ndarray:
+        nonlocal count
+        count += 1
+        if count > calls:
+            raise KeyboardInterrupt
+        return answers(path)
+
+    whole = quantized(fragile, tmp_path / "whole", judge(tmp_path / "work-1"), max_flips=5)
+    with pytest.raises(KeyboardInterrupt):
+        quantized(
+            fragile,
+            tmp_path / "again",
+            judge(tmp_path / "work-2", few=interrupted, all=interrupted),
+            max_flips=5,
+        )
+    assert not list((tmp_path / "again").glob("*"))
+    known = json.loads((tmp_path / "work-2" / "search.json").read_text()) if calls > 1 else {}
+    asked = 0
+
+    def counted(path: Path) -> np.ndarray:
+        nonlocal asked
+        asked += 1
+        return answers(path)
+
+    again = quantized(fragile, tmp_path / "again", judge(tmp_path / "work-2", few=counted, all=counted), max_flips=5)
+    assert again == whole
+    first, second = ((tmp_path / name / FILES["static"]).read_bytes() for name in ("whole", "again"))
+    assert first == second
+    assert asked <= 2 * len(whole["divergence"]) + whole["mixes_tried"] + 3 - len(known)
+
+
+def test_a_score_has_no_decisions(fragile: Path, tmp_path: Path) -> None:
+    info = quantized(fragile, tmp_path / "out", judge(tmp_path / "work", decides=False), max_flips=0)
+    assert "flips" not in info["goal"]
+    assert "flips" not in info["reached"]
+    assert info["goal_met"]
+
+
+def test_a_product_that_need_not_be_fp32_becomes_int8_again(fragile: Path, tmp_path: Path) -> None:
+    """Profiled as saving next to nothing, a harmless product goes back first; the goal does not need it."""
+
+    def partial(path: Path) -> Mapping[str, float]:
+        harmless = "bert.encoder.layer.0.attention.self.query/MatMul"
+        return {name: time * (1e-6 if name.startswith(harmless) else 1) for name, time in times(path).items()}
+
+    info = quantized(fragile, tmp_path / "out", judge(tmp_path / "work", times=partial), max_flips=5)
+    assert info["given_back"] == [FRAGILE]
+    assert info["mixes_tried"] > 3

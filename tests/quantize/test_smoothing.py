@@ -1,0 +1,153 @@
+"""SmoothQuant's factors against the paper's formula; the graph's exactness; what it rescues and what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from compress.graphs import write_model
+from compress.quantize import FILES, quantize_onnx
+from compress.quantize.choosing import Choice, choose
+from compress.quantize.settling import settle
+from compress.quantize.smoothing import find_factors, smooth
+from compress.sessions import open_session
+from compress.spec.stages import Quantize
+
+generator = np.random.default_rng(1)
+WIDTH, OUT = 16, 24
+WEIGHT = generator.normal(size=(WIDTH, OUT)).astype(np.float32)
+OTHER = (generator.normal(size=(WIDTH, OUT)) * 0.3).astype(np.float32)
+TABLE = generator.normal(size=(60, WIDTH)).astype(np.float32)
+TABLE[:, 5] *= 80  # the planted outlier channel, as in BERT one that the weights make little of
+WEIGHT[5] *= 0.02
+OTHER[5] *= 0.02
+CHOICE = Choice(int8=("first/MatMul", "second/MatMul"), weight_only=(), kept=(), tables=())
+
+
+def model() -> ModelProto:
+    """Two products that read the rows of a table, as query and key do, and a third reader of the rows."""
+    nodes = [
+        helper.make_node("Gather", ["t", "input_ids"], ["x"], name="rows"),
+        helper.make_node("MatMul", ["x", "w"], ["p"], name="first/MatMul"),
+        helper.make_node("MatMul", ["x", "v"], ["q"], name="second/MatMul"),
+        helper.make_node("Add", ["p", "b"], ["pb"], name="first/Add"),
+        helper.make_node("Add", ["q", "b"], ["qb"], name="second/Add"),
+        helper.make_node("Tanh", ["x"], ["s"], name="residual"),
+        helper.make_node("ReduceSum", ["s", "axis"], ["m"], name="total", keepdims=1),
+        helper.make_node("Sum", ["pb", "qb", "m"], ["logits"], name="sum"),
+    ]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["b", "l"]) for name in ("input_ids", "attention_mask")
+    ]
+    stored = {"t": TABLE, "w": WEIGHT, "v": OTHER, "b": np.ones(OUT, np.float32), "axis": np.array([2])}
+    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["b", "l", OUT])
+    tensors = [numpy_helper.from_array(value, name) for name, value in stored.items()]
+    graph = helper.make_graph(nodes, "g", inputs, [output], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def feeds() -> list[dict[str, np.ndarray]]:
+    ids = np.arange(60).reshape(6, 10)
+    return [{"input_ids": ids, "attention_mask": np.ones_like(ids)}]
+
+
+def run(made: ModelProto, folder: Path) -> np.ndarray:
+    write_model(made, folder / "m.onnx")
+    session = open_session(folder / "m.onnx", threads=1)
+    names = [value.name for value in session.get_inputs()]
+    return np.concatenate([np.asarray(session.run(["logits"], {n: feed[n] for n in names})[0]) for feed in feeds()])
+
+
+def test_factors_are_the_papers() -> None:
+    factors, alphas = find_factors(model(), CHOICE, feeds(), alpha=0.7)
+    states, weights = np.abs(TABLE).max(0), np.abs(np.concatenate([WEIGHT, OTHER], 1)).max(1)
+    weights = np.maximum(weights, 0.1 * np.median(weights))  # as the outlier's own count
+    expected = states**0.7 / weights**0.3
+    found = factors["first/MatMul"]
+    assert found / found[0] == pytest.approx(expected / expected[0], rel=1e-5)
+    assert np.log(found).mean() == pytest.approx(0, abs=1e-5)
+    assert (factors["second/MatMul"] == found).all()  # one input, one division
+    assert alphas == {"first/MatMul": 0.7, "second/MatMul": 0.7}
+
+
+def test_outputs_are_the_same_in_fp32_and_other_readers_are_left_alone(tmp_path: Path) -> None:
+    factors, _ = find_factors(model(), CHOICE, feeds(), alpha=0.5)
+    smoothed = smooth(model(), factors)
+    assert run(smoothed, tmp_path) == pytest.approx(run(model(), tmp_path), rel=1e-4, abs=1e-3)
+    by_name = {node.name: node for node in smoothed.graph.node}
+    assert by_name["residual"].input[0] == "x"
+    assert sum(node.op_type == "Mul" for node in smoothed.graph.node) == 1
+
+
+def error(folder: Path, **spec: object) -> float:
+    how = Quantize(embeddings=False, reduce_range=True, calibration="minmax", **spec)  # type: ignore[arg-type]
+    made = settle(model(), CHOICE, "static", how, feeds()).applied(model(), CHOICE, how)
+    exact = run(model(), folder)
+    return float(np.abs(run(made, folder) - exact).mean() / np.abs(exact).mean())
+
+
+def test_an_outlier_channel_that_breaks_static_int8_is_rescued(tmp_path: Path) -> None:
+    broken, rescued = error(tmp_path, method="static"), error(tmp_path, method="smoothquant")
+    assert broken > 0.1
+    assert rescued < broken / 4
+    # What is left is near what int8 costs without any outlier.
+    assert rescued < 0.03
+
+
+def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Path) -> None:
+    _, alphas = find_factors(model(), CHOICE, feeds(), alpha=None)
+    chosen = alphas["first/MatMul"]
+    errors = {alpha: error(tmp_path, method="smoothquant", alpha=alpha) for alpha in (0.4, 0.7, 1.0)}
+    assert error(tmp_path, method="smoothquant", alpha=chosen) <= min(errors.values()) * 1.1
+    even = model()
+    table = next(tensor for tensor in even.graph.initializer if tensor.name == "t")
+    bits = (generator.random((60, WIDTH)) < 0.5).astype(np.float32)
+    table.CopyFrom(numpy_helper.from_array(bits, "t"))  # levels that int8 has to the bit
+    assert find_factors(even, CHOICE, feeds(), alpha=None) == ({}, {})
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "albert"])
+def test_a_smoothed_model_is_whole_and_no_larger(family: str, tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
+    """Shared weights stay shared, and the packed form is made of the same ones."""
+    source = tiny_onnx(family, "fast")
+    ids = np.random.default_rng(0).integers(5, 100, (4, 9))
+    mask = (np.arange(9) < np.array([[9], [9], [5], [3]])).astype(np.int64)
+    given = [{"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}]
+    sizes = {}
+    for method in ("static", "smoothquant"):
+        spec = Quantize(method=method, alpha=0.5 if method == "smoothquant" else None)
+        info = quantize_onnx(source, tmp_path / method, spec, feeds=given)
+        made = onnx.load(tmp_path / method / FILES["static"])
+        sizes[method] = sum(
+            len(tensor.raw_data) for tensor in made.graph.initializer if tensor.data_type == TensorProto.INT8
+        )
+        assert (tmp_path / method / "model_quantized_packed.onnx").is_file()
+    assert info["alphas"]
+    assert set(info["alphas"].values()) == {0.5}
+    assert sizes["smoothquant"] == sizes["static"]
+
+
+def test_alberts_last_keys_and_values_keep_the_shared_weights_as_they_are(tiny_onnx: Callable[..., Path]) -> None:
+    source = onnx.load(tiny_onnx("albert", "fast"))
+    choice = choose(source, (), embeddings=True, source=Path("m"))
+    ids = np.arange(5, 45).reshape(4, 10)
+    given = [{"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}]
+    factors, _ = find_factors(source, choice, given, alpha=0.5)
+    assert factors
+    assert not [name for name in factors if ".key/" in name or ".value/" in name]
+
+
+def test_corrections_take_the_mean_error_away(tmp_path: Path) -> None:
+    exact = run(model(), tmp_path)
+    means = {}
+    for corrected in (False, True):
+        how = Quantize(method="static", embeddings=False, reduce_range=True, percentile=99.5, bias_correction=corrected)
+        made = settle(model(), CHOICE, "static", how, feeds()).applied(model(), CHOICE, how)
+        means[corrected] = np.abs((run(made, tmp_path) - exact).mean((0, 1))).max()
+    assert means[False] > 0.05
+    assert means[True] < means[False] / 50
