@@ -186,7 +186,7 @@ class QuantizeAware(PerTask, Losses, Training):
 
     losses: Annotated[tuple[LossSpec, ...], Field(min_length=1)] = (SoftTarget(), HiddenMse())
     epochs: PositiveNumber = Field(default=1.0, description="passes over the training split")
-    learning_rate: PositiveNumber = Field(default=2e-5, description="peak")
+    learning_rate: PositiveNumber = Field(default=5e-6, description="peak")
     dropout: Fraction | None = Field(default=0.0, description="of hidden states and attention; null: the model's own")
     evaluate_every: PositiveNumber = Field(default=0.5, description="epochs between evaluations on the tuning split")
     ranges: Literal["learned", "moving_average"] = Field(
