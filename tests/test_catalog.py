@@ -11,7 +11,7 @@ from compress.errors import CompressError
 from compress.spec.recipe import Recipe
 
 KINDS: tuple[catalog.Kind, ...] = ("recipes", "teachers", "students")
-COUNTS = {"recipes": 7, "teachers": 4, "students": 23}
+COUNTS = {"recipes": 9, "teachers": 4, "students": 23}
 FILES = [(kind, path) for kind in KINDS for path in sorted(catalog.catalogue_folder(kind).iterdir())]
 
 
@@ -83,8 +83,8 @@ def test_an_unknown_name_lists_what_there_is():
     with pytest.raises(CompressError) as caught:
         catalog.load_recipe("distlbert")
     assert str(caught.value) == (
-        "recipe `distlbert` is not in the catalogue; did you mean `distilbert`? known: albert, distilbert, "
-        "distilbert-int8-qat, int8, minilm, tinybert, tinybert-small; "
+        "recipe `distlbert` is not in the catalogue; did you mean `distilbert`? known: albert, albert-int8, "
+        "distilbert, distilbert-int8-qat, int8, minilm, tinybert, tinybert-int8-auto, tinybert-small; "
         "a file is given by its path, distlbert.yaml"
     )
     with pytest.raises(

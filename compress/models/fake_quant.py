@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .rounding import LEVELS, round_rows, round_states, round_weight
-from .uses import Form, Use
+from .uses import POSITIONS, SEGMENTS, Form, Use
 
 Ranges = Mapping[str, tuple[float, float]]  # a tensor's name -> low, high
 _AVERAGED = 0.1  # weight of a new batch in a moving average
@@ -119,7 +119,10 @@ def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
     paths = dict.fromkeys(use.module for use in quant.form.uses)
     linears, tables = ({path: model.get_submodule(path) for path in some} for some in (paths, quant.form.tables))
     handles = [model.register_forward_pre_hook(_begin, with_kwargs=True), model.register_forward_hook(_end)]
-    handles += [table.register_forward_hook(_look_up(_segment(model, path, tables))) for path, table in tables.items()]
+    handles += [
+        table.register_forward_hook(_look_up(_segment(model, path) if quant.form.one_segment else None))
+        for path, table in tables.items()
+    ]
     model.fake_quant = quant
     for path, module in linears.items():
         module.forward = _forward(quant, module, path)
@@ -137,19 +140,15 @@ def _forward(quant: FakeQuant, module: nn.Module, path: str) -> Callable[[Tensor
     return lambda states: quant.linear(module, path, states)
 
 
-def _segment(model: nn.Module, path: str, tables: Mapping[str, nn.Module]) -> nn.Module | None:
-    """The table of segments whose first row is in the graph's table `path`, that of positions, where all tokens have it."""
-    stem, _, name = path.rpartition(".")
-    segments = f"{stem}.token_type_embeddings"
-    there = (
-        name == "position_embeddings"
-        and segments not in tables
-        and hasattr(model.get_submodule(stem), "token_type_embeddings")
-    )
-    return model.get_submodule(segments) if there else None
+def _segment(model: nn.Module, path: str) -> nn.Embedding | None:
+    """The table of segments of which the graph has the first row in the table at `path`, that of positions."""
+    scope, _, name = path.rpartition(".")
+    if name != POSITIONS:
+        return None
+    return getattr(model.get_submodule(scope), SEGMENTS, None)
 
 
-def _look_up(segments: Any) -> Callable[[Any, Any, Tensor], Tensor]:
+def _look_up(segments: nn.Embedding | None) -> Callable[..., Tensor]:
     def rounded(table: Any, given: Any, rows: Tensor) -> Tensor:
         if segments is None:
             return round_rows(rows)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+POSITIONS, SEGMENTS = "position_embeddings", "token_type_embeddings"  # what transformers calls these tables
+
 
 @dataclass(frozen=True)
 class Use:
@@ -23,9 +25,11 @@ class Use:
 
 @dataclass(frozen=True)
 class Form:
-    """All that becomes int8, and how; `tables` are the modules that look up rows."""
+    """All that becomes int8, and how. `tables`: the modules that look up rows; `one_segment`: the graph has the segment's row
+    in the table of positions, where the model has two tables."""
 
     uses: tuple[Use, ...]
     tables: tuple[str, ...]
     per_channel: bool = True
     bits: int = 8
+    one_segment: bool = False

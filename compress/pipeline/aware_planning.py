@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from .. import store
 from ..errors import CompressError
 from ..models.layer_maps import matched_layers
 from ..spec.recipe import Recipe, Stage
@@ -20,6 +22,12 @@ def quantize_spec(recipe: Recipe) -> Quantize:
     return next(stage.spec for stage in recipe.stages if stage.kind == "quantize").form("int8")
 
 
+def calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
+    """Hashes of what is read. The tuning split is, and that the text is of no reported one is seen, also where a text is given."""
+    text = {"text": store.hash_file(Path(spec.calibration_text).expanduser())} if spec.calibration_text else {}
+    return {"data": draft.task.fingerprint} | text
+
+
 def plan_quantize_aware(draft: Draft, stage: Stage) -> None:
     """The student in place of the last one; of a teacher a model of its own beside it, for the teacher is the baseline."""
     before = draft.current
@@ -34,7 +42,7 @@ def plan_quantize_aware(draft: Draft, stage: Stage) -> None:
     described: dict[str, Any] = spec.model_dump(mode="json", exclude={"per_task"})
     described |= {"seed": draft.seed, "precision": draft.precision}
     described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}
-    outside = {"data": draft.task.fingerprint}
+    outside = calibrated_on(draft, quantize_spec(draft.recipe))
     inputs = {"model": draft.latest[before]}
     draft.add(AWARE, f"{before}-qat", model, spec, described, inputs=inputs, outside=outside, stage=stage.id)
     draft.sizes[model] = draft.sizes[before]

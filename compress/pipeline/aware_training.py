@@ -22,7 +22,7 @@ from ..store import Artifact
 from .aware_planning import quantize_spec
 from .context import Context
 from .draft import Node
-from .judging import spread
+from .judging import calibration
 from .plan import Plan
 from .stages import fidelity
 from .training_stages import TrainingRun
@@ -61,7 +61,7 @@ def _start(plan: Plan, spec: QuantizeAware, context: Context, model: nn.Module, 
         raise RuntimeError("export refuses what has no fast graph")
     form, _ = int8_form(graph, quantize)
     pad = pad_id(model.config.to_dict())  # type: ignore[operator]
-    feeds = spread(task.encoded("train", tokenizer, task.spec.max_length), pad, quantize.calibration_examples)
+    feeds = calibration(context, quantize, tokenizer, pad)
     sources = tuple(dict.fromkeys(use.source for use in form.uses if use.source is not None))
     start = calibrate(graph, sources, feeds, method=quantize.calibration, percentile=quantize.percentile)
     ends = {name: (span.low, span.high) for name, span in start.items()}

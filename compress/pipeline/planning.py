@@ -14,7 +14,7 @@ from ..models.students import CONVERSION
 from ..spec.losses import OF_TEXT, BlockSpread
 from ..spec.recipe import Stage
 from ..spec.stages import Augment, Distill, Export, Finetune, Losses, PerTask, Quantize
-from .aware_planning import plan_quantize_aware
+from .aware_planning import calibrated_on, plan_quantize_aware
 from .draft import Draft
 from .teachers import resolve_teacher
 
@@ -261,16 +261,10 @@ def _plan_quantize(draft: Draft, stage: Stage) -> None:
     inputs = {model: draft.latest[model], f"{model}-fp32": f"{model}-fp32"}
     for precision in stage.spec.precisions:
         layout = stage.spec.layout(precision)
-        read = _calibrated_on(draft, stage.spec) if stage.spec.calibrates(layout) else {}
+        read = calibrated_on(draft, stage.spec) if stage.spec.calibrates(layout) else {}
         described = _described(stage.spec.form(precision), layout)
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
         draft.add("quantize", f"{model}-{precision}", model, stage.spec, described, inputs=inputs, outside=read)
-
-
-def _calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
-    """Hashes of what is read. The tuning split is, and that the text is of no reported one is seen, also where a text is given."""
-    text = {"text": store.hash_file(Path(spec.calibration_text).expanduser())} if spec.calibration_text else {}
-    return {"data": draft.task.fingerprint} | text
 
 
 def _described(spec: Quantize, layout: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto
 
 from ..errors import CompressError
 from ..graphs import fold_transposes, merge_duplicates, strip_identities
-from ..models.uses import Form, Use
+from ..models.uses import SEGMENTS, Form, Use
 from ..spec.stages import Quantize
 from .choosing import Choice, choose
 from .ranges import Range
@@ -32,15 +32,11 @@ def int8_form(model: ModelProto, spec: Quantize) -> tuple[Form, Choice]:
     """What a static file by `spec` of the fast graph `model`, which is made ready in place, has in int8."""
     tidy(model)
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=Path("the fast graph"))
-    bits = 7 if spec.reduce_range else 8
-    tables = tuple(map(_table, choice.tables))
-    return Form(_uses(model.graph, choice), tables, spec.per_channel, bits), choice
-
-
-def _table(name: str) -> str:
-    """The module whose rows a node takes; positions are sliced by one that is called after all the embeddings."""
-    scope, _, kind = name.rpartition("/")
-    return f"{scope}.position_embeddings" if kind == "Slice" else scope
+    bits, stored = 7 if spec.reduce_range else 8, {tensor.name for tensor in model.graph.initializer}
+    read = {node.name: node.input[0] for node in model.graph.node if node.name in choice.tables}
+    tables = tuple(read[name].removesuffix(".weight") for name in choice.tables)
+    one_segment = not any(name.endswith(f"{SEGMENTS}.weight") for name in stored)
+    return Form(_uses(model.graph, choice), tables, spec.per_channel, bits, one_segment), choice
 
 
 def _uses(graph: GraphProto, choice: Choice) -> tuple[Use, ...]:

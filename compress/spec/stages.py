@@ -186,7 +186,7 @@ class QuantizeAware(PerTask, Losses, Training):
 
     losses: Annotated[tuple[LossSpec, ...], Field(min_length=1)] = (SoftTarget(), HiddenMse())
     epochs: PositiveNumber = Field(default=1.0, description="passes over the training split")
-    learning_rate: PositiveNumber = Field(default=2e-5, description="peak")
+    learning_rate: PositiveNumber = Field(default=5e-6, description="peak")
     dropout: Fraction | None = Field(default=0.0, description="of hidden states and attention; null: the model's own")
     evaluate_every: PositiveNumber = Field(default=0.5, description="epochs between evaluations on the tuning split")
     ranges: Literal["learned", "moving_average"] = Field(
@@ -301,17 +301,17 @@ class Quantize(Spec):
     def idle(self, layout: str) -> set[str]:
         """Fields that a file of a layout does not depend on."""
         idle = set() if self.method == "auto" else {"max_drop", "max_flips"}
-        found = {"calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
         if layout == "dynamic":
-            return idle | found | {"method"}
+            return idle | {"method", *_OF_CALIBRATION}
         if self.method == "qat":
-            return idle | found
+            return idle | _OF_CALIBRATION
         # Beside `dynamic`, `portable` is static.
         idle |= set() if self.method in SMOOTHED else {"method", "alpha"}
         return idle | (set() if self.calibration == "percentile" else {"percentile"})
 
 
 SMOOTHED = ("smoothquant", "auto")  # methods that move the peaks of activations into the weights
+_OF_CALIBRATION = {"calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
 CALIBRATED = ("static", "qdq")  # layouts with ranges that are known before a run
 
 # In the order in which a recipe's stages may come; distill may come several times.
