@@ -13,7 +13,7 @@ from ..models.masked_lm import has_masked_lm_head
 from ..models.students import CONVERSION
 from ..spec.losses import OF_TEXT, BlockSpread
 from ..spec.recipe import Stage
-from ..spec.stages import CALIBRATED, Augment, Distill, Export, Finetune, Losses, PerTask, Quantize
+from ..spec.stages import CALIBRATED, INC, Augment, Distill, Export, Finetune, Losses, PerTask, Quantize
 from .draft import Draft
 from .teachers import resolve_teacher
 
@@ -263,12 +263,17 @@ def _plan_quantize(draft: Draft, stage: Stage) -> None:
         read = {"data": draft.task.fingerprint} if layout in CALIBRATED else {}
         described = _described(stage.spec.form(precision), layout)
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
+        described |= {"libraries": _of_inc()} if described.get("method") == INC else {}
         draft.add("quantize", f"{model}-{precision}", model, stage.spec, described, inputs=inputs, outside=read)
 
 
 def _described(spec: Quantize, layout: str) -> dict[str, Any]:
     """What a quantized file depends on."""
     return {**spec.model_dump(mode="json", exclude={"portable", "avx2", *spec.idle(layout)}), "layout": layout}
+
+
+def _of_inc() -> dict[str, str]:
+    return {name: version for name, version in versions().items() if name in ("torch", "neural-compressor", "torchao")}
 
 
 PLANNERS: dict[str, Callable[[Draft, Stage], None]] = {

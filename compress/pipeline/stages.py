@@ -12,7 +12,7 @@ from ..errors import CompressError
 from ..fidelity import flipped, logit_difference
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
-from ..spec.stages import CALIBRATED, SMOOTHED
+from ..spec.stages import CALIBRATED, INC, SMOOTHED
 from ..store import Artifact
 from ..tasks import headline, score
 from .context import Context
@@ -57,6 +57,7 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     from ..quantize import quantize_onnx
     from ..quantize.noise import signal_to_noise
     from ..runtime.folder import MODEL_FILES
+    from .inc import quantize_checkpoint
     from .judging import judge, spread
 
     checkpoint, source = inputs.values()
@@ -67,8 +68,12 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
         context.task.encoded(split, tokenizer, context.task.spec.max_length) for split in ("train", "tuning")
     )
     feeds = spread(train, pad, spec.calibration_examples) if layout in CALIBRATED else []
-    asked = judge(context, tuning, pad, spec.calibration_examples, work) if spec.method in SMOOTHED else None
-    info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, name=name)
+    asks = spec.method in (*SMOOTHED, INC)
+    asked = judge(context, tuning, pad, spec.calibration_examples, work) if asks else None
+    if spec.method == INC:
+        info = quantize_checkpoint(checkpoint.path, fp32_file, out, spec, feeds=feeds, judge=asked, name=name)
+    else:
+        info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, name=name)
     fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / name))
     return {
         **info,
