@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import store
 from ..errors import CompressError
+from ..machine import versions
 from ..models.layer_maps import check_losses, matched_layers
 from ..models.masked_lm import has_masked_lm_head
 from ..models.students import CONVERSION

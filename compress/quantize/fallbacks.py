@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -69,15 +70,15 @@ class Fallbacks:
 
     def found(self) -> Trial:
         """The first candidate that meets the goal of `spec`, or the best of all."""
-        from neural_compressor.torch.export import export
-        from neural_compressor.torch.quantization import TuningConfig, autotune
-
-        exported = export(self.program.module, self.program.examples, dynamic_shapes=self.program.shapes)
+        exported = _library("export").export(
+            self.program.module, self.program.examples, dynamic_shapes=self.program.shapes
+        )
         if exported is None:
             raise CompressError(f"{self.source}: neural-compressor cannot trace this model")
         configs = [self._config(fallbacks) for fallbacks in self.candidates]
-        tuning = TuningConfig(configs, tolerable_loss=self.spec.max_drop / _FULL, max_trials=len(configs))
-        module = autotune(exported, tuning, eval_fn=self._score, run_fn=self._calibrate)
+        library = _library("quantization")
+        tuning = library.TuningConfig(configs, tolerable_loss=self.spec.max_drop / _FULL, max_trials=len(configs))
+        module = library.autotune(exported, tuning, eval_fn=self._score, run_fn=self._calibrate)
         if module is self._trials[-1].module:
             return self._trials[-1]
         # The best of several is quantized again.
@@ -96,12 +97,11 @@ class Fallbacks:
         }
 
     def _config(self, fallbacks: Sequence[str]) -> Any:
-        from neural_compressor.torch.quantization import StaticQuantConfig
-
-        config = StaticQuantConfig(w_granularity="per_channel" if self.spec.per_channel else "per_tensor")
+        config_of = _library("quantization").StaticQuantConfig
+        config = config_of(w_granularity="per_channel" if self.spec.per_channel else "per_tensor")
         always = map(_module, (*self.choice.kept, *self.choice.weight_only))
         for module in dict.fromkeys([*always, *fallbacks]):
-            config.set_local(self.program.path(module), StaticQuantConfig(w_dtype="fp32", act_dtype="fp32"))
+            config.set_local(self.program.path(module), config_of(w_dtype="fp32", act_dtype="fp32"))
         return config
 
     def _calibrate(self, prepared: Any) -> None:
@@ -140,6 +140,11 @@ class Fallbacks:
         if self.judge.decides:
             lost["flips"] = round(100 * len(flipped(fp32, logits)) / len(fp32), 4)
         return lost | {"mean_logit_difference": round(float(np.abs(fp32 - logits).mean()), 6)}
+
+
+def _library(part: str) -> Any:
+    """Without its types, which are not those that it takes."""
+    return importlib.import_module(f"neural_compressor.torch.{part}")
 
 
 def _module(node: str) -> str:

@@ -213,7 +213,7 @@ def unfolded(kind: str, *, channels: int | None = 0, low: int = -127) -> onnx.Mo
     zero = np.zeros(np.shape(scale), np.int8)
     stored = {"w": weight, "s": np.asarray(scale, np.float32), "z": zero, "low": np.int8(low), "high": np.int8(127)}
     stored |= {"xs": np.float32(0.02), "xz": np.uint8(128), "b": rng.normal(size=3).astype(np.float32)}
-    options = {} if channels is None else {"axis": channels}
+    options: dict[str, Any] = {} if channels is None else {"axis": channels}
     nodes = [
         helper.make_node("QuantizeLinear", ["w", "s", "z"], ["q"], **options),
         helper.make_node("Clip", ["q", "low", "high"], ["c"]),
