@@ -27,9 +27,9 @@ from .search import Judge
 __all__ = ["Program", "check_installed", "quantize_inc"]
 
 _PACKAGES = ("neural_compressor", "torchao")
-# Of the largest logit. Both sides have the same levels, and what is left is one that rounding tips: a wrong axis, range or
-# weight shows above 0.1.
-_TOLERANCE = 0.02
+# Both sides have the same levels, yet a sum that rounds differently tips one, which tips others further on: of 127 texts
+# on a six-layer model the two are half as far from each other as they are from fp32. A wrong axis, range or weight is several times as far.
+_NEAR, _ROUNDING = 2.0, 1e-3  # of the mean distance of the program from fp32; of the largest logit
 
 
 def check_installed() -> None:
@@ -71,7 +71,7 @@ def quantize_inc(
     packed_beside(path).unlink(missing_ok=True)  # of an earlier file
     search = Fallbacks(source, spec, program, feeds, judge)
     trial = search.found()
-    _check_program(trial, program, feeds[0])
+    _check_program(trial, program, max(feeds, key=lambda feed: len(feed["input_ids"])))
     model = trial.model
     info = {
         "layout": spec.layout("int8"),
@@ -96,23 +96,25 @@ def _describe(model: ModelProto, source: Path, spec: Quantize) -> None:
 
 
 def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
-    """The graph, its products in fp32 between the roundings, as the program computes them: no saturation comes in."""
+    """The graph, its products in fp32 between the roundings as the program's are: no CPU's saturation comes in."""
     import onnxruntime
     import torch
 
     def plain(options: onnxruntime.SessionOptions) -> None:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 
+    inputs = [torch.from_numpy(feed[name]) for name in program.inputs]
     with torch.no_grad():
-        expected = trial.module(*(torch.from_numpy(feed[name]) for name in program.inputs)).numpy()
+        fp32, expected = (module(*inputs).numpy() for module in (program.module, trial.module))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "folded.onnx"
         write_model(trial.folded, path)
         session = open_session(path, configure=plain)
         found = np.asarray(session.run(["logits"], {name: feed[name] for name in program.inputs})[0])
-    error, scale = float(np.abs(found - expected).max()), max(1.0, float(np.abs(expected).max()))
-    if not error <= _TOLERANCE * scale:  # written so that NaN fails
+    error, noise = (float(np.abs(other - expected).mean()) for other in (found, fp32))
+    allowed = _NEAR * noise + _ROUNDING * max(1.0, float(np.abs(fp32).max()))
+    if not error <= allowed:  # written so that NaN fails
         raise CheckFailed(
-            f"quantize: inc-static: the ONNX graph's logits differ by {error:.2g} from those of neural-compressor's program, "
-            f"of at most {scale:.2g}; nothing is kept"
+            f"quantize: inc-static: the ONNX graph's logits are {error:.2g} from those of neural-compressor's program on average, "
+            f"expected at most {allowed:.2g}; nothing is kept"
         )
