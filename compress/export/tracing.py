@@ -142,13 +142,17 @@ def example(traced: Traced, batch: int, length: int) -> dict[str, Tensor]:
 
 
 def trace(traced: Traced, opset: int) -> onnx.ModelProto:
-    """The exporter's graph, batch and length dynamic (traced at 2 and more: a size of 1 would be baked in)."""
-    inputs = example(traced, 2, min(8, traced.max_length))
-    batch, length = torch.export.Dim("batch"), torch.export.Dim("length", max=traced.max_length)
+    """The exporter's graph of the model."""
+    return write(traced, wrap(traced), opset)
+
+
+def write(traced: Traced, module: nn.Module, opset: int) -> onnx.ModelProto:
+    """The exporter's graph of `module`, which takes what `wrap`'s takes."""
+    inputs = examples(traced)
     try:
         with quiet(), torch.no_grad():
             program = torch.onnx.export(
-                _wrap(traced, inputs),
+                module,
                 tuple(inputs.values()),
                 dynamo=True,
                 external_data=False,
@@ -156,7 +160,7 @@ def trace(traced: Traced, opset: int) -> onnx.ModelProto:
                 opset_version=opset,
                 input_names=list(inputs),
                 output_names=["logits"],
-                dynamic_shapes=tuple({0: batch, 1: length} for _ in inputs),
+                dynamic_shapes=shapes(traced),
             )
     except Exception as error:  # the exporter wraps everything that can go wrong in a model's code
         reason = " ".join(str(error).split())[:300]
@@ -167,11 +171,25 @@ def trace(traced: Traced, opset: int) -> onnx.ModelProto:
     return program.model_proto
 
 
-def _wrap(traced: Traced, inputs: dict[str, Tensor]) -> nn.Module:
-    """The ready mask where it gives the model's own logits, else the model's own mask."""
+def examples(traced: Traced) -> dict[str, Tensor]:
+    """Of two rows and more tokens: a size of 1 would be baked in."""
+    return example(traced, 2, min(8, traced.max_length))
+
+
+def shapes(traced: Traced) -> tuple[dict[int, Any], ...]:
+    """Of each input: batch and length are dynamic."""
+    batch, length = torch.export.Dim("batch"), torch.export.Dim("length", max=traced.max_length)
+    return tuple({0: batch, 1: length} for _ in traced.inputs)
+
+
+def wrap(traced: Traced) -> nn.Module:
+    """The model with logits alone as its output, and the ready mask where it gives the model's own logits, else the
+    model's own mask."""
+    inputs = examples(traced)
     own, ready = _OwnMask(traced.model).eval(), _AdditiveMask(traced.model).eval()
     try:
-        same = torch.allclose(ready(**inputs), own(**inputs), atol=1e-5)
+        with quiet(), torch.no_grad():
+            same = torch.allclose(ready(**inputs), own(**inputs), atol=1e-5)
     except (RuntimeError, ValueError, TypeError, IndexError):
         same = False
     return ready if same else own

@@ -8,12 +8,13 @@ from typing import Any
 
 from .. import store
 from ..errors import CompressError
+from ..machine import versions
 from ..models.layer_maps import check_losses, matched_layers
 from ..models.masked_lm import has_masked_lm_head
 from ..models.students import CONVERSION
 from ..spec.losses import OF_TEXT, BlockSpread
 from ..spec.recipe import Stage
-from ..spec.stages import Augment, Distill, Export, Finetune, Losses, PerTask, Quantize
+from ..spec.stages import INC, Augment, Distill, Export, Finetune, Losses, PerTask, Quantize
 from .aware_planning import calibrated_on, plan_quantize_aware
 from .draft import Draft
 from .teachers import resolve_teacher
@@ -264,6 +265,7 @@ def _plan_quantize(draft: Draft, stage: Stage) -> None:
         read = calibrated_on(draft, stage.spec) if stage.spec.calibrates(layout) else {}
         described = _described(stage.spec.form(precision), layout)
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
+        described |= {"libraries": _of_inc()} if described.get("method") == INC else {}
         draft.add("quantize", f"{model}-{precision}", model, stage.spec, described, inputs=inputs, outside=read)
 
 
@@ -273,6 +275,10 @@ def _described(spec: Quantize, layout: str) -> dict[str, Any]:
         **spec.model_dump(mode="json", exclude={"portable", "avx2", "calibration_text", *spec.idle(layout)}),
         "layout": layout,
     }
+
+
+def _of_inc() -> dict[str, str]:
+    return {name: version for name, version in versions().items() if name in ("torch", "neural-compressor", "torchao")}
 
 
 PLANNERS: dict[str, Callable[[Draft, Stage], None]] = {

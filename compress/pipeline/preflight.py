@@ -10,6 +10,7 @@ from ..augment import read_glove
 from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, weight_files
 from ..models.dimensions import usable_positions
+from ..spec.stages import INC
 from .adoption import label_order
 from .aware_planning import AWARE
 from .draft import Node
@@ -27,6 +28,7 @@ def preflight(plans: list[Plan], root: Path) -> None:
         _lengths_fit(plan)
         if _missing(plan, root):
             _checkpoint_fits(plan)
+        _packages_are_there(plan, root)
         _vectors_parse(plan, root)
         _calibration_text_serves(plan, root)
     _can_write(root)
@@ -67,6 +69,14 @@ def _checkpoint_fits(plan: Plan) -> None:
         )
     if any(node.kind == "adopt" for node in plan.nodes):
         label_order(teacher.labels, labels, where=str(teacher.folder))
+
+
+def _packages_are_there(plan: Plan, root: Path) -> None:
+    """Those that only some recipes need; the stage itself comes after training."""
+    from ..quantize.inc import check_installed
+
+    if any(node.kind == "quantize" and node.spec.method == INC for node in _missing(plan, root)):
+        check_installed()
 
 
 def _vectors_parse(plan: Plan, root: Path) -> None:

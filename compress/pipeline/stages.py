@@ -13,7 +13,7 @@ from ..errors import CompressError
 from ..fidelity import flipped, logit_difference
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
-from ..spec.stages import SMOOTHED
+from ..spec.stages import INC, SMOOTHED
 from ..store import Artifact
 from ..tasks import headline, score
 from .context import Context
@@ -59,6 +59,7 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     from ..quantize.given import read_ranges
     from ..quantize.noise import signal_to_noise
     from ..runtime.folder import MODEL_FILES
+    from .inc import quantize_checkpoint
     from .judging import calibration, judge, spread
 
     checkpoint, source = inputs.values()
@@ -67,9 +68,13 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     tokenizer, pad = load_tokenizer(checkpoint.path), pad_id(read_config(checkpoint.path))
     tuning = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
     feeds = calibration(context, spec, tokenizer, pad) if spec.calibrates(layout) else []
-    asked = judge(context, tuning, pad, spec.calibration_examples, work) if spec.method in SMOOTHED else None
+    asks = spec.method in (*SMOOTHED, INC)
+    asked = judge(context, tuning, pad, spec.calibration_examples, work) if asks else None
     ranges = read_ranges(checkpoint.path) if spec.method == "qat" else None
-    info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, ranges=ranges, name=name)
+    if spec.method == INC:
+        info = quantize_checkpoint(checkpoint.path, fp32_file, out, spec, feeds=feeds, judge=asked, name=name)
+    else:
+        info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, ranges=ranges, name=name)
     fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / name))
     return {
         **info,

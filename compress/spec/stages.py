@@ -218,11 +218,12 @@ class Export(Spec):
 class Quantize(Spec):
     """fp32 ONNX -> int8 ONNX."""
 
-    method: Literal["dynamic", "static", "smoothquant", "auto", "qat"] = Field(
+    method: Literal["dynamic", "static", "smoothquant", "auto", "qat", "inc-static"] = Field(
         default="dynamic",
         description="ranges of activations: of each run, or calibrated on training texts; smoothquant: static, the "
         "peaks of activations moved into the weights; auto: smoothquant, with products given back to fp32 until the goal is met; "
-        "qat: static, with the ranges of the quantize_aware stage",
+        "qat: static, with the ranges of the quantize_aware stage; inc-static: neural-compressor's static quantization and "
+        "its search for fp32 products",
     )
     portable: bool = Field(default=False, description="also a static file in QDQ form, for OpenVINO and other runtimes")
     avx2: bool = Field(
@@ -251,7 +252,9 @@ class Quantize(Spec):
     bias_correction: bool = Field(
         default=False, description="static forms: add to each bias what int8 takes off its product on average"
     )
-    max_drop: NonNegative = Field(default=0.5, description="auto: points that may be lost on the tuning split")
+    max_drop: NonNegative = Field(
+        default=0.5, description="auto, inc-static: points that may be lost on the tuning split"
+    )
     max_flips: NonNegative = Field(
         default=0.2,
         description="auto: percent of the tuning split's decisions that may change; of texts on which the model is less "
@@ -270,6 +273,14 @@ class Quantize(Spec):
             raise ValueError("avx2: reduce_range makes 7-bit weights of every int8 file; leave one of the two out")
         return self
 
+    @model_validator(mode="after")
+    def _eight_bits_of_inc(self) -> Quantize:
+        if self.method == INC and self.reduce_range:
+            raise ValueError(
+                "reduce_range: neural-compressor's weights have 8 bits; leave it out, or take another method"
+            )
+        return self
+
     @property
     def precisions(self) -> tuple[str, ...]:
         """Of the files that are made, in this order: the last is the run's final model."""
@@ -277,8 +288,8 @@ class Quantize(Spec):
 
     def layout(self, precision: str) -> str:
         """Of the file of a precision, `int8`, `avx2` or `qdq`."""
-        if precision == "qdq":
-            return precision
+        if precision == "qdq" or (precision == "int8" and self.method == INC):
+            return "qdq"
         return "dynamic" if self.method == "dynamic" else "static"
 
     def calibrates(self, layout: str) -> bool:
@@ -296,10 +307,14 @@ class Quantize(Spec):
         update: dict[str, Any] = {"reduce_range": True} if precision == "avx2" else {}
         if self.method == "auto" and precision != "int8":
             update["method"] = "smoothquant"
+        if self.method == INC and precision != "int8":
+            update["method"] = "static"
         return self.model_copy(update=update)
 
     def idle(self, layout: str) -> set[str]:
         """Fields that a file of a layout does not depend on."""
+        if self.method == INC:
+            return {"max_flips", "alpha", "calibration", "percentile", "bias_correction", "reduce_range"}
         idle = set() if self.method == "auto" else {"max_drop", "max_flips"}
         if layout == "dynamic":
             return idle | {"method", *_OF_CALIBRATION}
@@ -310,6 +325,7 @@ class Quantize(Spec):
         return idle | (set() if self.calibration == "percentile" else {"percentile"})
 
 
+INC = "inc-static"  # quantizes the checkpoint, not its ONNX file
 SMOOTHED = ("smoothquant", "auto")  # methods that move the peaks of activations into the weights
 _OF_CALIBRATION = {"calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
 CALIBRATED = ("static", "qdq")  # layouts with ranges that are known before a run

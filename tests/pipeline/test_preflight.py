@@ -209,3 +209,11 @@ def test_a_teacher_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "a-file.txt").touch()
     with pytest.raises(CompressError, match=rf"^{name}/config\.json: (no such file|cannot be read)"):
         resolve_teacher(name)
+
+
+def test_a_missing_package_costs_no_training(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = case.plan(16, "quantize.method=inc-static")
+    monkeypatch.setattr("compress.quantize.inc._PACKAGES", ("a_package_that_is_not_there",))
+    with pytest.raises(CompressError, match=r"a_package_that_is_not_there.*bert-compress\[inc\]"):
+        preflight(plans, case.root)
+    preflight(case.plan(16, "quantize.method=static"), case.root)  # the others do without

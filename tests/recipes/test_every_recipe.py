@@ -113,7 +113,7 @@ def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:
     assert found.worst_logit_difference > 0
     noise, kept = (result.final.info[name] for name in ("signal_to_noise_db", "stayed_fp32"))
     assert len(noise) > result.final.info["int8_matmuls"]
-    assert set(kept) <= set(noise)
+    assert {name for name in kept if ".absorbed/" not in name} <= set(noise)  # those are a matrix for each head
 
 
 def test_every_recipe_names_students_and_teachers_that_exist() -> None:
