@@ -149,7 +149,7 @@ class ModelResult(_Record):
     )
     onnx: Runtime | None = None
     torch_eager: Runtime | None = None
-    fidelity: Fidelity | None = Field(None, description="of a quantized model; results of before have none")
+    fidelity: Fidelity | None = Field(default=None, description="of a quantized model; results of before have none")
     info: dict[str, Any] = Field(
         default_factory=dict,
         description="parity, int8 and fp32 matrix products, what stayed fp32 and why, fidelity and signal-to-noise per part "
