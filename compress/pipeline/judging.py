@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LEAST = 32  # texts to calibrate on
 _FEW = 256  # texts that tell products apart
-_PROFILED = (1, 128)  # batch and length
+_PROFILED = 128  # tokens of a text, or as many as the task's texts may have
 
 
 def spread(encoded: Encoded, pad: int, count: int, *, tokens: int = 4096) -> list[dict[str, np.ndarray]]:
@@ -84,7 +84,7 @@ def judge(context: Context, tuning: Encoded, pad: int, count: int, folder: Path)
         few=lambda path: predict_onnx(path, few, pad, threads=context.threads),
         all=lambda path: predict_onnx(path, tuning, pad, threads=context.threads),
         score=lambda logits: headline(score(data.spec, data.labels, logits, data.tuning.labels)),
-        times=_times,
+        times=lambda path: _times(path, min(_PROFILED, data.spec.max_length)),
         feeds=spread(tuning, pad, count),
         decides=data.spec.kind != "regression",
         folder=folder,
@@ -97,9 +97,8 @@ def _even(encoded: Encoded, count: int) -> np.ndarray:
     return order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
 
 
-def _times(path: Path) -> dict[str, float]:
-    """Node -> milliseconds of one text of 128 tokens on one thread."""
+def _times(path: Path, length: int) -> dict[str, float]:
+    """Node -> milliseconds of one text of `length` tokens on one thread."""
     from ..bench.operators import operators
 
-    batch, length = _PROFILED
-    return {operator.name: operator.milliseconds for operator in operators(path, [length] * batch)[1]}
+    return {operator.name: operator.milliseconds for operator in operators(path, [length])[1]}
