@@ -83,14 +83,17 @@ def lsq_plus(states: np.ndarray, low: float, high: float, rounding: np.ndarray) 
 def test_the_gradient_of_a_range_is_that_of_lsq_plus() -> None:
     scale = 1 / 32
     low, high = -40 * scale, 215 * scale  # zero is a level as it is, so that both formulas are the same
-    states, outgoing = (torch.randn(400) * 4 + 2).double().numpy(), torch.randn(400).double().numpy()
+    generator = np.random.default_rng(0)
+    states, outgoing = generator.normal(2, 4, 400).astype(np.float32).astype(float), generator.normal(size=400)
+    # At an end, within a rounding of it, the two formulas may differ.
+    apart = np.abs(np.abs((states - low) / scale - 127.5) - 127.5) > 1
+    states, outgoing = states[apart], outgoing[apart]
+    assert len(states) > 350
     ends = [number(value, learned=True) for value in (low, high)]
     found = round_states(torch.tensor(states, dtype=torch.float32), *ends)
     found.backward(torch.tensor(outgoing, dtype=torch.float32))
     steps = (states - low) / scale
     rounding = np.rint(steps) - steps
-    inside = (np.abs(steps - 127.5) < 127) | (np.abs(steps - 127.5) > 128)  # not within a rounding of an end
-    assert inside.all() or inside.sum() > 350
     np.testing.assert_allclose(found.detach().numpy(), lsq_plus(states, low, high, rounding), atol=1e-5 + scale / 2)
     expected, tiny = [], 1e-6
     for end in range(2):
