@@ -12,6 +12,7 @@ from .points import COLOURS
 from .runs import Task, title
 
 WIDTH, STEP = 420, 16  # pixels
+_CHARACTER = 7  # pixels
 _LEAST = 1e-8  # where a logarithmic axis ends
 _KINDS = {"static": "int8, fixed levels", "dynamic": "int8, levels of each run", "fp32": "given back to fp32"}
 
@@ -46,10 +47,12 @@ def _chart(result: Result, model: ModelResult) -> Any:
 
     rows = _rows(model)
     labels = [row["product"] for row in rows]
-    axis = alt.Axis(title=None, labelLimit=360, ticks=False, domain=False)
+    # Fonts differ in width from the one that the drawing is laid out with.
+    room = _CHARACTER * max(map(len, labels))
+    axis = alt.Axis(title=None, labelLimit=360, minExtent=room, ticks=False, domain=False)
     y = alt.Y("product:N", sort=labels, axis=axis, scale=alt.Scale(domain=labels))
     x = alt.X(
-        "divergence:Q", title=_measure(model), scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=6, format="~g")
+        "divergence:Q", title=_measure(model), scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=6, format=".0e")
     )
     kinds = list(_KINDS.values())
     fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[COLOURS[0], COLOURS[1], "#ffffff"]), title=None)
@@ -78,9 +81,9 @@ def _rows(model: ModelResult) -> list[dict[str, Any]]:
     given = set(model.info["given_back"])
     rows = []
     for product, found in model.info["divergence"].items():
-        layout = (
-            min(found, key=lambda name: (found[name], name)) if product in given else model.info["layouts"][product]
-        )
+        better = min(found, key=lambda name: (found[name], name))
+        layout = better if product in given else model.info["layouts"][product]
         kind = _KINDS["fp32" if product in given else layout]
-        rows.append({"product": product, "divergence": max(found[layout], _LEAST), "kind": kind})
+        name = product.removesuffix("/MatMul")
+        rows.append({"product": name, "divergence": max(found[layout], _LEAST), "kind": kind})
     return rows

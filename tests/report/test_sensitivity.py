@@ -1,0 +1,57 @@
+"""The picture of a searched model: every product, where it stands, and what became of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from compress.report import sensitivity
+from compress.report.plot import LIGHT, specification
+from compress.report.render import svg
+
+DIVERGENCE = {
+    "layer.0.up/MatMul": {"static": 0.02, "dynamic": 0.03},
+    "layer.0.down/MatMul": {"static": 0.4, "dynamic": 0.1},
+    "layer.1.up/MatMul": {"static": 0.0, "dynamic": 0.0},
+    "layer.1.down/MatMul": {"static": 0.9, "dynamic": 0.8},
+}
+LAYOUTS = {"layer.0.up/MatMul": "static", "layer.0.down/MatMul": "dynamic", "layer.1.up/MatMul": "static"}
+
+
+def tasks(**info: Any) -> Any:
+    searched = {
+        "divergence": DIVERGENCE,
+        "layouts": LAYOUTS,
+        "given_back": ["layer.1.down/MatMul"],
+        "goal": {"drop": 0.5, "flips": 0.2},
+    }
+    models = [
+        SimpleNamespace(name="student", precision="fp32", info={}),
+        SimpleNamespace(name="student", precision="int8", info=searched | info),
+    ]
+    result = SimpleNamespace(
+        models=models, recipe={"name": "r", "title": "R"}, seed=3, task=SimpleNamespace(title="SST-2")
+    )
+    return [SimpleNamespace(results=[result])]
+
+
+def test_it_has_every_product_of_the_searched_models_alone(tmp_path: Path) -> None:
+    drawn = svg(specification(sensitivity.charts(tasks()), LIGHT))
+    for product in DIVERGENCE:
+        assert product.removesuffix("/MatMul") in drawn
+    assert "KL divergence" in drawn
+    assert "R, student int8, SST-2, seed 3" in drawn
+    assert len(sensitivity.searched(tasks())) == 1
+
+
+def test_in_words_the_worst_come_first_with_what_became_of_them() -> None:
+    told = sensitivity.describe(tasks())
+    assert "layer.1.down 0.8 (given back to fp32); layer.0.down 0.1 (int8, levels of each run); layer.0.up 0.02" in told
+
+
+def test_a_score_has_another_measure_and_an_unsearched_model_no_picture() -> None:
+    drawn = svg(specification(sensitivity.charts(tasks(goal={"drop": 0.5})), LIGHT))
+    assert "mean squared difference" in drawn
+    assert sensitivity.searched(tasks(divergence={})) == []
+    assert sensitivity.describe(tasks(divergence={})) == ""
