@@ -47,7 +47,10 @@ def test_it_has_every_product_of_the_searched_models_alone(tmp_path: Path) -> No
 
 def test_in_words_the_worst_come_first_with_what_became_of_them() -> None:
     told = sensitivity.describe(tasks())
-    assert "layer.1.down 0.8 (given back to fp32); layer.0.down 0.1 (int8, levels of each run); layer.0.up 0.02" in told
+    assert (
+        "layer.1.down 0.800 (given back to fp32); layer.0.down 0.100 (int8, levels of each run); layer.0.up 0.0200"
+        in told
+    )
 
 
 def test_a_score_has_another_measure_and_an_unsearched_model_no_picture() -> None:
