@@ -24,7 +24,7 @@ from compress.models.dimensions import dimensions
 from compress.models.students import build_student, student_dimensions
 from compress.pipeline.teachers import resolve_teacher
 from compress.quantize import FILES, quantize_onnx
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 LABELS = ("a", "b")
 FORMS = (("plain", "dynamic"), ("fast", "dynamic"), ("fast", "static"), ("fast", "qdq"))

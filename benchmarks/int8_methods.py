@@ -22,7 +22,7 @@ from pathlib import Path
 from compress.pipeline import Request, run_all
 from compress.results import ModelResult, Result
 
-METHODS = ("dynamic", "static", "smoothquant", "auto", "qat", "inc-static")
+METHODS = ("dynamic", "static", "smoothquant", "auto", "inc-static")
 COUNTED = ("int8_matmuls", "fp32_matmuls", "weight_only_matmuls")
 SHAPES = ("1x32", "1x128", "32x128")
 HEADINGS = (

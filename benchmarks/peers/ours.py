@@ -27,7 +27,7 @@ def _make(graph: str, layout: str) -> Callable[[Path, Path], None]:
     def make(checkpoint: Path, out: Path) -> None:
         from compress.export import export_onnx
         from compress.quantize import quantize_onnx
-        from compress.spec.stages import Quantize
+        from compress.spec.quantization import Quantize
 
         export_onnx(checkpoint, out, graph=graph, opset=20, task_name="none", labels=LABELS, kind="classification")
         quantize_onnx(out / "model.onnx", out, Quantize(), layout=layout, feeds=_feeds())

@@ -44,8 +44,7 @@ def integer_kernels(path: Path) -> str:
 
 def saturation(folder: Path, info: BundleInfo, precision: str) -> str:
     """How many sums of two products leave 16 bits on the probe, where most do, and what that means on this CPU."""
-    with tempfile.TemporaryDirectory() as work:
-        layers = count_saturated(_model(folder, precision), _feeds(folder, info), Path(work))
+    layers = count_saturated(_model(folder, precision), _feeds(folder, info))
     pairs, saturated = sum(layer.pairs for layer in layers), sum(layer.saturated for layer in layers)
     if not saturated:
         return f"none of {pairs:,} pair sums exceeds 16 bits: x86 CPUs with and without VNNI compute the same"

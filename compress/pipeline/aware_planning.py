@@ -8,8 +8,9 @@ from typing import Any
 from .. import store
 from ..errors import CompressError
 from ..models.layer_maps import matched_layers
+from ..spec.quantization import Quantize
 from ..spec.recipe import Recipe, Stage
-from ..spec.stages import Quantize, QuantizeAware
+from ..spec.stages import QuantizeAware
 from .draft import Draft
 
 AWARE = "quantize_aware"  # the kind of stage

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..sessions import open_session
-from ..spec.stages import Quantize
+from ..spec.quantization import Quantize
 
 if TYPE_CHECKING:
     from ..quantize.search import Judge

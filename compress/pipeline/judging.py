@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import CompressError
-from ..spec.stages import Quantize
+from ..spec.quantization import Quantize
 from ..tasks import Split, encode, headline, score
 from .context import Context
 

@@ -13,8 +13,9 @@ from ..models.layer_maps import check_losses, matched_layers
 from ..models.masked_lm import has_masked_lm_head
 from ..models.students import CONVERSION
 from ..spec.losses import OF_TEXT, BlockSpread
+from ..spec.quantization import INC, Quantize
 from ..spec.recipe import Stage
-from ..spec.stages import INC, Augment, Distill, Export, Finetune, Losses, PerTask, Quantize
+from ..spec.stages import Augment, Distill, Export, Finetune, Losses, PerTask
 from .aware_planning import calibrated_on, plan_quantize_aware
 from .draft import Draft
 from .teachers import resolve_teacher

@@ -10,7 +10,7 @@ from ..augment import read_glove
 from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, weight_files
 from ..models.dimensions import usable_positions
-from ..spec.stages import INC
+from ..spec.quantization import INC
 from .adoption import label_order
 from .aware_planning import AWARE
 from .draft import Node

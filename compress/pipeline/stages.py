@@ -13,7 +13,7 @@ from ..errors import CompressError
 from ..fidelity import flipped, logit_difference
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
-from ..spec.stages import INC, SMOOTHED
+from ..spec.quantization import INC, SMOOTHED
 from ..store import Artifact
 from ..tasks import headline, score
 from .context import Context

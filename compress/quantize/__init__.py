@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,13 @@ import onnx
 from onnx import ModelProto
 
 from ..errors import CheckFailed, CompressError
-from ..graphs import check_model, get_metadata, products, set_metadata, write_model
+from ..graphs import check_model, get_metadata, products, write_model
 from ..packed import share_weights
 from ..runtime.folder import packed_beside
-from ..sessions import WEIGHTS, check_graph_file, check_owner, open_session
-from ..spec.stages import Quantize
-from .choosing import INT8, Choice, choose, look_ups
+from ..sessions import check_graph_file, check_owner, open_session
+from ..spec.quantization import Quantize
+from .checking import check_file, counts, describe
+from .choosing import Choice, choose
 from .given import given, tidy
 from .portable import make_portable
 from .ranges import Range
@@ -69,16 +69,22 @@ def quantize_onnx(
     quantized = _quantized(model, found.choice, layout, found.settled, spec)
     info = {
         "layout": layout,
-        **_counts(quantized, found.choice),
+        **counts(quantized, found.choice),
         "stayed_fp32": why_fp32(model, found.choice, spec.exclude),
         **found.info,
     }
-    path = Path(out) / (name or FILES[layout])
+    return info | _written(quantized, source, Path(out) / (name or FILES[layout]), spec, layout, found)
+
+
+def _written(
+    quantized: ModelProto, source: Path, path: Path, spec: Quantize, layout: str, found: Found
+) -> dict[str, Any]:
+    """The file `path`, checked, and its packed form where `source` has one; or neither."""
     packed = packed_beside(path)
     packed.unlink(missing_ok=True)  # of an earlier file
     try:
         write_model(quantized, path)
-        info |= _check_file(path, source)
+        info = check_file(path, source)
         if packed_beside(source).is_file() and layout != "qdq":
             _write_packed(source, path, spec, layout, found)
         return info
@@ -112,9 +118,7 @@ def _found(
 
 def _quantized(model: ModelProto, choice: Choice, layout: str, settled: Settled, spec: Quantize) -> ModelProto:
     quantized = settled.applied(model, choice, spec)
-    described = spec.model_dump(mode="json") | {"layout": layout}
-    metadata = {name: value for name, value in get_metadata(model).items() if name != WEIGHTS}
-    set_metadata(quantized, {**metadata, "quantization": json.dumps(described, sort_keys=True)})
+    describe(quantized, get_metadata(model), spec, layout)
     return quantized
 
 
@@ -126,7 +130,7 @@ def _write_packed(source: Path, path: Path, spec: Quantize, layout: str, found: 
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=form)
     choice = without(choice, [name for name in found.choice.kept if name not in choice.kept])
     quantized = _quantized(model, choice, layout, found.settled, spec)
-    _counts(quantized, choice)
+    counts(quantized, choice)
     packed = packed_beside(path)
     share_weights(quantized, path)
     write_model(quantized, packed)
@@ -161,48 +165,3 @@ def _read(source: Path) -> ModelProto:
         )
     tidy(model)
     return model
-
-
-def _counts(model: ModelProto, choice: Choice) -> dict[str, Any]:
-    after, tables = products(model.graph), look_ups(model)
-    allowed = {*choice.kept, *choice.weight_only}
-    wrong = [name for name in after.fp32 + after.stacked if name not in allowed]
-    wrong += [name for name in tables if name in choice.tables]
-    if wrong or not after.int8 or len(after.int8) != len(choice.int8):
-        listed = ", ".join(wrong[:5]) + (", …" if len(wrong) > 5 else "")
-        raise CheckFailed(
-            f"quantize: expected {len(choice.int8)} int8 weight products, found {len(after.int8)}; "
-            + (f"stayed fp32: {listed}; " if wrong else "")
-            + "export the model again, or name the nodes in `exclude`"
-        )
-    return {
-        "int8_matmuls": len(after.int8),
-        "fp32_matmuls": len(choice.kept),
-        "weight_only_matmuls": len(choice.weight_only),
-        "expected_fp32": list(choice.kept),
-        "activation_matmuls": len(after.activation),
-        "int8_gathers": len(look_ups(model, INT8)),
-        "fp32_gathers": len(tables),
-    }
-
-
-def _check_file(path: Path, source: Path) -> dict[str, Any]:
-    check_model(path)
-    size, full = (_weight_bytes(onnx.load(file)) for file in (path, source))
-    if size >= full:
-        raise CheckFailed(
-            f"{path}: expected less than {full:,} bytes of weights (fp32), found {size:,}: nothing is gained"
-        )
-    session = open_session(path)
-    shape = (2, 3)
-    feed = {value.name: np.ones(shape, np.int64) for value in session.get_inputs()}
-    logits = np.asarray(session.run(["logits"], feed)[0])
-    if not np.isfinite(logits).all():
-        raise CheckFailed(f"{path}: the int8 model gives logits that are not finite")
-    stored = path.stat().st_size
-    return {"bytes": stored, "ratio_to_fp32": round(stored / source.stat().st_size, 4)}
-
-
-def _weight_bytes(model: ModelProto) -> int:
-    """Of the tensors alone: in a toy model the extra nodes outweigh what the weights save."""
-    return sum(onnx.numpy_helper.to_array(tensor).nbytes for tensor in model.graph.initializer)

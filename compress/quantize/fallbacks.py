@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,14 +13,13 @@ import numpy as np
 from onnx import ModelProto
 
 from ..errors import CompressError
-from ..fidelity import flipped
-from ..graphs import split_gemms, stored_weight, write_model
-from ..spec.stages import Quantize
+from ..graphs import split_gemms, stored_weight
+from ..spec.quantization import Quantize
 from .choosing import Choice, choose
 from .folding import fold_weights
 from .integers import to_integers
 from .sampling import Feed
-from .search import Judge, without
+from .search import Judge, asked, without
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -65,8 +64,12 @@ class Fallbacks:
         chosen = choose(self.plain, spec.exclude, embeddings=spec.embeddings, source=source)
         self.choice = _whole(chosen)
         self.candidates = _candidates(self.plain, self.choice.int8)
-        self._fp32: np.ndarray | None = None
+        self._asked = False
         self._trials: list[Trial] = []
+
+    @cached_property
+    def _fp32(self) -> np.ndarray:
+        return self.judge.all(self.source)
 
     def found(self) -> Trial:
         """The first candidate that meets the goal of `spec`, or the best of all."""
@@ -115,8 +118,8 @@ class Fallbacks:
 
     def _score(self, module: Any) -> float:
         """Points, of which the fp32 program, which the loop asks first, has 100."""
-        if self._fp32 is None:
-            self._fp32 = self.judge.all(self.source)
+        if not self._asked:
+            self._asked = True
             return _FULL
         self._trials.append(self._trial(module, self.candidates[len(self._trials)]))
         return _FULL - self._trials[-1].lost["drop"]
@@ -127,19 +130,7 @@ class Fallbacks:
         split_gemms(folded.graph, set(choice.weight_only))
         # What is not a product of two quantized tensors is ours to store in int8: tables, and the weights next to the logits.
         model = to_integers(folded, replace(choice, int8=()), {}, per_channel=self.spec.per_channel)
-        return Trial(module, folded, model, choice, self._lost(model))
-
-    def _lost(self, model: ModelProto) -> dict[str, float]:
-        """Points, and flips in percent of the texts, as `search` counts them."""
-        fp32 = self._fp32 if self._fp32 is not None else self.judge.all(self.source)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "candidate.onnx"
-            write_model(model, path)
-            logits = self.judge.all(path)
-        lost = {"drop": round(self.judge.score(fp32) - self.judge.score(logits), 4)}
-        if self.judge.decides:
-            lost["flips"] = round(100 * len(flipped(fp32, logits)) / len(fp32), 4)
-        return lost | {"mean_logit_difference": round(float(np.abs(fp32 - logits).mean()), 6)}
+        return Trial(module, folded, model, choice, self.judge.lost(self._fp32, asked(model, self.judge.all)))
 
 
 def _library(part: str) -> Any:

@@ -72,28 +72,21 @@ def _levels(node: NodeProto, makers: Mapping[str, NodeProto], rewrite: Rewrite) 
     if quantize is None or quantize.op_type != "QuantizeLinear" or not rewrite.is_matrix(quantize.input[0]):
         return None
     weight, scale, zero = (numpy_helper.to_array(rewrite.stored[name]) for name in quantize.input)
-    limits = _limits(clip, rewrite, zero.dtype) if clip is not quantize else np.iinfo(zero.dtype)
     axis = _options(quantize).get("axis", 1) if scale.ndim else None
     if zero.dtype != np.int8 or axis not in (None, 1 if turned is False else 0):
         return None
     shape = (-1, 1) if axis == 0 else (-1,) if axis == 1 else ()
     # In float32 and to the even number, as the operator does.
     whole = np.rint(weight / scale.reshape(shape)) + zero.reshape(shape).astype(np.float32)
-    levels = np.clip(whole, limits.min, limits.max).astype(np.int8)
+    levels = np.clip(whole, *_limits(clip if clip is not quantize else None, rewrite)).astype(np.int8)
     return _Levels(quantize.input[0], levels.T.copy() if turned else levels, scale, zero)
 
 
-@dataclass(frozen=True)
-class _Limits:
-    min: int
-    max: int
-
-
-def _limits(clip: NodeProto | None, rewrite: Rewrite, kind: np.dtype) -> _Limits:
-    most = np.iinfo(kind)
-    given = [rewrite.stored[name] for name in (clip.input[1:3] if clip is not None else ())]
-    low, high = (int(numpy_helper.to_array(tensor)) for tensor in given)
-    return _Limits(max(low, most.min), min(high, most.max))
+def _limits(clip: NodeProto | None, rewrite: Rewrite) -> tuple[int, int]:
+    """Of int8, and of the Clip where there is one."""
+    given = (numpy_helper.to_array(rewrite.stored[name]) for name in (clip.input[1:3] if clip is not None else ()))
+    low, high = map(int, given) if clip is not None else (-128, 127)
+    return max(low, -128), min(high, 127)
 
 
 def _options(node: NodeProto) -> dict:

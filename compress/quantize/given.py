@@ -11,7 +11,7 @@ from onnx import GraphProto, ModelProto
 from ..errors import CompressError
 from ..graphs import fold_transposes, merge_duplicates, strip_identities
 from ..models.uses import SEGMENTS, Form, Use
-from ..spec.stages import Quantize
+from ..spec.quantization import Quantize
 from .choosing import Choice, choose
 from .ranges import Range
 from .settling import Settled

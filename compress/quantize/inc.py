@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto
 
 from ..errors import CheckFailed, CompressError
-from ..graphs import get_metadata, set_metadata, write_model
+from ..graphs import get_metadata, write_model
 from ..runtime.folder import packed_beside
-from ..sessions import WEIGHTS, open_session
-from ..spec.stages import Quantize
-from . import FILES, _check_file, _counts
+from ..sessions import open_session
+from ..spec.quantization import Quantize
+from . import FILES
+from .checking import check_file, counts, describe
 from .fallbacks import Fallbacks, Program, Trial
 from .reasons import why_fp32
 from .sampling import Feed
-from .search import Judge
+from .search import Judge, asked
 
 __all__ = ["Program", "check_installed", "quantize_inc"]
 
@@ -76,24 +74,17 @@ def quantize_inc(
     model = trial.model
     info = {
         "layout": spec.layout("int8"),
-        **_counts(model, trial.choice),
+        **counts(model, trial.choice),
         "stayed_fp32": why_fp32(search.plain, trial.choice, spec.exclude),
         **search.info(trial),
     }
-    _describe(model, source, spec)
+    describe(model, get_metadata(onnx.load(source, load_external_data=False)), spec, spec.layout("int8"))
     try:
         write_model(model, path)
-        return info | _check_file(path, source)
+        return info | check_file(path, source)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-
-
-def _describe(model: ModelProto, source: Path, spec: Quantize) -> None:
-    metadata = get_metadata(onnx.load(source, load_external_data=False))
-    described = spec.model_dump(mode="json") | {"layout": spec.layout("int8")}
-    kept = {name: value for name, value in metadata.items() if name != WEIGHTS}
-    set_metadata(model, {**kept, "quantization": json.dumps(described, sort_keys=True)})
 
 
 def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
@@ -107,11 +98,12 @@ def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
     inputs = [torch.from_numpy(feed[name]) for name in program.inputs]
     with torch.no_grad():
         fp32, expected = (module(*inputs).numpy() for module in (program.module, trial.module))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "folded.onnx"
-        write_model(trial.folded, path)
+
+    def answer(path: Path) -> np.ndarray:
         session = open_session(path, configure=plain)
-        found = np.asarray(session.run(["logits"], {name: feed[name] for name in program.inputs})[0])
+        return np.asarray(session.run(["logits"], {name: feed[name] for name in program.inputs})[0])
+
+    found = asked(trial.folded, answer)
     error, noise = (float(np.abs(other - expected).mean()) for other in (found, fp32))
     allowed = _NEAR * noise + _ROUNDING * max(1.0, float(np.abs(fp32).max()))
     if not error <= allowed:  # written so that NaN fails

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 
 from .choosing import Choice, weights_alone
 from .layouts import LAYOUTS, MICROSOFT, Product
@@ -29,7 +29,7 @@ def to_integers(
     where levels are fixed, and what is added to its bias."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
     rewrite = Rewrite(model, per_channel=per_channel, reduce_range=reduce_range)
-    alone, adds = weights_alone(model, choice), _biases(model)
+    alone, adds = weights_alone(model, choice), biases(model.graph)
     fused = {adds[name].name for name in choice.int8 if name in adds}
     int8, tables, kept = set(choice.int8), set(choice.tables), set(choice.kept)
     for node in list(model.graph.node):
@@ -61,13 +61,13 @@ def _corrected(rewrite: Rewrite, node: NodeProto, add: NodeProto, correction: np
     return Product(node, own, name)
 
 
-def _biases(model: ModelProto) -> dict[str, NodeProto]:
+def biases(graph: GraphProto) -> dict[str, NodeProto]:
     """Product -> the Add of a stored vector that alone reads it."""
-    vectors = {tensor.name for tensor in model.graph.initializer if len(tensor.dims) == 1}
-    readers = Counter(name for node in model.graph.node for name in node.input)
-    makers = {node.output[0]: node for node in model.graph.node if node.op_type == "MatMul"}
+    vectors = {tensor.name for tensor in graph.initializer if len(tensor.dims) == 1}
+    readers = Counter(name for node in graph.node for name in node.input)
+    makers = {node.output[0]: node for node in graph.node if node.op_type == "MatMul"}
     found: dict[str, NodeProto] = {}
-    for node in model.graph.node:
+    for node in graph.node:
         if node.op_type == "Add" and any(name in vectors for name in node.input):
             product = next((makers[name] for name in node.input if name in makers), None)
             if product is not None and readers[product.output[0]] == 1:

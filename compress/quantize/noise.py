@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto
 
-from ..graphs import constants, products
+from ..graphs import products
+from .integers import biases
 from .sampling import Feed, Sample
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
@@ -51,25 +52,14 @@ def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, 
 
 
 def _parts(graph: GraphProto) -> list[_Part]:
-    found, known = products(graph), constants(graph)
-    readers: dict[str, list[NodeProto]] = defaultdict(list)
-    for node in graph.node:
-        for name in node.input:
-            readers[name].append(node)
+    found, adds = products(graph), biases(graph)
     parts = []
     for node in graph.node:
         if node.name in found.fp32:
-            add = _bias(readers[node.output[0]], known)
-            parts.append(_Part(node.name, (add or node).output[0]))
+            parts.append(_Part(node.name, adds.get(node.name, node).output[0]))
         elif node.op_type == "LayerNormalization":
             parts.append(_Part(node.name, node.output[0]))
     return parts
-
-
-def _bias(readers: list[NodeProto], known: set[str]) -> NodeProto | None:
-    """The Add of a constant that alone reads a product."""
-    only = readers[0] if len(readers) == 1 else None
-    return only if only is not None and only.op_type == "Add" and any(name in known for name in only.input) else None
 
 
 def _square(values: np.ndarray) -> float:

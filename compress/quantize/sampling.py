@@ -17,13 +17,16 @@ Feed = dict[str, np.ndarray]
 
 
 class Sample:
-    """A model that gives `tensors` out on `feeds`, the model's inputs by name in padded batches. Use it in a `with`."""
+    """A model that gives `tensors`, of an ONNX type `kind`, out on `feeds`, the model's inputs by name in padded batches.
+    Use it in a `with`."""
 
-    def __init__(self, model: ModelProto, tensors: Sequence[str], feeds: Sequence[Feed]) -> None:
+    def __init__(
+        self, model: ModelProto, tensors: Sequence[str], feeds: Sequence[Feed], *, kind: int = TensorProto.FLOAT
+    ) -> None:
         self.tensors, self.feeds = tuple(tensors), feeds
         self._folder = tempfile.TemporaryDirectory()
         path = Path(self._folder.name) / "sample.onnx"
-        write_model(_giving(model, self.tensors), path)
+        write_model(_giving(model, self.tensors, kind), path)
         self._session = open_session(path)
         self._names = {value.name for value in self._session.get_inputs()}
 
@@ -54,11 +57,11 @@ class Sample:
         return {name: np.concatenate(parts) for name, parts in taken.items()}, largest
 
 
-def _giving(model: ModelProto, tensors: Sequence[str]) -> ModelProto:
+def _giving(model: ModelProto, tensors: Sequence[str], kind: int) -> ModelProto:
     """A copy that gives `tensors` out too."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
     asked = set(tensors) - {value.name for value in model.graph.output}
-    shapes = (helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in tensors if name in asked)
+    shapes = (helper.make_tensor_value_info(name, kind, None) for name in tensors if name in asked)
     model.graph.output.extend(shapes)
     return model
 

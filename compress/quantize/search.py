@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ..fidelity import flipped, probabilities
+from ..fidelity import flipped, logit_difference, probabilities
 from ..graphs import write_model
-from ..spec.stages import Quantize
+from ..spec.quantization import Quantize
 from .choosing import Choice
 from .sampling import Feed
 from .settling import Settled, settle
@@ -43,6 +43,13 @@ class Judge:
     decides: bool
     folder: Path
     on_progress: Callable[[int, int], None] = lambda done, total: None
+
+    def lost(self, fp32: np.ndarray, logits: np.ndarray) -> dict[str, float]:
+        """Of all texts: points, flips in percent of the texts, and the mean |difference| of logits."""
+        lost = {"drop": round(self.score(fp32) - self.score(logits), 4)}
+        if self.decides:
+            lost["flips"] = round(100 * len(flipped(fp32, logits)) / len(fp32), 4)
+        return lost | {"mean_logit_difference": round(logit_difference(fp32, logits)[0], 6)}
 
 
 @dataclass(frozen=True)
@@ -129,7 +136,7 @@ class _Search:
             forms = {layout: replace(settled, layouts={name: layout}, factors={}) for layout in _LAYOUTS}
 
             def measured(form: Settled, alone: Choice = alone) -> float:
-                logits = _asked(form.applied(smoothed, alone, self.spec), self.judge.few)
+                logits = asked(form.applied(smoothed, alone, self.spec), self.judge.few)
                 return _divergence(logits, fp32, decides=self.judge.decides)
 
             found[name] = {
@@ -142,7 +149,7 @@ class _Search:
     def _saved(self) -> dict[str, float]:
         """Product -> the milliseconds that int8 takes off it, by the profiles of both graphs; its nodes are called after it."""
         before = self.judge.times(self.source)
-        after = _asked(self.settled.applied(self.model, self.choice, self.spec), self.judge.times)
+        after = asked(self.settled.applied(self.model, self.choice, self.spec), self.judge.times)
         own = {
             name: sum(time for node, time in after.items() if node.startswith(f"{name}_")) for name in self.choice.int8
         }
@@ -167,11 +174,7 @@ class _Search:
 
     def _lost(self, kept: Sequence[str]) -> dict[str, float]:
         mix = self.settled.applied(self.model, without(self.choice, kept), self.spec)
-        fp32, logits = self._fp32, _asked(mix, self.judge.all)
-        lost = {"drop": round(self.judge.score(fp32) - self.judge.score(logits), 4)}
-        if self.judge.decides:
-            lost["flips"] = round(100 * len(flipped(fp32, logits)) / len(fp32), 4)
-        return lost | {"mean_logit_difference": round(float(np.abs(fp32 - logits).mean()), 6)}
+        return self.judge.lost(self._fp32, asked(mix, self.judge.all))
 
     def _goal(self) -> dict[str, float]:
         return {"drop": self.spec.max_drop} | ({"flips": self.spec.max_flips} if self.judge.decides else {})
@@ -193,7 +196,8 @@ def _divergence(logits: np.ndarray, fp32: np.ndarray, *, decides: bool) -> float
     return float((expected * np.log((expected + _TINY) / (found + _TINY))).sum(1).mean())
 
 
-def _asked(model: ModelProto, ask: Callable[[Path], Any]) -> Any:
+def asked(model: ModelProto, ask: Callable[[Path], Any]) -> Any:
+    """What `ask` says of the file of `model`, which is there for so long."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "candidate.onnx"
         write_model(model, path)

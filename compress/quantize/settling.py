@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import ModelProto, numpy_helper
 
-from ..spec.stages import SMOOTHED, Quantize
+from ..spec.quantization import SMOOTHED, Quantize
 from .calibration import calibrate
 from .choosing import Choice
 from .integers import to_integers

@@ -11,13 +11,12 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ..graphs import INTEGER_PRODUCTS, drop_dead, replace_all, write_model
-from ..sessions import open_session
+from ..graphs import INTEGER_PRODUCTS, drop_dead, replace_all
 from .layouts import MICROSOFT
+from .sampling import Feed, Sample
 from .saturation import clipped, product
 
 Array = np.ndarray
-Feed = dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -29,30 +28,22 @@ class Layer:
     saturated: int
 
 
-def count_saturated(path: Path, feeds: Sequence[Feed], folder: Path) -> tuple[Layer, ...]:
-    """Each int8 product of the file on `feeds`, with the activations that this CPU computes. Weights that are unsigned,
-    or of 7 bits, cannot saturate.
-
-    A copy of the file that gives its activations is written to `folder`. CompressError: the file.
-    """
+def count_saturated(path: Path, feeds: Sequence[Feed]) -> tuple[Layer, ...]:
+    """Each int8 product of the file on `feeds`, padding left out, with the activations that this CPU computes. Weights that
+    are unsigned, or of 7 bits, cannot saturate. CompressError: the file."""
     model = onnx.load(path)
     _fuse_restored(model)
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
     nodes = [node for node in model.graph.node if node.op_type in INTEGER_PRODUCTS and node.input[1] in weights]
     tensors = tuple(dict.fromkeys(node.input[0] for node in nodes))
-    model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.UINT8, None) for name in tensors)
-    write_model(model, folder / "activations.onnx")
-    session = open_session(folder / "activations.onnx", threads=1)
-    names = {value.name for value in session.get_inputs()}
     found = {node.name: [0, 0] for node in nodes}
     stored = {node.name: numpy_helper.to_array(weights[node.input[1]]) for node in nodes}
-    for feed in feeds:
-        values = session.run(list(tensors), {name: feed[name] for name in names})
-        levels = {name: _rows(np.asarray(value)) for name, value in zip(tensors, values, strict=True)}
-        for node in nodes:
-            here = clipped(levels[node.input[0]], stored[node.name])
-            found[node.name][0] += here.pairs
-            found[node.name][1] += here.saturated
+    with Sample(model, tensors, feeds, kind=TensorProto.UINT8) as sample:
+        for batch in sample.batches():
+            for node in nodes:
+                here = clipped(_rows(batch[node.input[0]]), stored[node.name])
+                found[node.name][0] += here.pairs
+                found[node.name][1] += here.saturated
     return tuple(Layer(name, *counts) for name, counts in found.items())
 
 

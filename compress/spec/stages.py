@@ -20,6 +20,7 @@ from .losses import (
     LossSpec,
     SoftTarget,
 )
+from .quantization import Quantize
 
 
 class Training(Spec):
@@ -214,121 +215,6 @@ class Export(Spec):
     )
     opset: Annotated[int, Field(ge=18, le=23)] = Field(default=20, description="of the plain graph")
 
-
-class Quantize(Spec):
-    """fp32 ONNX -> int8 ONNX."""
-
-    method: Literal["dynamic", "static", "smoothquant", "auto", "qat", "inc-static"] = Field(
-        default="dynamic",
-        description="ranges of activations: of each run, or calibrated on training texts; smoothquant: static, the "
-        "peaks of activations moved into the weights; auto: smoothquant, with products given back to fp32 until the goal is met; "
-        "qat: static, with the ranges of the quantize_aware stage; inc-static: neural-compressor's static quantization and "
-        "its search for fp32 products",
-    )
-    portable: bool = Field(default=False, description="also a static file in QDQ form, for OpenVINO and other runtimes")
-    avx2: bool = Field(
-        default=False,
-        exclude_if=lambda value: value is False,  # a run of before it had the field keeps its name
-        description="also a file with 7-bit weights, which cannot saturate: for x86 CPUs without VNNI",
-    )
-    calibration_examples: Annotated[int, Field(ge=32, le=512)] = Field(
-        default=128, description="training texts, of all lengths alike, for the static forms"
-    )
-    calibration_text: str | None = Field(
-        default=None,
-        exclude_if=lambda value: value is None,
-        description="a file whose lines are calibrated on in place of the training texts, the two texts of a pair with a "
-        "tab between them; lines of a reported split are refused",
-    )
-    calibration: Literal["percentile", "minmax", "mse", "moving_average"] = Field(
-        default="percentile", description="how a static form takes an activation's range from the texts"
-    )
-    percentile: Annotated[float, Field(gt=99, le=100)] = Field(
-        default=99.999, description="share of an activation's values within its calibrated range, for `percentile`"
-    )
-    alpha: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        default=None, description="smoothquant: how much of the peaks moves; default: searched for each layer"
-    )
-    bias_correction: bool = Field(
-        default=False, description="static forms: add to each bias what int8 takes off its product on average"
-    )
-    max_drop: NonNegative = Field(
-        default=0.5, description="auto, inc-static: points that may be lost on the tuning split"
-    )
-    max_flips: NonNegative = Field(
-        default=0.2,
-        description="auto: percent of the tuning split's decisions that may change; of texts on which the model is less "
-        "sure than on those put aside from its training, more will",
-    )
-    per_channel: bool = True
-    reduce_range: bool = Field(
-        default=False, description="7-bit weights: for CPUs without VNNI, at some cost in accuracy"
-    )
-    embeddings: bool = Field(default=True, description="quantize the embedding tables too")
-    exclude: tuple[str, ...] = Field(default=(), description="node names, as regular expressions, that stay fp32")
-
-    @model_validator(mode="after")
-    def _two_different_files(self) -> Quantize:
-        if self.avx2 and self.reduce_range:
-            raise ValueError("avx2: reduce_range makes 7-bit weights of every int8 file; leave one of the two out")
-        return self
-
-    @model_validator(mode="after")
-    def _eight_bits_of_inc(self) -> Quantize:
-        if self.method == INC and self.reduce_range:
-            raise ValueError(
-                "reduce_range: neural-compressor's weights have 8 bits; leave it out, or take another method"
-            )
-        return self
-
-    @property
-    def precisions(self) -> tuple[str, ...]:
-        """Of the files that are made, in this order: the last is the run's final model."""
-        return (*(["qdq"] if self.portable else []), *(["avx2"] if self.avx2 else []), "int8")
-
-    def layout(self, precision: str) -> str:
-        """Of the file of a precision, `int8`, `avx2` or `qdq`."""
-        if precision == "qdq" or (precision == "int8" and self.method == INC):
-            return "qdq"
-        return "dynamic" if self.method == "dynamic" else "static"
-
-    def calibrates(self, layout: str) -> bool:
-        """Whether the ranges of a file of a layout come from texts."""
-        return layout in CALIBRATED and self.method != "qat"
-
-    def form(self, precision: str) -> Quantize:
-        """The settings of the file of a precision. A search is for `int8` alone.
-
-        Why `avx2` has 7-bit weights and not unsigned ones: both are free of saturation (2 × 255 × 63 fits into 16 bits;
-        ONNX Runtime multiplies U8 by U8 in 16-bit halves, exactly), and both are as far from fp32 as the `int8` file,
-        whose error is that of the activations. But 7-bit weights take the time of the `int8` file, unsigned ones 1.2 times
-        that (MiniLM-L6 on AVX2: docs/bundle.md has the figures), and on a CPU with VNNI more than twice.
-        """
-        update: dict[str, Any] = {"reduce_range": True} if precision == "avx2" else {}
-        if self.method == "auto" and precision != "int8":
-            update["method"] = "smoothquant"
-        if self.method == INC and precision != "int8":
-            update["method"] = "static"
-        return self.model_copy(update=update)
-
-    def idle(self, layout: str) -> set[str]:
-        """Fields that a file of a layout does not depend on."""
-        if self.method == INC:
-            return {"max_flips", "alpha", "calibration", "percentile", "bias_correction", "reduce_range"}
-        idle = set() if self.method == "auto" else {"max_drop", "max_flips"}
-        if layout == "dynamic":
-            return idle | {"method", *_OF_CALIBRATION}
-        if self.method == "qat":
-            return idle | _OF_CALIBRATION
-        # Beside `dynamic`, `portable` is static.
-        idle |= set() if self.method in SMOOTHED else {"method", "alpha"}
-        return idle | (set() if self.calibration == "percentile" else {"percentile"})
-
-
-INC = "inc-static"  # quantizes the checkpoint, not its ONNX file
-SMOOTHED = ("smoothquant", "auto")  # methods that move the peaks of activations into the weights
-_OF_CALIBRATION = {"calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
-CALIBRATED = ("static", "qdq")  # layouts with ranges that are known before a run
 
 # In the order in which a recipe's stages may come; distill may come several times.
 STAGE_SPECS: dict[str, type[Spec]] = {

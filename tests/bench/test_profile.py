@@ -16,7 +16,7 @@ from compress.bench.profile import profile, summary
 from compress.errors import CompressError
 from compress.export import export_onnx
 from compress.quantize import quantize_onnx
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 # The tiny models: 2 layers of width 32, feed-forward 64, 3 classes.
 LAYERS, WIDTH, INNER, CLASSES = 2, 32, 64, 3

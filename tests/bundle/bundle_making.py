@@ -16,7 +16,7 @@ from compress.machine import describe, versions
 from compress.quantize import quantize_onnx
 from compress.results import Data, Delta, Latency, ModelResult, Result, Runtime, TaskInfo, write_result
 from compress.runtime import Classifier
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 from compress.spec.task import TaskSpec
 from compress.store import Store
 from compress.tasks import BUILTIN_TASKS, headline, load_task, score, wordpiece

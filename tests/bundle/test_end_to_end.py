@@ -24,7 +24,7 @@ from compress.quantize import quantize_onnx
 from compress.results import read_result, write_result
 from compress.runtime import Classifier
 from compress.sessions import WEIGHTS
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 from compress.store import Store
 from compress.tasks import wordpiece
 

@@ -19,7 +19,7 @@ from compress.errors import CheckFailed, CompressError
 from compress.machine import saturates
 from compress.quantize import quantize_onnx
 from compress.sessions import open_session
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 
 def _reseal(folder: Path, **changes: Any) -> None:

@@ -19,7 +19,7 @@ from compress.graphs import fold_transposes, products
 from compress.models.partial_albert import PartialAlbertConfig
 from compress.quantize import quantize_onnx
 from compress.sessions import open_session
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 LABELS = ("no", "maybe", "yes")
 TASK: dict[str, Any] = {"graph": "plain", "opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification"}

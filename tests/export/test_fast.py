@@ -26,7 +26,7 @@ from compress.graphs import write_model
 from compress.models.partial_albert import PartialAlbertConfig
 from compress.quantize import quantize_onnx
 from compress.sessions import open_session
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 LABELS = ("no", "maybe", "yes")

@@ -21,7 +21,7 @@ from compress.packed import share_weights
 from compress.quantize import quantize_onnx, settling
 from compress.quantize.ranges import Range
 from compress.sessions import WEIGHTS, open_session
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 LABELS = ("no", "maybe", "yes")

@@ -18,7 +18,7 @@ from compress.quantize.calibration import calibrate
 from compress.quantize.given import int8_form
 from compress.quantize.ranges import Range
 from compress.sessions import open_session
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 families = pytest.mark.parametrize("family", FAMILIES)

@@ -22,7 +22,7 @@ from compress.quantize.fallbacks import _candidates
 from compress.quantize.folding import fold_weights
 from compress.quantize.search import Judge
 from compress.sessions import open_session
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 installed = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("neural_compressor", "torchao")),

@@ -23,7 +23,7 @@ from compress.quantize.portable import make_portable
 from compress.quantize.ranges import Range
 from compress.quantize.weights import to_int8
 from compress.sessions import open_session
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 layouts = pytest.mark.parametrize("layout", list(LAYOUTS))

@@ -14,7 +14,7 @@ from compress.graphs import products, write_model
 from compress.quantize import FILES, quantize_onnx, reasons
 from compress.quantize.choosing import Choice
 from compress.quantize.noise import signal_to_noise
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 rng = np.random.default_rng(0)
 TABLE = rng.normal(size=(50, 8)).astype(np.float32)

@@ -18,7 +18,7 @@ from compress.graphs import get_metadata, products, strip_identities
 from compress.quantize import integers, quantize_onnx
 from compress.quantize import layouts as written
 from compress.sessions import open_session
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 families = pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert"])
 

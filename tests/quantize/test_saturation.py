@@ -17,7 +17,7 @@ from compress.quantize import FILES, quantize_onnx
 from compress.quantize.saturation import clipped, product
 from compress.quantize.simulation import count_saturated, simulate
 from compress.sessions import open_session
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 SHAPES = [(1, 8, 16), (1, 7, 3), (3, 2, 1), (5, 65, 37), (9, 96, 40), (2, 1, 4)]
 
@@ -190,7 +190,7 @@ def test_a_whole_file_is_simulated(graph: str, layout: str, tiny_onnx: Callable[
 
 def test_layers_are_counted(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
     counts = {
-        layout: count_saturated(saturated_file(tiny_onnx, tmp_path / layout, layout), feeds(), tmp_path)
+        layout: count_saturated(saturated_file(tiny_onnx, tmp_path / layout, layout), feeds())
         for layout in ("dynamic", "static", "qdq")
     }
     worst = {layout: max(layers, key=lambda layer: layer.saturated) for layout, layers in counts.items()}
@@ -200,4 +200,4 @@ def test_layers_are_counted(tiny_onnx: Callable[..., Path], tmp_path: Path) -> N
         assert [layer.pairs for layer in layers] == [layer.pairs for layer in counts["static"]]
     assert worst["static"].saturated == worst["qdq"].saturated  # the same ranges and weights
     seven = saturated_file(tiny_onnx, tmp_path / "seven", "dynamic", reduce_range=True)
-    assert sum(layer.saturated for layer in count_saturated(seven, feeds(), tmp_path)) == 0
+    assert sum(layer.saturated for layer in count_saturated(seven, feeds())) == 0

@@ -18,7 +18,7 @@ from compress.quantize import FILES, quantize_onnx
 from compress.quantize.reasons import GIVEN_BACK
 from compress.quantize.search import Judge
 from compress.sessions import open_session
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 FRAGILE = "bert.encoder.layer.0.output.dense/MatMul"
 

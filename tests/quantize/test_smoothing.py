@@ -16,7 +16,7 @@ from compress.quantize.choosing import Choice, choose
 from compress.quantize.settling import settle
 from compress.quantize.smoothing import find_factors, smooth
 from compress.sessions import open_session
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 generator = np.random.default_rng(1)
 WIDTH, OUT = 16, 24

@@ -18,7 +18,7 @@ from runtime_toys import WORDS, bag, tokenizer_file
 from compress.quantize import quantize_onnx
 from compress.runtime import Classifier, packing
 from compress.runtime.engine import OnnxRuntime
-from compress.spec.stages import Quantize
+from compress.spec.quantization import Quantize
 
 RAGGED = [" ".join(WORDS[: 1 + 5 * i % 14]) for i in range(60)]
 

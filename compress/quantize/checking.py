@@ -1,0 +1,70 @@
+"""What an int8 graph must be, and what it says of itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+
+from ..errors import CheckFailed
+from ..graphs import check_model, products, set_metadata
+from ..sessions import WEIGHTS, open_session
+from ..spec.quantization import Quantize
+from .choosing import INT8, Choice, look_ups
+
+
+def describe(model: ModelProto, metadata: Mapping[str, str], spec: Quantize, layout: str) -> None:
+    """In place: the fp32 graph's `metadata`, and how it was quantized."""
+    described = spec.model_dump(mode="json") | {"layout": layout}
+    kept = {name: value for name, value in metadata.items() if name != WEIGHTS}
+    set_metadata(model, {**kept, "quantization": json.dumps(described, sort_keys=True)})
+
+
+def counts(model: ModelProto, choice: Choice) -> dict[str, Any]:
+    after, tables = products(model.graph), look_ups(model)
+    allowed = {*choice.kept, *choice.weight_only}
+    wrong = [name for name in after.fp32 + after.stacked if name not in allowed]
+    wrong += [name for name in tables if name in choice.tables]
+    if wrong or not after.int8 or len(after.int8) != len(choice.int8):
+        listed = ", ".join(wrong[:5]) + (", …" if len(wrong) > 5 else "")
+        raise CheckFailed(
+            f"quantize: expected {len(choice.int8)} int8 weight products, found {len(after.int8)}; "
+            + (f"stayed fp32: {listed}; " if wrong else "")
+            + "export the model again, or name the nodes in `exclude`"
+        )
+    return {
+        "int8_matmuls": len(after.int8),
+        "fp32_matmuls": len(choice.kept),
+        "weight_only_matmuls": len(choice.weight_only),
+        "expected_fp32": list(choice.kept),
+        "activation_matmuls": len(after.activation),
+        "int8_gathers": len(look_ups(model, INT8)),
+        "fp32_gathers": len(tables),
+    }
+
+
+def check_file(path: Path, source: Path) -> dict[str, Any]:
+    check_model(path)
+    size, full = (_weight_bytes(onnx.load(file)) for file in (path, source))
+    if size >= full:
+        raise CheckFailed(
+            f"{path}: expected less than {full:,} bytes of weights (fp32), found {size:,}: nothing is gained"
+        )
+    session = open_session(path)
+    shape = (2, 3)
+    feed = {value.name: np.ones(shape, np.int64) for value in session.get_inputs()}
+    logits = np.asarray(session.run(["logits"], feed)[0])
+    if not np.isfinite(logits).all():
+        raise CheckFailed(f"{path}: the int8 model gives logits that are not finite")
+    stored = path.stat().st_size
+    return {"bytes": stored, "ratio_to_fp32": round(stored / source.stat().st_size, 4)}
+
+
+def _weight_bytes(model: ModelProto) -> int:
+    """Of the tensors alone: in a toy model the extra nodes outweigh what the weights save."""
+    return sum(onnx.numpy_helper.to_array(tensor).nbytes for tensor in model.graph.initializer)
