@@ -49,14 +49,14 @@ class Kind:
 
 _TRAINING = ("torch", "transformers", "tokenizers")
 KINDS: dict[str, Kind] = {
-    "finetune": Kind(1, _TRAINING),
+    "finetune": Kind(2, _TRAINING),
     "adopt": Kind(1, ("transformers",)),
     "tokenize": Kind(1, ("tokenizers",)),
-    "masked_lm": Kind(1, _TRAINING),
-    "general": Kind(1, _TRAINING),
+    "masked_lm": Kind(2, _TRAINING),
+    "general": Kind(2, _TRAINING),
     "augment": Kind(1, _TRAINING),
-    "distill": Kind(1, _TRAINING),
-    "quantize_aware": Kind(1, (*_TRAINING, "onnxruntime")),
+    "distill": Kind(2, _TRAINING),
+    "quantize_aware": Kind(2, (*_TRAINING, "onnxruntime")),
     "export": Kind(3, ("torch", "transformers", "onnx", "onnxscript")),
     "quantize": Kind(5, ("onnx", "onnxruntime")),
 }

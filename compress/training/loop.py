@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from .. import signals
 from ..errors import CheckFailed, Interrupted
+from ..models.dropout import draw_quickly
 from ..models.features import Features, compute_features
 from ..models.predict import to_tensors
 from ..objective import Objective
@@ -96,6 +97,7 @@ def train(
     """
     total = total_steps(settings, len(data))
     optimizer = _optimizer(model, objective, settings)
+    draw_quickly(model)
     model, objective, optimizer = accelerator.prepare(model, objective, optimizer)
     run = _Run(model, objective, optimizer, accelerator, data, settings, teacher, evaluate, work, total)
     torch.manual_seed(data.seed)
