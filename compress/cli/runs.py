@@ -47,6 +47,7 @@ Threads = Annotated[
 ]
 BenchThreads = Annotated[int, typer.Option(min=1, help="Threads for latency.")]
 BenchRuns = Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.")]
+NoBench = Annotated[bool, typer.Option("--no-bench", help="Leave latency out: accuracy, fidelity and sizes alone.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Report = Annotated[
@@ -75,7 +76,9 @@ def request_of(options: dict[str, Any]) -> Any:
         refit=options["refit"],
         overrides=tuple(options["overrides"] or ()),
         threads=options.get("threads"),
-        bench=BenchSettings(runs=options.get("bench_runs", 30), threads=options.get("bench_threads", 1)),
+        bench=None
+        if options.get("no_bench")
+        else BenchSettings(runs=options.get("bench_runs", 30), threads=options.get("bench_threads", 1)),
     )
 
 
@@ -96,6 +99,7 @@ def run(
     threads: Threads = None,
     bench_threads: BenchThreads = 1,
     bench_runs: BenchRuns = 30,
+    no_bench: NoBench = False,
     report: Report = None,
     json: Json = False,
     quiet: Quiet = False,

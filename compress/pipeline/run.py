@@ -232,6 +232,7 @@ def command_line(request: Request, plan: Plan) -> str:
         ("--bench-threads", timed.threads, usual.threads),
     ):
         words += [flag, str(value)] if value != default else []
+    words += ["--no-bench"] if request.bench is None else []
     words += ["--refit"] if request.refit else []
     word = _recipe_word(request, plan)
     for override in _overrides(request, word) if word in request.recipes else ():

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compress.catalog import list_cards, names
+from compress.catalog import list_cards, load_recipe, names
 from compress.results import Result
 
 Run = Callable[[str], tuple[Path, Result]]
@@ -251,3 +251,25 @@ def test_from_python_the_result_is_typed(run: Run, world: Path, monkeypatch: pyt
     )
     assert isinstance(again, Result)
     assert again == result
+
+
+@pytest.mark.parametrize(("longer", "shorter"), [("tinybert-int8-auto", "tinybert-small"), ("albert-int8", "albert")])
+def test_a_recipe_that_differs_in_its_int8_shares_all_stages_before(longer: str, shorter: str) -> None:
+    """Named by what they compute, the artefacts are the same ones."""
+    stages = [load_recipe(name).stages for name in (longer, shorter)]
+    until = [[stage for stage in found if stage.kind != "quantize"] for found in stages]
+    assert until[0] == until[1]
+    assert stages[0] != stages[1]
+
+
+def test_without_latency_the_rest_is_the_same(run: Run, world: Path) -> None:
+    _, timed = run("int8")
+    done = compress(*arguments("int8"), "--no-bench", "--json", "--out", "untimed", cwd=world)
+    assert done.returncode == 0, done.stderr
+    result = Result.model_validate(json.loads(done.stdout)[0])
+    assert [model.scores for model in result.models] == [model.scores for model in timed.models]
+    assert [model.fidelity for model in result.models] == [model.fidelity for model in timed.models]
+    assert all(model.onnx is None and model.torch_eager is None for model in result.models)
+    assert "--no-bench" in result.command
+    report = (world / "untimed" / result.run / "report.md").read_text(encoding="utf-8")
+    assert "latency of every model" not in report
