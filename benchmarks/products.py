@@ -1,0 +1,98 @@
+"""What a product by a stored weight costs in each form, one thread, interleaved: fp32, and U8 activations by S8 or U8 weights.
+
+    python benchmarks/products.py --size 384x384 --size 384x1536 --size 1536x384
+
+Graphs of sixteen products in a row, the int8 ones with a range of their own at every run, as `method: dynamic` has them; U8
+weights are those S8 ones with 128 added, and the zero point 128. Prints a Markdown table of medians: microseconds of a
+product, and how often it fits into fp32's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, checker, helper, numpy_helper
+
+from compress.machine import describe
+
+FORMS = ("fp32", "U8 x S8", "U8 x U8")
+TOKENS = (32, 128, 4096)
+PRODUCTS, ROUNDS = 16, 15
+
+
+def graph(form: str, rows: int, columns: int) -> bytes:
+    """x [tokens, rows] times sixteen weights [rows, columns], one after the other."""
+    rng = np.random.default_rng(0)
+    signed = rng.integers(-63, 64, (rows, columns)).astype(np.int8)
+    weight = {
+        "fp32": signed.astype(np.float32),
+        "U8 x S8": signed,
+        "U8 x U8": (signed.astype(np.int16) + 128).astype(np.uint8),
+    }[form]
+    nodes, outputs, stored = [], [], [numpy_helper.from_array(weight, "weight")]
+    if form != "fp32":
+        zero = np.array(0, np.int8) if weight.dtype == np.int8 else np.array(128, np.uint8)
+        stored.append(numpy_helper.from_array(zero, "weight_zero"))
+    for number in range(PRODUCTS):
+        moved, given = f"moved{number}", f"y{number}"
+        stored.append(numpy_helper.from_array(np.array(number, np.float32), f"shift{number}"))
+        nodes.append(helper.make_node("Add", ["x", f"shift{number}"], [moved]))
+        if form == "fp32":
+            nodes.append(helper.make_node("MatMul", [moved, "weight"], [given]))
+        else:
+            levels = [f"{moved}_levels", f"{moved}_scale", f"{moved}_zero"]
+            nodes.append(helper.make_node("DynamicQuantizeLinear", [moved], levels))
+            inputs = [levels[0], "weight", levels[2], "weight_zero"]
+            nodes.append(helper.make_node("MatMulInteger", inputs, [f"{given}_sum"]))
+            nodes.append(helper.make_node("Cast", [f"{given}_sum"], [f"{given}_cast"], to=TensorProto.FLOAT))
+            nodes.append(helper.make_node("Mul", [f"{given}_cast", levels[1]], [given]))
+        nodes.append(helper.make_node("ReduceMax", [given], [f"max{number}"], keepdims=0))
+        outputs.append(f"max{number}")
+    nodes.append(helper.make_node("Sum", outputs, ["y"]))
+    found = helper.make_graph(
+        nodes,
+        form,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["tokens", rows])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
+        stored,
+    )
+    model = helper.make_model(found, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    checker.check_model(model)
+    return model.SerializeToString()
+
+
+def session(model: bytes) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", action="append", help="INxOUT; default: 384x384, 384x1536, 1536x384")
+    sizes = [tuple(map(int, size.split("x"))) for size in parser.parse_args().size or ()]
+    machine = describe()
+    print(f"CPU: {machine.cpu}, {', '.join(machine.isa)}; ONNX Runtime {onnxruntime.__version__}; 1 thread\n")
+    print(f"| product | {' | '.join(f'{form}, µs' for form in FORMS)} |\n|-|{'-:|' * len(FORMS)}")
+    for rows, columns in sizes or ((384, 384), (384, 1536), (1536, 384)):
+        sessions = {form: session(graph(form, rows, columns)) for form in FORMS}
+        for tokens in TOKENS:
+            x = np.random.default_rng(1).standard_normal((tokens, rows)).astype(np.float32)
+            taken: dict[str, list[float]] = {form: [] for form in FORMS}
+            for turn in range(ROUNDS + 1):
+                for form in FORMS:
+                    started = time.thread_time()
+                    sessions[form].run(None, {"x": x})
+                    if turn:
+                        taken[form].append((time.thread_time() - started) / PRODUCTS * 1e6)
+            medians = {form: statistics.median(taken[form]) for form in FORMS}
+            cells = [f"{medians[form]:.0f} ({medians['fp32'] / medians[form]:.2f}×)" for form in FORMS]
+            print(f"| {tokens} × {rows} by {rows} × {columns} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
