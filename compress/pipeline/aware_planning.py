@@ -41,7 +41,7 @@ def plan_quantize_aware(draft: Draft, stage: Stage) -> None:
     except CompressError as error:
         raise draft.fails(stage.id, str(error)) from None
     described: dict[str, Any] = spec.model_dump(mode="json", exclude={"per_task"})
-    described |= {"seed": draft.seed, "precision": draft.precision}
+    described |= {"seed": draft.seed, "precision": "fp32"}
     described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}
     outside = calibrated_on(draft, quantize_spec(draft.recipe))
     inputs = {"model": draft.latest[before]}

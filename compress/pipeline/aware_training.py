@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,11 @@ def quantize_aware(
 ) -> dict[str, Any]:
     """The last model, trained with the roundings of int8 against itself without -> checkpoint, and the ranges of its activations.
 
+    It trains in fp32 whatever the run's precision: bf16 rounds as coarsely as the int8 that it is to learn.
     The checkpoint is a plain one. `fidelity`: on the tuning split, beside the model as it came, with the calibrated ranges
     before training, and after it.
     """
+    context = replace(context, precision="fp32")
     model, teacher = (load_classifier(inputs["model"].path, labels=context.labels, trained=True) for _ in range(2))
     tokenizer, spec = load_tokenizer(inputs["model"].path), node.spec
     torch.manual_seed(node.seed)

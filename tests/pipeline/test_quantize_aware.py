@@ -171,6 +171,15 @@ def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -
         assert 0 < told["fidelity"]["mean_abs_logit_change"] < 0.1
 
 
+def test_it_trains_in_fp32_in_a_run_of_bf16(world: Path) -> None:
+    """bf16 has no more bits than the int8 that is learnt."""
+    plan = planned(world, "alone")
+    context = Context(plan.task, "bf16", threads=1, listener=Listener(), checkpoint_seconds=-1)
+    made = run._build(plan, plan.nodes, context, Store(world / "bf16" / ".store"))[0]
+    assert made["teacher"].info["precision"] == "bf16"
+    assert made["teacher-qat"].info["precision"] == "fp32"
+
+
 def test_a_score_is_learnt_from_the_scores_in_fp32(world: Path) -> None:
     (world / "task.yaml").write_text(REGRESSION)
     whole = made(planned(world, "alone"), world / "whole", Listener())
