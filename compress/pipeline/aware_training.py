@@ -43,7 +43,7 @@ def quantize_aware(
     tokenizer, spec = load_tokenizer(inputs["model"].path), node.spec
     torch.manual_seed(node.seed)
     run = TrainingRun(node, {}, context, out, work, model, _objective(spec, plan.sizes[node.model]))
-    quant = _start(plan, spec, context, model, tokenizer)
+    quant = _start(plan, node, context, model, tokenizer)
     expected = _answers(teacher, context, tokenizer)
     with fake_quantized(model, quant):
         calibrated = _answers(model, context, tokenizer)
@@ -56,7 +56,7 @@ def quantize_aware(
     return {**info, "fidelity": found}
 
 
-def _start(plan: Plan, spec: QuantizeAware, context: Context, model: nn.Module, tokenizer: Any) -> FakeQuant:
+def _start(plan: Plan, node: Node, context: Context, model: nn.Module, tokenizer: Any) -> FakeQuant:
     """What becomes int8 as the fast graph of `model` has it, and calibrated ranges to begin with."""
     task, quantize = context.task, quantize_spec(plan.recipe)
     graph = build_fast(model, pairs=len(task.spec.text) == 2)
@@ -64,10 +64,11 @@ def _start(plan: Plan, spec: QuantizeAware, context: Context, model: nn.Module, 
         raise RuntimeError("export refuses what has no fast graph")
     form, _ = int8_form(graph, quantize)
     pad = pad_id(model.config.to_dict())  # type: ignore[operator]
-    feeds = calibration(context, quantize, tokenizer, pad)
+    feeds = calibration(context, quantize, tokenizer, pad, node.outside)
     sources = tuple(dict.fromkeys(use.source for use in form.uses if use.source is not None))
     start = calibrate(graph, sources, feeds, method=quantize.calibration, percentile=quantize.percentile)
     ends = {name: (span.low, span.high) for name, span in start.items()}
+    spec: QuantizeAware = node.spec
     return FakeQuant(form, ends, ranges=spec.ranges, gain=spec.range_step / spec.learning_rate)
 
 

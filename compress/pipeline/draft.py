@@ -21,7 +21,7 @@ class Node:
 
     `id` is its own in the plan, e.g. `teacher`, `intermediate`, `student-int8`; `model` is what it makes or serves:
     `teacher` or `student`. `inputs`: what the stage calls an artefact -> the node that makes it. `stage`: what the
-    recipe calls it.
+    recipe calls it. `outside`: hashes of what no node makes.
     """
 
     kind: str
@@ -32,6 +32,7 @@ class Node:
     seed: int
     inputs: dict[str, str]
     stage: str
+    outside: dict[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -58,7 +59,7 @@ KINDS: dict[str, Kind] = {
     "distill": Kind(2, _TRAINING),
     "quantize_aware": Kind(2, (*_TRAINING, "onnxruntime")),
     "export": Kind(3, ("torch", "transformers", "onnx", "onnxscript")),
-    "quantize": Kind(5, ("onnx", "onnxruntime")),
+    "quantize": Kind(6, ("onnx", "onnxruntime")),
 }
 
 
@@ -103,7 +104,7 @@ class Draft:
             raise self.fails(stage or kind, f"another stage makes `{name}` already; give it another `name`")
         if not any(node.key == key for node in self.nodes):
             seed = self.seed if seed is None else seed
-            self.nodes.append(Node(kind, name, model, key, spec, seed, inputs, stage or kind))
+            self.nodes.append(Node(kind, name, model, key, spec, seed, inputs, stage or kind, outside or {}))
 
     def key_of(self, name: str) -> str:
         for node in self.nodes:

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import CompressError
 from ..spec.quantization import Quantize
-from ..tasks import Split, encode, headline, score
+from ..store import hash_file
+from ..tasks import Split, encode, headline, normalized, score
 from .context import Context
 
 if TYPE_CHECKING:
@@ -33,12 +34,18 @@ def spread(encoded: Encoded, pad: int, count: int, *, tokens: int = 4096) -> lis
     return [collate(encoded, chosen[chunk], pad) for chunk in sorted_chunks(encoded.lengths[chosen], tokens)]
 
 
-def calibration(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int) -> list[dict[str, np.ndarray]]:
-    """Batches of the training texts, or of the file that `spec` names. CompressError: a file that cannot serve."""
+def calibration(
+    context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, outside: Mapping[str, str]
+) -> list[dict[str, np.ndarray]]:
+    """Batches of the training texts, or of the file that `spec` names, whose hash is in `outside`. CompressError: a file
+    that cannot serve, or is another by now."""
     length = context.task.spec.max_length
     if spec.calibration_text is None:
         return spread(context.task.encoded("train", tokenizer, length), pad, spec.calibration_examples)
-    texts = read_lines(Path(spec.calibration_text).expanduser(), len(context.task.spec.text))
+    path = Path(spec.calibration_text).expanduser()
+    texts = read_lines(path, len(context.task.spec.text))
+    if hash_file(path) != outside["text"]:
+        raise CompressError(f"quantize.calibration_text: {path}: it changed since this command started; start it again")
     refuse_reported(spec.calibration_text, texts, context.task.data.reported)
     return spread(encode(tokenizer, texts, length), pad, spec.calibration_examples)
 
@@ -62,15 +69,15 @@ def read_lines(path: Path, columns: int) -> Split:
 
 
 def refuse_reported(name: str, texts: Split, reported: Mapping[str, Split]) -> None:
-    """CompressError: more than a tenth of the texts are those of a split that scores are reported on."""
-    rows = list(zip(*texts.texts, strict=True))
+    """CompressError: a text is in a split that scores are reported on, if need be in other case or spacing."""
+    rows = normalized(texts)
     for split, found in reported.items():
-        known = set(zip(*found.texts, strict=True))
-        shared = sum(row in known for row in rows)
-        if shared > len(rows) / 10:
+        known = set(normalized(found))
+        if shared := [number for number, row in enumerate(rows, 1) if row in known]:
             raise CompressError(
-                f"quantize.calibration_text: {name}: {shared:,} of {len(rows):,} texts are in the split `{split}`, on which "
-                "scores are reported: calibrating on it would flatter them; use other texts"
+                f"quantize.calibration_text: {name}: {len(shared):,} of {len(rows):,} texts are in the split `{split}`, on "
+                f"which scores are reported (the first is text {shared[0]}): calibrating on them would flatter the scores; "
+                "leave them out"
             )
 
 

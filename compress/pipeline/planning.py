@@ -8,12 +8,12 @@ from typing import Any
 
 from .. import store
 from ..errors import CompressError
-from ..machine import versions
+from ..machine import isa, versions
 from ..models.layer_maps import check_losses, matched_layers
 from ..models.masked_lm import has_masked_lm_head
 from ..models.students import CONVERSION
 from ..spec.losses import OF_TEXT, BlockSpread
-from ..spec.quantization import INC, Quantize
+from ..spec.quantization import INC, SEARCHED
 from ..spec.recipe import Stage
 from ..spec.stages import Augment, Distill, Export, Finetune, Losses, PerTask
 from .aware_planning import calibrated_on, plan_quantize_aware
@@ -264,18 +264,12 @@ def _plan_quantize(draft: Draft, stage: Stage) -> None:
     for precision in stage.spec.precisions:
         layout = stage.spec.layout(precision)
         read = calibrated_on(draft, stage.spec) if stage.spec.calibrates(layout) else {}
-        described = _described(stage.spec.form(precision), layout)
+        described = stage.spec.form(precision).described(layout)
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
         described |= {"libraries": _of_inc()} if described.get("method") == INC else {}
+        # A search goes by what this CPU answers, and how fast.
+        described |= {"isa": list(isa())} if described.get("method") in SEARCHED else {}
         draft.add("quantize", f"{model}-{precision}", model, stage.spec, described, inputs=inputs, outside=read)
-
-
-def _described(spec: Quantize, layout: str) -> dict[str, Any]:
-    """What a quantized file depends on."""
-    return {
-        **spec.model_dump(mode="json", exclude={"portable", "avx2", "calibration_text", *spec.idle(layout)}),
-        "layout": layout,
-    }
 
 
 def _of_inc() -> dict[str, str]:

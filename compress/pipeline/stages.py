@@ -67,7 +67,7 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     layout, name, spec = node.spec.layout(precision), MODEL_FILES[precision], node.spec.form(precision)
     tokenizer, pad = load_tokenizer(checkpoint.path), pad_id(read_config(checkpoint.path))
     tuning = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
-    feeds = calibration(context, spec, tokenizer, pad) if spec.calibrates(layout) else []
+    feeds = calibration(context, spec, tokenizer, pad, node.outside) if spec.calibrates(layout) else []
     asks = spec.method in (*SMOOTHED, INC)
     asked = judge(context, tuning, pad, spec.calibration_examples, work) if asks else None
     ranges = read_ranges(checkpoint.path) if spec.method == "qat" else None

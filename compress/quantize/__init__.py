@@ -54,7 +54,7 @@ def quantize_onnx(
     Every product with a constant weight becomes int8, except those that `exclude` names or a search gives back, and the
     classifier: one row of a few columns, whose error would go straight into the logits and whose size is nothing. The
     pooler and the keys and values that the fast graph absorbed have int8 weights and are multiplied in fp32.
-    CompressError: `source`, an `exclude` that matches nothing, or no feeds. CheckFailed: a product or table that
+    CompressError: `source`, an `exclude` that matches nothing or all, or no feeds. CheckFailed: a product or table that
     should be int8 stayed fp32, or the file is not smaller; then no file is left.
     """
     source, layout = Path(source), layout or spec.layout("int8")
@@ -104,6 +104,9 @@ def _found(
     ranges: Mapping[str, Range] | None,
 ) -> Found:
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=source)
+    if not choice.int8:
+        told = f"`exclude: [{', '.join(spec.exclude)}]` leaves none" if spec.exclude else "it has none"
+        raise CompressError(f"{source}: expected products by stored weights to be int8; {told}")
     if spec.method == "qat":
         return Found(given(choice, layout, ranges, source), choice, {})
     if spec.method != "auto":

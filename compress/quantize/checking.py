@@ -20,7 +20,7 @@ from .choosing import INT8, Choice, look_ups
 
 def describe(model: ModelProto, metadata: Mapping[str, str], spec: Quantize, layout: str) -> None:
     """In place: the fp32 graph's `metadata`, and how it was quantized."""
-    described = spec.model_dump(mode="json") | {"layout": layout}
+    described = spec.described(layout)
     kept = {name: value for name, value in metadata.items() if name != WEIGHTS}
     set_metadata(model, {**kept, "quantization": json.dumps(described, sort_keys=True)})
 

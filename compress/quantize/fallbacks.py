@@ -65,7 +65,8 @@ class Fallbacks:
         self.choice = _whole(chosen)
         self.candidates = _candidates(self.plain, self.choice.int8)
         self._asked = False
-        self._trials: list[Trial] = []
+        self._losses: list[dict[str, float]] = []
+        self._last: Trial | None = None  # the others' programs would fill the memory
 
     @cached_property
     def _fp32(self) -> np.ndarray:
@@ -82,10 +83,10 @@ class Fallbacks:
         library = _library("quantization")
         tuning = library.TuningConfig(configs, tolerable_loss=self.spec.max_drop / _FULL, max_trials=len(configs))
         module = library.autotune(exported, tuning, eval_fn=self._score, run_fn=self._calibrate)
-        if module is self._trials[-1].module:
-            return self._trials[-1]
+        if self._last is not None and module is self._last.module:
+            return self._last
         # The best of several is quantized again.
-        drops = [trial.lost["drop"] for trial in self._trials]
+        drops = [lost["drop"] for lost in self._losses]
         return self._trial(module, self.candidates[drops.index(min(drops))])
 
     def info(self, trial: Trial) -> dict[str, Any]:
@@ -94,8 +95,8 @@ class Fallbacks:
             "goal": {"drop": self.spec.max_drop},
             "goal_met": trial.lost["drop"] <= self.spec.max_drop,
             "reached": trial.lost,
-            "mixes_tried": len(self._trials),
-            "tried": [tried.lost for tried in self._trials],
+            "mixes_tried": len(self._losses),
+            "tried": list(self._losses),
             "given_back": [name for name in trial.choice.kept if name not in self.choice.kept],
         }
 
@@ -121,8 +122,9 @@ class Fallbacks:
         if not self._asked:
             self._asked = True
             return _FULL
-        self._trials.append(self._trial(module, self.candidates[len(self._trials)]))
-        return _FULL - self._trials[-1].lost["drop"]
+        self._last = self._trial(module, self.candidates[len(self._losses)])
+        self._losses.append(self._last.lost)
+        return _FULL - self._last.lost["drop"]
 
     def _trial(self, module: Any, fallbacks: Collection[str]) -> Trial:
         folded = fold_weights(self.program.graph(module))

@@ -26,7 +26,7 @@ def to_integers(
     reduce_range: bool = False,
 ) -> ModelProto:
     """A copy of `model` with the products of `choice` as int8. By the name of a product: its layout, the range of its input
-    where levels are fixed, and what is added to its bias."""
+    where levels are fixed, and what is added to its bias there."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
     rewrite = Rewrite(model, per_channel=per_channel, reduce_range=reduce_range)
     alone, adds = weights_alone(model, choice), biases(model.graph)
@@ -37,7 +37,7 @@ def to_integers(
         if node.name in int8 and node.op_type == "MatMul" and rewrite.is_matrix(node.input[1]):
             add = adds.get(node.name)
             product = Product(node, add, _bias(node, add))
-            if corrections and add is not None:
+            if corrections and add is not None and layouts[node.name] != "dynamic":
                 product = _corrected(rewrite, node, add, corrections[node.name])
             LAYOUTS[layouts[node.name]](rewrite, product, (ranges or {}).get(node.name))
         elif node.name in tables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from .settling import Settled, settle
 from .smoothing import smooth
 
 _LAYOUTS = ("static", "dynamic")
+_PARTS = ("quant", "cast", "scale", "restore")  # what the nodes of an int8 product are called after its name and a `_`
 _TINY = 1e-30
 _BETTER = 0.5  # of the static form's divergence: what a product's dynamic form must be below to be taken
 
@@ -151,7 +153,10 @@ class _Search:
         before = self.judge.times(self.source)
         after = asked(self.settled.applied(self.model, self.choice, self.spec), self.judge.times)
         own = {
-            name: sum(time for node, time in after.items() if node.startswith(f"{name}_")) for name in self.choice.int8
+            name: sum(
+                time for node, time in after.items() if node.startswith(tuple(f"{name}_{part}" for part in _PARTS))
+            )
+            for name in self.choice.int8
         }
         return {name: round(before.get(name, 0.0) - own[name], 6) for name in self.choice.int8}
 
@@ -209,12 +214,23 @@ class _Notes:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        self._known = self._read()
+
+    def _read(self) -> dict[str, Any]:
+        """Nothing, where the file is not whole: then it is all measured again."""
+        try:
+            found = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def once(self, name: str, measure: Callable[[], Any]) -> Any:
         if name not in self._known:
             self._known[name] = measure()
             partial = self._path.with_suffix(".partial")
-            partial.write_text(json.dumps(self._known), encoding="utf-8")
+            with partial.open("w", encoding="utf-8") as file:
+                json.dump(self._known, file)
+                file.flush()
+                os.fsync(file.fileno())
             partial.replace(self._path)
         return self._known[name]

@@ -51,8 +51,7 @@ def settle(
     if layout == "dynamic":
         return Settled(layouts)
     smoothed = spec.method in SMOOTHED
-    how = {"alpha": spec.alpha, "per_channel": spec.per_channel}
-    factors, alphas = find_factors(model, choice, tuning or feeds, **how) if smoothed else ({}, {})
+    factors, alphas = find_factors(model, choice, tuning or feeds, spec) if smoothed else ({}, {})
     model = smooth(model, factors)
     read = {node.name: node.input[0] for node in model.graph.node if node.name in layouts}
     found = calibrate(
@@ -85,6 +84,6 @@ def _corrections(
     found = {}
     for node in products:
         name, weight = node.input[0], numpy_helper.to_array(stored[node.input[1]])
-        levels, scale = to_int8(weight, 1 if spec.per_channel else None, bits=7 if spec.reduce_range else 8)
+        levels, scale = to_int8(weight, **spec.weights)
         found[node.name] = (exact[name] @ weight - rounded[name] @ (levels * scale)) / rows[name]
     return {name: value.astype(np.float32) for name, value in found.items()}

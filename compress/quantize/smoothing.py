@@ -16,6 +16,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from ..graphs import drop_unused, replace_all
+from ..spec.quantization import Quantize
 from .choosing import Choice
 from .ranges import Range
 from .sampling import Feed, Sample
@@ -31,11 +32,11 @@ Factors = dict[str, Array]
 
 
 def find_factors(
-    model: ModelProto, choice: Choice, feeds: Sequence[Feed], *, alpha: float | None, per_channel: bool = True
+    model: ModelProto, choice: Choice, feeds: Sequence[Feed], spec: Quantize
 ) -> tuple[Factors, dict[str, float]]:
     """(int8 product -> the factors [channel] of its input, product -> its α), of those that smoothing serves.
 
-    Without an `alpha`, each input gets the one of `ALPHAS` with the least squared error of its products on tokens of
+    Without `spec.alpha`, each input gets the one of `ALPHAS` with the least squared error of its products on tokens of
     `feeds`, and none where no α takes a tenth off it. Products that share an input or a weight have theirs in common.
     """
     factors: Factors = {}
@@ -48,8 +49,8 @@ def find_factors(
         states = np.concatenate([rows[name] for name in group.tensors])
         peaks = np.max([largest[name] for name in group.tensors], axis=0)
         matrices = [numpy_helper.to_array(stored[name]) for name in group.weights]
-        found = _best(states, peaks, matrices, ALPHAS if alpha is None else (alpha,), per_channel)
-        if found is not None and (alpha is not None or found[2] < _GAIN):
+        found = _best(states, peaks, matrices, spec)
+        if found is not None and (spec.alpha is not None or found[2] < _GAIN):
             factors |= dict.fromkeys(group.products, found[1])
             alphas |= dict.fromkeys(group.products, found[0])
     return factors, alphas
@@ -115,16 +116,15 @@ def _groups(model: ModelProto, choice: Choice) -> list[_Group]:
     return [group for group in groups if not elsewhere.intersection(group.weights)]
 
 
-def _best(
-    states: Array, peaks: Array, weights: Sequence[Array], alphas: Sequence[float], per_channel: bool
-) -> tuple[float, Array, float] | None:
+def _best(states: Array, peaks: Array, weights: Sequence[Array], spec: Quantize) -> tuple[float, Array, float] | None:
     """(α, its factors [channel], its error in parts of the error without) of the α with the least."""
-    plain = _error(states, weights, np.ones(states.shape[1], np.float32), per_channel)
+    plain = _error(states, weights, np.ones(states.shape[1], np.float32), spec)
     if plain == 0:
         return None
     largest = np.abs(np.concatenate(weights, axis=1)).max(1)
+    alphas = ALPHAS if spec.alpha is None else (spec.alpha,)
     tried = [(alpha, _factors(peaks, largest, alpha)) for alpha in alphas]
-    errors = [_error(states, weights, factors, per_channel) / plain for _, factors in tried]
+    errors = [_error(states, weights, factors, spec) / plain for _, factors in tried]
     best = int(np.argmin(errors))
     return (*tried[best], errors[best])
 
@@ -137,12 +137,12 @@ def _factors(states: Array, weights: Array, alpha: float) -> Array:
     return (factors / np.exp(np.log(factors).mean())).astype(np.float32)
 
 
-def _error(states: Array, weights: Sequence[Array], factors: Array, per_channel: bool) -> float:
+def _error(states: Array, weights: Sequence[Array], factors: Array, spec: Quantize) -> float:
     """Summed squared error of the products, both operands int8."""
     smoothed = states / factors
     levels = Range(float(smoothed.min()), float(smoothed.max())).rounded(smoothed)
     total = 0.0
     for weight in weights:
-        int8, scale = to_int8(factors[:, None] * weight, 1 if per_channel else None)
+        int8, scale = to_int8(factors[:, None] * weight, **spec.weights)
         total += float(((levels @ (int8 * scale) - states @ weight) ** 2).sum())
     return total

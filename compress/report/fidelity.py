@@ -153,7 +153,14 @@ def _parts(found: list[Found]) -> Table:
 
 
 def _kept(found: list[Found]) -> Table:
-    reasons = {name: why for _, model, _ in found for name, why in (model.info.get("stayed_fp32") or {}).items()}
+    """A part that some seeds alone have in fp32 says which."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for run, model, _ in found:
+        for part in (model.info.get("stayed_fp32") or {}).items():
+            reasons.setdefault(part, []).append(str(run.seed))
     columns = (Column("Part", numeric=False), Column("Why", numeric=False))
-    lines = tuple(Line((Cell(name), Cell(why))) for name, why in reasons.items())
+    lines = tuple(
+        Line((Cell(name), Cell(why if len(seeds) == len(found) else f"{why} (seed {', '.join(seeds)})")))
+        for (name, why), seeds in reasons.items()
+    )
     return Table("What is computed in fp32, and why", columns, lines)

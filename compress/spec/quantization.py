@@ -105,6 +105,16 @@ class Quantize(Spec):
             update["method"] = "static"
         return self.model_copy(update=update)
 
+    @property
+    def weights(self) -> dict[str, Any]:
+        """How a stored weight [in, out] becomes int8: the axis that has scales of its own, and the bits."""
+        return {"axis": 1 if self.per_channel else None, "bits": 7 if self.reduce_range else 8}
+
+    def described(self, layout: str) -> dict[str, Any]:
+        """What a file of a layout depends on, and no more; of the text that it is calibrated on, keys hold the content."""
+        told = self.model_dump(mode="json", exclude={"portable", "avx2", "calibration_text", *self.idle(layout)})
+        return {**told, "layout": layout}
+
     def idle(self, layout: str) -> set[str]:
         """Fields that a file of a layout does not depend on."""
         if self.method == INC:
@@ -120,6 +130,7 @@ class Quantize(Spec):
 
 
 INC = "inc-static"  # quantizes the checkpoint, not its ONNX file
+SEARCHED = ("auto", INC)  # methods that look for products to leave in fp32
 SMOOTHED = ("smoothquant", "auto")  # methods that move the peaks of activations into the weights
 _OF_CALIBRATION = {"calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
 CALIBRATED = ("static", "qdq")  # layouts with ranges that are known before a run

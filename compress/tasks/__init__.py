@@ -8,6 +8,7 @@ from .data import Split, TaskData
 from .load import fingerprint, load_task
 from .metrics import headline, score
 from .resolve import resolve_task
+from .tuning import normalized
 from .vocabulary import wordpiece
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "fingerprint",
     "headline",
     "load_task",
+    "normalized",
     "resolve_task",
     "score",
     "sorted_chunks",

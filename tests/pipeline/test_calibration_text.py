@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from worlds import encoder_world
 
 from compress.errors import CompressError
-from compress.pipeline import Request, plan_all, run_all
+from compress.pipeline import Listener, Request, plan_all, run_all
 from compress.pipeline.judging import read_lines, refuse_reported
 from compress.tasks import Split
 
@@ -43,12 +43,34 @@ def test_what_cannot_serve_is_named(texts: list[str], columns: int, told: str, t
         read_lines(tmp_path / "none.txt", 1)
 
 
-def test_a_reported_split_is_refused_and_a_few_common_lines_are_not() -> None:
+@pytest.mark.parametrize("told", ["dev 7", "DEV 7", " dev  7 "])
+def test_a_text_of_a_reported_split_is_refused_whatever_its_case_and_spacing(told: str) -> None:
     dev = Split(([f"dev {number}" for number in range(50)],), np.zeros(50))
-    mine = Split((["dev 1", "dev 2", *(f"mine {number}" for number in range(38))],), np.zeros(40))
-    refuse_reported("mine.txt", mine, {"dev": dev})
-    with pytest.raises(CompressError, match=r"mine\.txt: 50 of 50 texts are in the split `dev`"):
+    mine = [f"mine {number}" for number in range(39)]
+    refuse_reported("mine.txt", Split((mine,), np.zeros(39)), {"dev": dev})
+    with pytest.raises(CompressError, match=r"mine\.txt: 1 of 40 texts are in the split `dev`.* text 40\)"):
+        refuse_reported("mine.txt", Split(([*mine, told],), np.zeros(40)), {"dev": dev})
+    with pytest.raises(CompressError, match=r"mine\.txt: 50 of 50 texts"):
         refuse_reported("mine.txt", dev, {"dev": dev})
+
+
+def test_a_text_that_changed_since_the_plan_was_made_is_refused(
+    tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
+) -> None:
+    """Else the file from the new text would be kept under the name of the one from the old."""
+    teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
+    text = lines(tmp_path / "texts.txt", [f"a fine film {number}" for number in range(32)])
+
+    class Editing(Listener):
+        def stage(self, label: str, cached: bool) -> None:
+            if label.startswith("export"):
+                lines(text, [f"a dull film {number}" for number in range(32)])
+
+    given = ("quantize.method=static", f"quantize.calibration_text={text}")
+    task = str(tmp_path / "task.yaml")
+    request = Request(("int8",), (task,), teacher=str(teacher), overrides=given, root=tmp_path / "runs", bench=None)
+    with pytest.raises(CompressError, match=r"texts\.txt: it changed since this command started"):
+        run_all(request, Editing())
 
 
 def test_it_is_refused_before_anything_is_made(

@@ -124,9 +124,11 @@ def test_a_wrong_exclude_is_named(tiny_onnx, tmp_path: Path, pattern: str, messa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_left_to_quantize_is_refused(tiny_onnx, tmp_path: Path) -> None:
-    with pytest.raises(CheckFailed, match="expected 0 int8 weight products, found 0"):
-        quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(exclude=(".",)))
+@pytest.mark.parametrize("method", ["dynamic", "static", "smoothquant", "auto"])
+def test_nothing_left_to_quantize_is_refused(tiny_onnx, tmp_path: Path, method: Any) -> None:
+    feed = {name: np.ones((2, 5), np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
+    with pytest.raises(CompressError, match=r"expected products by stored weights to be int8; `exclude: \[MatMul\]`"):
+        quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method=method, exclude=("MatMul",)), feeds=[feed])
     assert list(tmp_path.iterdir()) == []
 
 

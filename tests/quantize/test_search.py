@@ -175,3 +175,25 @@ def test_a_product_that_need_not_be_fp32_becomes_int8_again(fragile: Path, tmp_p
     info = quantized(fragile, tmp_path / "out", judge(tmp_path / "work", times=partial), max_flips=5)
     assert info["given_back"] == [FRAGILE]
     assert info["mixes_tried"] > 3
+
+
+def test_each_use_of_a_shared_weight_is_timed_by_itself(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
+    """ALBERT's products are called alike but for a number: one name begins another."""
+
+    def timed(path: Path) -> Mapping[str, float]:
+        nodes = onnx.load(path).graph.node
+        integer = {"MatMulInteger", "MatMulIntegerToFloat"}
+        return {node.name: 1.0 if node.op_type in integer else 3.0 for node in nodes if "MatMul" in node.op_type}
+
+    asked = judge(tmp_path / "work", times=timed)
+    info = quantized(tiny_onnx("albert", "fast"), tmp_path / "out", asked, max_flips=100, max_drop=100)
+    assert any(name.endswith("_1") for name in info["saved_ms"])
+    assert set(info["saved_ms"].values()) == {2.0}
+
+
+@pytest.mark.parametrize("left", ["", "[]", '{"saved": '])
+def test_notes_that_are_not_whole_are_made_again(left: str, fragile: Path, tmp_path: Path) -> None:
+    whole = quantized(fragile, tmp_path / "whole", judge(tmp_path / "work-1"), max_flips=5)
+    asked = judge(tmp_path / "work-2")
+    (tmp_path / "work-2" / "search.json").write_text(left)
+    assert quantized(fragile, tmp_path / "again", asked, max_flips=5) == whole

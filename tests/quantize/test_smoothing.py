@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,7 @@ def run(made: ModelProto, folder: Path) -> np.ndarray:
 
 
 def test_factors_are_the_papers() -> None:
-    factors, alphas = find_factors(model(), CHOICE, feeds(), alpha=0.7)
+    factors, alphas = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.7))
     states, weights = np.abs(TABLE).max(0), np.abs(np.concatenate([WEIGHT, OTHER], 1)).max(1)
     weights = np.maximum(weights, 0.1 * np.median(weights))  # as the outlier's own count
     expected = states**0.7 / weights**0.3
@@ -76,7 +77,7 @@ def test_factors_are_the_papers() -> None:
 
 
 def test_outputs_are_the_same_in_fp32_and_other_readers_are_left_alone(tmp_path: Path) -> None:
-    factors, _ = find_factors(model(), CHOICE, feeds(), alpha=0.5)
+    factors, _ = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.5))
     smoothed = smooth(model(), factors)
     assert run(smoothed, tmp_path) == pytest.approx(run(model(), tmp_path), rel=1e-4, abs=1e-3)
     by_name = {node.name: node for node in smoothed.graph.node}
@@ -100,7 +101,7 @@ def test_an_outlier_channel_that_breaks_static_int8_is_rescued(tmp_path: Path) -
 
 
 def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Path) -> None:
-    _, alphas = find_factors(model(), CHOICE, feeds(), alpha=None)
+    _, alphas = find_factors(model(), CHOICE, feeds(), Quantize(alpha=None))
     chosen = alphas["first/MatMul"]
     errors = {alpha: error(tmp_path, method="smoothquant", alpha=alpha) for alpha in (0.4, 0.7, 1.0)}
     assert error(tmp_path, method="smoothquant", alpha=chosen) <= min(errors.values()) * 1.1
@@ -108,7 +109,7 @@ def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Pat
     table = next(tensor for tensor in even.graph.initializer if tensor.name == "t")
     bits = (generator.random((60, WIDTH)) < 0.5).astype(np.float32)
     table.CopyFrom(numpy_helper.from_array(bits, "t"))  # levels that int8 has to the bit
-    assert find_factors(even, CHOICE, feeds(), alpha=None) == ({}, {})
+    assert find_factors(even, CHOICE, feeds(), Quantize(alpha=None)) == ({}, {})
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "albert"])
@@ -137,7 +138,7 @@ def test_alberts_last_keys_and_values_keep_the_shared_weights_as_they_are(tiny_o
     choice = choose(source, (), embeddings=True, source=Path("m"))
     ids = np.arange(5, 45).reshape(4, 10)
     given = [{"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}]
-    factors, _ = find_factors(source, choice, given, alpha=0.5)
+    factors, _ = find_factors(source, choice, given, Quantize(alpha=0.5))
     assert factors
     assert not [name for name in factors if ".key/" in name or ".value/" in name]
 
@@ -151,3 +152,13 @@ def test_corrections_take_the_mean_error_away(tmp_path: Path) -> None:
         means[corrected] = np.abs((run(made, tmp_path) - exact).mean((0, 1))).max()
     assert means[False] > 0.05
     assert means[True] < means[False] / 50
+
+
+def test_a_product_in_the_dynamic_layout_is_not_corrected_for_a_range_that_it_has_not() -> None:
+    how = Quantize(method="static", reduce_range=True, percentile=99.5, bias_correction=True)
+    settled = settle(model(), CHOICE, "static", how, feeds())
+    dynamic = replace(settled, layouts=dict.fromkeys(CHOICE.int8, "dynamic"))
+    assert settled.corrections
+    plain = replace(dynamic, corrections={})
+    assert dynamic.applied(model(), CHOICE, how) == plain.applied(model(), CHOICE, how)
+    assert settled.applied(model(), CHOICE, how) != replace(settled, corrections={}).applied(model(), CHOICE, how)
