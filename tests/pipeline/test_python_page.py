@@ -1,0 +1,46 @@
+"""docs/python.md does what it says, and names every option."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from worlds import encoder_world
+
+from compress.pipeline import Request
+
+PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+
+
+def test_its_programs_run(
+    tmp_path: Path,
+    tiny_checkpoint: Callable[[str], Path],
+    toy_tokenizer: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="")
+    (tmp_path / "teacher").rename(tmp_path / "my-bert")
+    (tmp_path / "task.yaml").rename(tmp_path / "my-task.yaml")
+    monkeypatch.chdir(tmp_path)
+    first, second = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    first = first.replace('["quantize.method', '["finetune.max_steps=2", "quantize.method')  # a toy's time
+    first = first.replace('teacher="./my-bert")', 'teacher="./my-bert", overrides=["finetune.max_steps=2"])')
+    exec(first, {})
+    exec(second, {})
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("['finetune teacher', 'export teacher-fp32', 'quantize teacher-int8']")
+    assert [line.split()[:2] for line in told[1:3]] == [["teacher", "fp32"], ["teacher", "int8"]]
+    assert "False" not in told[-4]
+    assert told[-1] == "(1, 2)"
+
+
+def test_every_option_is_named() -> None:
+    named = set(
+        re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `")))
+    )
+    assert named == {field.name for field in fields(Request)} - {"recipes", "tasks"}
