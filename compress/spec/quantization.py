@@ -94,9 +94,8 @@ class Quantize(Spec):
         """The settings of the file of a precision. A search is for `int8` alone.
 
         Why `avx2` has 7-bit weights and not unsigned ones: both are free of saturation (2 × 255 × 63 fits into 16 bits;
-        ONNX Runtime multiplies U8 by U8 in 16-bit halves, exactly), and both are as far from fp32 as the `int8` file,
-        whose error is that of the activations. But 7-bit weights take the time of the `int8` file, unsigned ones 1.2 times
-        that (MiniLM-L6 on AVX2: docs/bundle.md has the figures), and on a CPU with VNNI more than twice.
+        ONNX Runtime multiplies U8 by U8 in 16-bit halves, exactly), and 7-bit ones take the time of the `int8` file, where a
+        product of U8 by U8 takes longer than fp32 on a CPU with VNNI (docs/bundle.md has the figures).
         """
         update: dict[str, Any] = {"reduce_range": True} if precision == "avx2" else {}
         if self.method == "auto" and precision != "int8":
