@@ -13,6 +13,7 @@ from ..results import Delta, Latency, Machine, ModelResult, Result, Runtime
 from .collect import check_together
 
 Shape = tuple[int, int]
+_LONGEST = 60  # characters of a label that say how runs differ
 DeltaOf = Callable[["Variant", str], Delta | None]
 
 
@@ -176,6 +177,10 @@ def _labels(firsts: list[Result], known: list[Machine]) -> list[str]:
             if len({part(firsts[index]) for index in places}) > 1:
                 for index in places:
                     labels[index] = f"{label} ({part(firsts[index])})"
+    for label in {label for label in labels if labels.count(label) > 1}:
+        places = [index for index, found in enumerate(labels) if found == label]
+        for index, difference in zip(places, _differences([firsts[index] for index in places]), strict=True):
+            labels[index] = f"{label} ({difference})" if difference else label
     if known:
         ids = [_machine_id(machine) for machine in known]
         labels = [
@@ -187,6 +192,26 @@ def _labels(firsts: list[Result], known: list[Machine]) -> list[str]:
         if counts[label] > 1:
             labels[index] = f"{label} #{counts[label]}"
     return labels
+
+
+def _differences(results: list[Result]) -> list[str]:
+    """What each was told that not all were, as `--set` says it; nothing where that is long."""
+    told = [_told(result) for result in results]
+    paths = [path for path in dict.fromkeys(path for each in told for path in each)
+             if len({each.get(path) for each in told}) > 1]  # fmt: skip
+    found = [", ".join(f"{path}={each[path]}" for path in paths if path in each) for each in told]
+    return found if max(map(len, found)) <= _LONGEST else [""] * len(found)
+
+
+def _told(result: Result) -> dict[str, str]:
+    """Path of a stage's field -> its value."""
+    stages = [(kind, fields or {}) for stage in result.recipe.get("stages", ()) for kind, fields in stage.items()]
+    return {
+        f"{fields.get('name', kind)}.{name}": value if isinstance(value, str) else json.dumps(value)
+        for kind, fields in stages
+        for name, value in fields.items()
+        if name != "name"
+    }
 
 
 def letter(index: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -186,6 +187,22 @@ def test_one_recipe_run_in_several_ways_is_told_apart(fake: Callable[..., Result
     assert labels == ["distilbert (minilm-l6)", "distilbert (bert-base)"]
     changed = fake(run="y").model_copy(update={"recipe": {**fake().recipe, "precision": "bf16"}})
     assert [variant.label for variant in only([fake(), changed]).variants] == ["distilbert", "distilbert #2"]
+
+
+def test_runs_of_one_recipe_are_told_apart_by_what_was_set(fake: Callable[..., Result]) -> None:
+    def run(name: str, stages: list[dict[str, Any]]) -> Result:
+        return fake(run=name).model_copy(update={"recipe": {"name": "int8", "stages": stages}})
+
+    def labels(*fields: dict[str, Any]) -> list[str]:
+        stages = [[{"finetune": {"epochs": 3.0}}, {"distill": {"name": "prediction", **each}}] for each in fields]
+        return [variant.label for variant in only([run(f"r{i}", found) for i, found in enumerate(stages)]).variants]
+
+    assert labels({"epochs": 1}, {"epochs": 2}) == ["int8 (prediction.epochs=1)", "int8 (prediction.epochs=2)"]
+    assert labels({"a": True, "b": "x"}, {"a": False}) == [
+        "int8 (prediction.a=true, prediction.b=x)",
+        "int8 (prediction.a=false)",
+    ]
+    assert labels({"losses": ["x" * 80]}, {"losses": []}) == ["int8", "int8 #2"]
 
 
 @pytest.mark.parametrize(
