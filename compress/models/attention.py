@@ -19,7 +19,7 @@ KINDS = ("scores", "queries", "keys", "values")
 Place = tuple[str, int]  # a kind, and a layer counted from 0
 
 _NAME = "compress_capture"
-_SHORT = 128  # tokens up to which plain products pay without dropout; there they take a third of the time in bf16
+_SHORT = 128  # tokens up to which plain products pay without dropout
 
 
 @dataclass
@@ -79,8 +79,8 @@ def _attention(
 
 
 def _pays(query: Tensor, rate: float) -> bool:
-    """Whether plain products train sooner than torch's kernel on a CPU: its backward is slow on short texts (bf16 at 64
-    tokens: 6 times as long), and with dropout it is plain products itself, with slow draws."""
+    """Whether plain products train sooner than torch's kernel on a CPU: its backward is slow on short texts in bf16, and
+    with dropout it is plain products itself, with slow draws."""
     return query.requires_grad and torch.is_grad_enabled() and (rate > 0 or query.shape[-2] <= _SHORT)
 
 
