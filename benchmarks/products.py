@@ -18,6 +18,7 @@ import onnxruntime
 from onnx import TensorProto, checker, helper, numpy_helper
 
 from compress.machine import describe
+from compress.sessions import session_options
 
 FORMS = ("fp32", "U8 x S8", "U8 x U8")
 TOKENS = (32, 128, 4096)
@@ -65,12 +66,6 @@ def graph(form: str, rows: int, columns: int) -> bytes:
     return model.SerializeToString()
 
 
-def session(model: bytes) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", action="append", help="INxOUT; default: 384x384, 384x1536, 1536x384")
@@ -79,7 +74,9 @@ def main() -> None:
     print(f"CPU: {machine.cpu}, {', '.join(machine.isa)}; ONNX Runtime {onnxruntime.__version__}; 1 thread\n")
     print(f"| product | {' | '.join(f'{form}, µs' for form in FORMS)} |\n|-|{'-:|' * len(FORMS)}")
     for rows, columns in sizes or ((384, 384), (384, 1536), (1536, 384)):
-        sessions = {form: session(graph(form, rows, columns)) for form in FORMS}
+        sessions = {
+            form: onnxruntime.InferenceSession(graph(form, rows, columns), session_options(1)) for form in FORMS
+        }
         for tokens in TOKENS:
             x = np.random.default_rng(1).standard_normal((tokens, rows)).astype(np.float32)
             taken: dict[str, list[float]] = {form: [] for form in FORMS}

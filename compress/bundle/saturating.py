@@ -82,16 +82,10 @@ def explanation(folder: Path, info: BundleInfo, precision: str, found: np.ndarra
 
     there = recorded(info, precision)
     if near(exact, there) and near(clipped, found):
-        safe = next(
-            (f"use onnx/{MODEL_FILES[name]} on this CPU" for name in ("avx2", "fp32") if name in info.models), None
-        )
-        return (
-            "16-bit saturation is the cause: summed exactly, as CPUs with VNNI do, the file answers as recorded; "
-            + (
-                safe
-                or "this CPU needs another file: ship the run again with --precision fp32, or avx2 where it has one"
-            )
-        )
+        ways = [f"use onnx/{MODEL_FILES[name]} on this CPU" for name in ("avx2", "fp32") if name in info.models]
+        ways.append("this CPU needs another file: ship the run again with --precision fp32, or avx2 where it has one")
+        cause = "16-bit saturation is the cause: summed exactly, as CPUs with VNNI do, the file answers as recorded"
+        return f"{cause}; {ways[0]}"
     if near(clipped, there) and near(exact, found):
         return "16-bit saturation is the cause: the record is that of a CPU without VNNI, and this one sums exactly"
     return "16-bit saturation does not explain it"

@@ -108,9 +108,21 @@ def middle(found: Sequence[Latency]) -> Latency | None:
     return Latency.model_validate({**fields, "runs": found[0].runs, "batch": found[0].batch, "length": found[0].length})
 
 
-def machines(results: Iterable[Result]) -> list[Machine]:
-    """The different machines; the operating system's patch level and free memory do not make two of one."""
-    return list({_machine(result): result.machine for result in results}.values())
+def machines(results: Sequence[Result]) -> list[Machine]:
+    """The different machines, each with the most cores that one of its runs might use.
+
+    Cores, memory and the operating system's patch level do not make two of one: with how many threads a model was timed
+    is said beside it.
+    """
+    found: dict[str, Machine] = {}
+    for result in sorted(results, key=lambda result: result.machine.cores):
+        found[_machine(result)] = result.machine
+    return [found[name] for name in dict.fromkeys(map(_machine, results))]
+
+
+def timed_threads(results: Iterable[Result]) -> list[int]:
+    """The different numbers of threads with which models were timed; none where none was."""
+    return sorted({model.onnx.threads for result in results for model in result.models if model.onnx})
 
 
 def group(results: Sequence[Result], delta_of: DeltaOf) -> list[Task]:
@@ -226,9 +238,8 @@ def _name(result: Result) -> str:
 def _identity(result: Result) -> str:
     """What must agree for two runs to be seeds of one another."""
     how = {name: result.settings.get(name) for name in ("precision", "threads", "bench")}
-    return json.dumps(
-        [result.recipe, result.teacher, result.student, _machine(result), how], sort_keys=True, default=str
-    )
+    place = [_machine(result), timed_threads([result])]
+    return json.dumps([result.recipe, result.teacher, result.student, place, how], sort_keys=True, default=str)
 
 
 def _machine(result: Result) -> str:
@@ -236,7 +247,7 @@ def _machine(result: Result) -> str:
 
 
 def _machine_id(machine: Machine) -> str:
-    return f"{machine.cpu}|{','.join(machine.isa)}|{machine.cores}"
+    return f"{machine.cpu}|{','.join(machine.isa)}"
 
 
 def _shape(latency: Latency) -> Shape:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..results import Result
 from . import numbers
-from .runs import Row, Task, letter, machines
+from .runs import Row, Task, letter, machines, timed_threads
 from .tables import MAIN_SHAPES, NOT_DISTINGUISHABLE
 from .uneven import listed, uneven_sentence
 
@@ -74,7 +74,7 @@ def lede(results: Sequence[Result]) -> str:
     several = machines(results)
     if len(several) > 1:
         return ""
-    threads = sorted({model.onnx.threads for run in results for model in run.models if model.onnx})
+    threads = timed_threads(results)
     parts = [several[0].cpu, ", ".join(several[0].isa)]
     parts += [f"{threads[0]} {'thread' if threads[0] == 1 else 'threads'}"] if len(threads) == 1 else []
     versions = {run.versions.get("onnxruntime") for run in results} - {None}
@@ -96,13 +96,11 @@ SOURCES = {"files": "files", "hub": "the hub", "saved": "a saved data set", "syn
 def warnings(results: Sequence[Result]) -> list[str]:
     """What a reader must know before comparing anything in the report."""
     found = []
-    several = machines(results)
+    several, threads = machines(results), timed_threads(results)
     if len(several) > 1:
         named = "; ".join(f"[{letter(index)}] {machine.cpu}" for index, machine in enumerate(several))
-        found.append(
-            f"These runs were measured on {len(several)} different machines: {named}. Latencies of different machines cannot be compared."
-        )
-    threads = sorted({runtime.threads for run in results for model in run.models if (runtime := model.onnx)})
+        told = f"These runs were measured on {len(several)} different machines: {named}."
+        found.append(f"{told} Latencies of different machines cannot be compared." if threads else told)
     if len(threads) > 1:
         found.append(
             f"Latency was measured with {listed([str(count) for count in threads])} threads: compare only models of equal threads."

@@ -11,6 +11,7 @@ import pytest
 
 from compress.errors import CompressError
 from compress.report import numbers, sentences
+from compress.report.details import environment
 from compress.report.page import page_of, tasks_of
 from compress.report.runs import Task, middle
 from compress.report.tables import Table, latency_table, main_table
@@ -179,6 +180,36 @@ def test_different_machines_are_a_warning_and_rows_of_their_own(fake: Callable[.
     assert "[A] AMD EPYC 9R14; [B] Intel Xeon 8488C. Latencies of different machines cannot be compared" in warning
     assert {row.recipe for row in task.rows} == {"distilbert [A]", "distilbert [B]"}
     assert sentences.lede([one, other]) == ""
+
+
+def test_fewer_cores_do_not_make_another_machine(fake: Callable[..., Result]) -> None:
+    one = fake(seed=0)
+    fewer = fake(seed=1, machine=one.machine.model_copy(update={"cores": one.machine.cores - 1}))
+    assert sentences.warnings([fewer, one]) == []
+    assert len(only([fewer, one]).variants) == 1
+    assert dict(environment([fewer, one]))["Machine"] == dict(environment([one]))["Machine"]
+
+
+def test_runs_timed_with_other_threads_are_rows_of_their_own(fake: Callable[..., Result]) -> None:
+    one, other = fake(seed=0), fake(seed=1)
+    quicker = [
+        model.model_copy(update={"onnx": model.onnx and model.onnx.model_copy(update={"threads": 2})})
+        for model in other.models
+    ]
+    other = other.model_copy(update={"models": tuple(quicker)})
+    assert len(only([one, other]).variants) == 2
+    assert "threads: compare only models of equal threads" in " ".join(sentences.warnings([one, other]))
+
+
+def test_machines_that_timed_nothing_have_no_latencies_to_confuse(fake: Callable[..., Result]) -> None:
+    found = []
+    for cpu in ("AMD EPYC 9R14", "Intel Xeon 8488C"):
+        result = fake(noise=())
+        models = tuple(model.model_copy(update={"onnx": None, "torch_eager": None}) for model in result.models)
+        machine = result.machine.model_copy(update={"cpu": cpu})
+        found.append(result.model_copy(update={"models": models, "machine": machine}))
+    (warning,) = sentences.warnings(found)
+    assert warning.endswith("2 different machines: [A] AMD EPYC 9R14; [B] Intel Xeon 8488C.")
 
 
 def test_one_recipe_run_in_several_ways_is_told_apart(fake: Callable[..., Result]) -> None:
