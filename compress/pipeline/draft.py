@@ -59,7 +59,7 @@ KINDS: dict[str, Kind] = {
     "distill": Kind(2, _TRAINING),
     "quantize_aware": Kind(2, (*_TRAINING, "onnxruntime")),
     "export": Kind(3, ("torch", "transformers", "onnx", "onnxscript")),
-    "quantize": Kind(6, ("onnx", "onnxruntime")),
+    "quantize": Kind(7, ("onnx", "onnxruntime")),
 }
 
 

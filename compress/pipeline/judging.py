@@ -86,11 +86,17 @@ def judge(context: Context, tuning: Encoded, pad: int, count: int, folder: Path)
     from ..evaluate import predict_onnx
     from ..quantize.search import Judge
 
-    data, few = context.task.data, tuning.take(np.sort(_even(tuning, _FEW)))
+    data, chosen = context.task.data, np.sort(_even(tuning, _FEW))
+    few, labels = tuning.take(chosen), np.asarray(data.tuning.labels)
+
+    def points(logits: np.ndarray, rows: slice | np.ndarray) -> float:
+        return headline(score(data.spec, data.labels, logits, labels[rows]))
+
     return Judge(
         few=lambda path: predict_onnx(path, few, pad, threads=context.threads),
         all=lambda path: predict_onnx(path, tuning, pad, threads=context.threads),
-        score=lambda logits: headline(score(data.spec, data.labels, logits, data.tuning.labels)),
+        score_few=lambda logits: points(logits, chosen),
+        score=lambda logits: points(logits, slice(None)),
         times=lambda path: _times(path, min(_PROFILED, data.spec.max_length)),
         feeds=spread(tuning, pad, count),
         decides=data.spec.kind != "regression",

@@ -32,13 +32,14 @@ _BETTER = 0.5  # of the static form's divergence: what a product's dynamic form 
 class Judge:
     """What a search asks, all of it of texts that were put aside from training.
 
-    `few`, `all`: graph file -> logits [text, class] of some texts, to tell products apart, and of all. `score`: logits of
-    all -> points. `times`: graph file -> node -> milliseconds. `feeds`: padded batches, for the smoothing. `decides`:
+    `few`, `all`: graph file -> logits [text, class] of some texts, to tell products apart, and of all. `score_few`, `score`:
+    those logits -> points. `times`: graph file -> node -> milliseconds. `feeds`: padded batches, for the smoothing. `decides`:
     whether texts have classes. `folder`: where what was measured is kept, so that an interrupted search goes on.
     """
 
     few: Callable[[Path], np.ndarray]
     all: Callable[[Path], np.ndarray]
+    score_few: Callable[[np.ndarray], float]
     score: Callable[[np.ndarray], float]
     times: Callable[[Path], Mapping[str, float]]
     feeds: Sequence[Feed]
@@ -87,7 +88,11 @@ class _Search:
     ) -> None:
         self.model, self.source, self.choice, self.spec, self.judge = model, source, choice, spec, judge
         self.notes = _Notes(judge.folder / "search.json")
-        self.divergence = self._divergences(settled)
+        alone = self._alone(settled)
+        self.divergence = {
+            name: {how: one["divergence"] for how, one in found.items()} for name, found in alone.items()
+        }
+        self.drops = {name: {how: one["drop"] for how, one in found.items()} for name, found in alone.items()}
         self.settled = replace(settled, layouts={name: _better(found) for name, found in self.divergence.items()})
         self.saved = self.notes.once("saved", self._saved)
 
@@ -110,6 +115,7 @@ class _Search:
             "in_the_way": [] if met else order[:3],
             "layouts": layouts,
             "divergence": self.divergence,
+            "drop_alone": self.drops,
             "saved_ms": self.saved,
         }
         return Found(replace(self.settled, layouts=layouts), without(self.choice, kept), info)
@@ -126,20 +132,22 @@ class _Search:
                     kept, reached = fewer, lost
         return kept, reached, tried
 
-    def _divergences(self, settled: Settled) -> dict[str, dict[str, float]]:
-        """Product -> layout -> how far the logits are from fp32's where this product alone is int8; what else reads its input
-        reads it as it was."""
+    def _alone(self, settled: Settled) -> dict[str, dict[str, dict[str, float]]]:
+        """Product -> layout -> how far the logits are from fp32's where this product alone is int8, and the points that
+        it loses so; what else reads its input reads it as it was."""
         smoothed, fp32 = smooth(self.model, settled.factors), self.judge.few(self.source)
-        found: dict[str, dict[str, float]] = {}
+        score = self.judge.score_few(fp32)
+        found: dict[str, dict[str, dict[str, float]]] = {}
         for number, name in enumerate(self.choice.int8):
             self.judge.on_progress(number, len(self.choice.int8))
             others = (*self.choice.kept, *self.choice.weight_only)
             alone = Choice(int8=(name,), weight_only=(), kept=others, tables=())
             forms = {layout: replace(settled, layouts={name: layout}, factors={}) for layout in _LAYOUTS}
 
-            def measured(form: Settled, alone: Choice = alone) -> float:
+            def measured(form: Settled, alone: Choice = alone) -> dict[str, float]:
                 logits = asked(form.applied(smoothed, alone, self.spec), self.judge.few)
-                return _divergence(logits, fp32, decides=self.judge.decides)
+                diverged = _divergence(logits, fp32, decides=self.judge.decides)
+                return {"divergence": diverged, "drop": round(score - self.judge.score_few(logits), 4)}
 
             found[name] = {
                 layout: self.notes.once(f"{layout} {name}", lambda form=form: measured(form))

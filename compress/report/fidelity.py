@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..results import Fidelity, Flip, ModelResult, Result
-from . import numbers
+from . import numbers, sensitivity
 from .runs import Task, Variant, title
 from .tables import NOTHING, Cell, Column, Line, Table, against
 
@@ -111,9 +111,22 @@ def _decibels(value: float | None) -> str:
 
 
 def _detail(name: str, found: list[Found], seeds: bool) -> Detail:
-    tables = {"flips": _flips(found, seeds), "noise of each part": _parts(found), "what is fp32": _kept(found)}
-    shown = {what: table for what, table in tables.items() if table.lines}
-    return Detail(f"{name}: {', '.join(shown)}", tuple(shown.values()))
+    tables = {
+        "flips": [_flips(found, seeds)],
+        "noise of each part": [_parts(found)],
+        "each product alone": list(_alone(found, seeds)),
+        "what is fp32": [_kept(found)],
+    }
+    shown = {what: [table for table in made if table.lines] for what, made in tables.items()}
+    named = ", ".join(what for what, made in shown.items() if made)
+    return Detail(f"{name}: {named}", tuple(table for made in shown.values() for table in made))
+
+
+def _alone(found: list[Found], seeds: bool) -> Iterator[Table]:
+    for run, model, _ in found:
+        if model.info.get("divergence"):
+            caption = "Each product alone as int8, on texts of the tuning split"
+            yield sensitivity.table(model, f"{caption}, seed {run.seed}" if seeds else caption)
 
 
 def _flips(found: list[Found], seeds: bool) -> Table:

@@ -10,6 +10,7 @@ from . import numbers
 from .plot import colour
 from .points import COLOURS
 from .runs import Task, title
+from .tables import Cell, Column, Line, Table
 
 WIDTH, STEP = 420, 16  # pixels
 _CHARACTER = 7  # pixels
@@ -40,6 +41,31 @@ def describe(tasks: Sequence[Task]) -> str:
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
     return [_chart(result, model) for result, model in searched(tasks)]
+
+
+def table(model: ModelResult, caption: str) -> Table:
+    """Every product of a searched model, the most divergent first. Results of before points were measured have none."""
+    columns = (
+        Column("Product", numeric=False),
+        Column("In the mix", numeric=False),
+        Column("Divergence", _measure(model)),
+        Column("Lost", "points"),
+        Column("Saved", "ms"),
+    )
+    rows = sorted(_rows(model), key=lambda row: -row["divergence"]) if "drop_alone" in model.info else []
+    lines = [
+        Line(
+            (
+                Cell(row["product"]),
+                Cell(row["kind"]),
+                Cell(f"{row['divergence']:.1e}"),
+                Cell(numbers.points(row["drop"])),
+                Cell(numbers.significant(row["saved"])),
+            )
+        )
+        for row in rows
+    ]
+    return Table(caption, columns, tuple(lines))
 
 
 def _chart(result: Result, model: ModelResult) -> Any:
@@ -85,5 +111,8 @@ def _rows(model: ModelResult) -> list[dict[str, Any]]:
         layout = better if product in given else model.info["layouts"][product]
         kind = _KINDS["fp32" if product in given else layout]
         name = product.removesuffix("/MatMul")
-        rows.append({"product": name, "divergence": max(found[layout], _LEAST), "kind": kind})
+        row = {"product": name, "divergence": max(found[layout], _LEAST), "kind": kind}
+        if "drop_alone" in model.info:
+            row |= {"drop": model.info["drop_alone"][product][layout], "saved": model.info["saved_ms"][product]}
+        rows.append(row)
     return rows

@@ -48,6 +48,7 @@ def judge(folder: Path, score: Callable[[np.ndarray], float] = lambda logits: 50
     return Judge(
         few=lambda path: logits(path, texts),
         all=lambda path: logits(path, texts),
+        score_few=score,
         score=score,
         times=lambda path: {},
         feeds=[texts],

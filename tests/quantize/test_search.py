@@ -49,6 +49,7 @@ def judge(folder: Path, **changes: Any) -> Judge:
     made = Judge(
         few=answers,
         all=answers,
+        score_few=lambda logits: 100.0,
         score=lambda logits: 100.0,
         times=lambda path: {
             node.name: 1.0 for node in onnx.load(path).graph.node if "dense/MatMul" not in node.name[-12:]
@@ -105,6 +106,16 @@ def test_what_is_fragile_ranks_first_and_goes_back(fragile: Path, tmp_path: Path
     assert len(made.int8) == info["int8_matmuls"] == len(divergence) - len(info["given_back"])
     flips = answers(fragile).argmax(1) != answers(tmp_path / "out" / FILES["static"]).argmax(1)
     assert 100 * flips.mean() == pytest.approx(info["reached"]["flips"], abs=1e-3)
+
+
+def test_the_points_that_a_product_alone_loses_are_told(fragile: Path, tmp_path: Path) -> None:
+    expected = answers(fragile).argmax(1)
+    agreed = judge(tmp_path / "work", score_few=lambda logits: float(100 * (logits.argmax(1) == expected).mean()))
+    info = quantized(fragile, tmp_path / "out", agreed, max_flips=5)
+    lost = {name: min(found.values()) for name, found in info["drop_alone"].items()}
+    assert lost.keys() == info["divergence"].keys()
+    assert max(lost, key=lambda name: lost[name]) == FRAGILE
+    assert lost[FRAGILE] > 5
 
 
 def test_a_goal_that_is_met_at_once_gives_nothing_back(fragile: Path, tmp_path: Path) -> None:

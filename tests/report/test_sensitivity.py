@@ -58,3 +58,22 @@ def test_a_score_has_another_measure_and_an_unsearched_model_no_picture() -> Non
     assert "mean squared difference" in drawn
     assert sensitivity.searched(tasks(divergence={})) == []
     assert sensitivity.describe(tasks(divergence={})) == ""
+
+
+def test_the_table_has_the_worst_product_first_with_points_and_time() -> None:
+    ((_, model),) = sensitivity.searched(
+        tasks(
+            drop_alone={name: {"static": 1.5, "dynamic": -0.25} for name in DIVERGENCE},
+            saved_ms=dict.fromkeys(DIVERGENCE, 0.125),
+        )
+    )
+    table = sensitivity.table(model, "caption")
+    assert [[cell.text for cell in line.cells] for line in table.lines][:2] == [
+        ["layer.1.down", "given back to fp32", "8.0e-01", "−0.25", "0.125"],
+        ["layer.0.down", "int8, levels of each run", "1.0e-01", "−0.25", "0.125"],
+    ]
+
+
+def test_a_result_of_before_points_were_measured_has_an_empty_table() -> None:
+    ((_, model),) = sensitivity.searched(tasks())
+    assert not sensitivity.table(model, "caption").lines
