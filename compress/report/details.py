@@ -36,7 +36,7 @@ def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
     for index, machine in enumerate(several):
         name = "Machine" if len(several) == 1 else f"Machine {letter(index)}"
         text = (
-            f"{machine.cpu}, {machine.cores} cores, {numbers.significant(machine.memory_bytes / 1e9)} GB, {machine.os}"
+            f"{machine.cpu}, {machine.cores} {"core" if machine.cores == 1 else "cores"}, {numbers.significant(machine.memory_bytes / 1e9)} GB, {machine.os}"
         )
         found.append((name, text + (f", {machine.gpu}" if machine.gpu else "")))
         found.append(
