@@ -35,9 +35,8 @@ def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
     several = machines(results)
     for index, machine in enumerate(several):
         name = "Machine" if len(several) == 1 else f"Machine {letter(index)}"
-        text = (
-            f"{machine.cpu}, {machine.cores} {"core" if machine.cores == 1 else "cores"}, {numbers.significant(machine.memory_bytes / 1e9)} GB, {machine.os}"
-        )
+        cores = f"{machine.cores} {'core' if machine.cores == 1 else 'cores'}"
+        text = f"{machine.cpu}, {cores}, {numbers.significant(machine.memory_bytes / 1e9)} GB, {machine.os}"
         found.append((name, text + (f", {machine.gpu}" if machine.gpu else "")))
         found.append(
             (
