@@ -13,6 +13,7 @@ from .losses import (
     hard_label_loss,
     hidden_cosine_loss,
     hidden_mse_loss,
+    next_sentence_loss,
     relation_kl_loss,
     sentence_order_loss,
     soft_cross_entropy_loss,
@@ -97,6 +98,10 @@ def _sentence_order(spec: Any, logits: Tensor, teacher: None, batch: Batch) -> T
     return sentence_order_loss(logits, batch["sentence_order"])
 
 
+def _next_sentence(spec: Any, logits: Tensor, teacher: None, batch: Batch) -> Tensor:
+    return next_sentence_loss(logits, batch["next_sentence"])
+
+
 def _spread(spec: Any, layers: Pairs) -> Compared:
     return ((f"spread[{spec.groups}]", None),)
 
@@ -118,6 +123,7 @@ TERMS: dict[str, Term] = {
     "relation_kl": Term(_relation_kl, _relations, per_token=True),
     "block_spread": Term(_as_it_is, _spread),
     "sentence_order": Term(_sentence_order, _always("pooled", None), classes=2),
+    "next_sentence": Term(_next_sentence, _always("pooled", None), classes=2),
     "masked_lm": Term(_as_it_is, _always("hidden[-1]", None), per_token=True),
 }
 

@@ -7,7 +7,7 @@ from .masking import MaskedBatches
 from .pairs import PairBatches, sentence_ends
 from .shards import TokenShards
 from .sources import Source, corpus_fingerprint, corpus_sources
-from .special import SpecialIds, special_ids
+from .special import SpecialIds, continuing, special_ids
 from .tokenizing import tokenize_corpus
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "SpecialIds",
     "TextBatches",
     "TokenShards",
+    "continuing",
     "corpus_fingerprint",
     "corpus_sources",
     "sentence_ends",

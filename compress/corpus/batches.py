@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 import numpy as np
 
 from compress.errors import CompressError
@@ -25,10 +28,22 @@ class TextBatches:
         if batch_size < 1:
             raise CompressError(f"batch_size is {batch_size}; expected at least 1")
         self.shards, self.length, self.batch_size, self.seed = shards, length, batch_size, seed
-        self.count = self._sequences()
+        self.count, self.first = self._sequences(), 0
         self._check_enough()
         self._epoch = -1
         self._order = np.zeros(0, np.int64)
+
+    def held_out(self, share: float) -> tuple[Self, Self | None]:
+        """What is trained on, and the last `share` of the sequences, in batches of their own: None where that is not one.
+
+        Raises `CompressError` when too few are left for a batch.
+        """
+        count = round(share * self.count)
+        train, held = copy(self), copy(self)
+        train.count, held.count, held.first = self.count - count, count, self.first + self.count - count
+        held.batch_size = min(self.batch_size, count)
+        train._check_enough()
+        return train, held if count else None
 
     def _sequences(self) -> int:
         return len(self.shards) // (self.length - 2)
@@ -61,7 +76,8 @@ class TextBatches:
         ids = np.empty((len(indices), self.length), np.int64)
         ids[:, 0], ids[:, -1] = self.shards.special.cls, self.shards.special.sep
         for row, index in enumerate(indices):
-            ids[row, 1:-1] = self.shards.read(int(index) % self.count * (self.length - 2), self.length - 2)
+            sequence = self.first + int(index) % self.count
+            ids[row, 1:-1] = self.shards.read(sequence * (self.length - 2), self.length - 2)
         return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
 
     def sample(self, count: int) -> list[dict[str, np.ndarray]]:

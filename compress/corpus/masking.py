@@ -17,16 +17,19 @@ _STREAM = 0x6D61736B  # keeps these draws apart from those that order the sequen
 class MaskedBatches:
     """`TextBatches`, or `PairBatches`, with hidden tokens: `labels` int64 [batch, length] are the hidden ones, -100 elsewhere.
 
-    Masking is dynamic: it depends on (seed, epoch, sequence) alone, so an id is epoch · sequences + sequence. Each
-    token that is not special is selected with probability 0.15, at least one a sequence; of the selected, 80 % become
-    [MASK], 10 % a random token that is not special, 10 % stay. Raises `CompressError` without a mask token.
+    Masking is dynamic: it depends on (seed, epoch, sequence) alone, so an id is epoch · sequences + sequence. With `masks`
+    it is that of epoch modulo `masks`. Each token that is not special is selected with probability 0.15, at least one a
+    sequence; of the selected, 80 % become [MASK], 10 % a random token that is not special, 10 % stay. `continues` (bool
+    [vocabulary]): tokens that go on with a word, which are selected with its first. Raises `CompressError` without a mask
+    token.
     """
 
-    def __init__(self, text: TextBatches) -> None:
+    def __init__(self, text: TextBatches, *, masks: int | None = None, continues: np.ndarray | None = None) -> None:
         special = text.shards.special
         if special.mask is None:
             raise CompressError("the tokenizer has no [MASK] or <mask> token; masked-LM training needs one")
         self.text, self.seed, self.mask_id = text, text.seed, special.mask
+        self._masks, self._continues = masks, continues
         self._special = np.array(special.every, np.int64)
         self._ordinary = np.setdiff1d(np.arange(text.shards.vocabulary), self._special)
 
@@ -44,7 +47,8 @@ class MaskedBatches:
         epochs, sequences = np.divmod(indices, self.text.count)
         batch = self.text.collate(indices)
         ids = batch["input_ids"]
-        draws = np.stack([self._draws(int(e), int(s)) for e, s in zip(epochs, sequences, strict=True)], axis=1)
+        rounds = epochs % self._masks if self._masks else epochs
+        draws = np.stack([self._draws(int(e), int(s)) for e, s in zip(rounds, sequences, strict=True)], axis=1)
         selected = self._select(ids, draws[0])
         labels = np.where(selected, ids, IGNORED)
         masked = selected & (draws[1] < MASKED)
@@ -61,5 +65,14 @@ class MaskedBatches:
     def _select(self, ids: np.ndarray, draws: np.ndarray) -> np.ndarray:
         """Which tokens are selected, bool [batch, length]; where no draw is low enough, the lowest."""
         draws = np.where(np.isin(ids, self._special), 1.0, draws)
+        if self._continues is not None:
+            draws = _of_first_pieces(draws, self._continues[ids])
         lowest = draws.min(axis=1, keepdims=True)
         return (draws < SELECTED) | ((draws == lowest) & (lowest < 1))
+
+
+def _of_first_pieces(draws: np.ndarray, continues: np.ndarray) -> np.ndarray:
+    """`draws` [batch, length], each the one of its word's first piece; a word that is cut in front begins with what is left."""
+    places = np.where(continues, 0, np.arange(draws.shape[1]))
+    places[:, :2] = [0, 1]  # [CLS], and the first piece that is there
+    return np.take_along_axis(draws, np.maximum.accumulate(places, axis=1), axis=1)

@@ -1,8 +1,10 @@
-"""Pairs of consecutive segments of one document, in their order or swapped (Lan et al. 2020, §3.1)."""
+"""Pairs of segments: consecutive ones of one document, in their order or swapped (Lan et al. 2020, §3.1), or the second
+of another document in half of the pairs (Devlin et al. 2018, §3.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 import tokenizers
@@ -12,7 +14,8 @@ from compress.errors import CompressError
 from .batches import TextBatches
 from .shards import TokenShards
 
-SWAPPED = 0.5  # of the pairs
+SWAPPED = 0.5  # of the pairs; or with a second segment of another document
+_TRIES = 8  # sequences looked at for a segment of another document; without one the pair stays as it is
 LEAST = 8  # tokens of a document that gives a pair
 _MARKS = (".", "!", "?", "。", "！", "？")
 _STREAM = 0x706169727320  # keeps these draws apart from those that order the sequences and mask them
@@ -25,7 +28,8 @@ def sentence_ends(tokenizer: tokenizers.Tokenizer) -> tuple[int, ...]:
 
 
 class PairBatches(TextBatches):
-    """[CLS] A [SEP] B [SEP]: A and B are consecutive text of one document, swapped in half of the pairs.
+    """[CLS] A [SEP] B [SEP]: A and B are consecutive text of one document, in half of the pairs swapped (`labels`
+    "sentence_order"), or with a B that ends a pair of another document ("next_sentence").
 
     A document of n tokens gives ⌈n / (`length` - 3)⌉ sequences, evenly spaced in it; one of less than 8 tokens gives
     none. A sequence begins where a sentence does and holds the whole sentences that fit (they may run into the next
@@ -33,18 +37,31 @@ class PairBatches(TextBatches):
     fewer than two sentences fit, it is `length` - 3 tokens (or the whole document) split anywhere. What is left of
     `length` is padding. `ends` are the tokens that end a sentence.
 
-    The place and the swap depend on (seed, epoch, sequence) alone, so an id is epoch · sequences + sequence.
-    Raises `CompressError` as `TextBatches` does.
+    The B of another document is whole sentences too, as near to the one that it stands for in length as there are, so
+    that neither its end nor the length of the pair tells.
+
+    The place, the swap and the other document depend on (seed, epoch, sequence) alone, so an id is epoch · sequences +
+    sequence. Raises `CompressError` as `TextBatches` does, and for "next_sentence" of a single document.
     """
 
     def __init__(
-        self, shards: TokenShards, *, length: int, batch_size: int, seed: int, ends: Sequence[int] = ()
+        self,
+        shards: TokenShards,
+        *,
+        length: int,
+        batch_size: int,
+        seed: int,
+        ends: Sequence[int] = (),
+        labels: Literal["sentence_order", "next_sentence"] = "sentence_order",
     ) -> None:
+        self._labels = labels
         self._ends_sentence = np.zeros(shards.vocabulary, bool)
         self._ends_sentence[list(ends)] = True
         self._starts, self._sizes = _documents(shards)
         super().__init__(shards, length=length, batch_size=batch_size, seed=seed)
-        self._lengths = np.zeros(self.count, np.int32)
+        if labels == "next_sentence" and len(self._sizes) < 2:
+            raise CompressError("next_sentence takes segments of two documents and the corpus has one; give more text")
+        self._lengths = np.zeros(self.count, np.int32) if labels == "sentence_order" else None
 
     def _sequences(self) -> int:
         """Also looks up which document each sequence is of: `_first` is the number of a document's first sequence."""
@@ -63,13 +80,16 @@ class PairBatches(TextBatches):
         return super().indices(step) + step // len(self) * self.count
 
     def lengths(self, indices: np.ndarray) -> np.ndarray:
-        sequences = indices % self.count
+        if self._lengths is None:
+            return np.array([sum(map(len, self._pair(int(index))[:2])) + 3 for index in indices], np.int64)
+        sequences = self.first + indices % self.count
         for sequence in sequences[self._lengths[sequences] == 0]:  # the loop asks several times a step
             self._lengths[sequence] = len(self._run(int(sequence))[0]) + 3
         return self._lengths[sequences].astype(np.int64)
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """Those of `TextBatches`, token type 1 for the second segment, and `sentence_order` int64 [batch]: 1 if swapped."""
+        """Those of `TextBatches`, token type 1 for the second segment, and int64 [batch] under the name of the labels:
+        1 if swapped, or of another document."""
         special = self.shards.special
         ids = np.full((len(indices), self.length), special.sep if special.pad is None else special.pad, np.int64)
         mask, types, swapped = np.zeros_like(ids), np.zeros_like(ids), np.zeros(len(indices), np.int64)
@@ -79,21 +99,41 @@ class PairBatches(TextBatches):
             ids[row, :stop] = [special.cls, *first, special.sep, *second, special.sep]
             mask[row, :stop] = 1
             types[row, middle:stop] = 1
-        return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types, "sentence_order": swapped}
+        return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types, self._labels: swapped}
 
     def _pair(self, index: int) -> tuple[np.ndarray, np.ndarray, bool]:
-        """The two segments as the model sees them, and whether they are swapped."""
+        """The two segments as the model sees them, and whether they are not what stands in the text."""
         epoch, sequence = divmod(index, self.count)
-        text, places = self._run(sequence)
-        place, swap = np.random.default_rng([_STREAM, self.seed % 2**64, epoch, sequence]).random(2)
+        text, places = self._run(self.first + sequence)
+        rng = np.random.default_rng([_STREAM, self.seed % 2**64, epoch, sequence])
+        place, swap = rng.random(2)
         split = places[int(place * len(places))]
         one, other = text[:split], text[split:]
-        return (other, one, True) if swap < SWAPPED else (one, other, False)
+        if swap >= SWAPPED:
+            return one, other, False
+        if self._labels == "sentence_order":
+            return other, one, True
+        strange = self._elsewhere(self.first + sequence, len(other), rng.integers(0, self.count, _TRIES))
+        return (one, other, False) if strange is None else (one, strange, True)
+
+    def _elsewhere(self, sequence: int, length: int, drawn: np.ndarray) -> np.ndarray | None:
+        """Of the `drawn` sequences the first of another document with an end for a pair that is not longer than `length`:
+        the longest such end. None where there is none."""
+        own = self._document(sequence)
+        for each in self.first + drawn:
+            text, places = self._run(int(each))
+            fitting = places[len(text) - places <= length]
+            if len(fitting) and self._document(each) != own:
+                return text[fitting[0] :]
+        return None
+
+    def _document(self, sequences: Any) -> Any:
+        return np.searchsorted(self._first, sequences, side="right") - 1
 
     def _run(self, sequence: int) -> tuple[np.ndarray, np.ndarray]:
         """The text of a pair, and the places where it may be split."""
         room = self.length - 3
-        document = int(np.searchsorted(self._first, sequence, side="right")) - 1
+        document = int(self._document(sequence))
         size, last = int(self._sizes[document]), int(self._first[document + 1] - self._first[document] - 1)
         start = (size - room) * (sequence - int(self._first[document])) // last if last else 0
         text = self.shards.read(int(self._starts[document]) + start, min(2 * room, size - start))

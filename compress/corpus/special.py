@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
+import numpy as np
 import tokenizers
 
 from compress.errors import CompressError
@@ -57,3 +59,25 @@ def plain(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     own.no_padding()
     own.encode_special_tokens = True
     return own
+
+
+def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
+    """bool [vocabulary]: the tokens that go on with a word: WordPiece's ## pieces, byte-level BPE's without a space in front.
+
+    Raises `CompressError` for a tokenizer of another kind.
+    """
+    kinds = json.loads(tokenizer.to_str())
+    words = tokenizer.get_vocab(with_added_tokens=False)
+    found = np.zeros(max(tokenizer.get_vocab().values()) + 1, bool)
+    if kinds["model"]["type"] == "WordPiece":
+        prefix = kinds["model"]["continuing_subword_prefix"]
+        goes_on = [number for word, number in words.items() if word.startswith(prefix) and word != prefix]
+    elif kinds["model"]["type"] == "BPE" and "ByteLevel" in json.dumps(kinds["pre_tokenizer"]):
+        goes_on = [number for word, number in words.items() if not word.startswith("Ġ")]
+    else:
+        raise CompressError(
+            f"whole_words: a {kinds['model']['type']} tokenizer does not say which tokens begin a word; leave whole_words out"
+        )
+    found[goes_on] = True
+    found[list(special_ids(tokenizer).every)] = False
+    return found

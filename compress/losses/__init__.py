@@ -5,6 +5,7 @@ from .block_spread import block_spread_loss
 from .hard_label import hard_label_loss
 from .hidden_cosine import hidden_cosine_loss
 from .hidden_mse import hidden_mse_loss
+from .next_sentence import next_sentence_loss
 from .relation_kl import relation_kl_loss
 from .sentence_order import sentence_order_loss
 from .soft_cross_entropy import soft_cross_entropy_loss
@@ -22,6 +23,7 @@ LOSSES = {
     "relation_kl": relation_kl_loss,
     "block_spread": block_spread_loss,
     "sentence_order": sentence_order_loss,
+    "next_sentence": next_sentence_loss,
 }
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "hard_label_loss",
     "hidden_cosine_loss",
     "hidden_mse_loss",
+    "next_sentence_loss",
     "relation_kl_loss",
     "sentence_order_loss",
     "soft_cross_entropy_loss",

@@ -178,11 +178,18 @@ def random_bert(config: dict[str, Any], *, labels: tuple[str, ...]) -> nn.Module
     return BertForSequenceClassification(BertConfig.from_dict({**config, **label_fields(labels)}))
 
 
-def random_config(init: RandomInit) -> dict[str, Any]:
-    """config.json of a BERT with `init`'s dimensions."""
+def random_encoder(config: dict[str, Any]) -> nn.Module:
+    """As `random_bert`, without a head; attention as `load_encoder` has it."""
+    from transformers import BertConfig, BertModel
+
+    return BertModel._from_config(BertConfig.from_dict(config), attn_implementation="sdpa")
+
+
+def random_config(init: RandomInit, *, vocabulary: int | None = None) -> dict[str, Any]:
+    """config.json of a BERT with `init`'s dimensions, and as many tokens (default: as it says)."""
     return {
         "model_type": "bert",
-        "vocab_size": init.vocabulary,
+        "vocab_size": vocabulary or init.vocabulary,
         "hidden_size": init.hidden,
         "num_hidden_layers": init.layers,
         "num_attention_heads": init.heads,

@@ -26,6 +26,7 @@ from ..tasks import Encoded, Split, encode
 from .context import Context, TaskSource
 from .draft import Node
 from .plan import Plan
+from .starting import untuned
 from .teachers import resolve_teacher
 
 Inputs = dict[str, Artifact]
@@ -58,7 +59,8 @@ def _masked_lm(plan: Plan, spec: Augment, inputs: Inputs, tokenizer: Any) -> Mas
     if "masked_lm" in inputs:
         folder = inputs["masked_lm"].path
     else:
-        folder = (resolve_teacher(spec.masked_lm) if spec.masked_lm else plan.teacher).folder or Path()
+        other = resolve_teacher(spec.masked_lm).folder if spec.masked_lm else None
+        folder = other or untuned(plan, inputs)
     model = load_masked_lm(folder).to(make_accelerator("fp32").device)
     return MaskedLmProposer(model, load_tokenizer(folder))
 
@@ -66,7 +68,7 @@ def _masked_lm(plan: Plan, spec: Augment, inputs: Inputs, tokenizer: Any) -> Mas
 def _others(plan: Plan, spec: Augment, inputs: Inputs, tokenizer: Any) -> WordProposer:
     if spec.glove is not None:
         return GloveProposer(Path(spec.glove).expanduser())
-    folder = inputs["teacher"].path if "teacher" in inputs else plan.teacher.folder or Path()
+    folder = inputs["teacher"].path if "teacher" in inputs else untuned(plan, inputs)
     encoder: Any = load_encoder(folder)
     table = encoder.get_input_embeddings().weight.detach().numpy()
     return NeighbourProposer(table, tokenizer)

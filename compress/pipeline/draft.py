@@ -48,8 +48,10 @@ class Kind:
     libraries: tuple[str, ...]
 
 
+PRETRAINED = "pretrained"  # the node that makes the teacher out of plain text
 _TRAINING = ("torch", "transformers", "tokenizers")
 KINDS: dict[str, Kind] = {
+    "pretrain": Kind(1, _TRAINING),
     "finetune": Kind(2, _TRAINING),
     "adopt": Kind(1, ("transformers",)),
     "tokenize": Kind(1, ("tokenizers",)),

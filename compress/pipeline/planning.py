@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import store
 from ..errors import CompressError
-from ..machine import isa, versions
+from ..machine import cpu_name, isa, versions
 from ..models.layer_maps import check_losses, matched_layers
 from ..models.masked_lm import has_masked_lm_head
 from ..models.students import CONVERSION
@@ -17,10 +17,10 @@ from ..spec.quantization import INC, SEARCHED
 from ..spec.recipe import Stage
 from ..spec.stages import Augment, Distill, Export, Finetune, Losses, PerTask
 from .aware_planning import calibrated_on, plan_quantize_aware
-from .draft import Draft
+from .draft import PRETRAINED, Draft
 from .teachers import resolve_teacher
 
-READS_TEXT = ("masked_lm", "general")  # kinds of stages
+READS_TEXT = ("pretrain", "masked_lm", "general")  # kinds of stages
 _WITHOUT_TEXT = "no plain text was given; say --corpus PATH"
 
 
@@ -29,6 +29,7 @@ def plan_teacher(draft: Draft, refit: bool) -> None:
     teacher = draft.teacher
     written = next((stage.spec for stage in draft.recipe.stages if stage.kind == "finetune"), None)
     outside = {"teacher": teacher.identity, "data": draft.task.fingerprint}
+    _add_pretrain(draft, refit)
     if teacher.fine_tuned and not refit:
         draft.add("adopt", "teacher", "teacher", None, {}, outside=outside)
     elif written is None:
@@ -40,10 +41,60 @@ def plan_teacher(draft: Draft, refit: bool) -> None:
     else:
         training = _for_task(draft, (teacher.card.finetune, written), Finetune)
         described = _seeded(draft, training, draft.base_seed)
-        draft.add("finetune", "teacher", "teacher", training, described, outside=outside, seed=draft.base_seed)
+        draft.add(
+            "finetune",
+            "teacher",
+            "teacher",
+            training,
+            described,
+            inputs=_pretrained(draft),
+            outside=outside,
+            seed=draft.base_seed,
+        )
     draft.latest["teacher"] = "teacher"
     export = next(stage.spec for stage in draft.recipe.stages if stage.kind == "export")
     _add_export(draft, export)
+
+
+def _add_pretrain(draft: Draft, refit: bool) -> None:
+    """The teacher itself on plain text, where the recipe says so and there is text."""
+    stage = next((stage for stage in draft.recipe.stages if stage.kind == "pretrain"), None)
+    if stage is None or stage.spec.enabled is False:
+        return
+    spec, card = stage.spec, draft.teacher.card
+    if draft.corpus is None:
+        if spec.enabled is True:
+            raise draft.fails(stage.id, f"{_WITHOUT_TEXT}, or leave the stage out with --set {stage.id}.enabled=false")
+        draft.notes.append(f"{stage.id} is left out: {_WITHOUT_TEXT}")
+        return
+    if draft.teacher.fine_tuned and not refit:
+        raise draft.fails(
+            stage.id, f"teacher {card.name} is fine-tuned already; say --refit to train it on text and then on the task"
+        )
+    sizes = draft.sizes["teacher"]
+    where = f"recipe {draft.recipe.name}, stage {stage.id}, teacher {card.name}"
+    check_losses(spec.losses, student=sizes, teacher=sizes, where=where)
+    described = _seeded(draft, spec, draft.base_seed)
+    inputs, outside = {"text": _add_text(draft, spec.max_tokens)}, {"teacher": draft.teacher.identity}
+    draft.add("pretrain", PRETRAINED, "teacher", spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
+
+
+def _pretrained(draft: Draft) -> dict[str, str]:
+    """What a stage that reads the teacher before its fine-tuning takes it from, where that is not its own checkpoint."""
+    return {PRETRAINED: PRETRAINED} if draft.has(PRETRAINED) else {}
+
+
+def _knows_nothing(draft: Draft) -> bool:
+    """Whether the teacher, before its fine-tuning, has random weights."""
+    return draft.teacher.folder is None and not draft.has(PRETRAINED)
+
+
+def _has_head(draft: Draft) -> bool:
+    """Whether the teacher, before its fine-tuning, is a masked language model."""
+    if draft.has(PRETRAINED):
+        spec = next(node.spec for node in draft.nodes if node.id == PRETRAINED)
+        return any(loss.name == "masked_lm" and loss.weight > 0 for loss in spec.losses)
+    return draft.teacher.folder is not None and has_masked_lm_head(draft.teacher.folder)
 
 
 def _for_task(draft: Draft, layers: tuple[PerTask, ...], model: type[Any]) -> Any:
@@ -68,8 +119,8 @@ def _card(draft: Draft) -> dict[str, Any]:
     return {"student": draft.student.model_dump(mode="json", exclude={"title"}), **conversion}
 
 
-def _plan_finetune(draft: Draft, stage: Stage) -> None:
-    """Planned first, with the teacher."""
+def _planned_with_the_teacher(draft: Draft, stage: Stage) -> None:
+    """`plan_teacher` comes first."""
 
 
 def _plan_masked_lm(draft: Draft, stage: Stage) -> None:
@@ -79,9 +130,9 @@ def _plan_masked_lm(draft: Draft, stage: Stage) -> None:
         return
     if draft.corpus is None:
         raise draft.fails(stage.id, f"{_WITHOUT_TEXT}, or leave the stage out with --set {stage.id}.enabled=false")
-    if draft.teacher.folder is None:
+    if _knows_nothing(draft):
         raise draft.fails(stage.id, f"teacher {draft.teacher.card.name} has random weights, which know no words")
-    inputs = {"text": _add_text(draft, spec.max_tokens)}
+    inputs = {"text": _add_text(draft, spec.max_tokens)} | _pretrained(draft)
     described = _seeded(draft, spec, draft.base_seed)
     outside = {"teacher": draft.teacher.identity}
     draft.add(
@@ -100,7 +151,7 @@ def _wants_head(draft: Draft) -> bool:
     augment = _augmentation(draft)
     if augment is None or augment.source == "embedding" or augment.masked_lm is not None:
         return False
-    return draft.teacher.folder is not None and not has_masked_lm_head(draft.teacher.folder)
+    return not _knows_nothing(draft) and not _has_head(draft)
 
 
 def _augmentation(draft: Draft) -> Augment | None:
@@ -120,7 +171,7 @@ def _add_text(draft: Draft, max_tokens: int | None) -> str:
 
 def _plan_general(draft: Draft, stage: Stage) -> None:
     spec, teacher = stage.spec, draft.teacher
-    if teacher.folder is None:
+    if _knows_nothing(draft):
         problem = (
             f"teacher {teacher.card.name} has random weights before its fine-tuning: there is nothing to learn from it"
         )
@@ -142,7 +193,7 @@ def _add_general(draft: Draft, stage: Stage) -> None:
         draft.notes.append(f"{stage.id} distillation learns from the fine-tuned teacher: no other was given")
     _check_losses(draft, spec, stage.id)
     described = _seeded(draft, spec, draft.base_seed) | _card(draft)
-    inputs = {"text": _add_text(draft, spec.max_tokens)}
+    inputs = {"text": _add_text(draft, spec.max_tokens)} | _pretrained(draft)
     outside = {"teacher": draft.teacher.identity}
     draft.add(
         "general",
@@ -164,7 +215,9 @@ def _plan_augment(draft: Draft, stage: Stage) -> None:
     spec = spec.model_copy(update={"source": source, **unused})
     described = spec.model_dump(mode="json", exclude={"per_task", "glove", "masked_lm"}) | {"seed": draft.base_seed}
     outside |= {"teacher": draft.teacher.identity, "data": draft.task.fingerprint}
-    inputs |= {} if draft.teacher.folder is not None else {"teacher": "teacher"}  # of random weights: its trained table
+    inputs |= (
+        {"teacher": "teacher"} if _knows_nothing(draft) else _pretrained(draft)
+    )  # of random weights: its trained table
     draft.add(
         "augment", "augmented", "augmented", spec, described, inputs=inputs, outside=outside, seed=draft.base_seed
     )
@@ -182,7 +235,7 @@ def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str,
         return "masked_lm", {}, outside | {"masked_lm": other.identity}
     if draft.has("masked-lm"):
         return "masked_lm", {"masked_lm": "masked-lm"}, outside
-    if draft.teacher.folder is not None and has_masked_lm_head(draft.teacher.folder):
+    if _has_head(draft):
         return "masked_lm", {}, outside
     lacking = f"teacher {draft.teacher.card.name} has no masked-LM head"
     if spec.source == "masked_lm":
@@ -267,8 +320,9 @@ def _plan_quantize(draft: Draft, stage: Stage) -> None:
         described = stage.spec.form(precision).described(layout)
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
         described |= {"libraries": _of_inc()} if described.get("method") == INC else {}
-        # A search goes by what this CPU answers, and how fast.
+        # A search goes by what this CPU answers; `auto` also by how fast.
         described |= {"isa": list(isa())} if described.get("method") in SEARCHED else {}
+        described |= {"cpu": cpu_name()} if described.get("method") == "auto" else {}
         draft.add("quantize", f"{model}-{precision}", model, stage.spec, described, inputs=inputs, outside=read)
 
 
@@ -277,7 +331,8 @@ def _of_inc() -> dict[str, str]:
 
 
 PLANNERS: dict[str, Callable[[Draft, Stage], None]] = {
-    "finetune": _plan_finetune,
+    "pretrain": _planned_with_the_teacher,
+    "finetune": _planned_with_the_teacher,
     "masked_lm": _plan_masked_lm,
     "general": _plan_general,
     "augment": _plan_augment,

@@ -107,6 +107,7 @@ def _can_write(root: Path) -> None:
 def _disk_suffices(plans: list[Plan], root: Path) -> None:
     missing = {node.key: node for plan in plans for node in _missing(plan, root)}
     models = {
+        "pretrain": "teacher",
         "finetune": "teacher",
         "adopt": "teacher",
         "masked_lm": "teacher",

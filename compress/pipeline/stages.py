@@ -141,6 +141,7 @@ def _trained(name: str, module: str = "training_stages") -> Stage:
 
 
 STAGES: dict[str, Stage] = {
+    "pretrain": _trained("pretrain"),
     "finetune": _trained("finetune"),
     "adopt": adopt,
     "tokenize": tokenize,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,10 +29,21 @@ from ..spec.cards import StudentCard
 from ..spec.stages import Distill
 from ..store import Artifact
 from .context import Context
+from .draft import PRETRAINED
 from .plan import Plan
 from .teaching import task_sample
 
 Inputs = dict[str, Artifact]
+
+
+def untuned(plan: Plan, inputs: Inputs) -> Path:
+    """The checkpoint of the teacher before its fine-tuning: as plain text made it, or as it came."""
+    folder = inputs[PRETRAINED].path if PRETRAINED in inputs else plan.teacher.folder
+    if folder is None:
+        raise RuntimeError(
+            "a stage that reads the teacher before its fine-tuning is only planned where that has learnt"
+        )
+    return folder
 
 
 def start_student(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import store
 from ..catalog import is_path, load_teacher, names
+from ..errors import CompressError
 from ..models.checkpoints import (
     config_labels,
     is_classifier,
@@ -30,24 +31,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TeacherSource:
-    """A teacher card with its checkpoint found. `folder` is None for a teacher of random weights."""
+    """A teacher card with its checkpoint found. `folder` is None for a teacher of random weights; `words` is the folder of
+    its tokenizer, where that is not the embedded tasks'."""
 
     card: TeacherCard
     folder: Path | None
+    words: Path | None = None
 
     @cached_property
     def config(self) -> dict[str, Any]:
         if self.folder is None and self.card.random is not None:
-            return random_config(self.card.random)
+            return random_config(self.card.random, vocabulary=self._vocabulary)
         return read_config(self.folder or Path())
 
     @cached_property
     def identity(self) -> str:
         """What stands for the checkpoint in keys: a hash of its files, or of how it is drawn."""
         if self.folder is None:
-            return f"random {self.config} wordpiece of generator {GENERATOR_VERSION}"
-        files = [*weight_files(self.folder), self.folder / "config.json", *tokenizer_files(self.folder)]
-        return " ".join(f"{path.name}={store.hash_file(path)}" for path in files)
+            words = f"wordpiece of generator {GENERATOR_VERSION}" if self.words is None else _hashes(self.words)
+            return f"random {self.config} {words}"
+        files = [*weight_files(self.folder), self.folder / "config.json"]
+        return " ".join([*(f"{path.name}={store.hash_file(path)}" for path in files), _hashes(self.folder)])
 
     @cached_property
     def fine_tuned(self) -> bool:
@@ -56,8 +60,13 @@ class TeacherSource:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Its own, or that of the embedded tasks for a teacher of random weights."""
-        return wordpiece(int(self.config["vocab_size"])) if self.folder is None else load_tokenizer(self.folder)
+        """Its own; of a teacher of random weights that which its card names, or that of the embedded tasks."""
+        folder = self.folder or self.words
+        return wordpiece(int(self.config["vocab_size"])) if folder is None else load_tokenizer(folder)
+
+    @property
+    def _vocabulary(self) -> int | None:
+        return None if self.words is None else load_tokenizer(self.words).get_vocab_size()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -75,7 +84,27 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
     if is_path(name_or_path) and folder.suffix not in (".yaml", ".yml"):
         read_config(folder)
     card = load_teacher(name_or_path)
-    return TeacherSource(card, None if card.random is not None else locate(card))
+    if card.random is None:
+        return TeacherSource(card, locate(card))
+    return TeacherSource(card, None, _words(card, card.random.tokenizer))
+
+
+def _words(card: TeacherCard, tokenizer: str | None) -> Path | None:
+    """The folder of the tokenizer that a card of random weights names. Raises `CompressError` where there is none."""
+    if tokenizer is None:
+        return None
+    folder = resolve_teacher(tokenizer).folder
+    if folder is None:
+        raise CompressError(
+            f"teacher {card.name}: random.tokenizer: {tokenizer} has random weights and no tokenizer of its own; name a "
+            "card with a checkpoint, or a folder"
+        )
+    load_tokenizer(folder)
+    return folder
+
+
+def _hashes(folder: Path) -> str:
+    return " ".join(f"{path.name}={store.hash_file(path)}" for path in tokenizer_files(folder))
 
 
 def _own_card(folder: Path) -> TeacherCard:

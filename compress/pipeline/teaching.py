@@ -1,5 +1,6 @@
 """What the training loop asks of a teacher and of the tuning split."""
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,9 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
+from ..corpus import MaskedBatches
 from ..models.features import Batch, Features, compute_features
+from ..models.masked_lm import IGNORED, masked_lm_loss
 from ..models.predict import predict_logits, to_tensors
 from ..objective import Objective
 from ..spec.stages import Training
@@ -26,6 +29,21 @@ def tuning_score(data: TaskData, tuning: Encoded, pad: int) -> Callable[[nn.Modu
         return headline(score(data.spec, data.labels, predict_logits(model, tuning, pad), data.tuning.labels))
 
     return evaluate
+
+
+def held_out_loss(model: nn.Module, data: MaskedBatches) -> dict[str, float]:
+    """Of text that was not trained on: `loss`, in nats a hidden token, and `perplexity`; `sequences` and `tokens` counted."""
+    device = next(model.parameters()).device
+    summed, tokens = 0.0, 0
+    with torch.inference_mode():
+        for start in range(0, data.text.count, data.text.batch_size):
+            batch = to_tensors(
+                data.collate(np.arange(start, min(start + data.text.batch_size, data.text.count))), device
+            )
+            hidden = int((batch["labels"] != IGNORED).sum())
+            summed, tokens = summed + float(masked_lm_loss(model, batch)) * hidden, tokens + hidden
+    loss = summed / max(1, tokens)
+    return {"loss": loss, "perplexity": math.exp(loss), "sequences": data.text.count, "tokens": tokens}
 
 
 def teacher_features(

@@ -7,14 +7,22 @@ from typing import Any
 
 import torch
 
-from ..corpus import MaskedBatches, PairBatches, TextBatches, TokenShards, sentence_ends
-from ..models.checkpoints import load_classifier, load_encoder, load_tokenizer, pad_id, random_bert, save_checkpoint
+from ..corpus import MaskedBatches, PairBatches, TextBatches, TokenShards, continuing, sentence_ends
+from ..models.checkpoints import (
+    load_classifier,
+    load_encoder,
+    load_tokenizer,
+    pad_id,
+    random_bert,
+    random_encoder,
+    save_checkpoint,
+)
 from ..models.dimensions import usable_positions
 from ..models.layer_maps import matched_layers
 from ..models.masked_head import MaskedLmObjective
-from ..models.masked_lm import masked_lm_around, new_masked_lm_head
+from ..models.masked_lm import has_masked_lm_head, load_masked_lm, masked_lm_around, new_masked_lm_head
 from ..objective import Objective
-from ..spec.losses import HardLabel
+from ..spec.losses import OF_PAIRS, HardLabel, MaskedTokens
 from ..spec.stages import Losses, Training
 from ..store import Artifact
 from ..tasks import TaskBatches
@@ -22,22 +30,51 @@ from ..training import Batches, Outcome, make_accelerator, train
 from .adoption import majority_score
 from .augmenting import training_examples
 from .context import Context
-from .draft import Node
+from .draft import PRETRAINED, Node
 from .plan import Plan
-from .starting import start_encoder, start_student
-from .teaching import set_dropout, teacher_features, tuning_score
+from .starting import start_encoder, start_student, untuned
+from .teaching import held_out_loss, set_dropout, teacher_features, tuning_score
 from .trainlog import TrainLog
 
 Inputs = dict[str, Artifact]
 _TEXT_LENGTH = 128  # tokens of a sequence of plain text, unless the recipe says otherwise
 
 
+def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
+    """The teacher, from random weights or its checkpoint, trained on plain text -> checkpoint, with a masked-LM head where
+    that is among the losses."""
+    torch.manual_seed(node.seed)
+    model = _before_text(plan, masked="masked_lm" in {loss.name for loss in _losses(node)})
+    encoder = getattr(model, "base_model", model)
+    masked = None if encoder is model else MaskedLmObjective(model)
+    width = encoder.config.hidden_size
+    objective = Objective(_losses(node), widths=(width, width), masked_lm=masked)
+    text, held = _text(plan, node, inputs).held_out(node.spec.held_out)
+    run = TrainingRun(node, inputs, context, out, work, encoder, objective)
+    info = run.train(text if masked is None else _hidden(plan, node, text), None, None)
+    if held is not None and masked is not None:
+        info |= {"held_out": held_out_loss(model.eval(), _hidden(plan, node, held))}
+    save_checkpoint(model.eval(), plan.teacher.tokenizer, out)
+    return {**info, "sequence_length": text.length, "sequences": text.count}
+
+
+def _before_text(plan: Plan, *, masked: bool) -> Any:
+    """What `pretrain` starts from: a masked language model, its own or a new one's head, or an encoder alone."""
+    folder = plan.teacher.folder
+    if folder is None:
+        encoder = random_encoder(plan.teacher.config)
+        return masked_lm_around(encoder) if masked else encoder
+    if not masked:
+        return load_encoder(folder)
+    return load_masked_lm(folder) if has_masked_lm_head(folder) else new_masked_lm_head(folder)
+
+
 def finetune(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
     """The teacher, trained on the task's labels -> checkpoint."""
     source = plan.teacher
     torch.manual_seed(node.seed)
-    if source.folder is not None:
-        model = load_classifier(source.folder, labels=context.labels, trained=False)
+    if source.folder is not None or PRETRAINED in inputs:
+        model = load_classifier(untuned(plan, inputs), labels=context.labels, trained=False)
     else:
         model = random_bert(source.config, labels=context.labels)
     run = TrainingRun(node, inputs, context, out, work, model, Objective((HardLabel(),)))
@@ -57,14 +94,14 @@ def distill(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
 def general(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
     """The student's encoder, trained on plain text against the teacher's or on the text's labels -> checkpoint without a head."""
     names = {loss.name for loss in node.spec.losses if loss.weight > 0}
-    text = _pairs(plan, node, inputs) if "sentence_order" in names else _text(plan, node, inputs)
+    text = _text(plan, node, inputs)
     torch.manual_seed(node.seed)  # for a pooler that the checkpoint lacks
-    teacher = load_encoder(_folder(plan))
+    teacher = load_encoder(untuned(plan, inputs))
     torch.manual_seed(node.seed)
     student, start = start_encoder(plan, teacher, text)
     masked = MaskedLmObjective(masked_lm_around(student)) if "masked_lm" in names else None
     run = TrainingRun(node, inputs, context, out, work, student, _objective(plan, node.spec, masked))
-    info = run.train(text if masked is None else MaskedBatches(text), teacher, None)
+    info = run.train(text if masked is None else _hidden(plan, node, text), teacher, None)
     save_checkpoint(student.eval(), plan.teacher.tokenizer, out)
     trained = {"pooler_trained": True} if "pooled" in run.objective.student_features else {}
     return {**info, **start, **trained, "sequence_length": text.length}
@@ -73,20 +110,14 @@ def general(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
 def masked_lm(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
     """The teacher under a masked-LM head, trained on plain text -> checkpoint. The table of words stays as it is."""
     torch.manual_seed(node.seed)
-    model: Any = new_masked_lm_head(_folder(plan))
+    model: Any = new_masked_lm_head(untuned(plan, inputs))
     model.get_input_embeddings().requires_grad_(False)
     set_dropout(model, 0.0)
     objective = MaskedLmObjective(model)
     run = TrainingRun(node, inputs, context, out, work, model.base_model, objective)
-    info = run.train(MaskedBatches(_text(plan, node, inputs)), None, None)
+    info = run.train(_hidden(plan, node, _text(plan, node, inputs)), None, None)
     save_checkpoint(model.eval(), plan.teacher.tokenizer, out)
     return info
-
-
-def _folder(plan: Plan) -> Path:
-    if plan.teacher.folder is None:
-        raise RuntimeError("a stage on plain text is only planned with a teacher that has a checkpoint")
-    return plan.teacher.folder
 
 
 def _length(plan: Plan, node: Node) -> int:
@@ -94,18 +125,25 @@ def _length(plan: Plan, node: Node) -> int:
 
 
 def _text(plan: Plan, node: Node, inputs: Inputs) -> TextBatches:
+    """Full sequences, or pairs of segments where a loss of the stage is about those."""
     shards = TokenShards.open(inputs["text"].path)
-    return TextBatches(shards, length=_length(plan, node), batch_size=node.spec.batch_size, seed=node.seed)
+    how: Any = {"length": _length(plan, node), "batch_size": node.spec.batch_size, "seed": node.seed}
+    labels: Any = next((loss.name for loss in _losses(node) if loss.name in OF_PAIRS), None)
+    if labels is None:
+        return TextBatches(shards, **how)
+    return PairBatches(shards, **how, ends=sentence_ends(plan.teacher.tokenizer), labels=labels)
 
 
-def _pairs(plan: Plan, node: Node, inputs: Inputs) -> PairBatches:
-    return PairBatches(
-        TokenShards.open(inputs["text"].path),
-        length=_length(plan, node),
-        batch_size=node.spec.batch_size,
-        seed=node.seed,
-        ends=sentence_ends(plan.teacher.tokenizer),
+def _hidden(plan: Plan, node: Node, text: TextBatches) -> MaskedBatches:
+    """`text` with hidden tokens, as the stage's loss of them says."""
+    loss = next((loss for loss in _losses(node) if isinstance(loss, MaskedTokens)), MaskedTokens())
+    return MaskedBatches(
+        text, masks=loss.masks, continues=continuing(plan.teacher.tokenizer) if loss.whole_words else None
     )
+
+
+def _losses(node: Node) -> list[Any]:
+    return [loss for loss in getattr(node.spec, "losses", ()) if loss.weight > 0]
 
 
 def _objective(plan: Plan, spec: Losses, masked_lm: MaskedLmObjective | None = None) -> Objective:

@@ -104,9 +104,6 @@ def _found(
     ranges: Mapping[str, Range] | None,
 ) -> Found:
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=source)
-    if not choice.int8:
-        told = f"`exclude: [{', '.join(spec.exclude)}]` leaves none" if spec.exclude else "it has none"
-        raise CompressError(f"{source}: expected products by stored weights to be int8; {told}")
     if spec.method == "qat":
         return Found(given(choice, layout, ranges, source), choice, {})
     if spec.method != "auto":

@@ -28,7 +28,7 @@ class Choice:
 def choose(model: ModelProto, exclude: tuple[str, ...], *, embeddings: bool, source: Path) -> Choice:
     """All products but the classifier's and those that `exclude` names; what is chosen is made ready in place.
 
-    CompressError: a pattern that is no regular expression, or matches nothing.
+    CompressError: a pattern that is no regular expression, or matches nothing; nothing is left to be int8.
     """
     graph = model.graph
     found, head, classifier = products(graph), head_products(graph), output_products(graph)
@@ -38,8 +38,12 @@ def choose(model: ModelProto, exclude: tuple[str, ...], *, embeddings: bool, sou
     weight_only = [name for name in head if name in found.fp32 and name not in kept]
     weight_only += [name for name in found.stacked if name not in kept]
     chosen = {*kept, *weight_only}
+    int8 = tuple(name for name in found.fp32 if name not in chosen)
+    if not int8:
+        told = f"`exclude: [{', '.join(exclude)}]` leaves none" if exclude else "it has none"
+        raise CompressError(f"{source}: expected products by stored weights to be int8; {told}")
     return Choice(
-        int8=tuple(name for name in found.fp32 if name not in chosen),
+        int8=int8,
         weight_only=tuple(weight_only),
         kept=tuple(kept),
         tables=tuple(name for name in look_ups(model) if embeddings and name not in excluded),

@@ -114,8 +114,10 @@ class _Search:
             "given_back": kept,
             "in_the_way": [] if met else order[:3],
             "layouts": layouts,
+            "layouts_tried": self.settled.layouts,
             "divergence": self.divergence,
             "drop_alone": self.drops,
+            "texts_alone": self.texts,
             "saved_ms": self.saved,
         }
         return Found(replace(self.settled, layouts=layouts), without(self.choice, kept), info)
@@ -136,7 +138,7 @@ class _Search:
         """Product -> layout -> how far the logits are from fp32's where this product alone is int8, and the points that
         it loses so; what else reads its input reads it as it was."""
         smoothed, fp32 = smooth(self.model, settled.factors), self.judge.few(self.source)
-        score = self.judge.score_few(fp32)
+        score, self.texts = self.judge.score_few(fp32), len(fp32)
         found: dict[str, dict[str, dict[str, float]]] = {}
         for number, name in enumerate(self.choice.int8):
             self.judge.on_progress(number, len(self.choice.int8))

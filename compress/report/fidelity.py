@@ -125,7 +125,8 @@ def _detail(name: str, found: list[Found], seeds: bool) -> Detail:
 def _alone(found: list[Found], seeds: bool) -> Iterator[Table]:
     for run, model, _ in found:
         if model.info.get("divergence"):
-            caption = "Each product alone as int8, on texts of the tuning split"
+            texts = model.info.get("texts_alone")
+            caption = f"Each product alone as int8, on {texts or ''} texts of the tuning split, too few for an interval of points"
             yield sensitivity.table(model, f"{caption}, seed {run.seed}" if seeds else caption)
 
 

@@ -175,9 +175,9 @@ def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None) -> 
 
 
 def _baseline(variant: Variant) -> tuple[object, ...]:
-    """Equal for recipes that started from the same fine-tuned teachers on one machine: one row stands for all."""
+    """Equal for recipes that started from the same fine-tuned teachers, timed alike on one machine: one row stands for all."""
     baselines = [(run.seed, run.models[0].file_bytes, str(run.models[0].scores)) for run in variant.runs]
-    return _machine(variant.first), variant.first.teacher, *baselines
+    return _machine(variant.first), *timed_threads(variant.runs), variant.first.teacher, *baselines
 
 
 def _labels(firsts: list[Result], known: list[Machine]) -> list[str]:
@@ -237,7 +237,7 @@ def _name(result: Result) -> str:
 
 def _identity(result: Result) -> str:
     """What must agree for two runs to be seeds of one another."""
-    how = {name: result.settings.get(name) for name in ("precision", "threads", "bench")}
+    how = {name: result.settings.get(name) for name in ("precision", "bench")}
     place = [_machine(result), timed_threads([result])]
     return json.dumps([result.recipe, result.teacher, result.student, place, how], sort_keys=True, default=str)
 

@@ -103,12 +103,12 @@ def _measure(model: ModelResult) -> str:
 
 
 def _rows(model: ModelResult) -> list[dict[str, Any]]:
-    """In the order of the graph; of the layout that a product has in the mix, or had before it was given back."""
+    """In the order of the graph; of the layout that a product has in the mix, or had before it was given back (results of
+    earlier versions do not say: static)."""
     given = set(model.info["given_back"])
     rows = []
     for product, found in model.info["divergence"].items():
-        better = min(found, key=lambda name: (found[name], name))
-        layout = better if product in given else model.info["layouts"][product]
+        layout = model.info.get("layouts_tried", model.info["layouts"]).get(product, "static")
         kind = _KINDS["fp32" if product in given else layout]
         name = product.removesuffix("/MatMul")
         row = {"product": name, "divergence": max(found[layout], _LEAST), "kind": kind}

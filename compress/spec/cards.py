@@ -36,15 +36,26 @@ class Checkpoint(Spec):
 
 
 class RandomInit(Spec):
-    """A BERT with random weights and the embedded tasks' WordPiece vocabulary."""
+    """A BERT with random weights, with the tokenizer of another teacher, or the embedded tasks' WordPiece."""
 
     layers: Positive
     hidden: Positive
     heads: Positive
     intermediate: Positive
-    vocabulary: Positive = 2000
+    vocabulary: Positive = Field(default=2000, description="tokens of the embedded tasks' WordPiece")
+    tokenizer: str | None = Field(
+        default=None,
+        description="a teacher card, or a folder with a tokenizer.json such as `compress vocab` makes: its tokenizer, with "
+        "all of its tokens, in place of the embedded tasks'",
+    )
     max_positions: Positive = 128
     dropout: Fraction = 0.1
+
+    @model_validator(mode="after")
+    def _one_vocabulary(self) -> RandomInit:
+        if self.tokenizer is not None and "vocabulary" in self.model_fields_set:
+            raise ValueError("vocabulary: a `tokenizer` has its own; leave one of the two out")
+        return self
 
 
 class TeacherCard(Spec):

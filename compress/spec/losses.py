@@ -90,11 +90,30 @@ class SentenceOrder(Spec):
     weight: NonNegative = 1.0
 
 
+class NextSentence(Spec):
+    """Cross-entropy of whether a segment of plain text follows the one before it or is another document's (BERT), on
+    the pooler's output."""
+
+    name: Literal["next_sentence"] = "next_sentence"
+    weight: NonNegative = 1.0
+
+
 class MaskedTokens(Spec):
-    """Cross-entropy of the hidden tokens of plain text (BERT), through a head tied to the student's table of words."""
+    """Cross-entropy of the hidden tokens of plain text (BERT), through a head tied to the model's table of words."""
 
     name: Literal["masked_lm"] = "masked_lm"
     weight: NonNegative = 1.0
+    whole_words: bool = Field(
+        default=False,
+        exclude_if=lambda value: value is False,  # what is dumped decides the store's keys
+        description="all pieces of a word are hidden, or none",
+    )
+    masks: Positive | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="different choices of hidden tokens before a sequence has its first again, 10 in BERT; default: a new "
+        "one each time, as in RoBERTa",
+    )
 
 
 LossSpec = Annotated[
@@ -108,11 +127,14 @@ LossSpec = Annotated[
     | RelationKl
     | BlockSpread
     | SentenceOrder
+    | NextSentence
     | MaskedTokens,
     Field(discriminator="name"),
 ]
+TextLossSpec = Annotated[MaskedTokens | NextSentence | SentenceOrder, Field(discriminator="name")]
 OF_CLASSES = ("soft_target", "hard_label", "soft_cross_entropy")  # losses that read the head's logits
-OF_TEXT = ("sentence_order", "masked_lm")  # losses whose labels come from plain text, and not from a teacher
+OF_PAIRS = ("sentence_order", "next_sentence")  # of those of text, losses that read pairs of segments
+OF_TEXT = (*OF_PAIRS, "masked_lm")  # losses whose labels come from plain text, and not from a teacher
 LayerMap = (
     Literal["uniform", "top", "bottom"]
     | Annotated[tuple[tuple[Positive, Positive], ...], Field(min_length=1, description="(student, teacher), from 1")]

@@ -35,7 +35,9 @@ class Quantize(Spec):
         "tab between them; lines of a reported split are refused",
     )
     calibration: Literal["percentile", "minmax", "mse", "moving_average"] = Field(
-        default="percentile", description="how a static form takes an activation's range from the texts"
+        default="percentile",
+        description="how a static form takes an activation's range from the texts; moving_average: the mean of the "
+        "batches' extremes",
     )
     percentile: Annotated[float, Field(gt=99, le=100)] = Field(
         default=99.999, description="share of an activation's values within its calibrated range, for `percentile`"
@@ -94,8 +96,8 @@ class Quantize(Spec):
         """The settings of the file of a precision. A search is for `int8` alone.
 
         Why `avx2` has 7-bit weights and not unsigned ones: both are free of saturation (2 × 255 × 63 fits into 16 bits;
-        ONNX Runtime multiplies U8 by U8 in 16-bit halves, exactly), and 7-bit ones take the time of the `int8` file, where a
-        product of U8 by U8 takes longer than fp32 on a CPU with VNNI (docs/bundle.md has the figures).
+        ONNX Runtime multiplies U8 by U8 in 16-bit halves, exactly), and 7-bit ones are S8 like those of the
+        `int8` file, where a product of U8 by U8 takes longer than fp32 on a CPU with VNNI (docs/bundle.md has the figures).
         """
         update: dict[str, Any] = {"reduce_range": True} if precision == "avx2" else {}
         if self.method == "auto" and precision != "int8":

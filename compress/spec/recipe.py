@@ -17,7 +17,7 @@ from .base import Name, Positive, Spec
 from .stages import STAGE_SPECS, problem
 
 # What plans call the other nodes; a stage of that name would be taken for them.
-RESERVED = {"teacher", "student", "encoder", "augmented", "masked-lm", "text"}
+RESERVED = {"teacher", "pretrained", "student", "encoder", "augmented", "masked-lm", "text"}
 
 
 class StageBase(Spec):
@@ -78,7 +78,8 @@ class Recipe(Spec):
         default=None, description="a student card, or one per number of teacher layers"
     )
     precision: Literal["auto", "fp32", "bf16"] = Field(
-        default="auto", description="of training; auto: bf16 where the hardware has it"
+        default="auto",
+        description="of training but quantize_aware, which is fp32; auto: bf16 where the hardware has it",
     )
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
 

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError, model_validator
 from .base import Fraction, Name, NonNegative, Positive, PositiveNumber, Spec
 from .losses import (
     OF_CLASSES,
+    OF_PAIRS,
     OF_TEXT,
     AttentionMse,
     BlockSpread,
@@ -18,7 +19,9 @@ from .losses import (
     HiddenMse,
     LayerMap,
     LossSpec,
+    MaskedTokens,
     SoftTarget,
+    TextLossSpec,
 )
 from .quantization import Quantize
 
@@ -79,6 +82,41 @@ class PerTask(Spec):
         return {**written, **self.per_task.get(task, {})}
 
 
+class Pretrain(Training):
+    """Train the teacher itself on plain text, before its fine-tuning: from random weights, or on from a checkpoint."""
+
+    losses: Annotated[tuple[TextLossSpec, ...], Field(min_length=1)] = (MaskedTokens(),)
+    epochs: PositiveNumber = Field(default=1.0, description="passes over the text")
+    batch_size: Positive = Field(default=256, description="sequences per optimizer step")
+    learning_rate: PositiveNumber = Field(default=1e-4, description="peak")
+    dropout: Fraction | None = Field(default=0.0, description="of hidden states and attention; null: the model's own")
+    held_out: Fraction = Field(
+        default=0.01,
+        description="share of the sequences that is not trained on, but for the perplexity that is reported",
+    )
+    enabled: Literal["auto"] | bool = Field(default="auto", exclude=True, description="auto: when --corpus is given")
+    max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")
+
+    @model_validator(mode="after")
+    def _losses_go_together(self) -> Pretrain:
+        _check_named_once(self.losses)
+        _check_pairs(self.losses)
+        return self
+
+
+def _check_named_once(losses: tuple[Any, ...]) -> None:
+    names = [loss.name for loss in losses]
+    if len(set(names)) != len(names):
+        raise ValueError(f"losses: each at most once, found {names}")
+    if not any(loss.weight > 0 for loss in losses):
+        raise ValueError("losses: at least one needs a weight above 0")
+
+
+def _check_pairs(losses: tuple[Any, ...]) -> None:
+    if len(found := [loss.name for loss in losses if loss.name in OF_PAIRS and loss.weight > 0]) > 1:
+        raise ValueError(f"losses: {' and '.join(found)} read pairs of different kinds; choose one of them")
+
+
 class Losses(Spec):
     """What a student learns from its teacher."""
 
@@ -91,11 +129,7 @@ class Losses(Spec):
 
     @model_validator(mode="after")
     def _losses_make_sense(self) -> Losses:
-        names = [loss.name for loss in self.losses]
-        if len(set(names)) != len(names):
-            raise ValueError(f"losses: each at most once, found {names}")
-        if not any(loss.weight > 0 for loss in self.losses):
-            raise ValueError("losses: at least one needs a weight above 0")
+        _check_named_once(self.losses)
         return self
 
 
@@ -128,6 +162,7 @@ class General(Losses, Training):
     def _no_labels(self) -> General:
         if wrong := [loss.name for loss in self.losses if loss.name in OF_CLASSES]:
             raise ValueError(f"losses: plain text has no classes, which {', '.join(wrong)} compares; choose others")
+        _check_pairs(self.losses)
         return self
 
 
@@ -218,6 +253,7 @@ class Export(Spec):
 
 # In the order in which a recipe's stages may come; distill may come several times.
 STAGE_SPECS: dict[str, type[Spec]] = {
+    "pretrain": Pretrain,
     "finetune": Finetune,
     "masked_lm": MaskedLm,
     "general": General,

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus_toys import write_shards
+import tokenizers
+from corpus_toys import WORDS, bert_tokenizer, roberta_tokenizer, write_shards
 
-from compress.corpus import MaskedBatches, TextBatches, TokenShards
+from compress.corpus import MaskedBatches, TextBatches, TokenShards, continuing
 from compress.errors import CompressError
 
 
@@ -168,3 +169,55 @@ def test_a_vocabulary_without_a_mask_token_is_refused(tmp_path: Path):
     unmasked = TextBatches(TokenShards.open(tmp_path / "shards"), length=32, batch_size=8, seed=text.seed)
     with pytest.raises(CompressError, match=r"no \[MASK\] or <mask> token"):
         MaskedBatches(unmasked)
+
+
+def test_what_is_held_out_is_never_trained_on(tmp_path: Path):
+    data = batches(tmp_path)
+    train, held = data.held_out(0.05)
+    assert held is not None
+    assert (train.count, held.count) == (158, 8)
+    orders = (np.sort(np.concatenate(epoch(train, 2))), np.arange(held.count))
+    parts = [part.collate(order)["input_ids"] for part, order in zip((train, held), orders, strict=True)]
+    assert np.concatenate(parts)[:, 1:-1].ravel().tolist() == stream(5000)[: data.count * 30].tolist()
+    assert data.held_out(0.001)[1] is None
+    with pytest.raises(CompressError, match="give more text, or choose a smaller batch_size"):
+        data.held_out(0.99)
+
+
+def test_the_same_masks_come_again_where_that_is_asked(tmp_path: Path):
+    text = batches(tmp_path)
+    data = MaskedBatches(text, masks=2)
+    rounds = [data.collate(np.arange(text.count) + number * text.count)["labels"] for number in range(4)]
+    assert (rounds[0] == rounds[2]).all()
+    assert (rounds[1] == rounds[3]).all()
+    assert (rounds[0] != rounds[1]).any()
+    assert (rounds[0] == MaskedBatches(text).collate(np.arange(text.count))["labels"]).all()
+
+
+def test_the_pieces_of_a_word_are_hidden_together(tmp_path: Path):
+    text = batches(tmp_path, 200_000, length=128, batch_size=32)
+    continues = np.arange(1000) >= 600  # four tokens in ten go on with the word before them
+    data = MaskedBatches(text, continues=continues)
+    batch, plain = data.collate(np.arange(text.count)), text.collate(np.arange(text.count))["input_ids"]
+    hidden = batch["labels"] != -100
+    after, goes_on = plain[:, 2:-1], continues[plain[:, 2:-1]] & (plain[:, 1:-2] >= 5)
+    assert (hidden[:, 2:-1][goes_on] == hidden[:, 1:-2][goes_on]).all()
+    assert not hidden[plain < 5].any()
+    first = ~continues[after] & (after >= 5)
+    assert within(int(hidden[:, 2:-1][first].sum()), int(first.sum()), 0.15)
+    alike = (batch["input_ids"] == 4)[:, 2:-1][goes_on & hidden[:, 2:-1]]
+    assert within(int(alike.sum()), len(alike), 0.8)  # what becomes of each piece is drawn for it alone
+
+
+def test_the_tokens_that_go_on_with_a_word_are_known_of_both_styles():
+    bert = bert_tokenizer([*WORDS, "##ly", "##s"])
+    assert [bert.id_to_token(int(number)) for number in np.flatnonzero(continuing(bert))] == ["##ly", "##s"]
+    roberta = roberta_tokenizer()
+    goes_on = {roberta.id_to_token(int(number)) for number in np.flatnonzero(continuing(roberta))}
+    assert {"a", "!"} <= goes_on
+    assert not {"<s>", "</s>", "<mask>", "Ġ"} & goes_on
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    with pytest.raises(
+        CompressError, match="whole_words: a WordLevel tokenizer does not say which tokens begin a word"
+    ):
+        continuing(words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,10 +26,17 @@ def documents(count: int = 300, seed: int = 3) -> list[list[int]]:
     return [[token for size in every for token in [*(next(numbers) for _ in range(size)), STOP]] for every in sizes]
 
 
-def pairs(folder: Path, texts: list[list[int]], *, ends: tuple[int, ...] = (STOP,), seed: int = 7) -> PairBatches:
+def pairs(
+    folder: Path,
+    texts: list[list[int]],
+    *,
+    ends: tuple[int, ...] = (STOP,),
+    seed: int = 7,
+    labels: Any = "sentence_order",
+) -> PairBatches:
     tokens = np.array([token for text in texts for token in [*text, SEP]])
     shards = write_shards(folder / f"shards-{len(tokens)}", tokens, vocabulary=60_000)
-    return PairBatches(shards, length=LENGTH, batch_size=8, seed=seed, ends=ends)
+    return PairBatches(shards, length=LENGTH, batch_size=8, seed=seed, ends=ends, labels=labels)
 
 
 def segments(batch: dict[str, np.ndarray]) -> list[tuple[list[int], list[int]]]:
@@ -185,3 +193,54 @@ def test_the_tokens_that_end_a_sentence_are_those_of_the_vocabulary():
     tokenizer = bert_tokenizer()
     assert sentence_ends(tokenizer) == (tokenizer.token_to_id("."),)
     assert [roberta_tokenizer().id_to_token(number) for number in sentence_ends(roberta_tokenizer())] == [".", "!", "?"]
+
+
+def test_a_next_sentence_follows_or_ends_a_pair_of_another_document(tmp_path: Path):
+    texts = [text for text in documents(1500) if text.count(STOP) > 4]
+    owner = {token: number for number, text in enumerate(texts) for token in text}
+    data = pairs(tmp_path, texts, labels="next_sentence")
+    batch = data.collate(np.arange(data.count))
+    labels = batch["next_sentence"]
+    assert abs(int(labels.sum()) - data.count / 2) < 4 * math.sqrt(data.count / 4)
+    order = batch | {"sentence_order": np.zeros_like(labels)}
+    whole, lengths = 0, {0: [], 1: []}
+    for (one, other), label in zip(segments(order), labels, strict=True):
+        first, second = (next(token for token in part if token != STOP) for part in (one, other))
+        assert inside(one, texts)
+        if label:
+            assert owner[first] != owner[second]
+            assert inside(other, texts)
+        else:
+            assert inside(one + other, texts)
+        whole += other[-1] == STOP
+        lengths[int(label)].append(len(other))
+    assert whole / data.count > 0.95
+    # Nothing but the text tells: lengths of second segments are alike.
+    assert np.mean(lengths[1]) == pytest.approx(np.mean(lengths[0]), rel=0.15)
+    assert data.lengths(np.arange(data.count)).tolist() == batch["attention_mask"].sum(axis=1).tolist()
+    again = pairs(tmp_path, texts, labels="next_sentence").collate(np.arange(data.count) + data.count)["next_sentence"]
+    assert 0.4 < np.mean(again != labels) < 0.6
+
+
+def test_a_single_document_has_no_other(tmp_path: Path):
+    with pytest.raises(CompressError, match="next_sentence takes segments of two documents and the corpus has one"):
+        pairs(tmp_path, [documents(1)[0] * 20], labels="next_sentence")
+
+
+@pytest.mark.parametrize("labels", ["sentence_order", "next_sentence"])
+def test_pairs_that_are_held_out_are_those_at_the_end(tmp_path: Path, labels: Any):
+    texts = documents()
+    data = pairs(tmp_path, texts, labels=labels)
+    train, held = data.held_out(0.1)
+    assert held is not None
+    assert (train.count, held.count) == (data.count - round(0.1 * data.count), round(0.1 * data.count))
+    owner = {token: number for number, text in enumerate(texts) for token in text}
+    seen = [
+        {owner[token] for token in part.collate(np.arange(part.count))["input_ids"].ravel() if token > STOP}
+        for part in (train, held)
+    ]
+    assert len(seen[0] & seen[1]) <= 1  # the document in which the cut is
+    assert max(seen[0]) <= min(seen[1])
+    for part in (train, held):
+        batch = part.collate(np.arange(part.count))
+        assert part.lengths(np.arange(part.count)).tolist() == batch["attention_mask"].sum(axis=1).tolist()

@@ -95,6 +95,7 @@ def test_attention_in_training_has_the_values_and_gradients_of_torchs_kernel(
     model = AutoModelForSequenceClassification.from_pretrained(
         tiny_checkpoint(family), attn_implementation="sdpa"
     ).eval()
+    monkeypatch.setattr(attention, "_pays", lambda query, rate: True)
     ours = gradients(model, batch_of(12))
     monkeypatch.setattr(attention, "_pays", lambda query, rate: False)
     kernel = gradients(model, batch_of(12))
@@ -103,6 +104,53 @@ def test_attention_in_training_has_the_values_and_gradients_of_torchs_kernel(
         torch.testing.assert_close(
             ours[name], value, rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}"
         )
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "rate", "pays"),
+    [
+        (torch.bfloat16, 128, 0.0, True),
+        (torch.bfloat16, 129, 0.0, False),
+        (torch.float32, 32, 0.0, False),
+        (torch.float32, 512, 0.1, True),
+    ],
+)
+def test_plain_products_are_taken_where_they_were_measured_to_pay(
+    kind: torch.dtype, length: int, rate: float, pays: bool
+):
+    query = torch.zeros(1, 1, length, 8, dtype=kind, requires_grad=True)
+    assert attention._pays(query, rate) == pays
+    assert not attention._pays(query.detach(), rate)
+
+
+def parts(kind: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores [2, 3, 20, 20] and values [2, 3, 20, 8], and the mask of a text of 20 tokens and one of 7."""
+    generator = torch.Generator().manual_seed(4)
+    scores, values = (
+        torch.randn(2, 3, 20, width, generator=generator, dtype=torch.float64).to(kind) for width in (20, 8)
+    )
+    return scores, values, (torch.arange(20) < torch.tensor([[20], [7]]))[:, None, None, :]
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 0.01)])
+def test_attention_is_the_softmax_of_the_scores_times_the_values(kind: torch.dtype, tolerance: float):
+    """bf16 has eight bits: 0.4 % a rounding, of the scores' softmax, of the weights and of the sum."""
+    scores, values, mask = parts(kind)
+    weights = torch.softmax(scores.double().masked_fill(~mask, -torch.inf), dim=-1)
+    expected = (weights @ values.double()).transpose(1, 2)
+    found = attention._attended(scores, values, mask, 0.0).double()
+    assert float((found - expected).norm() / expected.norm()) < tolerance
+
+
+def test_dropped_attention_weights_are_zero_and_the_rest_scaled_after_softmax():
+    scores, _, mask = parts(torch.float32)
+    weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)
+    torch.manual_seed(6)
+    found = attention._attended(scores, torch.eye(20).expand(2, 3, 20, 20), mask, 0.5).transpose(1, 2)
+    kept = found != 0
+    torch.testing.assert_close(found[kept], 2 * weights[kept])
+    share = kept[weights > 0].float().mean().item()
+    assert abs(share - 0.5) < 4 * (0.25 / int((weights > 0).sum())) ** 0.5
 
 
 def test_attention_drops_its_weights_in_training(tiny_checkpoint: Callable[[str], Path]):

@@ -13,11 +13,12 @@ from tokenizers import Tokenizer
 from worlds import encoder_world
 
 from compress.errors import CompressError
-from compress.pipeline import Listener, Plan, Request, plan_all, run
+from compress.pipeline import Listener, Plan, Request, plan_all, run, training_stages
 from compress.pipeline.context import Context
 from compress.quantize.choosing import Choice
 from compress.quantize.given import RANGES_FILE, given, read_ranges
 from compress.store import Artifact, Store
+from compress.training import make_accelerator
 
 STEPS = 6
 TEACHER_ALONE = """
@@ -171,13 +172,21 @@ def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -
         assert 0 < told["fidelity"]["mean_abs_logit_change"] < 0.1
 
 
-def test_it_trains_in_fp32_in_a_run_of_bf16(world: Path) -> None:
+def test_it_trains_in_fp32_in_a_run_of_bf16(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """bf16 has no more bits than the int8 that is learnt."""
+    asked: list[str] = []
+
+    def note(precision: str) -> Any:
+        asked.append(precision)
+        return make_accelerator(precision)
+
+    monkeypatch.setattr(training_stages, "make_accelerator", note)
     plan = planned(world, "alone")
     context = Context(plan.task, "bf16", threads=1, listener=Listener(), checkpoint_seconds=-1)
     made = run._build(plan, plan.nodes, context, Store(world / "bf16" / ".store"))[0]
     assert made["teacher"].info["precision"] == "bf16"
     assert made["teacher-qat"].info["precision"] == "fp32"
+    assert asked == ["bf16", "fp32"]
 
 
 def test_a_score_is_learnt_from_the_scores_in_fp32(world: Path) -> None:

@@ -48,7 +48,7 @@ def test_it_has_every_product_of_the_searched_models_alone(tmp_path: Path) -> No
 def test_in_words_the_worst_come_first_with_what_became_of_them() -> None:
     told = sensitivity.describe(tasks())
     assert (
-        "layer.1.down 0.800 (given back to fp32); layer.0.down 0.100 (int8, levels of each run); layer.0.up 0.0200"
+        "layer.1.down 0.900 (given back to fp32); layer.0.down 0.100 (int8, levels of each run); layer.0.up 0.0200"
         in told
     )
 
@@ -69,9 +69,14 @@ def test_the_table_has_the_worst_product_first_with_points_and_time() -> None:
     )
     table = sensitivity.table(model, "caption")
     assert [[cell.text for cell in line.cells] for line in table.lines][:2] == [
-        ["layer.1.down", "given back to fp32", "8.0e-01", "−0.25", "0.125"],
+        ["layer.1.down", "given back to fp32", "9.0e-01", "1.50", "0.125"],
         ["layer.0.down", "int8, levels of each run", "1.0e-01", "−0.25", "0.125"],
     ]
+
+
+def test_a_product_that_was_given_back_keeps_the_layout_that_was_tried() -> None:
+    tried = LAYOUTS | {"layer.1.down/MatMul": "dynamic"}
+    assert "layer.1.down 0.800 (given back" in sensitivity.describe(tasks(layouts_tried=tried))
 
 
 def test_a_result_of_before_points_were_measured_has_an_empty_table() -> None:

@@ -36,9 +36,9 @@ def toy_data(examples: int = 28, seed: int = 0) -> Encoded:
 
 
 def toy_model(dropout: float = 0.1, seed: int = 1) -> Any:
-    size = {"layers": 2, "hidden": 16, "heads": 2, "intermediate": 32, "vocabulary": 13, "max_positions": 16}
+    init = RandomInit(layers=2, hidden=16, heads=2, intermediate=32, vocabulary=13, max_positions=16, dropout=dropout)
     torch.manual_seed(seed)
-    return random_bert(random_config(RandomInit(**size, dropout=dropout)), labels=("good", "bad"))
+    return random_bert(random_config(init), labels=("good", "bad"))
 
 
 def weights(*modules: nn.Module) -> dict[str, torch.Tensor]:
