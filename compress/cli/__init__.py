@@ -9,7 +9,7 @@ import typer
 
 from .. import __version__, signals
 from ..errors import CompressError, Interrupted
-from . import ablations, benching, bundles, info, runs
+from . import ablations, benching, bundles, info, runs, vocabularies
 
 app = typer.Typer(
     name="compress",
@@ -22,6 +22,7 @@ app = typer.Typer(
 for command in (runs.run, runs.plan, runs.report, benching.bench, bundles.ship, bundles.verify, bundles.predict):
     app.command()(command)
 app.command()(ablations.ablate)
+app.command()(vocabularies.vocab)
 app.command(name="list")(info.list_)
 app.command()(info.doctor)
 

@@ -9,6 +9,7 @@ from .shards import TokenShards
 from .sources import Source, corpus_fingerprint, corpus_sources
 from .special import SpecialIds, continuing, special_ids
 from .tokenizing import tokenize_corpus
+from .vocabulary import train_vocabulary
 
 __all__ = [
     "MaskedBatches",
@@ -23,4 +24,5 @@ __all__ = [
     "sentence_ends",
     "special_ids",
     "tokenize_corpus",
+    "train_vocabulary",
 ]

@@ -209,13 +209,23 @@ def save_checkpoint(model: Any, tokenizer: Tokenizer, out: Path) -> None:
     model.save_pretrained(out)
     for path in out.glob("*.safetensors"):  # written for their owner alone; the other files are not
         path.chmod((out / "config.json").stat().st_mode & 0o777)
+    plain = model.config.model_type in ("bert", "distilbert")
+    save_tokenizer(
+        tokenizer,
+        out,
+        kind="BertTokenizer" if plain else "PreTrainedTokenizerFast",
+        max_length=usable_positions(model.config.to_dict()),
+    )
+
+
+def save_tokenizer(tokenizer: Tokenizer, out: Path, *, kind: str, max_length: int | None = None) -> None:
+    """tokenizer.json and tokenizer_config.json, which transformers loads as a `kind`."""
+    out.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(out / "tokenizer.json"))
     lower = _lower_cases(tokenizer)
     fields = {
-        "tokenizer_class": "BertTokenizer"
-        if model.config.model_type in ("bert", "distilbert")
-        else "PreTrainedTokenizerFast",
-        "model_max_length": usable_positions(model.config.to_dict()),
+        "tokenizer_class": kind,
+        **({} if max_length is None else {"model_max_length": max_length}),
         **({} if lower is None else {"do_lower_case": lower}),
         **_special_tokens(tokenizer),
     }

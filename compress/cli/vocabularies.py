@@ -1,0 +1,44 @@
+"""`vocab`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import CompressError
+
+
+class Kind(StrEnum):
+    wordpiece = "wordpiece"
+    bpe = "bpe"
+
+
+def vocab(
+    corpus: Annotated[
+        list[str],
+        typer.Option(
+            "--corpus", help="Plain text: a file, a folder, or hub:OWNER/NAME@COMMIT:COLUMN; may be given again."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The tokenizer's folder; new.", show_default=False)],
+    kind: Annotated[
+        Kind, typer.Option(help="WordPiece as BERT has it, or byte-level BPE as RoBERTa has it.")
+    ] = Kind.wordpiece,
+    size: Annotated[int, typer.Option(min=1, help="Tokens, special ones included.")] = 30522,
+    cased: Annotated[bool, typer.Option("--cased", help="WordPiece: keep upper case and accents.")] = False,
+) -> None:
+    """Train a tokenizer on plain text, for teachers that begin with random weights."""
+    from ..corpus import corpus_sources, train_vocabulary
+    from ..models.checkpoints import save_tokenizer
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise CompressError(f"{out}: is there already; choose a new folder with --out")
+    if cased and kind is Kind.bpe:
+        raise CompressError("--cased: byte-level BPE always keeps upper case; leave it out")
+    tokenizer = train_vocabulary(corpus_sources(corpus), kind=kind.value, size=size, lowercase=not cased)
+    save_tokenizer(tokenizer, out, kind="BertTokenizer" if kind is Kind.wordpiece else "PreTrainedTokenizerFast")
+    found = tokenizer.get_vocab_size()
+    typer.echo(f"{out}: {found:,} tokens" + (f", the text has no more than these of {size:,}" if found < size else ""))

@@ -1,0 +1,95 @@
+"""A vocabulary of one's own, trained on plain text: WordPiece as BERT has it, or byte-level BPE as RoBERTa has it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
+
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from compress.errors import CompressError
+
+from .sources import Source, paragraphs
+
+BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+_LETTERS = 1000  # different ones that words of a WordPiece vocabulary are made of, the most frequent
+
+Kind = Literal["wordpiece", "bpe"]
+
+
+def train_vocabulary(
+    sources: Sequence[Source], *, kind: Kind, size: int, lowercase: bool = True
+) -> tokenizers.Tokenizer:
+    """A tokenizer of at most `size` tokens, the same for the same text; `lowercase` is WordPiece's, and strips accents.
+
+    The text is read twice for WordPiece, once for BPE; what is kept of it are its different words. Raises `CompressError`
+    for a size below what the letters need, text without a letter, and all that reading the sources meets.
+    """
+
+    def texts() -> Iterator[str]:
+        return (line for line in paragraphs(sources) if line)
+
+    if kind == "bpe":
+        return _byte_level(texts(), size)
+    bare = bert_tokenizer(lowercase=lowercase)
+    letters = _letters(texts(), bare.normalizer.normalize_str)
+    if not letters:
+        raise CompressError(f"{', '.join(map(str, sources))}: no word to make a vocabulary of")
+    return bert_tokenizer(wordpiece(texts(), letters, size, lowercase=lowercase), lowercase=lowercase)
+
+
+def wordpiece(texts: Iterable[str], letters: Sequence[str], size: int, *, lowercase: bool = True) -> dict[str, int]:
+    """Token -> id. Special tokens and `letters` come first, whatever stands in the texts.
+
+    The trainer numbers letters inside words in the order of a hash map, and breaks ties between merges by number:
+    giving it those pieces up front is what makes its result the same every time. Raises `CompressError` for a
+    `size` below what these need.
+    """
+    fixed = [*BERT, *letters, *(f"##{letter}" for letter in letters)]
+    if size < len(fixed):
+        raise CompressError(f"vocabulary: expected at least {len(fixed)} tokens, found {size}")
+    tokenizer = bert_tokenizer(lowercase=lowercase)
+    trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=fixed, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    return dict(sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]))
+
+
+def bert_tokenizer(vocabulary: dict[str, int] | None = None, *, lowercase: bool = True) -> tokenizers.Tokenizer:
+    """BERT's way with text; without a `vocabulary` one to train."""
+    tokenizer = tokenizers.Tokenizer(models.WordPiece(vocab=vocabulary or {}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    if vocabulary:
+        tokenizer.add_special_tokens(list(BERT))
+        start, end = (("[CLS]", BERT.index("[CLS]")), ("[SEP]", BERT.index("[SEP]")))
+        tokenizer.post_processor = processors.BertProcessing(end, start)
+    return tokenizer
+
+
+def _letters(texts: Iterable[str], normalize: Callable[[str], str]) -> list[str]:
+    """The most frequent, in the order of their code points."""
+    counts: Counter[str] = Counter()
+    for line in texts:
+        counts.update(normalize(line))
+    frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return sorted(letter for letter, _ in [item for item in frequent if not item[0].isspace()][:_LETTERS])
+
+
+def _byte_level(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    if size < len(alphabet) + len(ROBERTA):
+        raise CompressError(f"vocabulary: expected at least {len(alphabet) + len(ROBERTA)} tokens, found {size}")
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, special_tokens=list(ROBERTA), initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    start, end = (("<s>", ROBERTA.index("<s>")), ("</s>", ROBERTA.index("</s>")))
+    tokenizer.post_processor = processors.RobertaProcessing(end, start, add_prefix_space=True)
+    return tokenizer

@@ -1,0 +1,108 @@
+"""Vocabularies of one's own: the same for the same text, of the size asked for, and readable by transformers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from corpus_toys import text, write_text
+from transformers import AutoTokenizer
+
+from compress.corpus import continuing, corpus_sources, special_ids, train_vocabulary
+from compress.corpus.vocabulary import Kind
+from compress.errors import CompressError
+
+KINDS = pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+SIZE = {"wordpiece": 70, "bpe": 300}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_text(tmp_path / "text.txt", [*text(60), ["Über die Ärzte, 100 % Größe 漢字 ."]])
+
+
+def compress(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("compress")), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@KINDS
+def test_it_has_the_size_and_the_special_tokens_of_its_kind_and_any_text_goes_through(corpus: Path, kind):
+    tokenizer = train_vocabulary(corpus_sources([str(corpus)]), kind=kind, size=SIZE[kind])
+    assert tokenizer.get_vocab_size() == SIZE[kind]
+    special = special_ids(tokenizer)
+    assert None not in (special.pad, special.mask)
+    assert [tokenizer.id_to_token(number) for number in special.every] == (
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        if kind == "wordpiece"
+        else ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    )
+    line = "the very long story of two films 漢字 größe"
+    again = tokenizer.decode(tokenizer.encode(line).ids)
+    assert again.strip() == (line if kind == "bpe" else "the very long story of two films 漢 字 große")
+    assert continuing(tokenizer).any()
+
+
+@KINDS
+def test_every_process_makes_the_same(corpus: Path, tmp_path: Path, kind: str):
+    for number in range(3):
+        done = compress("vocab", "--corpus", corpus, "--kind", kind, "--size", SIZE[kind], "-o", tmp_path / str(number))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"{tmp_path / str(number)}: {SIZE[kind]} tokens\n"
+    files = [(tmp_path / str(number) / "tokenizer.json").read_bytes() for number in range(3)]
+    assert files[0] == files[1] == files[2]
+
+
+@KINDS
+def test_transformers_reads_the_folder_alike(corpus: Path, tmp_path: Path, kind: Kind):
+    assert (
+        compress("vocab", "--corpus", corpus, "--kind", kind, "--size", SIZE[kind], "-o", tmp_path / "words").returncode
+        == 0
+    )
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "words")
+    ours = train_vocabulary(corpus_sources([str(corpus)]), kind=kind, size=SIZE[kind])
+    assert theirs("the Film is not bad")["input_ids"] == ours.encode("the Film is not bad").ids
+    assert theirs.mask_token_id == special_ids(ours).mask
+
+
+def test_cased_keeps_case_and_accents(corpus: Path, tmp_path: Path):
+    assert compress("vocab", "--corpus", corpus, "--size", 90, "--cased", "-o", tmp_path / "words").returncode == 0
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "words")
+    assert theirs.decode(theirs("Über")["input_ids"], skip_special_tokens=True) == "Über"
+
+
+def test_a_text_with_fewer_words_says_so(corpus: Path, tmp_path: Path):
+    done = compress("vocab", "--corpus", corpus, "--size", 20_000, "-o", tmp_path / "words")
+    assert done.returncode == 0
+    assert "the text has no more than these of 20,000" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--corpus", "nowhere.txt"), "nowhere.txt: no such file or folder"),
+        (("--corpus", "{corpus}", "--size", 20), "vocabulary: expected at least"),
+        (
+            ("--corpus", "{corpus}", "--kind", "bpe", "--size", 200),
+            "vocabulary: expected at least 261 tokens, found 200",
+        ),
+        (("--corpus", "{corpus}", "--kind", "bpe", "--cased"), "--cased: byte-level BPE always keeps upper case"),
+        (("--corpus", "{corpus}", "--out", "{folder}"), "is there already; choose a new folder with --out"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_line_and_nothing_is_written(corpus: Path, tmp_path: Path, arguments, message):
+    given = [str(word).format(corpus=corpus, folder=corpus.parent) for word in arguments]
+    done = compress("vocab", "--out", tmp_path / "words", *given)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "words").exists()
+
+
+def test_text_without_a_letter_is_refused(tmp_path: Path):
+    (tmp_path / "blank.txt").write_text("\u200b\n")
+    with pytest.raises(CompressError, match=r"blank\.txt: no word to make a vocabulary of"):
+        train_vocabulary(corpus_sources([str(tmp_path / "blank.txt")]), kind="wordpiece", size=300)
