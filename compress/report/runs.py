@@ -207,22 +207,28 @@ def _labels(firsts: list[Result], known: list[Machine]) -> list[str]:
 
 
 def _differences(results: list[Result]) -> list[str]:
-    """What each was told that not all were, as `--set` says it; nothing where that is long."""
+    """What each was told that not all were, as `--set` says it, and the stages that it has not; nothing where that is long."""
     told = [_told(result) for result in results]
-    paths = [path for path in dict.fromkeys(path for each in told for path in each)
-             if len({each.get(path) for each in told}) > 1]  # fmt: skip
-    found = [", ".join(f"{path}={each[path]}" for path in paths if path in each) for each in told]
+    ids = list(dict.fromkeys(name for each in told for name in each))
+    lacking = [[f"without {name}" for name in ids if name not in each] for each in told]
+    shared = [name for name in ids if all(name in each for each in told)]
+    fields = dict.fromkeys((name, field) for name in shared for each in told for field in each[name])
+    differing = [place for place in fields if len({each[place[0]].get(place[1]) for each in told}) > 1]
+    own = [[f"{name}.{field}={each[name][field]}" for name, field in differing if field in each[name]] for each in told]
+    found = [", ".join([*less, *more]) for less, more in zip(lacking, own, strict=True)]
     return found if max(map(len, found)) <= _LONGEST else [""] * len(found)
 
 
-def _told(result: Result) -> dict[str, str]:
-    """Path of a stage's field -> its value."""
+def _told(result: Result) -> dict[str, dict[str, str]]:
+    """What `--set` calls a stage -> its fields -> their values."""
     stages = [(kind, fields or {}) for stage in result.recipe.get("stages", ()) for kind, fields in stage.items()]
     return {
-        f"{fields.get('name', kind)}.{name}": value if isinstance(value, str) else json.dumps(value)
+        fields.get("name", kind): {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in fields.items()
+            if name != "name"
+        }
         for kind, fields in stages
-        for name, value in fields.items()
-        if name != "name"
     }
 
 

@@ -240,6 +240,8 @@ def test_runs_of_one_recipe_are_told_apart_by_what_was_set(fake: Callable[..., R
         "int8 (prediction.a=false)",
     ]
     assert labels({"losses": ["x" * 80]}, {"losses": []}) == ["int8", "int8 #2"]
+    without = [run("a", [{"augment": {"copies": 20}}, {"export": {}}]), run("b", [{"export": {}}])]
+    assert [variant.label for variant in only(without).variants] == ["int8", "int8 (without augment)"]
 
 
 @pytest.mark.parametrize(
