@@ -13,7 +13,7 @@ from ..results import Delta, Latency, Machine, ModelResult, Result, Runtime
 from .collect import check_together
 
 Shape = tuple[int, int]
-_LONGEST = 60  # characters of a label that say how runs differ
+_LONGEST = 90  # characters of a label that say how runs differ
 DeltaOf = Callable[["Variant", str], Delta | None]
 
 
