@@ -49,7 +49,7 @@ def files(folder: Path, forms: tuple[tuple[str, str], ...]) -> list[Path]:
     for graph, layout in forms:
         out = folder / f"{graph}-{layout}"
         export_onnx(folder, out, graph=graph, opset=20, task_name="none", labels=LABELS, kind="classification")
-        quantize_onnx(out / "model.onnx", out, Quantize(), layout=layout, feeds=feeds())
+        quantize_onnx(out / "model.onnx", out, Quantize(method="dynamic"), layout=layout, feeds=feeds())
         made.append(out / FILES[layout])
     return made
 

@@ -30,7 +30,7 @@ def _make(graph: str, layout: str) -> Callable[[Path, Path], None]:
         from compress.spec.quantization import Quantize
 
         export_onnx(checkpoint, out, graph=graph, opset=20, task_name="none", labels=LABELS, kind="classification")
-        quantize_onnx(out / "model.onnx", out, Quantize(), layout=layout, feeds=_feeds())
+        quantize_onnx(out / "model.onnx", out, Quantize(method="dynamic"), layout=layout, feeds=_feeds())
 
     return make
 

@@ -13,11 +13,11 @@ class Quantize(Spec):
     """fp32 ONNX -> int8 ONNX."""
 
     method: Literal["dynamic", "static", "smoothquant", "auto", "qat", "inc-static"] = Field(
-        default="dynamic",
-        description="ranges of activations: of each run, or calibrated on training texts; smoothquant: static, the "
-        "peaks of activations moved into the weights; auto: smoothquant, with products given back to fp32 until the goal is met; "
-        "qat: static, with the ranges of the quantize_aware stage; inc-static: neural-compressor's static quantization and "
-        "its search for fp32 products",
+        default="smoothquant",
+        description="dynamic: activations have the ranges of each run; static: ranges calibrated on training texts; "
+        "smoothquant: static, the peaks of activations moved into the weights; auto: smoothquant, with products given back to "
+        "fp32 until the goal is met; qat: static, with the ranges of the quantize_aware stage; inc-static: neural-compressor's "
+        "static quantization and its search for fp32 products",
     )
     portable: bool = Field(default=False, description="also a static file in QDQ form, for OpenVINO and other runtimes")
     avx2: bool = Field(

@@ -38,7 +38,7 @@ def both_attention_products(batch: int, length: int) -> int:
 @pytest.fixture(scope="module")
 def int8(tiny_onnx, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("int8")
-    quantize_onnx(tiny_onnx("bert"), out, Quantize())
+    quantize_onnx(tiny_onnx("bert"), out, Quantize(method="dynamic"))
     return out / "model_quantized.onnx"
 
 

@@ -101,7 +101,9 @@ def make_run(
     checkpoint = store.build("c" * 32, student, describe={})
     exported = store.build("e" * 32, fp32, describe={})
     quantized = store.build(
-        "f" * 32, lambda out, work: quantize_onnx(exported.path / "model.onnx", out, Quantize()), describe={}
+        "f" * 32,
+        lambda out, work: quantize_onnx(exported.path / "model.onnx", out, Quantize(method="dynamic")),
+        describe={},
     )
     onnx_files = {"fp32": exported.path / "model.onnx", "int8": quantized.path / "model_quantized.onnx"}
     scores = {p: _scores(root / f"probe-{p}", task, checkpoint.path, path) for p, path in onnx_files.items()}

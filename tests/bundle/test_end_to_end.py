@@ -57,7 +57,11 @@ def real(
 
     made = store.build("c" * 32, checkpoint, describe={})
     exported = store.build("e" * 32, graph, describe={})
-    store.build("f" * 32, lambda out, work: quantize_onnx(exported.path / "model.onnx", out, Quantize()), describe={})
+    store.build(
+        "f" * 32,
+        lambda out, work: quantize_onnx(exported.path / "model.onnx", out, Quantize(method="dynamic")),
+        describe={},
+    )
     result = read_result(invented.folder)
     task = result.task.model_copy(update={"labels": LABELS})
     write_result(

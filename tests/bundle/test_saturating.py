@@ -45,7 +45,7 @@ def heavy(bundle: Path) -> Path:
     for name, value in changed.items():
         stored[name].CopyFrom(numpy_helper.from_array(value.astype(np.float32), name))
     onnx.save(model, path)
-    quantize_onnx(path, path.parent, Quantize())
+    quantize_onnx(path, path.parent, Quantize(method="dynamic"))
     texts = read_bundle(bundle).probe.texts
     logits = {name: probe_logits(bundle, name, texts, threads=1).tolist() for name in ("fp32", "int8")}
     _reseal(bundle, probe={"texts": texts, "logits": logits})
@@ -74,7 +74,7 @@ def test_sums_that_leave_16_bits_are_counted_and_located(heavy: Path, monkeypatc
 
 
 def test_7_bit_weights_are_said_to_be_the_same_everywhere(bundle: Path) -> None:
-    quantize_onnx(bundle / "onnx" / "model.onnx", bundle / "onnx", Quantize(reduce_range=True))
+    quantize_onnx(bundle / "onnx" / "model.onnx", bundle / "onnx", Quantize(method="dynamic", reduce_range=True))
     _reseal(bundle)
     details = _details(bundle, simulate=True)
     assert details["saturation int8"][1].startswith("none of ")

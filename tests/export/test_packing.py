@@ -111,7 +111,7 @@ def test_int8_is_that_of_the_padded_form(
         (np.arange(14) < np.array([14, 9, 3, 1, 14, 7])[:, None]).astype(np.int64),
     )
     feed = {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    quantize_onnx(source, tmp_path, Quantize(), layout=layout, feeds=[feed])
+    quantize_onnx(source, tmp_path, Quantize(method="dynamic"), layout=layout, feeds=[feed])
     padded, packed = (tmp_path / f"model_quantized{form}.onnx" for form in ("", "_packed"))
     model = onnx.load(packed)
     assert len(products(model.graph).int8) == len(products(onnx.load(padded).graph).int8) > 0
@@ -123,7 +123,7 @@ def test_int8_is_that_of_the_padded_form(
 
 def test_weights_stand_once(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
     source = tiny_onnx("bert", "fast")
-    quantize_onnx(source, tmp_path, Quantize())
+    quantize_onnx(source, tmp_path, Quantize(method="dynamic"))
     for path in (source, tmp_path / "model_quantized.onnx"):
         packed = onnx.load(path.with_name(f"{path.stem}_packed.onnx"), load_external_data=False)
         outside = {t.name: t for t in packed.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL}
@@ -168,10 +168,10 @@ def test_a_wrong_packed_graph_is_not_kept(
 
 
 def test_the_plain_graph_and_the_portable_form_have_none(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
-    quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize())
+    quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic"))
     ids = np.full((2, 8), 7)
     feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-    quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(), layout="qdq", feeds=[feed])
+    quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(method="dynamic"), layout="qdq", feeds=[feed])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model_qdq.onnx", "model_quantized.onnx"]
     assert not tiny_onnx("bert").with_name("model_packed.onnx").exists()
 
@@ -191,7 +191,7 @@ def test_a_wrong_range_is_found_and_neither_form_is_kept(
 
     monkeypatch.setattr(settling, "to_integers", swapped)
     with pytest.raises(CheckFailed, match=r"model_quantized_packed\.onnx: logits differ by .* neither is kept"):
-        quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(), layout="static", feeds=[feed])
+        quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(method="dynamic"), layout="static", feeds=[feed])
     assert not list(tmp_path.iterdir())
 
 
@@ -200,12 +200,12 @@ def test_one_that_is_left_over_is_removed_or_refused(
 ) -> None:
     """A plain export after a fast one, and a packed form of another file."""
     export_onnx(tiny_checkpoint("bert"), tmp_path, **TASK)
-    quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize())
+    quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(method="dynamic"))
     assert len(list(tmp_path.glob("*_packed.onnx"))) == 2
     plain: dict[str, Any] = {**TASK, "graph": "plain"}
     export_onnx(tiny_checkpoint("bert"), tmp_path, **plain)
-    quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize())
+    quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(method="dynamic"))
     assert not list(tmp_path.glob("*_packed.onnx"))
     (tmp_path / "model_packed.onnx").write_bytes(tiny_onnx("bert", "fast").with_name("model_packed.onnx").read_bytes())
     with pytest.raises(CompressError, match=r"model_packed\.onnx: made for another model\.onnx"):
-        quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize())
+        quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(method="dynamic"))

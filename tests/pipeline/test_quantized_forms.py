@@ -57,7 +57,8 @@ def test_the_key_of_a_calibrated_file_has_its_texts_and_settings(planned: Planne
     assert keys(static)["teacher-int8"] != keys(planned())["teacher-int8"]
     fewer = planned("quantize.method=static", "quantize.calibration_examples=32")
     assert keys(fewer)["teacher-int8"] != keys(static)["teacher-int8"]
-    assert keys(planned("quantize.calibration_examples=32")) == keys(planned())  # dynamic: it reads none
+    dynamic = planned("quantize.method=dynamic", "quantize.calibration_examples=32")
+    assert keys(dynamic) == keys(planned("quantize.method=dynamic"))  # it reads none
     (tmp_path / "task.yaml").write_text(TASK.replace("train: 40", "train: 48"))
     assert keys(planned("quantize.method=static"))["teacher-int8"] != keys(static)["teacher-int8"]
 
@@ -90,7 +91,7 @@ def test_a_file_depends_on_what_its_method_reads_alone(planned: Planner) -> None
     assert key("method=static", "calibration=mse") != methods["static"]
     assert key("method=static", "calibration=mse", "percentile=99.9") == key("method=static", "calibration=mse")
     assert key("method=static", "bias_correction=true") != methods["static"]
-    assert key("calibration=mse", "bias_correction=true", "max_drop=1") == methods["dynamic"]
+    assert key("method=dynamic", "calibration=mse", "bias_correction=true", "max_drop=1") == methods["dynamic"]
 
 
 def test_a_search_is_for_the_int8_file_alone(planned: Planner) -> None:

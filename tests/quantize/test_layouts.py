@@ -82,7 +82,7 @@ def test_a_product_is_the_product_of_the_rounded(layout: str, bias: bool, tmp_pa
 
 def test_inputs_are_turned_into_levels_once(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
     """Queries, keys and values of a layer read the same states."""
-    quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize())
+    quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(method="dynamic"))
     nodes = Counter(node.op_type for node in onnx.load(tmp_path / "model_quantized.onnx").graph.node)
     assert nodes["MatMulInteger"] == 10
     assert nodes["DynamicQuantizeLinear"] == 8  # two fewer: those of the first layer's keys and values
@@ -162,7 +162,7 @@ def logits(path: Path) -> np.ndarray:
 def test_the_layouts_of_a_calibrated_model_agree(family: str, tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
     source = tiny_onnx(family, "fast")
     infos = {
-        layout: quantize_onnx(source, tmp_path, Quantize(), layout=layout, feeds=feeds())
+        layout: quantize_onnx(source, tmp_path, Quantize(method="dynamic"), layout=layout, feeds=feeds())
         for layout in ("static", "qdq")
     }
     names = {path.name for path in tmp_path.iterdir()}
@@ -187,7 +187,7 @@ def test_the_portable_graph_is_the_same_function(family: str, tiny_onnx: Callabl
 
 
 def test_the_portable_file_has_standard_operators_alone(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
-    quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(), layout="qdq", feeds=feeds())
+    quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(method="dynamic"), layout="qdq", feeds=feeds())
     model = onnx.load(tmp_path / "model_qdq.onnx")
     assert {node.domain for node in model.graph.node} == {""}
     assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", 20)]
@@ -203,13 +203,13 @@ def test_the_portable_file_has_standard_operators_alone(tiny_onnx: Callable[...,
 @pytest.mark.parametrize("layout", ["static", "qdq"])
 def test_without_texts_there_are_no_ranges(layout: str, tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(CompressError, match=f"the {layout} form takes the ranges of activations from texts"):
-        quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(), layout=layout)
+        quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(method="dynamic"), layout=layout)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_weight_that_is_multiplied_both_ways_is_stored_once(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
     """ALBERT's keys are multiplied in integers in the first layer and absorbed in the last."""
-    quantize_onnx(tiny_onnx("albert", "fast"), tmp_path, Quantize())
+    quantize_onnx(tiny_onnx("albert", "fast"), tmp_path, Quantize(method="dynamic"))
     graph = onnx.load(tmp_path / "model_quantized.onnx").graph
     stored = {tensor.name: tensor for tensor in graph.initializer}
     name = next(name for name in stored if name.endswith("key.weight_quantized"))
@@ -231,7 +231,7 @@ def test_one_layer_is_portable_too(tmp_path: Path) -> None:
     model = build_fast(AutoModelForSequenceClassification.from_config(config).eval())
     assert model is not None
     write_model(model, tmp_path / "model.onnx")
-    quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(), layout="qdq", feeds=feeds())
+    quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(method="dynamic"), layout="qdq", feeds=feeds())
     assert onnx.load(tmp_path / "model_qdq.onnx").opset_import[0].version == 20
     assert np.abs(logits(tmp_path / "model_qdq.onnx") - logits(tmp_path / "model.onnx")).max() < 0.1
 

@@ -93,7 +93,7 @@ def test_every_product_and_norm_is_measured(
 ) -> None:
     """In every layout, so that none renames what it computes."""
     source = tiny_onnx(family, graph)
-    quantize_onnx(source, tmp_path, Quantize(), layout=layout, feeds=feeds())
+    quantize_onnx(source, tmp_path, Quantize(method="dynamic"), layout=layout, feeds=feeds())
     found = signal_to_noise(source, tmp_path / FILES[layout], feeds())
     model = onnx.load(source)
     wanted = {*products(model.graph).fp32}
@@ -109,14 +109,14 @@ def test_coarser_weights_are_noisier(tiny_onnx: Make, tmp_path: Path) -> None:
     means = []
     for name, per_channel in (("fine", True), ("coarse", False)):
         # With more than 7 bits a CPU without VNNI may saturate, which is a noise of its own.
-        quantize_onnx(source, tmp_path / name, Quantize(reduce_range=True, per_channel=per_channel))
+        quantize_onnx(source, tmp_path / name, Quantize(method="dynamic", reduce_range=True, per_channel=per_channel))
         found = signal_to_noise(source, tmp_path / name / FILES["dynamic"], feeds())
         means.append(np.mean([value for value in found.values() if value is not None]))
     assert means[0] > means[1] + 2
 
 
 def test_everything_that_stays_fp32_has_its_reason(tiny_onnx: Make, tmp_path: Path) -> None:
-    spec = Quantize(exclude=("layer.0.output", "classifier", "token_type"))
+    spec = Quantize(method="dynamic", exclude=("layer.0.output", "classifier", "token_type"))
     info = quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, spec)
     absorbed = "bert.encoder.layer.1.attention.self.{}.absorbed/MatMul"
     (table,) = (name for name in info["stayed_fp32"] if "token_type" in name)
@@ -135,7 +135,7 @@ def test_everything_that_stays_fp32_has_its_reason(tiny_onnx: Make, tmp_path: Pa
 
 
 def test_tables_that_the_recipe_leaves_are_named(tiny_onnx: Make, tmp_path: Path) -> None:
-    info = quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(embeddings=False))
+    info = quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(method="dynamic", embeddings=False))
     tables = [why for name, why in info["stayed_fp32"].items() if "embeddings" in name]
     assert tables == [reasons.TABLE] * 3
 

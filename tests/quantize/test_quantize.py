@@ -31,7 +31,7 @@ def logits(path: Path) -> np.ndarray:
 
 
 def plain_numbers(folder: Path, source: Path, **spec: Any) -> tuple[dict[str, Any], onnx.ModelProto]:
-    info = quantize_onnx(source, folder, Quantize(**spec))
+    info = quantize_onnx(source, folder, Quantize(method="dynamic", **spec))
     return info, onnx.load(folder / "model_quantized.onnx")
 
 
@@ -67,7 +67,7 @@ def test_all_weight_products_but_the_classifier_have_int8_weights(
 @pytest.mark.parametrize("graph", ["plain", "fast"])
 @families
 def test_int8_follows_fp32(family: str, graph: str, tiny_onnx, tmp_path: Path) -> None:
-    quantize_onnx(tiny_onnx(family, graph), tmp_path, Quantize())
+    quantize_onnx(tiny_onnx(family, graph), tmp_path, Quantize(method="dynamic"))
     full, int8 = logits(tiny_onnx(family, graph)), logits(tmp_path / "model_quantized.onnx")
     assert np.abs(full - int8).max() > 0  # it is another model
     spread = (full - full.mean(0)).std()
@@ -79,7 +79,7 @@ def test_same_input_same_bytes_and_metadata_is_kept(
 ) -> None:
     with caplog.at_level(logging.INFO):
         for name in ("a", "b"):
-            quantize_onnx(tiny_onnx("bert"), tmp_path / name, Quantize())
+            quantize_onnx(tiny_onnx("bert"), tmp_path / name, Quantize(method="dynamic"))
     files = [tmp_path / name / "model_quantized.onnx" for name in ("a", "b")]
     assert len({hashlib.sha256(path.read_bytes()).hexdigest() for path in files}) == 1
     before, after = (get_metadata(onnx.load(path)) for path in (tiny_onnx("bert"), files[0]))
@@ -89,7 +89,7 @@ def test_same_input_same_bytes_and_metadata_is_kept(
 
 
 def test_embeddings_and_channels_follow_the_spec(tiny_onnx, tmp_path: Path) -> None:
-    info = quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(embeddings=False, per_channel=False))
+    info = quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic", embeddings=False, per_channel=False))
     assert (info["int8_gathers"], info["fp32_gathers"]) == (0, 3)
     model = onnx.load(tmp_path / "model_quantized.onnx")
     scales = [t for t in model.graph.initializer if t.name.endswith("query.weight_scale")]
@@ -97,7 +97,7 @@ def test_embeddings_and_channels_follow_the_spec(tiny_onnx, tmp_path: Path) -> N
     info, model = plain_numbers(tmp_path, tiny_onnx("bert"))
     scales = [t for t in model.graph.initializer if t.name.endswith("query.weight_scale")]
     assert [list(scale.dims) for scale in scales] == [[32], [32]]
-    quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(reduce_range=True))
+    quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic", reduce_range=True))
     model = onnx.load(tmp_path / "model_quantized.onnx")
     weights = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name.endswith("weight_quantized")}
     products_only = [value for name, value in weights.items() if "embeddings" not in name]
@@ -105,7 +105,7 @@ def test_embeddings_and_channels_follow_the_spec(tiny_onnx, tmp_path: Path) -> N
 
 
 def test_excluded_nodes_stay_fp32_and_are_named(tiny_onnx, tmp_path: Path) -> None:
-    spec = Quantize(exclude=(r"layer\.0\.output", "pooler", "position_embeddings"))
+    spec = Quantize(method="dynamic", exclude=(r"layer\.0\.output", "pooler", "position_embeddings"))
     info = quantize_onnx(tiny_onnx("bert"), tmp_path, spec)
     expected = ["bert.encoder.layer.0.output.dense/MatMul", "bert.pooler.dense/Gemm", "classifier/Gemm"]
     assert info["weight_only_matmuls"] == 0
@@ -119,7 +119,7 @@ def test_excluded_nodes_stay_fp32_and_are_named(tiny_onnx, tmp_path: Path) -> No
 )
 def test_a_wrong_exclude_is_named(tiny_onnx, tmp_path: Path, pattern: str, message: str) -> None:
     with pytest.raises(CompressError, match=message) as error:
-        quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(exclude=(pattern,)))
+        quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic", exclude=(pattern,)))
     assert repr(pattern) in str(error.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -153,7 +153,7 @@ def test_a_product_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Path)
     """The quantizer does not look behind another node and says nothing."""
     name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", "Neg")
     with pytest.raises(CheckFailed, match="expected 12 int8 weight products, found 11; stayed fp32") as error:
-        quantize_onnx(tmp_path / "hidden.onnx", tmp_path / "out", Quantize())
+        quantize_onnx(tmp_path / "hidden.onnx", tmp_path / "out", Quantize(method="dynamic"))
     assert name in str(error.value)
     assert not (tmp_path / "out").exists()
 
@@ -162,7 +162,7 @@ def test_a_product_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Path)
 def test_a_weight_behind_a_node_that_can_go_becomes_int8(operator: str, tiny_onnx, tmp_path: Path) -> None:
     """ALBERT's traps: ONNX Runtime's quantizer alone leaves this one fp32."""
     name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", operator)
-    quantize_onnx(tmp_path / "hidden.onnx", tmp_path, Quantize())
+    quantize_onnx(tmp_path / "hidden.onnx", tmp_path, Quantize(method="dynamic"))
     found = products(onnx.load(tmp_path / "model_quantized.onnx").graph)
     assert f"{name}_quant" in found.int8
 
@@ -170,7 +170,7 @@ def test_a_weight_behind_a_node_that_can_go_becomes_int8(operator: str, tiny_onn
 def test_an_embedding_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(integers.Rewrite, "look_up", lambda self, node: self.keep(node))
     with pytest.raises(CheckFailed, match=r"stayed fp32: bert\.embeddings\.word_embeddings/Gather"):
-        quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize())
+        quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic"))
 
 
 def test_no_gain_and_not_finite_leave_no_file(tiny_onnx, tmp_path: Path, monkeypatch) -> None:
@@ -188,17 +188,17 @@ def test_no_gain_and_not_finite_leave_no_file(tiny_onnx, tmp_path: Path, monkeyp
     for layout, message in ((padded, "nothing is gained"), (infinite, "not finite")):
         monkeypatch.setitem(written.LAYOUTS, "dynamic", layout)
         with pytest.raises(CheckFailed, match=message):
-            quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize())
+            quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic"))
         assert list(tmp_path.iterdir()) == []
 
 
 def test_an_int8_model_is_not_quantized_again(tiny_onnx, tmp_path: Path) -> None:
-    quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize())
+    quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic"))
     with pytest.raises(CompressError, match="expected an fp32 model, found 12 int8"):
-        quantize_onnx(tmp_path / "model_quantized.onnx", tmp_path / "again", Quantize())
+        quantize_onnx(tmp_path / "model_quantized.onnx", tmp_path / "again", Quantize(method="dynamic"))
     (tmp_path / "cut.onnx").write_bytes(tiny_onnx("bert").read_bytes()[:5000])
     with pytest.raises(CompressError, match="truncated"):
-        quantize_onnx(tmp_path / "cut.onnx", tmp_path / "again", Quantize())
+        quantize_onnx(tmp_path / "cut.onnx", tmp_path / "again", Quantize(method="dynamic"))
 
 
 def test_identities_are_stripped_without_changing_the_output() -> None:
@@ -229,6 +229,6 @@ def test_the_real_small_bert_is_a_quarter(tmp_path: Path) -> None:
     export_onnx(
         tmp_path / "c", tmp_path, graph="plain", opset=20, task_name="t", labels=("a", "b"), kind="classification"
     )
-    info = quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize())
+    info = quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(method="dynamic"))
     assert (info["int8_matmuls"], info["int8_gathers"]) == (36, 3)
     assert info["ratio_to_fp32"] < 0.26

@@ -174,7 +174,7 @@ def saturated_file(
     tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
     folder.mkdir(exist_ok=True)
     onnx.save(model, folder / "model.onnx")
-    quantize_onnx(folder / "model.onnx", folder, Quantize(**settings), layout=layout, feeds=feeds())
+    quantize_onnx(folder / "model.onnx", folder, Quantize(method="dynamic", **settings), layout=layout, feeds=feeds())
     return folder / FILES[layout]
 
 
