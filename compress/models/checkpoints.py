@@ -185,9 +185,13 @@ def random_encoder(config: dict[str, Any]) -> nn.Module:
     return BertModel._from_config(BertConfig.from_dict(config), attn_implementation="sdpa")
 
 
-def random_config(init: RandomInit, *, vocabulary: int | None = None) -> dict[str, Any]:
-    """config.json of a BERT with `init`'s dimensions, and as many tokens (default: as it says)."""
+def random_config(
+    init: RandomInit, *, vocabulary: int | None = None, small: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """config.json of a BERT with `init`'s dimensions, and as many tokens (default: as it says). What is not a size is as in
+    `small`, the config that it grows from."""
     return {
+        **{name: small[name] for name in ("hidden_act", "layer_norm_eps") if small and name in small},
         "model_type": "bert",
         "vocab_size": vocabulary or init.vocabulary,
         "hidden_size": init.hidden,

@@ -9,10 +9,12 @@ import torch
 from torch import nn
 
 from ..models.blocks import tie
-from ..models.checkpoints import load_classifier, pad_id
-from ..models.dimensions import Dimensions
+from ..models.checkpoints import load_classifier, load_encoder, pad_id
+from ..models.dimensions import Dimensions, dimensions, read_config
 from ..models.features import compute_features
+from ..models.growing import grow
 from ..models.layer_maps import layer_pairs
+from ..models.masked_lm import has_masked_lm_head, load_masked_lm
 from ..models.students import (
     STUDENTS,
     build_encoder,
@@ -31,6 +33,7 @@ from ..store import Artifact
 from .context import Context
 from .draft import PRETRAINED
 from .plan import Plan
+from .teachers import TeacherSource
 from .teaching import task_sample
 
 Inputs = dict[str, Artifact]
@@ -44,6 +47,19 @@ def untuned(plan: Plan, inputs: Inputs) -> Path:
             "a stage that reads the teacher before its fine-tuning is only planned where that has learnt"
         )
     return folder
+
+
+def grow_into(model: Any, teacher: TeacherSource, *, seed: int) -> None:
+    """Where the teacher's card says what it grows from, put the grown weights into `model`: the encoder's, and those of a
+    masked-LM head where both have one."""
+    if teacher.small is None:
+        return
+    sizes = (dimensions(read_config(teacher.small), classes=2), teacher.dimensions(2))
+    grown = grow(load_encoder(teacher.small).state_dict(), *sizes, seed=seed)
+    model.base_model.load_state_dict(grown, strict=False)  # a classifier of a masked LM's encoder has no pooler
+    if hasattr(model, "cls") and has_masked_lm_head(teacher.small):
+        head = {name: value for name, value in load_masked_lm(teacher.small).state_dict().items() if "cls." in name}
+        model.load_state_dict(grow(head, *sizes, seed=seed), strict=False)
 
 
 def start_student(

@@ -20,6 +20,7 @@ from ..models.checkpoints import (
     weight_files,
 )
 from ..models.dimensions import Dimensions, dimensions, read_config
+from ..models.growing import check_growth
 from ..models.locations import locate
 from ..spec.cards import Checkpoint, TeacherCard
 from ..tasks import wordpiece
@@ -32,26 +33,32 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class TeacherSource:
     """A teacher card with its checkpoint found. `folder` is None for a teacher of random weights; `words` is the folder of
-    its tokenizer, where that is not the embedded tasks'."""
+    its tokenizer, where that is not the embedded tasks'; `small` the checkpoint that the weights are grown from."""
 
     card: TeacherCard
     folder: Path | None
     words: Path | None = None
+    small: Path | None = None
 
     @cached_property
     def config(self) -> dict[str, Any]:
         if self.folder is None and self.card.random is not None:
-            return random_config(self.card.random, vocabulary=self._vocabulary)
+            small = None if self.small is None else read_config(self.small)
+            return random_config(self.card.random, vocabulary=self._vocabulary, small=small)
         return read_config(self.folder or Path())
 
     @cached_property
     def identity(self) -> str:
         """What stands for the checkpoint in keys: a hash of its files, or of how it is drawn."""
         if self.folder is None:
-            words = f"wordpiece of generator {GENERATOR_VERSION}" if self.words is None else _hashes(self.words)
-            return f"random {self.config} {words}"
-        files = [*weight_files(self.folder), self.folder / "config.json"]
-        return " ".join([*(f"{path.name}={store.hash_file(path)}" for path in files), _hashes(self.folder)])
+            words = (
+                f"wordpiece of generator {GENERATOR_VERSION}"
+                if self.words is None
+                else _hashes(tokenizer_files(self.words))
+            )
+            grown = "" if self.small is None else f" grown from {_weights(self.small)}"
+            return f"random {self.config} {words}{grown}"
+        return f"{_weights(self.folder)} {_hashes(tokenizer_files(self.folder))}"
 
     @cached_property
     def fine_tuned(self) -> bool:
@@ -86,25 +93,40 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
     card = load_teacher(name_or_path)
     if card.random is None:
         return TeacherSource(card, locate(card))
-    return TeacherSource(card, None, _words(card, card.random.tokenizer))
+    if card.random.grow_from is not None:
+        return _grown(card, card.random.grow_from)
+    words = None if card.random.tokenizer is None else _named(card, "tokenizer", card.random.tokenizer)
+    return TeacherSource(card, None, words)
 
 
-def _words(card: TeacherCard, tokenizer: str | None) -> Path | None:
-    """The folder of the tokenizer that a card of random weights names. Raises `CompressError` where there is none."""
-    if tokenizer is None:
-        return None
-    folder = resolve_teacher(tokenizer).folder
+def _grown(card: TeacherCard, word: str) -> TeacherSource:
+    folder = _named(card, "grow_from", word)
+    found = TeacherSource(card, None, folder, folder)
+    try:
+        check_growth(dimensions(read_config(folder), classes=2), found.dimensions(2), source=word)
+    except CompressError as error:
+        raise CompressError(f"teacher {card.name}: {error}") from None
+    return found
+
+
+def _named(card: TeacherCard, field: str, word: str) -> Path:
+    """The folder that a card of random weights names, with a tokenizer. Raises `CompressError` where there is none."""
+    folder = resolve_teacher(word).folder
     if folder is None:
         raise CompressError(
-            f"teacher {card.name}: random.tokenizer: {tokenizer} has random weights and no tokenizer of its own; name a "
+            f"teacher {card.name}: random.{field}: {word} has random weights and no tokenizer of its own; name a "
             "card with a checkpoint, or a folder"
         )
     load_tokenizer(folder)
     return folder
 
 
-def _hashes(folder: Path) -> str:
-    return " ".join(f"{path.name}={store.hash_file(path)}" for path in tokenizer_files(folder))
+def _weights(folder: Path) -> str:
+    return _hashes([*weight_files(folder), folder / "config.json"])
+
+
+def _hashes(files: list[Path]) -> str:
+    return " ".join(f"{path.name}={store.hash_file(path)}" for path in files)
 
 
 def _own_card(folder: Path) -> TeacherCard:

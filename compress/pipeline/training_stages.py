@@ -32,7 +32,7 @@ from .augmenting import training_examples
 from .context import Context
 from .draft import PRETRAINED, Node
 from .plan import Plan
-from .starting import start_encoder, start_student, untuned
+from .starting import grow_into, start_encoder, start_student, untuned
 from .teaching import held_out_loss, set_dropout, teacher_features, tuning_score
 from .trainlog import TrainLog
 
@@ -44,7 +44,7 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     """The teacher, from random weights or its checkpoint, trained on plain text -> checkpoint, with a masked-LM head where
     that is among the losses."""
     torch.manual_seed(node.seed)
-    model = _before_text(plan, masked="masked_lm" in {loss.name for loss in _losses(node)})
+    model = _before_text(plan, node, masked="masked_lm" in {loss.name for loss in _losses(node)})
     encoder = getattr(model, "base_model", model)
     masked = None if encoder is model else MaskedLmObjective(model)
     width = encoder.config.hidden_size
@@ -58,12 +58,14 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     return {**info, "sequence_length": text.length, "sequences": text.count}
 
 
-def _before_text(plan: Plan, *, masked: bool) -> Any:
+def _before_text(plan: Plan, node: Node, *, masked: bool) -> Any:
     """What `pretrain` starts from: a masked language model, its own or a new one's head, or an encoder alone."""
     folder = plan.teacher.folder
     if folder is None:
         encoder = random_encoder(plan.teacher.config)
-        return masked_lm_around(encoder) if masked else encoder
+        model = masked_lm_around(encoder) if masked else encoder
+        grow_into(model, plan.teacher, seed=node.seed)
+        return model
     if not masked:
         return load_encoder(folder)
     return load_masked_lm(folder) if has_masked_lm_head(folder) else new_masked_lm_head(folder)
@@ -77,6 +79,7 @@ def finetune(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
         model = load_classifier(untuned(plan, inputs), labels=context.labels, trained=False)
     else:
         model = random_bert(source.config, labels=context.labels)
+        grow_into(model, source, seed=node.seed)
     run = TrainingRun(node, inputs, context, out, work, model, Objective((HardLabel(),)))
     return run.on_task(source.tokenizer, None)
 

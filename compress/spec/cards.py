@@ -36,7 +36,8 @@ class Checkpoint(Spec):
 
 
 class RandomInit(Spec):
-    """A BERT with random weights, with the tokenizer of another teacher, or the embedded tasks' WordPiece."""
+    """A BERT with random weights, or grown from a smaller one; with the tokenizer of another teacher, or the embedded tasks'
+    WordPiece."""
 
     layers: Positive
     hidden: Positive
@@ -50,11 +51,17 @@ class RandomInit(Spec):
     )
     max_positions: Positive = 128
     dropout: Fraction = 0.1
+    grow_from: str | None = Field(
+        default=None,
+        description="a teacher card or a checkpoint's folder, a smaller BERT: the weights are made of its, and the tokenizer is "
+        "its own; `hidden` is a multiple of its, and heads are as wide",
+    )
 
     @model_validator(mode="after")
     def _one_vocabulary(self) -> RandomInit:
-        if self.tokenizer is not None and "vocabulary" in self.model_fields_set:
-            raise ValueError("vocabulary: a `tokenizer` has its own; leave one of the two out")
+        told = [name for name in ("vocabulary", "tokenizer", "grow_from") if name in self.model_fields_set]
+        if len(told) > 1:
+            raise ValueError(f"{told[0]}: `{told[1]}` has a vocabulary of its own; leave one of the two out")
         return self
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers import AutoModelForMaskedLM
+from transformers import AutoModel, AutoModelForMaskedLM
 from worlds import TASK
 
 from compress.errors import CompressError
@@ -180,7 +180,9 @@ def test_what_does_not_go_together_is_found_before_anything_runs(world: Path, ov
 def test_a_card_has_one_vocabulary_and_its_tokenizer_is_there(world: Path):
     card = world / "own.yaml"
     card.write_text(card.read_text().replace("tokenizer:", "vocabulary: 50, tokenizer:"))
-    with pytest.raises(CompressError, match="vocabulary: a `tokenizer` has its own; leave one of the two out"):
+    with pytest.raises(
+        CompressError, match="vocabulary: `tokenizer` has a vocabulary of its own; leave one of the two out"
+    ):
         plan(world)
     card.write_text(CARD.format("bert-mini"))
     with pytest.raises(
@@ -193,4 +195,45 @@ def test_a_card_has_one_vocabulary_and_its_tokenizer_is_there(world: Path):
     (world / "empty").mkdir()
     card.write_text(CARD.format(world / "empty"))
     with pytest.raises(CompressError, match=r"empty: expected tokenizer\.json"):
+        plan(world)
+
+
+GROWN = """
+name: own
+title: own
+licence: Apache-2.0
+random: {{layers: 2, hidden: {1}, heads: {2}, intermediate: 64, max_positions: 32, grow_from: "{0}"}}
+finetune: {{max_steps: 2, batch_size: 4}}
+"""
+
+
+@pytest.mark.parametrize("losses", ["[{name: masked_lm}]", "[{name: next_sentence}]"])
+def test_a_teacher_grows_from_a_smaller_one_and_goes_on_where_that_was(world: Path, losses: str):
+    first = made(world, plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")["pretrained"]
+    (world / "own.yaml").write_text(GROWN.format(first.path, 32, 4))
+    (world / "again").mkdir()
+    planned = plan(world, "pretrain.learning_rate=1e-9", f"pretrain.losses={losses}")
+    assert planned.sizes["teacher"].hidden == 32
+    found = made(world / "again", planned, "tokenize", "pretrain", "finetune")
+    batch = {"input_ids": torch.tensor([[2, 7, 8, 9, 3]])}
+    outputs = []
+    for folder in (first.path, found["pretrained"].path):
+        model = AutoModel.from_pretrained(folder).eval()
+        with torch.no_grad():
+            outputs.append(model(**batch).last_hidden_state)
+    torch.testing.assert_close(outputs[1], outputs[0].repeat(1, 1, 2), rtol=1e-4, atol=1e-4)
+    if "masked_lm" in losses:
+        known, grown = (part.info["held_out"]["loss"] for part in (first, found["pretrained"]))
+        assert grown == pytest.approx(known, rel=1e-3)
+
+
+def test_what_a_small_model_cannot_grow_into_is_found_at_once(world: Path):
+    first = made(world, plan(world), "tokenize", "pretrain")["pretrained"]
+    (world / "own.yaml").write_text(GROWN.format(first.path, 24, 3))
+    with pytest.raises(CompressError, match=r"teacher own: random\.hidden: .* expected a multiple of the 16"):
+        plan(world)
+    (world / "own.yaml").write_text(
+        GROWN.format(first.path, 32, 4).replace("grow_from", "tokenizer: minilm-l6, grow_from")
+    )
+    with pytest.raises(CompressError, match="tokenizer: `grow_from` has a vocabulary of its own"):
         plan(world)
