@@ -142,6 +142,7 @@ def test_a_random_albert_may_have_any_sizes(cli: Cli, folder: Path) -> None:
         plan(cli, folder, card, "--set", "embeddings.losses=[{name: soft_target}]").code == 2
     )  # its heads do not match
     losses = "[{name: soft_target}]"
-    sets = [word for stage in ("embeddings", "intermediate") for word in ("--set", f"{stage}.losses={losses}")]
+    stages = ("embeddings", "intermediate", "prediction")
+    sets = [word for stage in stages for word in ("--set", f"{stage}.losses={losses}")]
     code, _, error = plan(cli, folder, card, *sets, "--set", "general.enabled=false")
     assert code == 0, error
