@@ -97,7 +97,7 @@ class Quantize(Spec):
 
         Why `avx2` has 7-bit weights and not unsigned ones: both are free of saturation (2 × 255 × 63 fits into 16 bits;
         ONNX Runtime multiplies U8 by U8 in 16-bit halves, exactly), and 7-bit ones are S8 like those of the
-        `int8` file, where a product of U8 by U8 takes longer than fp32 on a CPU with VNNI (docs/bundle.md has the figures).
+        `int8` file, where a product of U8 by U8 is no faster than fp32 on a CPU with VNNI (docs/bundle.md has the figures).
         """
         update: dict[str, Any] = {"reduce_range": True} if precision == "avx2" else {}
         if self.method == "auto" and precision != "int8":
