@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..models.layer_maps import matched_layers
 from ..models.layers import copied_layers
 from ..report.uneven import uneven_sentence
-from ..spec.stages import QuantizeAware
+from ..spec.stages import Losses, QuantizeAware
 from ..store import Store
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _uneven(plan: Plan) -> str:
 
 def _layer_map(plan: Plan, spec: Any) -> list[tuple[int, int]] | None:
     """(student layer, teacher layer) of a stage that matches layers, from 1."""
-    if not hasattr(spec, "losses") or isinstance(spec, QuantizeAware):
+    if not isinstance(spec, Losses) or isinstance(spec, QuantizeAware):
         return None  # of the latter both are the same model
     student, teacher = plan.sizes["student"], plan.sizes["teacher"]
     return list(matched_layers(spec, student_layers=student.layers, teacher_layers=teacher.layers)) or None

@@ -50,7 +50,10 @@ def wordpiece(texts: Iterable[str], letters: Sequence[str], size: int, *, lowerc
     """
     fixed = [*BERT, *letters, *(f"##{letter}" for letter in letters)]
     if size < len(fixed):
-        raise CompressError(f"vocabulary: expected at least {len(fixed)} tokens, found {size}")
+        raise CompressError(
+            f"the size of the vocabulary: expected at least {len(fixed)}, for {len(BERT)} special tokens and the text's "
+            f"{len(letters)} different characters at the start and inside of words; found {size}"
+        )
     tokenizer = bert_tokenizer(lowercase=lowercase)
     trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=fixed, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
@@ -82,7 +85,10 @@ def _letters(texts: Iterable[str], normalize: Callable[[str], str]) -> list[str]
 def _byte_level(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     if size < len(alphabet) + len(ROBERTA):
-        raise CompressError(f"vocabulary: expected at least {len(alphabet) + len(ROBERTA)} tokens, found {size}")
+        raise CompressError(
+            f"the size of the vocabulary: expected at least {len(alphabet) + len(ROBERTA)}, for {len(ROBERTA)} special tokens "
+            f"and {len(alphabet)} bytes; found {size}"
+        )
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()

@@ -53,8 +53,8 @@ def check_growth(small: Dimensions, large: Dimensions, *, source: str) -> None:
             )
     if large.hidden % small.hidden:
         raise CompressError(
-            f"random.hidden: LayerNorm's mean is kept where every unit is copied as often: expected a multiple of the "
-            f"{small.hidden} of {source}, found {large.hidden}"
+            f"random.hidden: expected a multiple of the {small.hidden} of {source}, found {large.hidden}: every unit is copied "
+            "as often, so that LayerNorm's mean is kept"
         )
     if large.hidden // large.heads != small.hidden // small.heads:
         raise CompressError(

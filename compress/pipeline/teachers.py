@@ -93,14 +93,15 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
     card = load_teacher(name_or_path)
     if card.random is None:
         return TeacherSource(card, locate(card))
+    base = folder.parent if is_path(name_or_path) else Path()
     if card.random.grow_from is not None:
-        return _grown(card, card.random.grow_from)
-    words = None if card.random.tokenizer is None else _named(card, "tokenizer", card.random.tokenizer)
+        return _grown(card, card.random.grow_from, base)
+    words = None if card.random.tokenizer is None else _named(card, "tokenizer", card.random.tokenizer, base)
     return TeacherSource(card, None, words)
 
 
-def _grown(card: TeacherCard, word: str) -> TeacherSource:
-    folder = _named(card, "grow_from", word)
+def _grown(card: TeacherCard, word: str, base: Path) -> TeacherSource:
+    folder = _named(card, "grow_from", word, base)
     found = TeacherSource(card, None, folder, folder)
     try:
         check_growth(dimensions(read_config(folder), classes=2), found.dimensions(2), source=word)
@@ -109,15 +110,22 @@ def _grown(card: TeacherCard, word: str) -> TeacherSource:
     return found
 
 
-def _named(card: TeacherCard, field: str, word: str) -> Path:
-    """The folder that a card of random weights names, with a tokenizer. Raises `CompressError` where there is none."""
-    folder = resolve_teacher(word).folder
-    if folder is None:
-        raise CompressError(
-            f"teacher {card.name}: random.{field}: {word} has random weights and no tokenizer of its own; name a "
-            "card with a checkpoint, or a folder"
-        )
-    load_tokenizer(folder)
+def _named(card: TeacherCard, field: str, word: str, base: Path) -> Path:
+    """The folder that a card of random weights names, beside the card's file or from where the command runs, with a
+    tokenizer. Raises `CompressError` where there is none."""
+    where = f"teacher {card.name}: random.{field}:"
+    beside = base / Path(word).expanduser()
+    if is_path(word) and not beside.exists() and not Path(word).expanduser().exists():
+        raise CompressError(f"{where} {word}: no such folder; name a card with a checkpoint, or a folder")
+    try:
+        folder = resolve_teacher(str(beside.absolute()) if beside.is_dir() else word).folder
+        if folder is None:
+            raise CompressError(
+                f"{word} has random weights and no tokenizer of its own; name a card with a checkpoint, or a folder"
+            )
+        load_tokenizer(folder)
+    except CompressError as error:
+        raise CompressError(f"{where} {error}") from None
     return folder
 
 

@@ -53,7 +53,12 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     run = TrainingRun(node, inputs, context, out, work, encoder, objective)
     info = run.train(text if masked is None else _hidden(plan, node, text), None, None)
     if held is not None and masked is not None:
-        info |= {"held_out": held_out_loss(model.eval(), _hidden(plan, node, held))}
+        found = held_out_loss(model.eval(), _hidden(plan, node, held))
+        info |= {"held_out": found}
+        context.notice(
+            f"{node.id}: perplexity {found['perplexity']:.1f} of the hidden tokens of {found['sequences']:,} sequences that "
+            f"were not trained on, after {info['steps']:,} steps"
+        )
     save_checkpoint(model.eval(), plan.teacher.tokenizer, out)
     return {**info, "sequence_length": text.length, "sequences": text.count}
 

@@ -83,10 +83,10 @@ def test_a_text_with_fewer_words_says_so(corpus: Path, tmp_path: Path):
     ("arguments", "message"),
     [
         (("--corpus", "nowhere.txt"), "nowhere.txt: no such file or folder"),
-        (("--corpus", "{corpus}", "--size", 20), "vocabulary: expected at least"),
+        (("--corpus", "{corpus}", "--size", 20), "the size of the vocabulary: expected at least"),
         (
             ("--corpus", "{corpus}", "--kind", "bpe", "--size", 200),
-            "vocabulary: expected at least 261 tokens, found 200",
+            "the size of the vocabulary: expected at least 261, for 5 special tokens and 256 bytes; found 200",
         ),
         (("--corpus", "{corpus}", "--kind", "bpe", "--cased"), "--cased: byte-level BPE always keeps upper case"),
         (("--corpus", "{corpus}", "--out", "{folder}"), "is there already; choose a new folder with --out"),

@@ -133,5 +133,5 @@ def test_wordpiece_is_a_bert_tokenizer() -> None:
 
 
 def test_a_vocabulary_without_room_for_the_letters_is_refused() -> None:
-    with pytest.raises(CompressError, match=r"vocabulary: expected at least \d+ tokens, found 20"):
+    with pytest.raises(CompressError, match=r"vocabulary: expected at least \d+, for 5 special tokens .*; found 20"):
         wordpiece(20)

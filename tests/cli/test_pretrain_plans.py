@@ -1,0 +1,68 @@
+"""What `plan` says of a teacher that begins with plain text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
+
+CARD = """\
+name: own
+title: own
+licence: Apache-2.0
+random: {layers: 2, hidden: 32, heads: 4, intermediate: 64, max_positions: 32, tokenizer: ./words}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, cli: Cli) -> Path:
+    (tmp_path / "text.txt").write_text("\n\n".join(f"a story of {number} films ." for number in range(200)) + "\n")
+    assert (
+        cli("vocab", "--corpus", str(tmp_path / "text.txt"), "--size", "120", "-o", str(tmp_path / "words")).code == 0
+    )
+    (tmp_path / "own.yaml").write_text(CARD)
+    return tmp_path
+
+
+def plan(cli: Cli, folder: Path, *more: str) -> Any:
+    given = ("--teacher", str(folder / "own.yaml"), "--task", "toy-sentiment", "--corpus", str(folder / "text.txt"))
+    return cli("plan", "bert-pretrain", *given, "--set", "pretrain.max_length=16", *more)
+
+
+def test_the_stage_and_its_settings_are_shown_from_any_folder(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    code, out, error = plan(cli, folder, "--json")
+    assert code == 0, error
+    (document,) = json.loads(out)
+    assert [stage["stage"] for stage in document["stages"]][:3] == [
+        "tokenize text",
+        "pretrain pretrained",
+        "finetune teacher",
+    ]
+    code, out, error = plan(cli, folder)
+    assert code == 0, error
+    assert "pretrain pretrained" in out
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("tokenizer: ./nowhere", "error: teacher own: random.tokenizer: ./nowhere: no such folder"),
+        ("grow_from: minilm", "error: teacher own: random.grow_from: teacher `minilm` is not in the catalogue"),
+        ("tokenizer: bert-mini", "error: teacher own: random.tokenizer: bert-mini has random weights"),
+    ],
+)
+def test_a_card_that_names_nothing_is_told_with_its_field(cli: Cli, folder: Path, field: str, message: str) -> None:
+    (folder / "own.yaml").write_text(CARD.replace("tokenizer: ./words", field))
+    code, _, error = plan(cli, folder)
+    assert code == 2
+    assert error.startswith(message)
+    assert len(error.splitlines()) == 1
