@@ -28,7 +28,6 @@ licence: Apache-2.0
 random: {{layers: 2, hidden: 16, heads: 2, intermediate: 32, max_positions: 32, tokenizer: "{0}"}}
 finetune: {{max_steps: 2, batch_size: 4}}
 """
-NOTICES: list[str] = []
 QUICK = ("pretrain.batch_size=4", "pretrain.max_steps=3", "pretrain.max_length=16", "pretrain.held_out=0.1")
 
 
@@ -52,10 +51,10 @@ def plan(world: Path, *overrides: str, recipe: str = "bert-pretrain", **changes:
     )[0]
 
 
-def made(world: Path, planned: Plan, *kinds: str) -> dict[str, Artifact]:
-    """What the stages of these kinds leave, in the plan's order."""
+def made(world: Path, planned: Plan, *kinds: str, notices: list[str] | None = None) -> dict[str, Artifact]:
+    """What the stages of these kinds leave, in the plan's order; what they say of it goes to `notices`."""
     found: dict[str, Artifact] = {}
-    context = Context(planned.task, "fp32", 1, Listener(), notices=NOTICES)
+    context = Context(planned.task, "fp32", 1, Listener(), notices=[] if notices is None else notices)
     for node in planned.nodes:
         if node.kind in kinds:
             out, work = (world / f"{node.key}-{what}" for what in ("out", "work"))
@@ -79,7 +78,8 @@ def test_the_stages_come_in_order_and_the_fine_tuning_begins_with_what_the_text_
 
 
 def test_the_checkpoint_is_a_masked_language_model_that_transformers_loads(world: Path):
-    found = made(world, plan(world), "tokenize", "pretrain")["pretrained"]
+    said: list[str] = []
+    found = made(world, plan(world), "tokenize", "pretrain", notices=said)["pretrained"]
     assert has_masked_lm_head(found.path)
     model, loading = AutoModelForMaskedLM.from_pretrained(found.path, output_loading_info=True)
     assert not loading["missing_keys"]
@@ -90,7 +90,7 @@ def test_the_checkpoint_is_a_masked_language_model_that_transformers_loads(world
     assert info["perplexity"] == pytest.approx(math.exp(info["loss"]))
     assert info["sequences"] == round(0.1 * (found.info["sequences"] + info["sequences"]))
     assert found.info["steps"] == 3
-    assert f"pretrained: perplexity {info['perplexity']:.1f} of the hidden tokens" in NOTICES[-1]
+    assert f"pretrained: perplexity {info['perplexity']:.1f} of the hidden tokens" in said[-1]
 
 
 def test_it_learns_and_the_perplexity_of_text_that_it_has_not_seen_falls(world: Path):
