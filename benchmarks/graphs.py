@@ -19,8 +19,9 @@ import numpy as np
 
 from compress.catalog import load_student
 from compress.export import export_onnx
-from compress.models.checkpoints import load_classifier, random_bert, save_checkpoint
+from compress.models.checkpoints import load_classifier, save_checkpoint
 from compress.models.dimensions import dimensions
+from compress.models.random_models import random_classifier
 from compress.models.students import build_student, student_dimensions
 from compress.pipeline.teachers import resolve_teacher
 from compress.quantize import FILES, quantize_onnx
@@ -39,7 +40,7 @@ def find_teacher(name: str) -> tuple[Any, Any]:
     if source.folder is None:
         raise SystemExit(f"expected the teacher {TRAINED} with a checkpoint")
     if name == BASE:  # transformers' defaults are BERT base's
-        return random_bert({"model_type": "bert"}, labels=LABELS).eval(), source.tokenizer
+        return random_classifier({"model_type": "bert"}, labels=LABELS).eval(), source.tokenizer
     return load_classifier(source.folder, labels=LABELS, trained=False).eval(), source.tokenizer
 
 

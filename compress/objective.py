@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from .errors import CompressError
 from .losses import (
+    LOSSES,
     attention_mse_loss,
     hard_label_loss,
     hidden_cosine_loss,
     hidden_mse_loss,
-    next_sentence_loss,
+    masked_soft_target_loss,
     relation_kl_loss,
-    sentence_order_loss,
     soft_cross_entropy_loss,
     soft_target_loss,
     squared_error_loss,
@@ -23,11 +23,15 @@ from .losses import (
 from .models.features import Batch, Features
 from .models.layer_maps import Pairs
 from .models.masked_head import MaskedLmObjective
+from .models.masked_lm import token_loss
 from .spec.base import Spec
 
 Compared = tuple[
     tuple[str, str | None], ...
 ]  # features of the student, each with the teacher's that it is held against
+
+
+_TOKENS = "tokens"  # what a masked-LM head makes of the last hidden states, beside the features of a model
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,12 @@ def _masked(loss: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[[Any, 
 
 def _relation_kl(spec: Any, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
     heads = spec.heads or teacher.shape[1]
-    return relation_kl_loss(student, teacher, batch["attention_mask"], heads=heads) / len(spec.relations)
+    seen = batch["attention_mask"], batch.get("documents")
+    return relation_kl_loss(student, teacher, *seen, heads=heads) / len(spec.relations)
+
+
+def _attention_mse(spec: Any, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    return attention_mse_loss(student, teacher, batch["attention_mask"], batch.get("documents"))
 
 
 def _always(student: str, teacher: str | None) -> Callable[[Any, Pairs], Compared]:
@@ -94,12 +103,17 @@ def _as_it_is(spec: Any, student: Tensor, teacher: None, batch: Batch) -> Tensor
     return student
 
 
-def _sentence_order(spec: Any, logits: Tensor, teacher: None, batch: Batch) -> Tensor:
-    return sentence_order_loss(logits, batch["sentence_order"])
+def _masked_tokens(spec: Any, scores: Tensor, teacher: None, batch: Batch) -> Tensor:
+    return token_loss(scores, batch)
 
 
-def _next_sentence(spec: Any, logits: Tensor, teacher: None, batch: Batch) -> Tensor:
-    return next_sentence_loss(logits, batch["next_sentence"])
+def _masked_soft_target(spec: Any, scores: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    return masked_soft_target_loss(scores, teacher, temperature=spec.temperature)
+
+
+def _of_pairs(spec: Any, logits: Tensor, teacher: None, batch: Batch) -> Tensor:
+    """The labels are in the batch under the name of the loss."""
+    return LOSSES[spec.name](logits, batch[spec.name])
 
 
 def _spread(spec: Any, layers: Pairs) -> Compared:
@@ -119,12 +133,13 @@ TERMS: dict[str, Term] = {
     "soft_cross_entropy": Term(_soft_cross_entropy, _always("logits", "logits")),
     "embedding_mse": Term(_hidden_mse, _always("embeddings", "embeddings"), per_token=True, projected=True),
     "hidden_mse": Term(_hidden_mse, _hidden, per_token=True, projected=True),
-    "attention_mse": Term(_masked(attention_mse_loss), _scores),
+    "attention_mse": Term(_attention_mse, _scores),
     "relation_kl": Term(_relation_kl, _relations, per_token=True),
     "block_spread": Term(_as_it_is, _spread),
-    "sentence_order": Term(_sentence_order, _always("pooled", None), classes=2),
-    "next_sentence": Term(_next_sentence, _always("pooled", None), classes=2),
-    "masked_lm": Term(_as_it_is, _always("hidden[-1]", None), per_token=True),
+    "sentence_order": Term(_of_pairs, _always("pooled", None), classes=2),
+    "next_sentence": Term(_of_pairs, _always("pooled", None), classes=2),
+    "masked_lm": Term(_masked_tokens, _always(_TOKENS, None), per_token=True),
+    "masked_soft_target": Term(_masked_soft_target, _always(_TOKENS, _TOKENS), per_token=True),
 }
 
 
@@ -132,7 +147,7 @@ class Objective(nn.Module):
     """The weighted sum of a recipe's losses. Owns what a loss learns beside the student: projections and heads.
 
     `layers` are matched (student layer, teacher layer), counted from 1; `widths` the hidden sizes of student and teacher;
-    `masked_lm` the student's head for the loss of that name.
+    `masked_lm` the masked-LM heads for the losses that read hidden tokens.
     `student_features` and `teacher_features` name what `forward` reads; `per_token` the losses that are means over real tokens.
     """
 
@@ -155,8 +170,8 @@ class Objective(nn.Module):
         if bare := [name for name, compared in self._compared.items() if not compared]:
             raise CompressError(f"losses: {', '.join(bare)} needs matched layers; found none")
         every = [pair for compared in self._compared.values() for pair in compared]
-        self.student_features = frozenset(mine for mine, _ in every)
-        self.teacher_features = frozenset(theirs for _, theirs in every if theirs is not None)
+        self._compares = frozenset(mine for mine, _ in every), frozenset(theirs for _, theirs in every if theirs)
+        self.student_features, self.teacher_features = map(_read, self._compares)
         self.per_token = frozenset(name for name in names if TERMS[name].per_token)
         self.projections = nn.ModuleDict(
             {
@@ -167,32 +182,46 @@ class Objective(nn.Module):
         )
         self.heads = nn.ModuleDict({name: _head(widths, classes) for name in names if (classes := TERMS[name].classes)})
         self.masked_lm = masked_lm
-        if "masked_lm" in names and masked_lm is None:
-            raise ValueError("the loss masked_lm needs a head of the student's")
+        if masked_lm is None and _TOKENS in self._compares[0]:
+            raise ValueError(f"losses {names}: masked_lm needs a head of the student's, masked_soft_target one of both")
 
     def forward(self, student: Features, teacher: Features, batch: Batch) -> dict[str, Tensor]:
-        """name -> weight · loss, each a scalar; their sum is what is minimised. Computed in fp32, under autocast too."""
+        """name -> weight · loss, each a scalar; their sum is what is minimised. Computed in fp32, under autocast too, but for the
+        masked-LM heads, whose products are those of a model."""
+        student, teacher = {**student}, {**teacher}
+        self._add_scores(student, teacher, batch)
         with torch.autocast(next(iter(student.values())).device.type, enabled=False):
             wide = {name: value.float() for name, value in student.items()}
             goal = {name: value.float() for name, value in teacher.items()}
             return {loss.name: loss.weight * self._term(loss, wide, goal, batch) for loss in self._losses}
 
+    def _add_scores(self, student: Features, teacher: Features, batch: Batch) -> None:
+        """What the masked-LM heads say, once for all losses that read it."""
+        mine, theirs = self._compares
+        if self.masked_lm is not None and _TOKENS in mine:
+            student[_TOKENS] = self.masked_lm.scores(student["hidden[-1]"], batch)
+        if self.masked_lm is not None and _TOKENS in theirs:
+            teacher[_TOKENS] = self.masked_lm.teacher_scores(teacher["hidden[-1]"], batch)
+
     def _term(self, loss: Any, student: Features, teacher: Features, batch: Batch) -> Tensor:
         """The sum over what the loss compares, such as the matched layers; one projection serves them all."""
         parts = []
         for mine, theirs in self._compared[loss.name]:
-            seen, goal = self._seen(loss.name, mine, student, batch), None if theirs is None else teacher[theirs]
+            seen, goal = self._seen(loss.name, mine, student), None if theirs is None else teacher[theirs]
             parts.append(TERMS[loss.name].compute(loss, seen, goal, batch))
         return torch.stack(parts).sum()
 
-    def _seen(self, loss: str, feature: str, student: Features, batch: Batch) -> Tensor:
+    def _seen(self, loss: str, feature: str, student: Features) -> Tensor:
         """The student's feature as the loss takes it: through what is learnt beside the student, where there is such."""
-        if self.masked_lm is not None and loss == "masked_lm":
-            return self.masked_lm(student, {}, batch)[loss]
         for learnt in (self.projections, self.heads):
             if loss in learnt:
                 return learnt[loss](student[feature])
         return student[feature]
+
+
+def _read(compared: frozenset[str]) -> frozenset[str]:
+    """The features of a model from which come those that are compared."""
+    return frozenset("hidden[-1]" if name == _TOKENS else name for name in compared)
 
 
 def _projection(student: int, teacher: int) -> nn.Linear:

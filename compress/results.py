@@ -15,6 +15,8 @@ from .errors import CompressError
 from .spec.base import Spec
 
 SCHEMA = 1
+# Beside the result, paths in the store: of the graphs and checkpoints of its models, and of every stage's checkpoint.
+MODELS, CHECKPOINTS = "models.json", "checkpoints.json"
 
 
 class _Record(Spec):

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from . import processes
 from .errors import Interrupted
+
+_ECHO = 5.0  # seconds in which torchrun passes on a Ctrl-C that its processes have from the terminal as well
 
 
 class _Stop:
     def __init__(self) -> None:
         self.requested: int | None = None
         self.deferring = False
+        self.since = 0.0
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         if self.deferring and self.requested is None:
-            self.requested = number
+            self.requested, self.since = number, time.monotonic()
+            return
+        if self.deferring and processes.count() > 1 and time.monotonic() - self.since < _ECHO:
             return
         raise _interrupted(number)
 

@@ -11,7 +11,7 @@ from compress.errors import CompressError
 from compress.spec.recipe import Recipe
 
 KINDS: tuple[catalog.Kind, ...] = ("recipes", "teachers", "students")
-COUNTS = {"recipes": 10, "teachers": 6, "students": 23}
+COUNTS = {"recipes": 14, "teachers": 8, "students": 23}
 FILES = [(kind, path) for kind in KINDS for path in sorted(catalog.catalogue_folder(kind).iterdir())]
 
 
@@ -83,13 +83,15 @@ def test_an_unknown_name_lists_what_there_is():
     with pytest.raises(CompressError) as caught:
         catalog.load_recipe("distlbert")
     assert str(caught.value) == (
-        "recipe `distlbert` is not in the catalogue; did you mean `distilbert`? known: albert, albert-int8, "
-        "bert-pretrain, distilbert, distilbert-int8-qat, int8, minilm, tinybert, tinybert-int8-auto, tinybert-small; "
+        "recipe `distlbert` is not in the catalogue; did you mean `distilbert`? known: albert, albert-int8, albert-pretrain, "
+        "bert-pretrain, distilbert, distilbert-general, distilbert-int8-qat, int8, minilm, roberta-pretrain, tinybert, "
+        "tinybert-general, tinybert-int8-auto, tinybert-small; "
         "a file is given by its path, distlbert.yaml"
     )
     with pytest.raises(
         CompressError,
-        match="teacher `zzz` is not in the catalogue; known: bert-base, bert-large, bert-medium, bert-mini, bert-small, minilm-l6",
+        match="teacher `zzz` is not in the catalogue; known: albert-small, bert-base, bert-large, bert-medium, bert-mini, "
+        "bert-small, minilm-l6, roberta-small",
     ):
         catalog.load_teacher("zzz")
     with pytest.raises(CompressError, match=r"student `\.` is not in the catalogue"):

@@ -27,6 +27,7 @@ FLOORS = {
         "packed",
         "signals",
         "fidelity",
+        "processes",
     ),
     2: ("models", "objective", "tasks", "corpus"),
     3: ("training", "evaluate", "export", "quantize", "bench", "augment"),
@@ -37,7 +38,7 @@ FLOOR = {part: floor for floor, parts in FLOORS.items() for part in parts}
 SEPARATE = set(FLOORS[3])  # these do not import each other either
 HEAVY = {"torch", "transformers", "accelerate", "datasets", "neural_compressor"}
 LIGHT = ("errors", "spec", "catalog", "store", "results", "runtime", "statistics", "machine", "sessions", "graphs",
-         "packed", "signals", "fidelity", "tasks", "corpus", "evaluate", "quantize", "bench", "augment", "report", "bundle",
+         "packed", "signals", "fidelity", "processes", "tasks", "corpus", "evaluate", "quantize", "bench", "augment", "report", "bundle",
          "cli", "__init__", "__main__")  # fmt: skip
 LIGHT_OF_MODELS = (
     "models/__init__.py",
@@ -48,6 +49,7 @@ LIGHT_OF_MODELS = (
     "models/locations.py",
     "models/masked_lm.py",
     "models/pretrained.py",
+    "models/random_models.py",
     "models/students/__init__.py",
     "models/students/activations.py",
     "models/students/algebra.py",
@@ -61,6 +63,7 @@ LIGHT_OF_MODELS = (
     "models/uses.py",
 )
 LATE = (
+    "pipeline/arithmetic.py",
     "pipeline/aware_training.py",
     "pipeline/starting.py",
     "pipeline/teaching.py",

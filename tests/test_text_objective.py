@@ -14,9 +14,9 @@ from transformers import AutoModel
 from compress.losses import sentence_order_loss
 from compress.models.features import compute_features
 from compress.models.masked_head import MaskedLmObjective
-from compress.models.masked_lm import masked_lm_around, masked_lm_loss
+from compress.models.masked_lm import copy_head, decoder, masked_lm_around, masked_lm_loss
 from compress.objective import Objective
-from compress.spec.losses import HiddenMse, MaskedTokens, SentenceOrder
+from compress.spec.losses import HiddenCosine, HiddenMse, MaskedSoftTarget, MaskedTokens, SentenceOrder
 
 FAMILIES = ("bert", "albert")
 WIDTHS = (32, 48)
@@ -123,3 +123,97 @@ def test_a_head_that_cannot_be_made_is_a_mistake_of_the_caller():
     with pytest.raises(ValueError, match="masked_lm needs a head"):
         Objective((MaskedTokens(),), widths=WIDTHS)
     assert not list(Objective((HiddenMse(), SentenceOrder(weight=0)), layers=((1, 1),)).parameters())
+
+
+@pytest.fixture
+def heads(tiny_checkpoint: Callable[[str], Path]) -> tuple[Any, Any]:
+    """A student and its teacher, masked language models of two families with one vocabulary."""
+    torch.manual_seed(4)
+    student, teacher = (
+        masked_lm_around(AutoModel.from_pretrained(tiny_checkpoint(family))).eval() for family in ("distilbert", "bert")
+    )
+    with torch.no_grad():
+        for model in (student, teacher):
+            for parameter in model.parameters():
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    return student, teacher
+
+
+def triple(student: Any, teacher: Any) -> Objective:
+    losses = (MaskedSoftTarget(weight=5), MaskedTokens(weight=2), HiddenCosine())
+    return Objective(losses, widths=(32, 32), masked_lm=MaskedLmObjective(student, teacher))
+
+
+def both(objective: Objective, student: Any, teacher: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    with torch.no_grad():  # as the loop does
+        theirs = compute_features(teacher.base_model, batch, objective.teacher_features)
+    mine = compute_features(student.base_model, batch, objective.student_features)
+    return objective(mine, theirs, batch)
+
+
+def test_the_triple_loss_is_that_of_whole_models(heads: tuple[Any, Any]):
+    """Against transformers' logits at every position, of which only the hidden ones count."""
+    student, teacher = heads
+    objective, batch = triple(student, teacher), batch_of()
+    assert objective.student_features == objective.teacher_features == {"hidden[-1]"}
+    assert objective.per_token == {"masked_soft_target", "masked_lm", "hidden_cosine"}
+    found = both(objective, student, teacher, batch)
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids")}
+    with torch.no_grad():
+        theirs = teacher(**inputs).logits.double()
+        inputs.pop("token_type_ids")
+        mine = student(**inputs).logits.double()
+    total, count = 0.0, 0
+    for row, place in (batch["labels"] != -100).nonzero():
+        p, q = (torch.softmax(scores[row, place] / 2, -1) for scores in (theirs, mine))
+        total, count = total + 4 * float((p * (p / q).log()).sum()), count + 1
+    assert count == 3
+    assert found["masked_soft_target"].item() == pytest.approx(5 * total / count, rel=1e-4)  # fp32 logits
+    assert found["masked_lm"].item() == pytest.approx(2 * masked_lm_loss(student, batch).item(), rel=1e-5)
+    torch.stack(list(found.values())).sum().backward()
+    assert all(parameter.grad is None for parameter in teacher.parameters())
+    assert all(parameter.grad is not None for parameter in objective.parameters())
+    assert not {id(each) for each in objective.parameters()} & {id(each) for each in teacher.parameters()}
+
+
+def test_a_student_that_is_its_teacher_has_nothing_to_learn_of_it(tiny_checkpoint: Callable[[str], Path]):
+    torch.manual_seed(4)
+    student, teacher = (masked_lm_around(AutoModel.from_pretrained(tiny_checkpoint("bert"))).eval() for _ in range(2))
+    assert both(triple(student, teacher), student, teacher, batch_of())["masked_soft_target"].item() > 1e-4
+    copy_head(teacher, student)
+    found = both(triple(student, teacher), student, teacher, batch_of())
+    assert found["masked_soft_target"].item() == 0
+    assert found["hidden_cosine"].item() == pytest.approx(0, abs=1e-6)
+
+
+def test_the_vocabulary_is_scored_once_and_at_hidden_tokens_alone(heads: tuple[Any, Any]):
+    student, teacher = heads
+    shapes: list[tuple[int, ...]] = []
+    for model in heads:
+        decoder(model).register_forward_hook(lambda module, inputs, output: shapes.append(tuple(output.shape)))
+    both(triple(student, teacher), student, teacher, batch_of())
+    assert shapes == [(3, 120), (3, 120)]
+
+
+def test_without_hidden_tokens_the_triple_loss_is_the_cosine(heads: tuple[Any, Any]):
+    batch = batch_of()
+    batch["labels"] = torch.full_like(batch["labels"], -100)
+    found = both(triple(*heads), *heads, batch)
+    assert (found["masked_soft_target"].item(), found["masked_lm"].item()) == (0, 0)
+    assert found["hidden_cosine"].item() > 0
+
+
+def test_the_vocabulary_is_multiplied_in_the_precision_of_the_training_and_the_losses_are_not(
+    heads: tuple[Any, Any],
+) -> None:
+    seen: list[torch.dtype] = []
+    handles = [decoder(model).register_forward_hook(lambda m, i, out: seen.append(out.dtype)) for model in heads]
+    with torch.autocast("cpu", torch.bfloat16):
+        found = both(triple(*heads), *heads, batch_of())
+    for handle in handles:
+        handle.remove()
+    assert seen == [torch.bfloat16] * 2
+    assert {value.dtype for value in found.values()} == {torch.float32}
+    expected = both(triple(*heads), *heads, batch_of())
+    for name, value in found.items():
+        assert value.item() == pytest.approx(expected[name].item(), rel=0.05), name

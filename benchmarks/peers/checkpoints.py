@@ -11,8 +11,9 @@ from inputs import checked
 from transformers import AutoModelForSequenceClassification
 
 from compress.catalog import load_student
-from compress.models.checkpoints import load_classifier, random_bert, save_checkpoint
+from compress.models.checkpoints import load_classifier, save_checkpoint
 from compress.models.dimensions import dimensions
+from compress.models.random_models import random_classifier
 from compress.models.students import build_student, student_dimensions
 from compress.pipeline.teachers import resolve_teacher
 
@@ -39,7 +40,7 @@ def reference_logits(checkpoint: Path) -> np.ndarray:
 
 
 def _random(name: str) -> Any:
-    base: Any = random_bert({"model_type": "bert"}, labels=LABELS)  # transformers' defaults are BERT base's
+    base: Any = random_classifier({"model_type": "bert"}, labels=LABELS)  # transformers' defaults are BERT base's
     if name == _BASE:
         return base
     card = load_student(name).model_copy(update={"init": "random"})

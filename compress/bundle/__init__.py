@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .checkpoints import copy_checkpoint, take_checkpoint
 from .document import BundleInfo, read_bundle
 from .report import Check, Report
 from .ship import ship
 from .verify import verify
 
-__all__ = ["BundleInfo", "Check", "Report", "read_bundle", "ship", "verify"]
+__all__ = ["BundleInfo", "Check", "Report", "copy_checkpoint", "read_bundle", "ship", "take_checkpoint", "verify"]

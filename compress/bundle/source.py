@@ -8,11 +8,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
-from ..results import ModelResult, Result, read_result
+from ..results import MODELS, ModelResult, Result, read_result
 from ..runtime.folder import MODEL_FILES, read_json
 from ..store import Store
 
-MODELS = "models.json"
 _OPTIONS = {"qdq": "portable", "avx2": "avx2"}  # what makes a form
 
 
@@ -43,9 +42,9 @@ def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[
     graphs, checkpoints = {}, {}
     for precision, chosen in models.items():
         entry = _entry(run, paths, f"{chosen.name}-{precision}")
-        graphs[precision] = _graph(_artefact(store, entry["onnx"], run), precision)
+        graphs[precision] = _graph(artefact(store, entry["onnx"], run / MODELS), precision)
         checkpoints[precision] = entry["checkpoint"]
-    checkpoint = _artefact(store, checkpoints[next(iter(checkpoints))], run)
+    checkpoint = artefact(store, checkpoints[next(iter(checkpoints))], run / MODELS)
     columns, length = _setting(run, result, "text", list), _setting(run, result, "max_length", int)
     return Source(result, tuple(columns), length, models, graphs, checkpoint)
 
@@ -76,18 +75,20 @@ def _entry(run: Path, paths: dict[str, Any], name: str) -> dict[str, str]:
     return entry
 
 
-def _artefact(store: Path, relative: str, run: Path) -> Path:
-    """A path in the store, its artefact verified byte by byte."""
+def artefact(store: Path, relative: str, where: Path) -> Path:
+    """A path in the store, named in the run's file `where`, its artefact verified byte by byte."""
     parts = PurePosixPath(relative).parts
     if not parts or parts[0] == "/" or ".." in parts:
-        raise CompressError(f"{run / MODELS}: expected paths inside the store, found {relative!r}")
+        raise CompressError(f"{where}: expected paths inside the store, found {relative!r}")
     shelf = Store(store)
     if shelf.find(parts[0]) is None:
         problem = shelf.last_problem or f"{shelf.path(parts[0])} is gone"
-        raise CompressError(f"{run}: its artefact cannot be used: {problem}; give `compress run` again, it rebuilds it")
+        raise CompressError(
+            f"{where.parent}: its artefact cannot be used: {problem}; give `compress run` again, it rebuilds it"
+        )
     path = store / relative
     if not path.exists():
-        raise CompressError(f"{run / MODELS}: {path}: no such file in its artefact; give `compress run` again")
+        raise CompressError(f"{where}: {path}: no such file in its artefact; give `compress run` again")
     return path
 
 

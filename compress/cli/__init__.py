@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import sys
+from typing import Any
 
 import typer
 
-from .. import __version__, signals
+from .. import __version__, processes, signals
 from ..errors import CompressError, Interrupted
 from . import ablations, benching, bundles, info, runs, vocabularies
+
+_UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
+_PATIENCE = 20.0  # seconds; torchrun kills after 30
 
 app = typer.Typer(
     name="compress",
@@ -19,7 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (runs.run, runs.plan, runs.report, benching.bench, bundles.ship, bundles.verify, bundles.predict):
+for command in (runs.run, runs.plan, runs.report, benching.bench):
+    app.command()(command)
+for command in (bundles.ship, bundles.checkpoint, bundles.verify, bundles.predict):
     app.command()(command)
 app.command()(ablations.ablate)
 app.command()(vocabularies.vocab)
@@ -46,10 +52,21 @@ def main() -> None:
     """Exit codes: 0 done, 1 a check failed, 2 wrong input, 130 and 143 interrupted."""
     signals.install()
     try:
-        app()
+        code = app(standalone_mode=False)
+        if code:
+            sys.exit(code)
+    except _UsageError as error:
+        path = error.ctx.command_path if error.ctx else "compress"
+        said = " ".join(error.format_message().split()).rstrip(".")
+        if processes.is_first() and said:  # nothing where help was printed
+            typer.echo(f"error: {path}: {said}; see `{path} -h`", err=True)
+        sys.exit(error.exit_code)
     except (CompressError, Interrupted) as error:
+        if not processes.is_first() and processes.first_ends(_PATIENCE):
+            sys.exit(error.exit_code)  # it has told the same
+        who = "" if processes.is_first() else f"process {processes.rank()}: "
         for line in str(error).splitlines():
-            typer.echo(f"error: {line}", err=True)
+            typer.echo(f"error: {who}{line}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):

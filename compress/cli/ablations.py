@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .. import processes
 from .runs import (
     BaseSeed,
     Corpus,
@@ -67,7 +68,9 @@ def ablate(
     from ..report.ablation import ablation_document, write_ablation
 
     request = request_of({**locals(), "recipes": [recipe]})
-    ablated = _measured(recipe, tuple(rows or ()), request, quiet=quiet)
+    ablated = _measured(recipe, tuple(rows or ()), request, quiet=quiet or not processes.is_first())
+    if not processes.is_first():
+        return
     name = "-".join(["ablation", Path(recipe).stem, *ablated.tasks])
     written = write_ablation(ablated, report or out / name)
     if json:

@@ -1,4 +1,4 @@
-"""`ship`, `verify` and `predict`."""
+"""`ship`, `checkpoint`, `verify` and `predict`."""
 
 from __future__ import annotations
 
@@ -41,6 +41,22 @@ def ship(
     store = store or folder.resolve().parent / ".store"
     how = {"model": model, "precisions": precision or (), "force": force, "with_checkpoint": with_checkpoint}
     typer.echo(write_bundle(folder, out, store=store, **how))
+
+
+def checkpoint(
+    run: Annotated[Path, typer.Argument(help="A finished run's folder.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The checkpoint's folder; new.", show_default=False)],
+    stage: Annotated[
+        str | None,
+        typer.Option(help="Which stage's, e.g. pretrained, teacher or encoder. Default: the last that trained."),
+    ] = None,
+    store: Annotated[Path | None, typer.Option(help="The store of artefacts. Default: .store beside the run.")] = None,
+) -> None:
+    """Take a checkpoint out of a run, in safetensors: for --teacher of another, or for transformers."""
+    from ..bundle import take_checkpoint
+
+    store = store or run.resolve().parent / ".store"
+    typer.echo(take_checkpoint(run, out, store=store, name=stage))
 
 
 def verify(

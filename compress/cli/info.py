@@ -85,7 +85,8 @@ def _cards(kind: str) -> list[dict[str, str]]:
 def _origin(card: object) -> str:
     checkpoint = getattr(card, "checkpoint", None)
     if checkpoint is None:
-        return "random weights"
+        small = getattr(getattr(card, "random", None), "grow_from", None)
+        return "random weights" if small is None else f"grown from {small}"
     return checkpoint.hub or (checkpoint.package.name if checkpoint.package else checkpoint.path)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .. import processes
 from ..errors import CheckFailed, CompressError
 
 if TYPE_CHECKING:
@@ -106,15 +107,18 @@ def run(
 ) -> None:
     """Carry a teacher through recipes: fine-tune, distil, export, quantize, measure, report.
 
-    Finished stages are kept and shared; an interrupted run continues with the same command.
+    Finished stages are kept and shared; an interrupted run continues with the same command. Under torchrun
+    all of its processes train.
     """
     from ..pipeline import run_all
     from ..report import summary_table, write_report
     from .display import Display, console
 
     request = request_of(locals())
-    with Display(quiet=quiet) as display:
+    with Display(quiet=quiet or not processes.is_first()) as display:
         results = run_all(request, display)
+    if not processes.is_first():
+        return
     folder = report or (out / results[0].run if len(results) == 1 else out / "report")
     runs = [out / result.run for result in results]
     write_report(results, folder, folders=runs)

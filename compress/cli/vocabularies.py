@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from ..errors import CompressError
-
-
-class Kind(StrEnum):
-    wordpiece = "wordpiece"
-    bpe = "bpe"
 
 
 def vocab(
@@ -25,8 +19,8 @@ def vocab(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The tokenizer's folder; new.", show_default=False)],
     kind: Annotated[
-        Kind, typer.Option(help="WordPiece as BERT has it, or byte-level BPE as RoBERTa has it.")
-    ] = Kind.wordpiece,
+        Literal["wordpiece", "bpe"], typer.Option(help="WordPiece as BERT has it, or byte-level BPE as RoBERTa has it.")
+    ] = "wordpiece",
     size: Annotated[int, typer.Option(min=1, help="Tokens, special ones included.")] = 30522,
     cased: Annotated[bool, typer.Option("--cased", help="WordPiece: keep upper case and accents.")] = False,
 ) -> None:
@@ -36,9 +30,9 @@ def vocab(
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CompressError(f"{out}: is there already; choose a new folder with --out")
-    if cased and kind is Kind.bpe:
+    if cased and kind == "bpe":
         raise CompressError("--cased: byte-level BPE always keeps upper case; leave it out")
-    tokenizer = train_vocabulary(corpus_sources(corpus), kind=kind.value, size=size, lowercase=not cased)
-    save_tokenizer(tokenizer, out, kind="BertTokenizer" if kind is Kind.wordpiece else "PreTrainedTokenizerFast")
+    tokenizer = train_vocabulary(corpus_sources(corpus), kind=kind, size=size, lowercase=not cased)
+    save_tokenizer(tokenizer, out)
     found = tokenizer.get_vocab_size()
     typer.echo(f"{out}: {found:,} tokens" + (f", the text has no more than these of {size:,}" if found < size else ""))

@@ -20,14 +20,19 @@ class TextBatches:
     Every token of the corpus is in one sequence, but for a tail too short to fill one; documents run on within a
     sequence, [SEP] between them. Ids are sequence numbers in text order. Each epoch has its own permutation; its
     last batch may be smaller. Raises `CompressError` when the text does not fill one batch.
+
+    `apart`: documents do not see each other (Krell et al. 2021, arXiv:2107.02027, §3.2). The text then has a [CLS]
+    before each document, so that what stands in a sequence is [CLS] document [SEP], as it would be alone; the first
+    and the last of a sequence may be parts of one. Batches have `documents`, which number them.
     """
 
-    def __init__(self, shards: TokenShards, *, length: int, batch_size: int, seed: int) -> None:
+    def __init__(self, shards: TokenShards, *, length: int, batch_size: int, seed: int, apart: bool = False) -> None:
         if length < SHORTEST:
             raise CompressError(f"length is {length} tokens; expected at least {SHORTEST}")
         if batch_size < 1:
             raise CompressError(f"batch_size is {batch_size}; expected at least 1")
         self.shards, self.length, self.batch_size, self.seed = shards, length, batch_size, seed
+        self._begins = _begins(shards) if apart else None
         self.count, self.first = self._sequences(), 0
         self._check_enough()
         self._epoch = -1
@@ -36,22 +41,30 @@ class TextBatches:
     def held_out(self, share: float) -> tuple[Self, Self | None]:
         """What is trained on, and the last `share` of the sequences, in batches of their own: None where that is not one.
 
-        Raises `CompressError` when too few are left for a batch.
+        Raises `CompressError`, which names the setting `held_out`, when too few are left for a batch.
         """
         count = round(share * self.count)
         train, held = copy(self), copy(self)
         train.count, held.count, held.first = self.count - count, count, self.first + self.count - count
         held.batch_size = min(self.batch_size, count)
-        train._check_enough()
+        if train.count < train.batch_size:
+            raise CompressError(
+                f"held_out keeps {count:,} of the {self.count:,} sequences of {self.length} tokens from training, and a batch "
+                f"needs {self.batch_size} of the {train.count:,} that are left: give more text, or lower held_out or batch_size"
+            )
         return train, held if count else None
 
     def _sequences(self) -> int:
-        return len(self.shards) // (self.length - 2)
+        return self._tokens // (self.length - 2)
+
+    @property
+    def _tokens(self) -> int:
+        return len(self.shards) + (0 if self._begins is None else len(self._begins))
 
     def _check_enough(self) -> None:
         if self.count < self.batch_size:
             raise CompressError(
-                f"the corpus has {len(self.shards):,} tokens; a batch of {self.batch_size} sequences of {self.length} "
+                f"the corpus has {self._tokens:,} tokens; a batch of {self.batch_size} sequences of {self.length} "
                 f"needs {self.batch_size * (self.length - 2):,}: give more text, or choose a smaller batch_size"
             )
 
@@ -71,18 +84,40 @@ class TextBatches:
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         """`input_ids`, `attention_mask` (ones) and `token_type_ids` (zeros), int64 [batch, length].
 
-        An id beyond the sequences is one of a later epoch.
+        With `apart` also `documents`, int64 [batch, length]: which document of its sequence, from 0, a token is of; the
+        [SEP] behind a document is its own. An id beyond the sequences is one of a later epoch.
         """
         ids = np.empty((len(indices), self.length), np.int64)
         ids[:, 0], ids[:, -1] = self.shards.special.cls, self.shards.special.sep
+        begins = np.zeros_like(ids)
         for row, index in enumerate(indices):
-            sequence = self.first + int(index) % self.count
-            ids[row, 1:-1] = self.shards.read(sequence * (self.length - 2), self.length - 2)
-        return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+            ids[row, 1:-1], places = self._read(self.first + int(index) % self.count)
+            begins[row, 1 + places] = 1
+        batch = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        return batch if self._begins is None else batch | {"documents": begins.cumsum(axis=1)}
+
+    def _read(self, sequence: int) -> tuple[np.ndarray, np.ndarray]:
+        """What stands between the first and the last token of a sequence, and where in it documents begin with a [CLS]."""
+        room = self.length - 2
+        start = sequence * room
+        if self._begins is None:
+            return self.shards.read(start, room), np.zeros(0, np.int64)
+        before, after = np.searchsorted(self._begins, (start, start + room))
+        begins = self._begins[before:after] - start
+        text = self.shards.read(start - int(before), room - len(begins))
+        return np.insert(text, begins - np.arange(len(begins)), self.shards.special.cls), begins
 
     def sample(self, count: int) -> list[dict[str, np.ndarray]]:
-        """The first `count` sequences that training meets (all, where there are fewer), in batches."""
+        """The first `count` sequences that training meets (all, where there are fewer), in batches, without `documents`:
+        what reads a sample looks at activations, layer by layer, and knows padding alone."""
         chosen = np.concatenate([self.indices(step) for step in range(-(-min(count, self.count) // self.batch_size))])
         chosen = chosen[:count]
         starts = range(0, len(chosen), self.batch_size)
-        return [self.collate(chosen[start : start + self.batch_size]) for start in starts]
+        batches = [self.collate(chosen[start : start + self.batch_size]) for start in starts]
+        return [{name: batch[name] for name in batch if name != "documents"} for batch in batches]
+
+
+def _begins(shards: TokenShards) -> np.ndarray:
+    """Where a [CLS] stands in the text that has one before every document but the first, int64 in ascending order."""
+    inside = shards.ends[shards.ends < len(shards) - 1]
+    return inside + 1 + np.arange(len(inside))

@@ -4,7 +4,7 @@ of another document in half of the pairs (Devlin et al. 2018, §3.1)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import tokenizers
@@ -25,6 +25,10 @@ def sentence_ends(tokenizer: tokenizers.Tokenizer) -> tuple[int, ...]:
     """Ids of the tokens that end a sentence, as many as the vocabulary has."""
     found = (tokenizer.token_to_id(mark) for mark in _MARKS)
     return tuple(number for number in found if number is not None)
+
+
+# The two segments as the model sees them, and whether they are not what stands in the text.
+Pair = tuple[np.ndarray, np.ndarray, bool]
 
 
 class PairBatches(TextBatches):
@@ -61,7 +65,14 @@ class PairBatches(TextBatches):
         super().__init__(shards, length=length, batch_size=batch_size, seed=seed)
         if labels == "next_sentence" and len(self._sizes) < 2:
             raise CompressError("next_sentence takes segments of two documents and the corpus has one; give more text")
-        self._lengths = np.zeros(self.count, np.int32) if labels == "sentence_order" else None
+        self._recent: dict[int, Pair] = {}
+
+    def held_out(self, share: float) -> tuple[Self, Self | None]:
+        train, held = super().held_out(share)
+        for part in (train, held):
+            if part is not None:
+                part._recent = {}  # the same id is another pair in each
+        return train, held
 
     def _sequences(self) -> int:
         """Also looks up which document each sequence is of: `_first` is the number of a document's first sequence."""
@@ -80,12 +91,7 @@ class PairBatches(TextBatches):
         return super().indices(step) + step // len(self) * self.count
 
     def lengths(self, indices: np.ndarray) -> np.ndarray:
-        if self._lengths is None:
-            return np.array([sum(map(len, self._pair(int(index))[:2])) + 3 for index in indices], np.int64)
-        sequences = self.first + indices % self.count
-        for sequence in sequences[self._lengths[sequences] == 0]:  # the loop asks several times a step
-            self._lengths[sequence] = len(self._run(int(sequence))[0]) + 3
-        return self._lengths[sequences].astype(np.int64)
+        return np.array([len(one) + len(other) + 3 for one, other, _ in map(self._pair, indices.tolist())], np.int64)
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         """Those of `TextBatches`, token type 1 for the second segment, and int64 [batch] under the name of the labels:
@@ -93,16 +99,23 @@ class PairBatches(TextBatches):
         special = self.shards.special
         ids = np.full((len(indices), self.length), special.sep if special.pad is None else special.pad, np.int64)
         mask, types, swapped = np.zeros_like(ids), np.zeros_like(ids), np.zeros(len(indices), np.int64)
-        for row, index in enumerate(indices):
-            first, second, swapped[row] = self._pair(int(index))
+        for row, index in enumerate(indices.tolist()):
+            first, second, swapped[row] = self._pair(index)
             middle, stop = len(first) + 2, len(first) + len(second) + 3
             ids[row, :stop] = [special.cls, *first, special.sep, *second, special.sep]
             mask[row, :stop] = 1
             types[row, middle:stop] = 1
         return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types, self._labels: swapped}
 
-    def _pair(self, index: int) -> tuple[np.ndarray, np.ndarray, bool]:
-        """The two segments as the model sees them, and whether they are not what stands in the text."""
+    def _pair(self, index: int) -> Pair:
+        """A pair, kept until a batch of others came: the loop asks for lengths and texts, several times a step."""
+        if index not in self._recent:
+            while len(self._recent) >= self.batch_size:
+                del self._recent[next(iter(self._recent))]
+            self._recent[index] = self._drawn(index)
+        return self._recent[index]
+
+    def _drawn(self, index: int) -> Pair:
         epoch, sequence = divmod(index, self.count)
         text, places = self._run(self.first + sequence)
         rng = np.random.default_rng([_STREAM, self.seed % 2**64, epoch, sequence])
@@ -153,9 +166,7 @@ class PairBatches(TextBatches):
 
 def _documents(shards: TokenShards) -> tuple[np.ndarray, np.ndarray]:
     """Position of the first token, and tokens without the [SEP] after them, of every document that gives a pair."""
-    offsets = zip(shards.starts, shards.arrays, strict=False)
-    stops = np.concatenate([start + np.flatnonzero(array == shards.special.sep) for start, array in offsets])
-    stops = np.append(stops, len(shards))  # the last may be cut short
+    stops = np.append(shards.ends, len(shards))  # the last may be cut short
     starts = np.concatenate([[0], stops[:-1] + 1]).astype(np.int64)
     sizes = stops - starts
     return starts[sizes >= LEAST], sizes[sizes >= LEAST]

@@ -65,6 +65,12 @@ class TokenShards:
         """Position of each shard's first token, and last the count of all tokens, int64."""
         return np.cumsum([0, *(len(array) for array in self.arrays)], dtype=np.int64)
 
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """Positions of the [SEP] that follow documents, int64; the last document may be cut short, and has none then."""
+        offsets = zip(self.starts, self.arrays, strict=False)
+        return np.concatenate([start + np.flatnonzero(array == self.special.sep) for start, array in offsets])
+
     def __len__(self) -> int:
         return int(self.starts[-1])
 

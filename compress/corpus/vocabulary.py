@@ -33,7 +33,7 @@ def train_vocabulary(
         return (line for line in paragraphs(sources) if line)
 
     if kind == "bpe":
-        return _byte_level(texts(), size)
+        return byte_level(texts(), size)
     bare = bert_tokenizer(lowercase=lowercase)
     letters = _letters(texts(), bare.normalizer.normalize_str)
     if not letters:
@@ -82,7 +82,8 @@ def _letters(texts: Iterable[str], normalize: Callable[[str], str]) -> list[str]
     return sorted(letter for letter, _ in [item for item in frequent if not item[0].isspace()][:_LETTERS])
 
 
-def _byte_level(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+def byte_level(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    """RoBERTa's way with text: BPE of at most `size` tokens over bytes. Raises `CompressError` for a `size` below all bytes."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     if size < len(alphabet) + len(ROBERTA):
         raise CompressError(

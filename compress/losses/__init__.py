@@ -5,6 +5,7 @@ from .block_spread import block_spread_loss
 from .hard_label import hard_label_loss
 from .hidden_cosine import hidden_cosine_loss
 from .hidden_mse import hidden_mse_loss
+from .masked_soft_target import masked_soft_target_loss
 from .next_sentence import next_sentence_loss
 from .relation_kl import relation_kl_loss
 from .sentence_order import sentence_order_loss
@@ -24,6 +25,7 @@ LOSSES = {
     "block_spread": block_spread_loss,
     "sentence_order": sentence_order_loss,
     "next_sentence": next_sentence_loss,
+    "masked_soft_target": masked_soft_target_loss,
 }
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "hard_label_loss",
     "hidden_cosine_loss",
     "hidden_mse_loss",
+    "masked_soft_target_loss",
     "next_sentence_loss",
     "relation_kl_loss",
     "sentence_order_loss",

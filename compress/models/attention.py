@@ -88,8 +88,7 @@ def _pays(query: Tensor, rate: float) -> bool:
 def _attended(scores: Tensor, value: Tensor, mask: Tensor | None, rate: float) -> Tensor:
     """softmax(scores) V, where `mask` (bool, True to attend) allows it: [batch, length, heads, head size].
 
-    In bf16 scores and weights are rounded to it, as in transformers' eager attention: half a percent of what is given,
-    where torch's kernel, which keeps them in fp32, is a fifth of a percent off.
+    In bf16 scores and weights are rounded to it, as in transformers' eager attention; torch's kernel keeps them in fp32.
     """
     if mask is not None:
         scores = scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, torch.finfo(scores.dtype).min)

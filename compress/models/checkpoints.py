@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from ..spec.cards import RandomInit
 from .dimensions import usable_positions
 from .pretrained import load_pretrained, quiet_transformers
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 _VOCABULARIES = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+_BERT_TOKENIZER = ("bert", "distilbert")  # families that come with it
 _NEW_IN_A_CLASSIFIER = ("classifier.", "pre_classifier.", "pooler.")
 
 
@@ -171,41 +171,6 @@ def label_fields(labels: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def random_bert(config: dict[str, Any], *, labels: tuple[str, ...]) -> nn.Module:
-    """A BERT classifier of `random_config`; torch's global seed decides its weights."""
-    from transformers import BertConfig, BertForSequenceClassification
-
-    return BertForSequenceClassification(BertConfig.from_dict({**config, **label_fields(labels)}))
-
-
-def random_encoder(config: dict[str, Any]) -> nn.Module:
-    """As `random_bert`, without a head; attention as `load_encoder` has it."""
-    from transformers import BertConfig, BertModel
-
-    return BertModel._from_config(BertConfig.from_dict(config), attn_implementation="sdpa")
-
-
-def random_config(
-    init: RandomInit, *, vocabulary: int | None = None, small: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """config.json of a BERT with `init`'s dimensions, and as many tokens (default: as it says). What is not a size is as in
-    `small`, the config that it grows from."""
-    return {
-        **{name: small[name] for name in ("hidden_act", "layer_norm_eps") if small and name in small},
-        "model_type": "bert",
-        "vocab_size": vocabulary or init.vocabulary,
-        "hidden_size": init.hidden,
-        "num_hidden_layers": init.layers,
-        "num_attention_heads": init.heads,
-        "intermediate_size": init.intermediate,
-        "max_position_embeddings": init.max_positions,
-        "type_vocab_size": 2,
-        "hidden_dropout_prob": init.dropout,
-        "attention_probs_dropout_prob": init.dropout,
-        "pad_token_id": 0,
-    }
-
-
 def save_checkpoint(model: Any, tokenizer: Tokenizer, out: Path) -> None:
     """A folder that transformers loads with nothing of ours: config, safetensors, tokenizer."""
     quiet_transformers()
@@ -213,22 +178,23 @@ def save_checkpoint(model: Any, tokenizer: Tokenizer, out: Path) -> None:
     model.save_pretrained(out)
     for path in out.glob("*.safetensors"):  # written for their owner alone; the other files are not
         path.chmod((out / "config.json").stat().st_mode & 0o777)
-    plain = model.config.model_type in ("bert", "distilbert")
-    save_tokenizer(
-        tokenizer,
-        out,
-        kind="BertTokenizer" if plain else "PreTrainedTokenizerFast",
-        max_length=usable_positions(model.config.to_dict()),
-    )
+    config = model.config
+    save_tokenizer(tokenizer, out, family=config.model_type, max_length=usable_positions(config.to_dict()))
 
 
-def save_tokenizer(tokenizer: Tokenizer, out: Path, *, kind: str, max_length: int | None = None) -> None:
-    """tokenizer.json and tokenizer_config.json, which transformers loads as a `kind`."""
+def save_tokenizer(
+    tokenizer: Tokenizer, out: Path, *, family: str | None = None, max_length: int | None = None
+) -> None:
+    """tokenizer.json and tokenizer_config.json, for a model of `family` (None: no model yet) and texts of `max_length` tokens.
+
+    transformers loads BERT's own class only for BERT's own kind of tokenizer: it has no other model than WordPiece.
+    """
     out.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(out / "tokenizer.json"))
     lower = _lower_cases(tokenizer)
+    bert = family in (None, *_BERT_TOKENIZER) and json.loads(tokenizer.to_str())["model"]["type"] == "WordPiece"
     fields = {
-        "tokenizer_class": kind,
+        "tokenizer_class": "BertTokenizer" if bert else "PreTrainedTokenizerFast",
         **({} if max_length is None else {"model_max_length": max_length}),
         **({} if lower is None else {"do_lower_case": lower}),
         **_special_tokens(tokenizer),

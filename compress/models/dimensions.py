@@ -95,9 +95,14 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def usable_positions(config: dict[str, Any]) -> int:
-    """The longest text in tokens. RoBERTa's family starts to count after its padding's index."""
-    before = int(config.get("pad_token_id", 1)) + 1 if config["model_type"] in _COUNTED_FROM_PADDING else 0
+    """The longest text in tokens."""
+    before = first_position(config["model_type"], config.get("pad_token_id", 1))
     return int(config["max_position_embeddings"]) - before
+
+
+def first_position(family: str, padding: int | None) -> int:
+    """The number of a text's first position: RoBERTa's family starts to count after its padding's index."""
+    return int(padding or 0) + 1 if family in _COUNTED_FROM_PADDING else 0
 
 
 def dimensions(config: dict[str, Any], *, classes: int) -> Dimensions:

@@ -27,10 +27,17 @@ class FakeQuant(nn.Module):
     `learned` ranges are trained with the model, `moving_average` ones follow what real tokens are seen in training (Jacob
     et al. 2018, arXiv:1712.05877, section 3.1). `start`: the range of each tensor to begin with. `gain`: how much
     farther than a weight of the model an optimizer step moves the ends of a learned range, in widths of the range.
+    `factors`: product -> [in], its input's smoothing, which stays as it is; ranges are those of what it leaves.
     """
 
     def __init__(
-        self, form: Form, start: Ranges, *, ranges: Literal["learned", "moving_average"], gain: float = 1.0
+        self,
+        form: Form,
+        start: Ranges,
+        *,
+        ranges: Literal["learned", "moving_average"],
+        gain: float = 1.0,
+        factors: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.form, self.gain = form, gain
@@ -41,6 +48,9 @@ class FakeQuant(nn.Module):
         # Of one axis, as biases are: no weight decay.
         self.moves = nn.Parameter(torch.zeros(self.start.numel())) if ranges == "learned" else None
         self._uses = {(use.module, use.number): use for use in form.uses}
+        self._factors = [*(factors or {})]
+        for number, factor in enumerate((factors or {}).values()):
+            self.register_buffer(f"factor_{number}", torch.tensor(factor, dtype=torch.float32))
         self.begin()
 
     def begin(self, mask: Tensor | None = None) -> None:
@@ -73,11 +83,18 @@ class FakeQuant(nn.Module):
         use, linear = self._uses.get((path, number)), _Linear.of(module)
         if use is None:
             return functional.linear(states, linear.weight, linear.bias)
+        smoothing = self.smoothing().get(use.name)
         if use.source is not None:
-            states = self._once(use.source, lambda: self._rounded(use, states))
+            eased = states if smoothing is None else states * (1 / smoothing)
+            states = self._once(use.source, lambda: self._rounded(use, eased))
         how = {"per_channel": self.form.per_channel, "bits": self.form.bits}
-        weight = self._once(f"{path}.weight", lambda: round_weight(linear.weight, **how))
+        turned = linear.weight if smoothing is None else linear.weight * smoothing
+        weight = self._once(f"{path}.weight", lambda: round_weight(turned, **how))
         return functional.linear(states, weight, linear.bias)
+
+    def smoothing(self) -> dict[str, Tensor]:
+        """Product -> [in], the factors that its input is divided by."""
+        return {name: getattr(self, f"factor_{number}") for number, name in enumerate(self._factors)}
 
     def _once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
         """Made once a forward: query, key and value read the same tensor, and ALBERT's layers the same weight."""

@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..errors import CompressError
+from ..losses.documents import same_document
 from .attention import KINDS, Place, captured
 from .blocks import spread
+from .dimensions import first_position
 
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
@@ -40,6 +43,28 @@ def accepted_inputs(model: nn.Module) -> frozenset[str]:
     return frozenset(names | ({"token_type_ids"} if "token_type_ids" in parameters and types > 1 else set()))
 
 
+def model_inputs(model: nn.Module, batch: Batch) -> Batch:
+    """What the forward of `model` takes of `batch`.
+
+    Where the batch has `documents` [batch, length], each is seen as it would be alone: its tokens attend to one another
+    (a mask of four dimensions is used by transformers as it is), and its positions begin anew.
+    """
+    inputs = {name: batch[name] for name in accepted_inputs(model)}
+    if "documents" in batch:
+        config: Any = model.config
+        first = first_position(config.model_type, config.pad_token_id)
+        inputs["attention_mask"] = same_document(batch["documents"])[:, None]
+        inputs["position_ids"] = first + _positions(batch["documents"])
+    return inputs
+
+
+def _positions(documents: Tensor) -> Tensor:
+    """Of each token in its document, from 0: [batch, length]."""
+    places = torch.arange(documents.shape[1], device=documents.device).expand_as(documents)
+    begins = documents.diff(dim=1, prepend=documents[:, :1]) != 0
+    return places - (places * begins).cummax(dim=1).values
+
+
 def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> Features:
     """The `wanted` features of `model`, with a head or without, on `batch`, and nothing that costs more than they need.
 
@@ -53,7 +78,7 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     places = _places(names - spreads.keys(), config.num_hidden_layers)
     if not places:
         return spreads
-    inputs = {name: batch[name] for name in accepted_inputs(model)}
+    inputs = model_inputs(model, batch)
     if set(places.values()) == {("hidden", 0)}:
         states = _embeddings(model, inputs)
         return spreads | dict.fromkeys(places, states)

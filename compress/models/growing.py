@@ -38,7 +38,6 @@ _AXES = {
     "LayerNorm": "h",
     "predictions.bias": "-",
     "predictions.decoder.bias": "-",
-    "position_ids": "-",
 }
 
 

@@ -15,6 +15,7 @@ Pairs = tuple[tuple[int, int], ...]
 _LACKING = {
     ("sentence_order", "distilbert"): "no pooler",
     ("masked_lm", "partial-albert"): "no masked language model in transformers",
+    ("masked_soft_target", "partial-albert"): "no masked language model in transformers",
 }
 
 

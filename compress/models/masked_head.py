@@ -2,29 +2,41 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from .features import Batch, Features
-from .masked_lm import masked_lm_loss
+from .masked_lm import token_loss, token_scores
 
 
 class MaskedLmObjective(nn.Module):
     """For the training loop beside the encoder of `model`: owns its head, which trains with it.
 
-    The loss is `masked_lm_loss`.
+    The loss is `masked_lm_loss`. `teacher`: the masked language model whose answers the student's are held against, of
+    which only the head is run here.
     """
 
     student_features = frozenset({"hidden[-1]"})
     teacher_features: frozenset[str] = frozenset()
     per_token = frozenset({"masked_lm"})
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, teacher: Any = None) -> None:
         super().__init__()
         self._model = [model]  # in a list: its encoder is not this module's
+        self._teacher = [teacher]
         kept = {id(parameter) for parameter in model.base_model.parameters()}
         own = [parameter for parameter in model.parameters() if id(parameter) not in kept]
         self.head = nn.ParameterList(own)
 
     def forward(self, student: Features, teacher: Features, batch: Batch) -> dict[str, Tensor]:
-        (model,) = self._model
-        return {"masked_lm": masked_lm_loss(model, batch, student["hidden[-1]"])}
+        return {"masked_lm": token_loss(self.scores(student["hidden[-1]"], batch), batch)}
+
+    def scores(self, hidden: Tensor, batch: Batch) -> Tensor:
+        """The student's `token_scores` from its last hidden states."""
+        return token_scores(self._model[0], batch, hidden)
+
+    def teacher_scores(self, hidden: Tensor, batch: Batch) -> Tensor:
+        """The teacher's from its own, without gradients."""
+        teacher = self._teacher[0].to(hidden.device)
+        with torch.no_grad():
+            return token_scores(teacher, batch, hidden)

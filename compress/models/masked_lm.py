@@ -69,17 +69,29 @@ def new_masked_lm_head(folder: Path) -> nn.Module:
     return model.train()
 
 
-def masked_lm_around(encoder: Any) -> nn.Module:
-    """A masked language model whose encoder is `encoder` itself, under a head with transformers' own random start.
+def masked_lm_around(encoder: Any, head: Any = None) -> nn.Module:
+    """A masked language model whose encoder is `encoder` itself, under the head of the model `head`, or a new one.
 
-    The decoder is tied to the encoder's table of words. The caller's torch seed decides the head's weights.
+    The decoder is tied to the encoder's table of words. The caller's torch seed decides a new head's weights, which start
+    as transformers' own.
     """
     from transformers import AutoModelForMaskedLM
 
-    model = AutoModelForMaskedLM.from_config(encoder.config)
+    model = AutoModelForMaskedLM.from_config(encoder.config) if head is None else head
     setattr(model, model.base_model_prefix, encoder)
     model.tie_weights()
     return model
+
+
+def copy_head(source: Any, target: Any) -> None:
+    """Start the head of one masked language model as that of another, of whatever family, with the same widths and words."""
+    import torch
+
+    with torch.no_grad():
+        for mine, theirs in zip(_head(target), _head(source), strict=True):
+            if isinstance(mine, torch.nn.Module) and isinstance(theirs, torch.nn.Module):
+                for name, parameter in mine.named_parameters():
+                    parameter.copy_(theirs.get_parameter(name))
 
 
 def _load(folder: Path) -> tuple[Any, list[str]]:
@@ -125,26 +137,34 @@ def masked_states(model: Any, batch: dict[str, Tensor], chosen: Tensor, hidden: 
 
     `hidden`: the encoder's last states [batch, length, hidden], where they are at hand.
     """
-    from .features import accepted_inputs
+    from .features import model_inputs
 
     if hidden is None:
-        output: Any = model.base_model(**{name: batch[name] for name in accepted_inputs(model)})
+        output: Any = model.base_model(**model_inputs(model, batch))
         hidden = output.last_hidden_state
     states: Any = hidden
     dense, activation, norm, _ = _head(model)
     return norm(activation(dense(states[chosen])))
 
 
-def masked_lm_loss(model: Any, batch: dict[str, Tensor], hidden: Tensor | None = None) -> Tensor:
-    """Mean cross-entropy in nats over the positions whose label in `batch["labels"]` is not -100.
+def token_scores(model: Any, batch: dict[str, Tensor], hidden: Tensor | None = None) -> Tensor:
+    """What the head says at the positions whose label in `batch["labels"]` is not -100: logits, [position, vocabulary].
 
-    Only those positions reach the vocabulary: [position, vocabulary] is the largest tensor. 0 where there are none.
-    `hidden` is as in `masked_states`.
+    No other position reaches the vocabulary. `hidden` is as in `masked_states`.
     """
+    return decoder(model)(masked_states(model, batch, batch["labels"] != IGNORED, hidden)).float()
+
+
+def masked_lm_loss(model: Any, batch: dict[str, Tensor], hidden: Tensor | None = None) -> Tensor:
+    """Mean cross-entropy in nats of `token_scores`; 0 where there are none."""
+    return token_loss(token_scores(model, batch, hidden), batch)
+
+
+def token_loss(scores: Tensor, batch: dict[str, Tensor]) -> Tensor:
+    """As `masked_lm_loss`, of `token_scores` that are at hand."""
     from torch.nn.functional import cross_entropy
 
     chosen = batch["labels"] != IGNORED
-    scores = decoder(model)(masked_states(model, batch, chosen, hidden)).float()
     return cross_entropy(scores, batch["labels"][chosen], reduction="sum") / chosen.sum().clamp(min=1)
 
 

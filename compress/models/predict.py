@@ -9,7 +9,11 @@ from .features import Batch, compute_features
 
 
 def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
-    return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+    """On `device`. To a GPU from memory that stays in place: a copy from any other waits for all that is queued there."""
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    if device.type != "cuda":
+        return {name: tensor.to(device) for name, tensor in tensors.items()}
+    return {name: tensor.pin_memory().to(device, non_blocking=True) for name, tensor in tensors.items()}
 
 
 @torch.inference_mode()

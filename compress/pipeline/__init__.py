@@ -3,6 +3,7 @@
 from .context import Listener
 from .measure import BenchSettings
 from .plan import Plan
-from .run import Request, plan_all, run_all
+from .request import Request
+from .run import build_stage, plan_all, run_all
 
-__all__ = ["BenchSettings", "Listener", "Plan", "Request", "plan_all", "run_all"]
+__all__ = ["BenchSettings", "Listener", "Plan", "Request", "build_stage", "plan_all", "run_all"]

@@ -18,7 +18,8 @@ from .alike import trained
 from .context import Listener
 from .plan import Plan
 from .preflight import preflight
-from .run import Request, plan_all, run_all
+from .request import Request
+from .run import plan_all, run_all
 
 FULL = "full"
 WITHOUT_COPIES = "without augment"

@@ -1,4 +1,4 @@
-"""Measurements -> the run directory: result.json, predictions.npz, models.json, log.jsonl."""
+"""Measurements -> the run directory: result.json, predictions.npz, models.json, checkpoints.json, log.jsonl."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..spec.recipe import Stage
 from ..store import Artifact
 from ..tasks import TaskData, headline, score
 from .context import Context
+from .draft import KINDS
 from .faithful import fidelity
 from .measure import BenchSettings, Model
 from .plan import Plan
@@ -231,7 +232,10 @@ def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context
         }
         for model in made.models
     }
-    (folder / "models.json").write_text(json.dumps(paths, indent=1) + "\n", encoding="utf-8")
+    (folder / results.MODELS).write_text(json.dumps(paths, indent=1) + "\n", encoding="utf-8")
+    kept = [node.id for node in plan.nodes if KINDS[node.kind].checkpoint]
+    checkpoints = {name: made.artifacts[name].path.relative_to(store_root).as_posix() for name in kept}
+    (folder / results.CHECKPOINTS).write_text(json.dumps(checkpoints, indent=1) + "\n", encoding="utf-8")
     _merge_logs(folder / "log.jsonl", {node.id: made.artifacts[node.id].path / "log.jsonl" for node in plan.nodes})
     results.write_result(result, folder)
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from .. import processes
 from ..export.fast import build_fast
 from ..models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ..models.fake_quant import FakeQuant, fake_quantized
@@ -18,6 +19,7 @@ from ..models.predict import predict_logits
 from ..objective import Objective
 from ..quantize.calibration import calibrate
 from ..quantize.given import int8_form, write_ranges
+from ..quantize.smoothing import find_factors, smooth
 from ..spec.stages import QuantizeAware
 from ..store import Artifact
 from .aware_planning import quantize_spec
@@ -49,9 +51,9 @@ def quantize_aware(
         calibrated = _answers(model, context, tokenizer)
         info = run.learn_task(tokenizer, teacher)
         trained = _answers(model, context, tokenizer)
-        ranges = quant.found()
+        ranges, factors = quant.found(), {name: value.cpu().numpy() for name, value in quant.smoothing().items()}
     save_checkpoint(model.eval(), tokenizer, out)
-    write_ranges(out, ranges)
+    write_ranges(out, ranges, factors)
     found = {"calibrated": fidelity(expected, calibrated, context), "trained": fidelity(expected, trained, context)}
     return {**info, "fidelity": found}
 
@@ -62,14 +64,21 @@ def _start(plan: Plan, node: Node, context: Context, model: nn.Module, tokenizer
     graph = build_fast(model, pairs=len(task.spec.text) == 2)
     if graph is None:
         raise RuntimeError("export refuses what has no fast graph")
-    form, _ = int8_form(graph, quantize)
+    form, choice = int8_form(graph, quantize)
     pad = pad_id(model.config.to_dict())  # type: ignore[operator]
     feeds = calibration(context, quantize, tokenizer, pad, node.outside)
+    spec: QuantizeAware = node.spec
+    searched = quantize.model_copy(update={"alpha": None})  # which is no part of the stage's key
+    factors = find_factors(graph, choice, feeds, searched)[0] if spec.smooth else {}
+    factors = processes.broadcast(factors)  # of several that train, on different CPUs maybe, all have the first one's
+    if factors:
+        graph = smooth(graph, factors)
+        form, _ = int8_form(graph, quantize)
     sources = tuple(dict.fromkeys(use.source for use in form.uses if use.source is not None))
     start = calibrate(graph, sources, feeds, method=quantize.calibration, percentile=quantize.percentile)
-    ends = {name: (span.low, span.high) for name, span in start.items()}
-    spec: QuantizeAware = node.spec
-    return FakeQuant(form, ends, ranges=spec.ranges, gain=spec.range_step / spec.learning_rate)
+    ends = processes.broadcast({name: (span.low, span.high) for name, span in start.items()})
+    gain = spec.range_step / spec.learning_rate
+    return FakeQuant(form, ends, ranges=spec.ranges, gain=gain, factors=factors)
 
 
 def _objective(spec: QuantizeAware, sizes: Any) -> Objective:

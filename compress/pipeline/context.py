@@ -15,6 +15,8 @@ from ..tasks import Encoded, TaskData, encode, fingerprint, load_task
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from .together import Together
+
 
 class Listener:
     """What a run tells its caller. The command line overrides these; the default is silence."""
@@ -80,7 +82,7 @@ class TextSource:
 
 @dataclass(frozen=True)
 class Context:
-    """The surroundings of one run's stages. `precision` is resolved: fp32 or bf16."""
+    """The surroundings of one run's stages. `precision` is resolved: fp32 or bf16. `together`: with other processes."""
 
     task: TaskSource
     precision: str
@@ -88,6 +90,7 @@ class Context:
     listener: Listener
     checkpoint_seconds: float = 60.0
     notices: list[str] = field(default_factory=list)
+    together: Together | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:

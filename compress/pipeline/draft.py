@@ -41,25 +41,31 @@ class Node:
 
 @dataclass(frozen=True)
 class Kind:
-    """What keys hold of a kind of stage. Bump `version` when its code makes something else than before;
-    `libraries` are those whose version changes the outcome."""
+    """What keys hold of a kind of stage, and what it is. Bump `version` when its code makes something else than before;
+    `libraries` are those whose version changes the outcome. `trains`: by optimizer steps; `checkpoint`: is what it leaves."""
 
     version: int
     libraries: tuple[str, ...]
+    trains: bool = False
+    checkpoint: bool = False
+    reads_text: bool = False
 
 
 PRETRAINED = "pretrained"  # the node that makes the teacher out of plain text
+GROWN = "grown"  # the node that makes it out of a smaller one, where no text does
 _TRAINING = ("torch", "transformers", "tokenizers")
+_LEARNS = {"trains": True, "checkpoint": True}
 KINDS: dict[str, Kind] = {
-    "pretrain": Kind(1, _TRAINING),
-    "finetune": Kind(2, _TRAINING),
-    "adopt": Kind(1, ("transformers",)),
+    "pretrain": Kind(3, _TRAINING, **_LEARNS, reads_text=True),
+    "grow": Kind(1, _TRAINING, checkpoint=True),
+    "finetune": Kind(2, _TRAINING, **_LEARNS),
+    "adopt": Kind(1, ("transformers",), checkpoint=True),
     "tokenize": Kind(1, ("tokenizers",)),
-    "masked_lm": Kind(2, _TRAINING),
-    "general": Kind(2, _TRAINING),
+    "masked_lm": Kind(2, _TRAINING, **_LEARNS, reads_text=True),
+    "general": Kind(2, _TRAINING, **_LEARNS, reads_text=True),
     "augment": Kind(1, _TRAINING),
-    "distill": Kind(2, _TRAINING),
-    "quantize_aware": Kind(2, (*_TRAINING, "onnxruntime")),
+    "distill": Kind(2, _TRAINING, **_LEARNS),
+    "quantize_aware": Kind(2, (*_TRAINING, "onnxruntime"), **_LEARNS),
     "export": Kind(3, ("torch", "transformers", "onnx", "onnxscript")),
     "quantize": Kind(7, ("onnx", "onnxruntime")),
 }

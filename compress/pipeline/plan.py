@@ -8,13 +8,14 @@ from typing import Any
 from .. import store
 from ..catalog import load_student
 from ..errors import CompressError
-from ..models.dimensions import Dimensions
+from ..models.dimensions import Dimensions, usable_positions
 from ..models.students import student_dimensions
 from ..spec.cards import StudentCard
 from ..spec.recipe import Recipe
 from .context import TaskSource, TextSource
-from .draft import Draft, Node
-from .planning import PLANNERS, plan_teacher
+from .draft import KINDS, Draft, Node
+from .planning import PLANNERS
+from .teacher_planning import plan_teacher
 from .teachers import TeacherSource
 
 
@@ -55,7 +56,15 @@ class Plan:
 
     def checkpoint(self, model: str) -> str:
         """Id of the node that makes the last checkpoint of `model`."""
-        return [node.id for node in self.nodes if node.model == model and node.kind not in ("export", "quantize")][-1]
+        return [node.id for node in self.nodes if node.model == model and KINDS[node.kind].checkpoint][-1]
+
+    def needed_for(self, name: str) -> tuple[Node, ...]:
+        """The node `name` and all that its inputs are made of, in the order of the plan."""
+        wanted, by_name = {name}, {node.id: node for node in self.nodes}
+        for node in reversed(self.nodes):
+            if node.id in wanted:
+                wanted |= set(by_name[node.id].inputs.values())
+        return tuple(node for node in self.nodes if node.id in wanted)
 
 
 def make_plan(
@@ -87,7 +96,23 @@ def make_plan(
         if getattr(stage.spec, "enabled", True) is not False:
             PLANNERS[stage.kind](draft, stage)
     nodes, notes = tuple(draft.nodes), tuple(draft.notes)
-    return Plan(recipe, task, teacher, card, corpus, seed, base, precision, nodes, sizes, notes)
+    plan = Plan(recipe, task, teacher, card, corpus, seed, base, precision, nodes, sizes, notes)
+    _check_lengths(plan)
+    return plan
+
+
+def _check_lengths(plan: Plan) -> None:
+    positions = usable_positions(plan.teacher.config)
+    lengths = {f"task {plan.task.spec.name}": plan.task.spec.max_length}
+    for node in plan.nodes:
+        if getattr(node.spec, "max_length", None):
+            lengths[f"recipe {plan.recipe.name}, {node.stage}"] = node.spec.max_length
+    for where, length in lengths.items():
+        if length > positions:
+            raise CompressError(
+                f"{where}: max_length is {length} tokens and teacher {plan.teacher.card.name} has {positions} positions; "
+                f"set max_length to at most {positions}"
+            )
 
 
 def _classes(task: TaskSource, teacher: TeacherSource) -> int:

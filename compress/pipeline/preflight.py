@@ -9,7 +9,6 @@ from pathlib import Path
 from ..augment import read_glove
 from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, weight_files
-from ..models.dimensions import usable_positions
 from ..spec.quantization import INC
 from .adoption import label_order
 from .aware_planning import AWARE
@@ -25,7 +24,6 @@ _GLOVE_LINES = 100
 def preflight(plans: list[Plan], root: Path) -> None:
     """Raise `CompressError` for the first thing that could not work; write nothing but `root` itself."""
     for plan in plans:
-        _lengths_fit(plan)
         if _missing(plan, root):
             _checkpoint_fits(plan)
         _packages_are_there(plan, root)
@@ -40,31 +38,18 @@ def _missing(plan: Plan, root: Path) -> list[Node]:
     return [node for node in plan.nodes if not (root / ".store" / node.key).is_dir()]
 
 
-def _lengths_fit(plan: Plan) -> None:
-    positions = usable_positions(plan.teacher.config)
-    lengths = {f"task {plan.task.spec.name}": plan.task.spec.max_length}
-    for node in plan.nodes:
-        if getattr(node.spec, "max_length", None):
-            lengths[f"recipe {plan.recipe.name}, {node.stage}"] = node.spec.max_length
-    for where, length in lengths.items():
-        if length > positions:
-            raise CompressError(
-                f"{where}: max_length is {length} tokens and teacher {plan.teacher.card.name} has {positions} positions; "
-                f"set max_length to at most {positions}"
-            )
-
-
 def _checkpoint_fits(plan: Plan) -> None:
     """Reads the data whole, so that a bad row costs no training."""
     labels = plan.task.data.labels
     teacher = plan.teacher
-    if teacher.folder is None:
+    folder = teacher.folder or teacher.small
+    if folder is None:
         return
-    weight_files(teacher.folder)
-    tokens, rows = load_tokenizer(teacher.folder).get_vocab_size(), plan.sizes["teacher"].vocabulary
+    weight_files(folder)
+    tokens, rows = load_tokenizer(folder).get_vocab_size(), plan.sizes["teacher"].vocabulary
     if tokens > rows:
         raise CompressError(
-            f"{teacher.folder}: the tokenizer knows {tokens} tokens and the embedding table (config.json: vocab_size) has {rows} rows; "
+            f"{folder}: the tokenizer knows {tokens} tokens and the embedding table (config.json: vocab_size) has {rows} rows; "
             "the tokenizer is not this checkpoint's"
         )
     if any(node.kind == "adopt" for node in plan.nodes):
@@ -108,6 +93,7 @@ def _disk_suffices(plans: list[Plan], root: Path) -> None:
     missing = {node.key: node for plan in plans for node in _missing(plan, root)}
     models = {
         "pretrain": "teacher",
+        "grow": "teacher",
         "finetune": "teacher",
         "adopt": "teacher",
         "masked_lm": "teacher",

@@ -2,60 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock
 
+from .. import processes
 from ..catalog import load_recipe
-from ..errors import CompressError
+from ..errors import CompressError, did_you_mean
 from ..machine import fast_bf16, usable_cores
-from ..results import Result, read_result
+from ..results import CHECKPOINTS, Result, read_result
 from ..spec.recipe import Recipe
 from ..store import Artifact, Store
 from ..tasks import resolve_task
 from .assemble import Made, build_result, described, write_run
 from .context import Context, Listener, TaskSource, TextSource
-from .draft import Node
-from .measure import BenchSettings, benchmark, models_of, predictions
+from .draft import KINDS, Node
+from .measure import benchmark, models_of, predictions
 from .plan import Plan, make_plan
-from .planning import READS_TEXT
 from .preflight import preflight
-from .stages import STAGES
+from .request import Request, command_line, overrides_for
 from .teachers import TeacherSource, resolve_teacher
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to run: every recipe on every task with every seed.
-
-    `teacher` and `student` override the recipe's; `refit` fine-tunes a teacher that already has a
-    head; `data_dir` holds GLUE's folders or a saved data set; `corpus` names plain text; `overrides` are
-    `path=value` for every recipe that is named (one given as an object is run as it is).
-    `base_seed` is that of the teacher, the general stage and the augmentation, which the seeds then
-    share (default: every seed has its own). Without `bench` no latency is measured. `command` is what
-    results say they were made by; default: the `compress run` that makes each.
-    """
-
-    recipes: tuple[str | Recipe, ...]
-    tasks: tuple[str, ...]
-    teacher: str | None = None
-    student: str | None = None
-    seeds: tuple[int, ...] = (0,)
-    base_seed: int | None = None
-    data_dir: Path | None = None
-    corpus: tuple[str, ...] = ()
-    root: Path = Path("runs")
-    precision: str | None = None
-    refit: bool = False
-    overrides: tuple[str, ...] = ()
-    threads: int | None = None
-    bench: BenchSettings | None = field(default_factory=BenchSettings)
-    checkpoint_seconds: float = 60.0
-    command: str | None = None
+from .together import Together, follow, lead, run_stage
 
 
 def plan_all(request: Request) -> list[Plan]:
@@ -98,7 +65,7 @@ def plan_all(request: Request) -> list[Plan]:
 def _corpus(request: Request, recipes: list[Recipe]) -> TextSource | None:
     if not request.corpus:
         return None
-    if not any(stage.kind in READS_TEXT for recipe in recipes for stage in recipe.stages):
+    if not any(KINDS[stage.kind].reads_text for recipe in recipes for stage in recipe.stages):
         names = ", ".join(recipe.name for recipe in recipes)
         raise CompressError(f"--corpus names plain text, and no stage of {names} reads any; leave it out")
     corpus = TextSource(request.corpus)
@@ -109,18 +76,9 @@ def _corpus(request: Request, recipes: list[Recipe]) -> TextSource | None:
 def _recipes(request: Request) -> list[Recipe]:
     """Every recipe with the overrides that concern it."""
     return [
-        recipe if isinstance(recipe, Recipe) else load_recipe(recipe, _overrides(request, recipe))
+        recipe if isinstance(recipe, Recipe) else load_recipe(recipe, overrides_for(request, recipe))
         for recipe in request.recipes
     ]
-
-
-def _overrides(request: Request, name: str) -> list[str]:
-    """An override of a stage that only some of the recipes have is for those."""
-    stages = {
-        word: {stage.id for stage in load_recipe(word).stages} for word in request.recipes if isinstance(word, str)
-    }
-    elsewhere = set().union(*stages.values()) - stages[name]
-    return [text for text in request.overrides if re.split(r"[.=\[]", text.strip())[0] not in elsewhere]
 
 
 def resolve_precision(precision: str) -> str:
@@ -131,27 +89,56 @@ def resolve_precision(precision: str) -> str:
 def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
     """Every run of the request, finished; runs that are finished already are read.
 
+    Of several processes (torchrun), which all call this, the first one runs and the others help it to train.
     Raises `CompressError` for wrong input before anything is computed, `CheckFailed` for an
     outcome that fails a check, `Interrupted` after a signal; finished stages are kept.
     """
     listener = listener or Listener()
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise CompressError(
-            "started by torchrun in several processes: a run uses one process; start it without torchrun"
-        )
+    if processes.count() == 1:
+        return _run_all(request, listener)
+    if processes.is_first():
+        return lead(lambda others: _run_all(request, listener, others))
+    cache = Store(request.root / ".store")
+    return follow(lambda: plan_all(request), lambda plan, others: _context(plan, request, Listener(), others), cache)
+
+
+def _run_all(request: Request, listener: Listener, others: Together | None = None) -> list[Result]:
     plans = plan_all(request)
     preflight(plans, request.root)
+    if others is not None:
+        others.planned(plans)
     cache = Store(request.root / ".store", on_notice=listener.notice)
-    contexts = [_context(plan, request, listener) for plan in plans]
+    contexts = [_context(plan, request, listener, others) for plan in plans]
     for plan, context in zip(plans, contexts, strict=True):
         if plan.nodes[0].kind == "adopt":  # is every teacher fit for every task? Known before any training
             _build(plan, plan.nodes[:1], context, cache)
     return [_run(plan, request, context, cache) for plan, context in zip(plans, contexts, strict=True)]
 
 
-def _context(plan: Plan, request: Request, listener: Listener) -> Context:
+def build_stage(request: Request, name: str, listener: Listener | None = None) -> Artifact:
+    """The artefact of the stage `name` (as `compress plan` shows it) of the request's only run, and of what it needs:
+    nothing is measured and no result is written.
+
+    Raises as `run_all`, and `CompressError` for several runs and for a stage that is not in the plan.
+    """
+    if processes.count() > 1:
+        raise CompressError("build_stage: works in one process; start it without torchrun")
+    plans = plan_all(request)
+    if len(plans) != 1:
+        raise CompressError(f"build_stage: expected a request of one run, found {len(plans)}")
+    (plan,) = plans
+    if name not in (known := [node.id for node in plan.nodes]):
+        raise CompressError(f"{plan.name}: no stage `{name}`{did_you_mean(name, known)}; it has {', '.join(known)}")
+    preflight(plans, request.root)
+    listener = listener or Listener()
+    cache = Store(request.root / ".store", on_notice=listener.notice)
+    artifacts, _ = _build(plan, plan.needed_for(name), _context(plan, request, listener, None), cache)
+    return artifacts[name]
+
+
+def _context(plan: Plan, request: Request, listener: Listener, others: Together | None) -> Context:
     threads = request.threads or usable_cores()
-    return Context(plan.task, plan.precision, threads, listener, request.checkpoint_seconds, list(plan.notes))
+    return Context(plan.task, plan.precision, threads, listener, request.checkpoint_seconds, list(plan.notes), others)
 
 
 def _run(plan: Plan, request: Request, context: Context, cache: Store) -> Result:
@@ -176,7 +163,7 @@ def _run(plan: Plan, request: Request, context: Context, cache: Store) -> Result
 
 def _finished(folder: Path, measurements: list[str]) -> Result | None:
     """The result that is there, when it is of the very same measurements."""
-    if not (folder / "result.json").exists():
+    if not all((folder / name).exists() for name in ("result.json", CHECKPOINTS)):
         return None
     try:
         result = read_result(folder)
@@ -197,54 +184,8 @@ def _build(
         cached[node.id] = found is not None
 
         def make(out: Path, work: Path, node=node, inputs=inputs) -> dict:
-            _prepare(context)
-            return STAGES[node.kind](plan, node, inputs, context, out, work)
+            return run_stage(plan, node, inputs, context, out, work)
 
         describe = {"kind": node.kind, "label": f"{node.label} on {plan.task.spec.name}"}
         artifacts[node.id] = found or cache.build(node.key, make, describe=describe)
     return artifacts, cached
-
-
-def _prepare(context: Context) -> None:
-    import torch
-
-    torch.set_num_threads(context.threads)
-
-
-def command_line(request: Request, plan: Plan) -> str:
-    """The command that makes this one run again, whatever else was asked for beside it."""
-    words = ["compress", "run", _recipe_word(request, plan), "--task", _task_word(request, plan)]
-    for flag, value in (
-        ("--teacher", request.teacher),
-        ("--student", request.student),
-        ("--data-dir", request.data_dir),
-    ):
-        words += [flag, str(value)] if value is not None else []
-    for word in request.corpus:
-        words += ["--corpus", word]
-    words += ["--seed", str(plan.seed)] if plan.seed else []
-    words += ["--base-seed", str(request.base_seed)] if request.base_seed is not None else []
-    words += ["--precision", request.precision] if request.precision else []
-    usual = BenchSettings()
-    timed = request.bench or usual
-    for flag, value, default in (
-        ("--bench-runs", timed.runs, usual.runs),
-        ("--bench-threads", timed.threads, usual.threads),
-    ):
-        words += [flag, str(value)] if value != default else []
-    words += ["--no-bench"] if request.bench is None else []
-    words += ["--refit"] if request.refit else []
-    word = _recipe_word(request, plan)
-    for override in _overrides(request, word) if word in request.recipes else ():
-        words += ["--set", override]
-    return shlex.join(words)
-
-
-def _recipe_word(request: Request, plan: Plan) -> str:
-    words = [word for word in request.recipes if isinstance(word, str)]
-    return next((word for word in words if Path(word).stem == plan.recipe.name), plan.recipe.name)
-
-
-def _task_word(request: Request, plan: Plan) -> str:
-    words = {word: resolve_task(word)[0].name for word in request.tasks}
-    return next((word for word, name in words.items() if name == plan.task.spec.name), plan.task.spec.name)

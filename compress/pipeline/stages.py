@@ -56,7 +56,7 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     """fp32 ONNX -> an int8 file, with how far its logits, and what its parts give, are from fp32 on the tuning split."""
     from ..evaluate import predict_onnx
     from ..quantize import quantize_onnx
-    from ..quantize.given import read_ranges
+    from ..quantize.given import read_factors, read_ranges
     from ..quantize.noise import signal_to_noise
     from ..runtime.folder import MODEL_FILES
     from .inc import quantize_checkpoint
@@ -70,11 +70,13 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     feeds = calibration(context, spec, tokenizer, pad, node.outside) if spec.calibrates(layout) else []
     asks = spec.method in (*SMOOTHED, INC)
     asked = judge(context, tuning, pad, spec.calibration_examples, work) if asks else None
-    ranges = read_ranges(checkpoint.path) if spec.method == "qat" else None
+    trained = {}
+    if spec.method == "qat":
+        trained = {"ranges": read_ranges(checkpoint.path), "factors": read_factors(checkpoint.path)}
     if spec.method == INC:
         info = quantize_checkpoint(checkpoint.path, fp32_file, out, spec, feeds=feeds, judge=asked, name=name)
     else:
-        info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, ranges=ranges, name=name)
+        info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, name=name, **trained)
     fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / name))
     return {
         **info,
@@ -142,6 +144,7 @@ def _trained(name: str, module: str = "training_stages") -> Stage:
 
 STAGES: dict[str, Stage] = {
     "pretrain": _trained("pretrain"),
+    "grow": _trained("grow_teacher", "starting"),
     "finetune": _trained("finetune"),
     "adopt": adopt,
     "tokenize": tokenize,

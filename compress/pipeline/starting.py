@@ -1,4 +1,4 @@
-"""What a distill stage starts with: the student as the stage before left it, or a new one from its teacher."""
+"""What stages start with: the student as the stage before left it, or a new one from its teacher; a teacher that grows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import torch
 from torch import nn
 
 from ..models.blocks import tie
-from ..models.checkpoints import load_classifier, load_encoder, pad_id
+from ..models.checkpoints import load_classifier, load_encoder, pad_id, save_checkpoint
 from ..models.dimensions import Dimensions, dimensions, read_config
 from ..models.features import compute_features
 from ..models.growing import grow
 from ..models.layer_maps import layer_pairs
-from ..models.masked_lm import has_masked_lm_head, load_masked_lm
+from ..models.masked_lm import has_masked_lm_head, load_masked_lm, masked_lm_around
+from ..models.random_models import random_encoder
 from ..models.students import (
     STUDENTS,
     build_encoder,
@@ -31,7 +32,7 @@ from ..spec.cards import StudentCard
 from ..spec.stages import Distill
 from ..store import Artifact
 from .context import Context
-from .draft import PRETRAINED
+from .draft import PRETRAINED, Node
 from .plan import Plan
 from .teachers import TeacherSource
 from .teaching import task_sample
@@ -47,6 +48,18 @@ def untuned(plan: Plan, inputs: Inputs) -> Path:
             "a stage that reads the teacher before its fine-tuning is only planned where that has learnt"
         )
     return folder
+
+
+def grow_teacher(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
+    """The teacher as it has grown, before any training -> checkpoint, with a masked-LM head where the small one has one."""
+    source = plan.teacher
+    torch.manual_seed(node.seed)
+    encoder: Any = random_encoder(source.config)
+    headed = source.small is not None and has_masked_lm_head(source.small)
+    model: Any = masked_lm_around(encoder) if headed else encoder
+    grow_into(model, source, seed=node.seed)
+    save_checkpoint(model.eval(), source.tokenizer, out)
+    return {"masked_lm_head": headed}
 
 
 def grow_into(model: Any, teacher: TeacherSource, *, seed: int) -> None:

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from .. import store
 from ..catalog import is_path, load_teacher, names
+from ..corpus import special_ids
 from ..errors import CompressError
 from ..models.checkpoints import (
     config_labels,
     is_classifier,
     load_tokenizer,
-    random_config,
     tokenizer_files,
     weight_files,
 )
 from ..models.dimensions import Dimensions, dimensions, read_config
 from ..models.growing import check_growth
 from ..models.locations import locate
+from ..models.random_models import random_config
 from ..spec.cards import Checkpoint, TeacherCard
-from ..tasks import wordpiece
+from ..tasks import byte_level, wordpiece
 from ..tasks.synthetic import GENERATOR_VERSION
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ class TeacherSource:
     @cached_property
     def config(self) -> dict[str, Any]:
         if self.folder is None and self.card.random is not None:
-            small = None if self.small is None else read_config(self.small)
-            return random_config(self.card.random, vocabulary=self._vocabulary, small=small)
+            return random_config(self.card.random, **self._borrowed)
         return read_config(self.folder or Path())
 
     @cached_property
@@ -67,13 +67,22 @@ class TeacherSource:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Its own; of a teacher of random weights that which its card names, or that of the embedded tasks."""
+        """Its own; of a teacher of random weights that which its card names, or its family's of the embedded tasks."""
         folder = self.folder or self.words
-        return wordpiece(int(self.config["vocab_size"])) if folder is None else load_tokenizer(folder)
+        if folder is not None:
+            return load_tokenizer(folder)
+        embedded = byte_level if self.config["model_type"] == "roberta" else wordpiece
+        return embedded(int(self.config["vocab_size"]))
 
     @property
-    def _vocabulary(self) -> int | None:
-        return None if self.words is None else load_tokenizer(self.words).get_vocab_size()
+    def _borrowed(self) -> dict[str, Any]:
+        """What its config has of the small model that it grows from, or of the tokenizer that its card names."""
+        if self.small is not None:
+            return {"small": read_config(self.small)}
+        if self.words is None:
+            return {}
+        tokenizer = load_tokenizer(self.words)
+        return {"vocabulary": max(tokenizer.get_vocab().values()) + 1, "special": special_ids(tokenizer)}
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -116,14 +125,20 @@ def _named(card: TeacherCard, field: str, word: str, base: Path) -> Path:
     where = f"teacher {card.name}: random.{field}:"
     beside = base / Path(word).expanduser()
     if is_path(word) and not beside.exists() and not Path(word).expanduser().exists():
-        raise CompressError(f"{where} {word}: no such folder; name a card with a checkpoint, or a folder")
+        made = " with a tokenizer, which `compress vocab` makes" if field == "tokenizer" else ""
+        raise CompressError(f"{where} {word}: no such folder; name a card with a checkpoint, or a folder{made}")
     try:
-        folder = resolve_teacher(str(beside.absolute()) if beside.is_dir() else word).folder
+        found = resolve_teacher(str(beside.absolute()) if beside.is_dir() else word)
+        folder = found.folder or (found.words if field == "tokenizer" else None)
         if folder is None:
-            raise CompressError(
-                f"{word} has random weights and no tokenizer of its own; name a card with a checkpoint, or a folder"
+            weights = "random weights" if found.small is None else "weights that are yet to grow"
+            lacking = (
+                f"{weights} and no tokenizer of its own" if field == "tokenizer" else f"{weights} and no checkpoint"
             )
-        load_tokenizer(folder)
+            raise CompressError(f"{word} has {lacking}; name a card with a checkpoint, or a folder")
+        tokenizer = load_tokenizer(folder)
+        if field == "tokenizer":
+            special_ids(tokenizer)
     except CompressError as error:
         raise CompressError(f"{where} {error}") from None
     return folder

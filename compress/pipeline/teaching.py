@@ -11,6 +11,7 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
+from .. import processes
 from ..corpus import MaskedBatches
 from ..models.features import Batch, Features, compute_features
 from ..models.masked_lm import IGNORED, masked_lm_loss
@@ -54,8 +55,9 @@ def teacher_features(
     if teacher is None or not wanted:
         return lambda batch, indices: {}
     teacher = teacher.eval().requires_grad_(False).to(accelerator.device)
-    if wanted == {"logits"} and isinstance(data, TaskBatches) and _seen_whole(data, settings):
-        table = torch.from_numpy(_logits_table(teacher, data, work)).to(accelerator.device)
+    if isinstance(data, TaskBatches) and answers_once(objective, data, settings):
+        with processes.first_goes_first():
+            table = torch.from_numpy(_logits_table(teacher, data, work)).to(accelerator.device)
         return lambda batch, indices: {"logits": table[torch.from_numpy(indices).to(accelerator.device)]}
 
     def forward(batch: Batch, indices: np.ndarray) -> Features:
@@ -65,13 +67,19 @@ def teacher_features(
     return forward
 
 
+def answers_once(objective: Objective, data: Batches, settings: Training) -> bool:
+    """Whether a table of the teacher's logits is made before training, and no forward beside it."""
+    return objective.teacher_features == {"logits"} and isinstance(data, TaskBatches) and _seen_whole(data, settings)
+
+
 def _seen_whole(data: TaskBatches, settings: Training) -> bool:
     """Whether training gets through all examples, so that a table of all is no waste."""
     return settings.epochs >= 1 and (settings.max_steps is None or settings.max_steps >= len(data))
 
 
 def _logits_table(teacher: nn.Module, data: TaskBatches, work: Path) -> np.ndarray:
-    """[example, class] over the training examples; kept in `work`, so that a resumed run reads the same numbers."""
+    """[example, class] over the training examples; kept in `work`, so that a resumed run, and another process, reads the
+    same numbers."""
     path = work / "teacher-logits.npy"
     if path.exists():
         return np.load(path, allow_pickle=False)

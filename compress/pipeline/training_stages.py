@@ -7,20 +7,21 @@ from typing import Any
 
 import torch
 
+from .. import processes
 from ..corpus import MaskedBatches, PairBatches, TextBatches, TokenShards, continuing, sentence_ends
+from ..errors import CompressError
 from ..models.checkpoints import (
     load_classifier,
     load_encoder,
     load_tokenizer,
     pad_id,
-    random_bert,
-    random_encoder,
     save_checkpoint,
 )
 from ..models.dimensions import usable_positions
 from ..models.layer_maps import matched_layers
 from ..models.masked_head import MaskedLmObjective
-from ..models.masked_lm import has_masked_lm_head, load_masked_lm, masked_lm_around, new_masked_lm_head
+from ..models.masked_lm import copy_head, has_masked_lm_head, load_masked_lm, masked_lm_around, new_masked_lm_head
+from ..models.random_models import random_classifier, random_encoder
 from ..objective import Objective
 from ..spec.losses import OF_PAIRS, HardLabel, MaskedTokens
 from ..spec.stages import Losses, Training
@@ -28,12 +29,13 @@ from ..store import Artifact
 from ..tasks import TaskBatches
 from ..training import Batches, Outcome, make_accelerator, train
 from .adoption import majority_score
+from .arithmetic import speed
 from .augmenting import training_examples
 from .context import Context
 from .draft import PRETRAINED, Node
 from .plan import Plan
 from .starting import grow_into, start_encoder, start_student, untuned
-from .teaching import held_out_loss, set_dropout, teacher_features, tuning_score
+from .teaching import answers_once, held_out_loss, set_dropout, teacher_features, tuning_score
 from .trainlog import TrainLog
 
 Inputs = dict[str, Artifact]
@@ -44,15 +46,16 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     """The teacher, from random weights or its checkpoint, trained on plain text -> checkpoint, with a masked-LM head where
     that is among the losses."""
     torch.manual_seed(node.seed)
-    model = _before_text(plan, node, masked="masked_lm" in {loss.name for loss in _losses(node)})
+    hides = _hides(node)
+    model = _before_text(plan, node, masked=hides)
     encoder = getattr(model, "base_model", model)
-    masked = None if encoder is model else MaskedLmObjective(model)
+    masked = MaskedLmObjective(model) if hides else None
     width = encoder.config.hidden_size
     objective = Objective(_losses(node), widths=(width, width), masked_lm=masked)
-    text, held = _text(plan, node, inputs).held_out(node.spec.held_out)
+    text, held = _text(plan, node, inputs, held_out=node.spec.held_out if hides else 0.0)
     run = TrainingRun(node, inputs, context, out, work, encoder, objective)
     info = run.train(text if masked is None else _hidden(plan, node, text), None, None)
-    if held is not None and masked is not None:
+    if held is not None:
         found = held_out_loss(model.eval(), _hidden(plan, node, held))
         info |= {"held_out": found}
         context.notice(
@@ -73,7 +76,8 @@ def _before_text(plan: Plan, node: Node, *, masked: bool) -> Any:
         return model
     if not masked:
         return load_encoder(folder)
-    return load_masked_lm(folder) if has_masked_lm_head(folder) else new_masked_lm_head(folder)
+    head = load_masked_lm(folder) if has_masked_lm_head(folder) else new_masked_lm_head(folder)
+    return masked_lm_around(load_encoder(folder), head)  # whose own has no pooler, which losses of pairs read
 
 
 def finetune(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
@@ -83,7 +87,7 @@ def finetune(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     if source.folder is not None or PRETRAINED in inputs:
         model = load_classifier(untuned(plan, inputs), labels=context.labels, trained=False)
     else:
-        model = random_bert(source.config, labels=context.labels)
+        model = random_classifier(source.config, labels=context.labels)
         grow_into(model, source, seed=node.seed)
     run = TrainingRun(node, inputs, context, out, work, model, Objective((HardLabel(),)))
     return run.on_task(source.tokenizer, None)
@@ -101,18 +105,32 @@ def distill(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
 
 def general(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
     """The student's encoder, trained on plain text against the teacher's or on the text's labels -> checkpoint without a head."""
-    names = {loss.name for loss in node.spec.losses if loss.weight > 0}
-    text = _text(plan, node, inputs)
+    text, _ = _text(plan, node, inputs)
     torch.manual_seed(node.seed)  # for a pooler that the checkpoint lacks
-    teacher = load_encoder(untuned(plan, inputs))
+    folder = inputs["masked_lm"].path if "masked_lm" in inputs else untuned(plan, inputs)
+    teacher = load_encoder(folder)
     torch.manual_seed(node.seed)
     student, start = start_encoder(plan, teacher, text)
-    masked = MaskedLmObjective(masked_lm_around(student)) if "masked_lm" in names else None
+    masked = _heads(plan, node, student, teacher, folder)
     run = TrainingRun(node, inputs, context, out, work, student, _objective(plan, node.spec, masked))
     info = run.train(text if masked is None else _hidden(plan, node, text), teacher, None)
     save_checkpoint(student.eval(), plan.teacher.tokenizer, out)
     trained = {"pooler_trained": True} if "pooled" in run.objective.student_features else {}
     return {**info, **start, **trained, "sequence_length": text.length}
+
+
+def _heads(plan: Plan, node: Node, student: Any, teacher: Any, folder: Path) -> MaskedLmObjective | None:
+    """The student's masked-LM head, and its teacher's where that is asked: then a copied student begins with the same."""
+    names = {loss.name for loss in _losses(node)}
+    if not names & {"masked_lm", "masked_soft_target"}:
+        return None
+    own = masked_lm_around(student)
+    if "masked_soft_target" not in names:
+        return MaskedLmObjective(own)
+    theirs = masked_lm_around(teacher, load_masked_lm(folder))
+    if plan.student is not None and plan.student.init == "copy":
+        copy_head(theirs, own)
+    return MaskedLmObjective(own, theirs)
 
 
 def masked_lm(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path, work: Path) -> dict[str, Any]:
@@ -123,7 +141,8 @@ def masked_lm(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Pat
     set_dropout(model, 0.0)
     objective = MaskedLmObjective(model)
     run = TrainingRun(node, inputs, context, out, work, model.base_model, objective)
-    info = run.train(_hidden(plan, node, _text(plan, node, inputs)), None, None)
+    text, _ = _text(plan, node, inputs)
+    info = run.train(_hidden(plan, node, text), None, None)
     save_checkpoint(model.eval(), plan.teacher.tokenizer, out)
     return info
 
@@ -132,13 +151,22 @@ def _length(plan: Plan, node: Node) -> int:
     return node.spec.max_length or min(_TEXT_LENGTH, usable_positions(plan.teacher.config))
 
 
-def _text(plan: Plan, node: Node, inputs: Inputs) -> TextBatches:
+def _text(plan: Plan, node: Node, inputs: Inputs, *, held_out: float = 0.0) -> tuple[TextBatches, TextBatches | None]:
+    """What is trained on, and the share of it that is held out, if any. Raises `CompressError` where the text is too short."""
+    try:
+        return _sequences(plan, node, inputs).held_out(held_out)
+    except CompressError as error:
+        text = ", ".join(plan.corpus.words) if plan.corpus else "none"
+        raise CompressError(f"recipe {plan.recipe.name}, stage {node.stage}: {error}; the text is {text}") from None
+
+
+def _sequences(plan: Plan, node: Node, inputs: Inputs) -> TextBatches:
     """Full sequences, or pairs of segments where a loss of the stage is about those."""
     shards = TokenShards.open(inputs["text"].path)
     how: Any = {"length": _length(plan, node), "batch_size": node.spec.batch_size, "seed": node.seed}
     labels: Any = next((loss.name for loss in _losses(node) if loss.name in OF_PAIRS), None)
     if labels is None:
-        return TextBatches(shards, **how)
+        return TextBatches(shards, **how, apart=node.spec.attention == "document")
     return PairBatches(shards, **how, ends=sentence_ends(plan.teacher.tokenizer), labels=labels)
 
 
@@ -148,6 +176,11 @@ def _hidden(plan: Plan, node: Node, text: TextBatches) -> MaskedBatches:
     return MaskedBatches(
         text, masks=loss.masks, continues=continuing(plan.teacher.tokenizer) if loss.whole_words else None
     )
+
+
+def _hides(node: Node) -> bool:
+    """Whether the stage's model learns the hidden tokens of the text."""
+    return any(isinstance(loss, MaskedTokens) for loss in _losses(node))
 
 
 def _losses(node: Node) -> list[Any]:
@@ -190,7 +223,7 @@ class TrainingRun:
         return {**info, "examples": len(examples)}
 
     def train(self, data: Batches, teacher: Any, evaluate: Any) -> dict[str, Any]:
-        """Train the model in place and keep the log; what there is to say of it."""
+        """Train the model in place and keep the log; what there is to say of it. Processes that only help end here."""
         accelerator = make_accelerator(self.context.precision)
         with TrainLog(self.work / "log.jsonl", self.context.listener) as log:
             outcome = train(
@@ -203,20 +236,28 @@ class TrainingRun:
                 evaluate=evaluate,
                 work=self.work / "state",
                 on_step=log.write,
+                on_notice=self.context.notice,
                 checkpoint_seconds=self.context.checkpoint_seconds,
             )
+        if self.context.together is not None:
+            self.context.together.trained()
         log.copy_to(self.out / "log.jsonl")
-        return self._told(outcome, log) | {"device": accelerator.device.type}
+        beside = None if answers_once(self.objective, data, self.settings) else teacher
+        return {
+            **self._told(outcome),
+            **speed(self.model, beside, self.objective, log, accelerator),
+            "device": accelerator.device.type,
+        }
 
-    def _told(self, outcome: Outcome, log: TrainLog) -> dict[str, Any]:
+    def _told(self, outcome: Outcome) -> dict[str, Any]:
         return {
             "steps": outcome.steps,
             "best_step": outcome.best_step,
             "tuning_score": outcome.best_score,
             "tuning_history": outcome.history,
-            "tokens_per_second": log.tokens_per_second,
             "precision": self.context.precision,
             "threads": self.context.threads,
+            **({"processes": processes.count()} if processes.count() > 1 else {}),
         }
 
     def _compare(self, score: float | None) -> None:

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 
 class TrainLog:
-    """Appends to `path`. After an interruption the lines past the resumed step are dropped as it goes on."""
+    """Appends to `path`. After an interruption the lines past the resumed step are dropped as it goes on.
+
+    `tokens` and `examples` are those trained on since this start, by all processes; padding is not counted.
+    """
 
     def __init__(self, path: Path, listener: Listener) -> None:
         self._path = path
         self._listener = listener
         self._file = None
-        self._tokens = 0
+        self.tokens = 0
+        self.examples = 0
         self._seconds = 0.0
 
     def __enter__(self) -> Self:
@@ -36,14 +40,15 @@ class TrainLog:
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Training throughput of this process: real tokens, padding and evaluation not counted."""
-        return self._tokens / self._seconds if self._seconds else None
+        """Training throughput since this start, of all processes: real tokens, padding and evaluation not counted."""
+        return self.tokens / self._seconds if self._seconds else None
 
     def write(self, report: StepReport) -> None:
         if self._file is None:
             self._drop_from(report.step)
             self._file = self._path.open("a", encoding="utf-8", buffering=1)  # a kill loses no finished line
-        self._tokens += report.tokens
+        self.tokens += report.tokens
+        self.examples += report.examples
         self._seconds += report.seconds
         self._file.write(json.dumps(asdict(report)) + "\n")
         self._listener.step(report)

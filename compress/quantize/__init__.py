@@ -18,7 +18,7 @@ from ..sessions import check_graph_file, check_owner, open_session
 from ..spec.quantization import Quantize
 from .checking import check_file, counts, describe
 from .choosing import Choice, choose
-from .given import given, tidy
+from .given import Trained, given, tidy
 from .portable import make_portable
 from .ranges import Range
 from .reasons import why_fp32
@@ -42,6 +42,7 @@ def quantize_onnx(
     feeds: Sequence[Feed] = (),
     judge: Judge | None = None,
     ranges: Mapping[str, Range] | None = None,
+    factors: Mapping[str, np.ndarray] | None = None,
     name: str | None = None,
 ) -> dict[str, Any]:
     """Write `out`/model_quantized.onnx and check it: ONNX checker, counts of nodes, size, a run.
@@ -49,7 +50,7 @@ def quantize_onnx(
     `layout`: `dynamic` or `static` (the default is that of `spec.method`), or `qdq`, static in portable operators, which
     goes to `out`/model_qdq.onnx; `name`: of the file, in place of these. Where `source` has a packed form beside it, the
     first two have one too. The static ones take their ranges from `feeds`, padded batches of the model's inputs, and by the
-    method `qat` from `ranges`, by product; `judge` answers what smoothing and a search ask.
+    method `qat` from `ranges`, and `factors` of smoothing, by product; `judge` answers what smoothing and a search ask.
 
     Every product with a constant weight becomes int8, except those that `exclude` names or a search gives back, and the
     classifier: one row of a few columns, whose error would go straight into the logits and whose size is nothing. The
@@ -65,7 +66,8 @@ def quantize_onnx(
     model = _read(source)
     if layout == "qdq":
         make_portable(model)
-    found = _found(model, source, layout, spec, feeds, judge, ranges)
+    trained = None if ranges is None else (ranges, factors or {})
+    found = _found(model, source, layout, spec, feeds, judge, trained)
     quantized = _quantized(model, found.choice, layout, found.settled, spec)
     info = {
         "layout": layout,
@@ -101,11 +103,11 @@ def _found(
     spec: Quantize,
     feeds: Sequence[Feed],
     judge: Judge | None,
-    ranges: Mapping[str, Range] | None,
+    trained: Trained | None,
 ) -> Found:
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=source)
     if spec.method == "qat":
-        return Found(given(choice, layout, ranges, source), choice, {})
+        return Found(given(choice, layout, trained, source), choice, {})
     if spec.method != "auto":
         settled = settle(model, choice, layout, spec, feeds, judge.feeds if judge else ())
         return Found(settled, choice, {"alphas": dict(settled.alphas)} if settled.alphas else {})

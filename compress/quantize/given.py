@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from zipfile import BadZipFile
 
+import numpy as np
 from onnx import GraphProto, ModelProto
 
 from ..errors import CompressError
@@ -17,6 +19,9 @@ from .ranges import Range
 from .settling import Settled
 
 RANGES_FILE = "activation_ranges.json"
+Trained = tuple[Mapping[str, Range], Mapping[str, np.ndarray]]  # ranges and factors of smoothing, by product
+
+FACTORS_FILE = "smoothing_factors.npz"  # only where inputs are smoothed
 _ABSORBED = ".absorbed"  # of the fast graph's keys and values that have no product of their own
 _FIRST = "first_token/Gather"  # the fast graph's node that takes the first token's state
 
@@ -63,23 +68,28 @@ def _of_first_token(graph: GraphProto) -> set[str]:
     return known
 
 
-def given(choice: Choice, layout: str, ranges: Mapping[str, Range] | None, source: Path) -> Settled:
-    """All products in one layout, with these ranges; CompressError where one has none."""
-    if ranges is None:
+def given(choice: Choice, layout: str, trained: Trained | None, source: Path) -> Settled:
+    """All products in one layout, as they were trained; CompressError where one has no range."""
+    if trained is None:
         raise CompressError(
             f"{source}: `method: qat` takes the ranges that a quantize_aware stage left; none were given"
         )
+    ranges, factors = trained
     if missing := [name for name in choice.int8 if name not in ranges]:
         raise CompressError(
             f"{source}: {len(missing)} products have no range in {RANGES_FILE}, e.g. {missing[0]}; it is of another model"
         )
-    return Settled(dict.fromkeys(choice.int8, layout), ranges)
+    return Settled(dict.fromkeys(choice.int8, layout), ranges, factors)
 
 
-def write_ranges(folder: Path, ranges: Mapping[str, tuple[float, float]]) -> None:
-    """The name of a product -> [low, high] of its input."""
+def write_ranges(
+    folder: Path, ranges: Mapping[str, tuple[float, float]], factors: Mapping[str, np.ndarray] | None = None
+) -> None:
+    """The name of a product -> [low, high] of its input, after its smoothing by `factors`, where there are some."""
     text = json.dumps({name: list(span) for name, span in ranges.items()}, indent=1)
     (folder / RANGES_FILE).write_text(text + "\n", encoding="utf-8")
+    if factors:
+        np.savez(folder / FACTORS_FILE, allow_pickle=False, **factors)
 
 
 def read_ranges(folder: Path) -> dict[str, Range]:
@@ -90,3 +100,15 @@ def read_ranges(folder: Path) -> dict[str, Range]:
         return {str(name): Range(float(low), float(high)) for name, (low, high) in found.items()}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise CompressError(f"{path}: expected the ranges of activations, by product: {error}") from None
+
+
+def read_factors(folder: Path) -> dict[str, np.ndarray]:
+    """The name of a product -> [in] of its input's smoothing, as `write_ranges` wrote them; CompressError: not that."""
+    path = folder / FACTORS_FILE
+    if not path.exists():
+        return {}
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name].astype(np.float32) for name in found}
+    except (OSError, ValueError, BadZipFile) as error:
+        raise CompressError(f"{path}: expected the smoothing of activations, by product: {error}") from None

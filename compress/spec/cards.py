@@ -36,14 +36,23 @@ class Checkpoint(Spec):
 
 
 class RandomInit(Spec):
-    """A BERT with random weights, or grown from a smaller one; with the tokenizer of another teacher, or the embedded tasks'
-    WordPiece."""
+    """A model with random weights, or a BERT grown from a smaller one; with the tokenizer of another teacher, or one of the
+    embedded tasks' words: WordPiece, for a `roberta` byte-level BPE."""
 
+    architecture: Literal["bert", "roberta", "albert"] = Field(
+        default="bert",
+        exclude_if=lambda value: value == "bert",  # what is dumped decides the store's keys
+    )
     layers: Positive
     hidden: Positive
     heads: Positive
     intermediate: Positive
-    vocabulary: Positive = Field(default=2000, description="tokens of the embedded tasks' WordPiece")
+    embedding: Annotated[int, Field(ge=2)] | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="width of the embedding tables, of an `albert` alone: E; default: 128",
+    )
+    vocabulary: Positive = Field(default=2000, description="tokens of the embedded tasks' words")
     tokenizer: str | None = Field(
         default=None,
         description="a teacher card, or a folder with a tokenizer.json such as `compress vocab` makes: its tokenizer, with "
@@ -62,6 +71,14 @@ class RandomInit(Spec):
         told = [name for name in ("vocabulary", "tokenizer", "grow_from") if name in self.model_fields_set]
         if len(told) > 1:
             raise ValueError(f"{told[0]}: `{told[1]}` has a vocabulary of its own; leave one of the two out")
+        return self
+
+    @model_validator(mode="after")
+    def _of_its_architecture(self) -> RandomInit:
+        if self.embedding is not None and self.architecture != "albert":
+            raise ValueError(f"embedding: only an `albert` has tables of another width; found `{self.architecture}`")
+        if self.grow_from is not None and self.architecture != "bert":
+            raise ValueError(f"grow_from: a `bert` grows from a smaller one; found architecture `{self.architecture}`")
         return self
 
 

@@ -116,6 +116,15 @@ class MaskedTokens(Spec):
     )
 
 
+class MaskedSoftTarget(Spec):
+    """T² · KL(teacher ‖ student) over the vocabulary at the hidden tokens of plain text (DistilBERT's pre-training), between
+    what the masked-LM heads of both say."""
+
+    name: Literal["masked_soft_target"] = "masked_soft_target"
+    weight: NonNegative = 1.0
+    temperature: PositiveNumber = 2.0
+
+
 LossSpec = Annotated[
     SoftTarget
     | HardLabel
@@ -128,13 +137,15 @@ LossSpec = Annotated[
     | BlockSpread
     | SentenceOrder
     | NextSentence
-    | MaskedTokens,
+    | MaskedTokens
+    | MaskedSoftTarget,
     Field(discriminator="name"),
 ]
 TextLossSpec = Annotated[MaskedTokens | NextSentence | SentenceOrder, Field(discriminator="name")]
 OF_CLASSES = ("soft_target", "hard_label", "soft_cross_entropy")  # losses that read the head's logits
 OF_PAIRS = ("sentence_order", "next_sentence")  # of those of text, losses that read pairs of segments
-OF_TEXT = (*OF_PAIRS, "masked_lm")  # losses whose labels come from plain text, and not from a teacher
+TEXT_LABELS = (*OF_PAIRS, "masked_lm")  # losses whose labels come from plain text, and not from a teacher
+OF_TEXT = (*TEXT_LABELS, "masked_soft_target")  # losses that read plain text alone
 LayerMap = (
     Literal["uniform", "top", "bottom"]
     | Annotated[tuple[tuple[Positive, Positive], ...], Field(min_length=1, description="(student, teacher), from 1")]

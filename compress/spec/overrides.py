@@ -81,9 +81,9 @@ def _set(document: Document, path: list[str | int], value: Any, fields: Collecti
     document.data = _replaced(document.data, parts, value, where)
     document.overridden.add(tuple(where))
     inside = len(where)
-    for known in [*document.spellings]:
-        if known[:inside] == tuple(where):
-            del document.spellings[known]
+    for told in (document.spellings, document.lines):  # of what was there before
+        for known in [known for known in told if known[:inside] == tuple(where)]:
+            del told[known]
 
 
 def _replaced(data: Any, parts: list[str | int], value: Any, where: list[str | int]) -> Any:

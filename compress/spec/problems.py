@@ -38,10 +38,19 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel]) 
         if _is_echo(item, where, value, model, document):
             continue
         problem = _problem(item, where, value, document, model)
+        if item["type"] == "value_error":
+            where, problem = _of_field(where, problem, document, model)
         if problem not in found.setdefault(where, []):
             found[where].append(problem)
     merged = [(where, _merge(problems)) for where, problems in found.items()]
     return sorted(merged, key=lambda entry: _order(entry[0], document))
+
+
+def _of_field(where: Where, problem: str, document: Document, model: type[BaseModel]) -> tuple[Where, str]:
+    """A check over several fields begins with the name of the one that is wrong: it is the place then."""
+    name, colon, rest = problem.partition(": ")
+    known = colon and where[-1:] != (name,) and name in schema.fields_at(model, document.data, where)
+    return ((*where, name), rest) if known else (where, problem)
 
 
 def _order(where: Where, document: Document) -> int:

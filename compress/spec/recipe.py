@@ -17,7 +17,7 @@ from .base import Name, Positive, Spec
 from .stages import STAGE_SPECS, problem
 
 # What plans call the other nodes; a stage of that name would be taken for them.
-RESERVED = {"teacher", "pretrained", "student", "encoder", "augmented", "masked-lm", "text"}
+RESERVED = {"teacher", "pretrained", "grown", "student", "encoder", "augmented", "masked-lm", "text"}
 
 
 class StageBase(Spec):

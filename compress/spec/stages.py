@@ -35,6 +35,11 @@ class Training(Spec):
     micro_batch_size: Positive | None = Field(
         default=None, description="examples per forward; gradients accumulate to batch_size"
     )
+    batch_warmup: Fraction | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,  # what is dumped decides the store's keys
+        description="share of the steps in which batches grow, evenly, from an eighth of batch_size",
+    )
     learning_rate: PositiveNumber = Field(default=5e-5, description="peak")
     warmup: Fraction = Field(default=0.1, description="share of the steps with a rising learning rate")
     schedule: Literal["linear", "cosine", "constant"] = "linear"
@@ -82,7 +87,18 @@ class PerTask(Spec):
         return {**written, **self.per_task.get(task, {})}
 
 
-class Pretrain(Training):
+class OnText(Training):
+    """Training on sequences of plain text, which hold the end of a document and the beginning of the next."""
+
+    attention: Literal["sequence", "document"] = Field(
+        default="sequence",
+        exclude_if=lambda value: value == "sequence",  # what is dumped decides the store's keys
+        description="what a token sees: all of its sequence; or its own document alone, which then has a [CLS], and positions, "
+        "of its own. Pairs of segments are read as they are",
+    )
+
+
+class Pretrain(OnText):
     """Train the teacher itself on plain text, before its fine-tuning: from random weights, or on from a checkpoint."""
 
     losses: Annotated[tuple[TextLossSpec, ...], Field(min_length=1)] = (MaskedTokens(),)
@@ -137,19 +153,19 @@ class Finetune(PerTask, Training):
     """Fine-tune the teacher on the task's labels."""
 
 
-class MaskedLm(Training):
-    """Make a masked language model, for the augmentation, of a teacher that has no such head: brief training on
-    plain text, tied to the table of words, which stays as it is. The teacher itself is not changed."""
+class MaskedLm(OnText):
+    """Make a masked language model, for the augmentation or the general stage, of a teacher that has no such head: brief
+    training on plain text, tied to the table of words, which stays as it is. The teacher itself is not changed."""
 
     epochs: PositiveNumber = Field(default=1.0, description="passes over the text")
     learning_rate: PositiveNumber = Field(default=4e-4, description="peak")
     enabled: Literal["auto"] | bool = Field(
-        default="auto", exclude=True, description="auto: when the augmentation needs it and --corpus is given"
+        default="auto", exclude=True, description="auto: when another stage needs it and --corpus is given"
     )
     max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")
 
 
-class General(Losses, Training):
+class General(Losses, OnText):
     """Train the student's encoder on plain text: against the teacher before its fine-tuning, or on the text's own labels."""
 
     losses: Annotated[tuple[LossSpec, ...], Field(min_length=1)] = (EmbeddingMse(), HiddenMse(), AttentionMse())
@@ -227,6 +243,10 @@ class QuantizeAware(PerTask, Losses, Training):
     evaluate_every: PositiveNumber = Field(default=0.5, description="epochs between evaluations on the tuning split")
     ranges: Literal["learned", "moving_average"] = Field(
         default="learned", description="of activations, from calibrated ones on: by gradient, or by what is seen"
+    )
+    smooth: bool = Field(
+        default=True,
+        description="SmoothQuant's factors first, found on the calibration texts: what sticks out of an activation is in the weights",
     )
     range_step: PositiveNumber = Field(
         default=1e-3, description="learned: share of a range's width by which a step may move its ends at the peak"

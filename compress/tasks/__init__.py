@@ -9,7 +9,7 @@ from .load import fingerprint, load_task
 from .metrics import headline, score
 from .resolve import resolve_task
 from .tuning import normalized
-from .vocabulary import wordpiece
+from .vocabulary import byte_level, wordpiece
 
 __all__ = [
     "BUILTIN_TASKS",
@@ -18,6 +18,7 @@ __all__ = [
     "Split",
     "TaskBatches",
     "TaskData",
+    "byte_level",
     "collate",
     "encode",
     "fingerprint",

@@ -1,4 +1,4 @@
-"""A small WordPiece vocabulary for the embedded tasks, the same in every process."""
+"""Small vocabularies for the embedded tasks, the same in every process."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import lru_cache
 import tokenizers
 
 from compress.corpus.vocabulary import bert_tokenizer
+from compress.corpus.vocabulary import byte_level as trained_bytes
 from compress.corpus.vocabulary import wordpiece as trained
 
 from .builtin import BUILTIN_TASKS
@@ -19,6 +20,16 @@ def wordpiece(size: int) -> tokenizers.Tokenizer:
     Raises `CompressError` when `size` is less than the special tokens and letters need.
     """
     return bert_tokenizer(dict(_vocabulary(size)))
+
+
+def byte_level(size: int) -> tokenizers.Tokenizer:
+    """As `wordpiece`, RoBERTa's byte-level BPE. Raises `CompressError` when `size` is less than all bytes need."""
+    return tokenizers.Tokenizer.from_str(_bytes(size))
+
+
+@lru_cache(maxsize=4)
+def _bytes(size: int) -> str:
+    return trained_bytes(_texts(), size).to_str()
 
 
 @lru_cache(maxsize=4)

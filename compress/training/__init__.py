@@ -1,6 +1,7 @@
 """Training: the loop, its schedule and its resumable state."""
 
+from .batches import Batches
 from .devices import make_accelerator
-from .loop import Batches, Outcome, StepReport, train
+from .loop import Outcome, StepReport, train
 
 __all__ = ["Batches", "Outcome", "StepReport", "make_accelerator", "train"]

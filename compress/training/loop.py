@@ -3,27 +3,27 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from .. import signals
-from ..errors import CheckFailed, Interrupted
+from .. import processes, signals
+from ..errors import CheckFailed, CompressError, Interrupted
 from ..models.dropout import draw_quickly
-from ..models.features import Features, compute_features
-from ..models.predict import to_tensors
 from ..objective import Objective
 from ..spec.stages import Training
-from . import state
-from .schedule import learning_rate, total_steps
+from . import sharing, state
+from .batches import Batches
+from .gradients import Gradients, TeacherFeatures
+from .schedule import grown, learning_rate, total_steps
 
 _ADVICE = "stopped before the weights were touched. Lower learning_rate, or train with --precision fp32"
-
-TeacherFeatures = Callable[[dict[str, Tensor], np.ndarray], Features]
+_ANY = 2**31  # examples of a forward, where no memory ran out
 
 
 @dataclass(frozen=True)
@@ -39,29 +39,6 @@ class StepReport:
     tokens: int
     seconds: float
     tuning: float | None = None
-
-
-class Batches(Protocol):
-    """What is trained on, a batch per optimizer step, in an order that depends on the seed alone.
-
-    Examples are named by int64 ids; `len` is the batches of one epoch.
-    """
-
-    seed: int
-
-    def __len__(self) -> int: ...
-
-    def indices(self, step: int) -> np.ndarray:
-        """Ids of the examples of optimizer step `step`, counted from 0 over all epochs."""
-        ...
-
-    def lengths(self, indices: np.ndarray) -> np.ndarray:
-        """Real tokens of each."""
-        ...
-
-    def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """`input_ids`, `attention_mask` and `token_type_ids` [batch, length], and `labels` where there are some."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -85,6 +62,7 @@ def train(
     evaluate: Callable[[nn.Module], float] | None,
     work: Path,
     on_step: Callable[[StepReport], None] = lambda report: None,
+    on_notice: Callable[[str], None] = lambda line: None,
     checkpoint_seconds: float = 60.0,
 ) -> Outcome:
     """Train `model` in place; afterwards it holds the weights to keep.
@@ -92,24 +70,30 @@ def train(
     `teacher` gives the objective's teacher features for a batch and its example indices;
     `evaluate` scores the model on the tuning split, in points; without it the last weights are kept. State
     is kept in `work`, where an interrupted run is picked up at its last checkpoint and goes on bit for bit.
-    Raises `CheckFailed` on the first non-finite loss, before it reaches a weight, and
-    `Interrupted` after a stop signal, with the state saved.
+    Of several processes, which all call this with the same arguments, each takes its share of every batch; the
+    first alone evaluates, writes to `work`, and calls `on_step` and `on_notice`. What stops one stops all, at the same step.
+    Raises `CheckFailed` on the first non-finite loss, before it reaches a weight, `Interrupted` after a stop
+    signal, with the state saved, `CompressError` when there is no memory for one example, and `ProcessLost`.
     """
     total = total_steps(settings, len(data))
-    optimizer = _optimizer(model, objective, settings)
+    optimizer = accelerator.prepare_optimizer(_optimizer(model, objective, settings))
     draw_quickly(model)
-    model, objective, optimizer = accelerator.prepare(model, objective, optimizer)
-    run = _Run(model, objective, optimizer, accelerator, data, settings, teacher, evaluate, work, total)
-    torch.manual_seed(data.seed)
+    # Placed, and under autocast; not wrapped: `sharing` says why.
+    place: Any = partial(accelerator.prepare_model, evaluation_mode=True)
+    gradients = Gradients(place(model), place(objective), accelerator, data, teacher, settings.micro_batch_size)
+    run = _Run(gradients, optimizer, data, settings, evaluate, work, total)
+    torch.manual_seed(sharing.own_seed(data.seed))
     run.resume()
     model.train()
+    first = processes.is_first()
     with signals.deferred():
         saved = time.monotonic()
         while run.progress.step < total:
             report = run.step()
-            on_step(report)
-            stop = signals.requested()
-            if stop or report.tuning is not None or time.monotonic() - saved > checkpoint_seconds:
+            if first:
+                on_step(report)
+            stop, due = run.agree(late=time.monotonic() - saved > checkpoint_seconds, notice=on_notice)
+            if stop or report.tuning is not None or due:
                 run.save()
                 saved = time.monotonic()
             if stop:
@@ -135,13 +119,10 @@ def _optimizer(model: nn.Module, objective: Objective, settings: Training) -> to
 class _Run:
     """The state of one training run between steps."""
 
-    model: nn.Module
-    objective: Objective
+    gradients: Gradients
     optimizer: torch.optim.Optimizer
-    accelerator: Accelerator
     data: Batches
     settings: Training
-    teacher: TeacherFeatures
     evaluate: Callable[[nn.Module], float] | None
     work: Path
     total: int
@@ -149,69 +130,61 @@ class _Run:
     def __post_init__(self) -> None:
         self.progress = state.Progress()
 
-    @property
-    def _modules(self) -> tuple[nn.Module, nn.Module]:
-        unwrap = self.accelerator.unwrap_model
-        return unwrap(self.model), unwrap(self.objective)
-
     def step(self) -> StepReport:
-        """One optimizer step over one batch, in micro-batches."""
+        """One optimizer step over one batch."""
         started = time.perf_counter()
         number = self.progress.step
-        indices = self.data.indices(number)
+        indices = grown(self.settings, number, self.total, self.data.indices(number))
         rate = learning_rate(self.settings, number, self.total)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        tokens = int(self.data.lengths(indices).sum())
-        losses: dict[str, float] = {}
-        for part in self._micro_batches(indices):
-            for name, value in self._backward(part, indices).items():
-                losses[name] = losses.get(name, 0.0) + value
-        self._clip()
+        losses = self._checked(*self.gradients.of(indices))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.step = number + 1
         seconds = time.perf_counter() - started
         epoch = self.progress.step / len(self.data)
+        tokens = int(self.data.lengths(indices).sum())
         tuning = self._maybe_evaluate()
         return StepReport(self.progress.step, self.total, epoch, losses, rate, len(indices), tokens, seconds, tuning)
 
-    def _micro_batches(self, indices: np.ndarray) -> list[np.ndarray]:
-        size = self.settings.micro_batch_size or len(indices)
-        return [indices[start : start + size] for start in range(0, len(indices), size)]
+    def _checked(self, names: list[str], terms: Tensor) -> dict[str, float]:
+        """The losses of the batch, once they and the gradient are known to be finite, and clipped.
 
-    def _backward(self, part: np.ndarray, whole: np.ndarray) -> dict[str, float]:
-        """Gradients of a micro-batch's share of the batch `whole`; the shares of the losses."""
-        batch = to_tensors(self.data.collate(part), self.accelerator.device)
-        with self.accelerator.autocast():
-            targets = self.teacher(batch, part)
-            features = compute_features(self.model, batch, self.objective.student_features)
-        lengths, per_token = self.data.lengths, self.objective.per_token
-        tokens, examples = lengths(part).sum() / lengths(whole).sum(), len(part) / len(whole)
-        terms = {
-            name: term * (float(tokens) if name in per_token else examples)
-            for name, term in self.objective(features, targets, batch).items()
-        }
-        values = {name: float(term.detach()) for name, term in terms.items()}
-        bad = [name for name, value in values.items() if not np.isfinite(value)]
+        All of it is asked in one go: a GPU has a step's work queued until then. A finite loss can have a gradient
+        that is not, and AdamW would carry it into every weight.
+        """
+        norm = nn.utils.clip_grad_norm_(self.gradients.parameters, self.settings.max_grad_norm)
+        *values, norm = torch.cat([terms.flatten(), norm[None]]).tolist()
+        sums = np.array(values).reshape(-1, len(names)).sum(0).tolist()
+        losses = dict(zip(names, sums, strict=True))
+        bad = [name for name, value in losses.items() if not np.isfinite(value)]
         if bad:
-            raise CheckFailed(f"step {self.progress.step + 1}: loss {', '.join(bad)} is {values[bad[0]]}; {_ADVICE}")
-        self.accelerator.backward(sum(terms.values()))
-        return values
+            raise CheckFailed(f"step {self.progress.step + 1}: loss {', '.join(bad)} is {losses[bad[0]]}; {_ADVICE}")
+        if not np.isfinite(norm):
+            raise CheckFailed(f"step {self.progress.step + 1}: the gradient's norm is {norm}; {_ADVICE}")
+        return losses
 
-    def _clip(self) -> None:
-        """A finite loss can have a gradient that is not, and AdamW would carry it into every weight."""
-        parameters = [*self.model.parameters(), *self.objective.parameters()]
-        norm = self.accelerator.clip_grad_norm_(parameters, self.settings.max_grad_norm)
-        if norm is not None and not np.isfinite(float(norm)):
-            raise CheckFailed(f"step {self.progress.step + 1}: the gradient's norm is {float(norm)}; {_ADVICE}")
+    def agree(self, *, late: bool, notice: Callable[[str], None]) -> tuple[int, bool]:
+        """What all processes do next: the signal that one of them stops for (0: none), and whether a checkpoint is due.
+
+        They also go on with the smallest micro-batch that one of them had to take.
+        """
+        micro, known = self.gradients.micro, self.progress.micro_batch_size
+        asked = [signals.requested() or 0, int(late and processes.is_first()), -(micro or _ANY)]
+        stop, due, smallest = processes.largest(asked)
+        if -smallest != (known or self.settings.micro_batch_size or _ANY):
+            self.gradients.micro = self.progress.micro_batch_size = -smallest
+            if processes.is_first():
+                notice(f"step {self.progress.step}: out of memory; it goes on with {-smallest} examples a forward")
+        return stop, bool(due)
 
     def _maybe_evaluate(self) -> float | None:
         every = max(1, round(self.settings.evaluate_every * len(self.data)))
         step = self.progress.step
         if self.evaluate is None or (step % every and step != self.total):
             return None
-        score = self.evaluate(self._modules[0])
+        score = processes.broadcast(self.evaluate(self.gradients.model) if processes.is_first() else 0.0)
         self.progress.history.append({"step": step, "score": score})
         best = self.progress.best_score
         if self.settings.keep == "last" or best is None or score > best:
@@ -223,22 +196,35 @@ class _Run:
         return self.work / f"best-{step}.safetensors"
 
     def _write_best(self, step: int) -> None:
-        state.save_weights(self._best_path(step), self._modules)
+        if processes.is_first():
+            state.save_weights(self._best_path(step), self.gradients.modules)
 
     def save(self) -> None:
         """A checkpoint; only then do weights that it no longer names go."""
-        state.save(self.work / "state.safetensors", self.progress, self._modules, self.optimizer)
+        drawn = processes.gather(state.generators())
+        if not processes.is_first():
+            return
+        state.save(self.work / "state.safetensors", self.progress, self.gradients.modules, self.optimizer, drawn)
         for path in self.work.glob("best-*.safetensors"):
             if path != self._best_path(self.progress.best_step or 0):
                 path.unlink()
 
     def resume(self) -> None:
-        self.work.mkdir(parents=True, exist_ok=True)
-        found = state.restore(self.work / "state.safetensors", self._modules, self.optimizer)
+        if processes.is_first():
+            self.work.mkdir(parents=True, exist_ok=True)
+        path, rank = self.work / "state.safetensors", processes.rank()
+        found = state.restore(path, self.gradients.modules, self.optimizer, rank)
+        if len(set(processes.gather(found and found.step))) > 1:
+            raise CompressError(f"{path}: not the same file for every process; all nodes share the folder of --out")
         if found is not None:
             self.progress = found
+            self.gradients.micro = found.micro_batch_size or self.gradients.micro
+        sharing.make_alike(self.gradients.modules)
 
     def load_best(self) -> None:
         step = self.progress.best_step
-        if step is not None and step != self.progress.step:
-            state.load_weights(self._best_path(step), self._modules)
+        if step is None or step == self.progress.step:
+            return
+        if processes.is_first():
+            state.load_weights(self._best_path(step), self.gradients.modules)
+        sharing.make_alike(self.gradients.modules)

@@ -1,10 +1,14 @@
-"""The learning rate as a pure function of the step: nothing to save, nothing to get out of step."""
+"""The learning rate and the size of the batch as pure functions of the step: nothing to save, nothing to get out of step."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..spec.stages import Training
+
+_SMALLEST = 1 / 8  # of a batch, where batches grow
 
 
 def total_steps(settings: Training, batches_per_epoch: int) -> int:
@@ -24,3 +28,16 @@ def learning_rate(settings: Training, step: int, total: int) -> float:
     if settings.schedule == "cosine":
         left = 0.5 * (1 - math.cos(math.pi * left))
     return settings.learning_rate * left
+
+
+def grown(settings: Training, step: int, total: int, batch: np.ndarray) -> np.ndarray:
+    """The examples of `batch` that optimizer step `step` (from 0) trains on: all, once `batch_warmup` is over.
+
+    Before, a part that grows linearly, spread evenly over the batch, which may be sorted by length. Batches stay where
+    they are in the order: the examples that a smaller one leaves out come again with the next epoch.
+    """
+    warmup = round((settings.batch_warmup or 0.0) * total)
+    if step >= warmup:
+        return batch
+    count = math.ceil(len(batch) * (_SMALLEST + (1 - _SMALLEST) * step / warmup))
+    return batch[np.arange(count) * len(batch) // count]

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -14,12 +14,46 @@ from torch import Tensor, nn
 
 @dataclass
 class Progress:
-    """Where a run stands: optimizer steps done, the best tuning score so far and the step it was at."""
+    """Where a run stands: optimizer steps done, the best tuning score so far and the step it was at.
+
+    `micro_batch_size`: examples of a forward, once memory ran out for more.
+    """
 
     step: int = 0
     best_score: float | None = None
     best_step: int | None = None
     history: list[dict[str, float]] = field(default_factory=list)
+    micro_batch_size: int | None = None
+
+
+class Moment:
+    """Generators and buffers as they are now: what a forward changes beside gradients."""
+
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
+        self._generators = generators()
+        self.buffers = [(buffer, buffer.clone()) for module in modules for buffer in module.buffers()]
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        set_generators(self._generators)
+        for buffer, old in self.buffers:
+            buffer.copy_(old)
+
+
+def generators() -> dict[str, Tensor]:
+    """The states of this process's random generators."""
+    found = {"rng.cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        found |= {f"rng.cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
+    return found
+
+
+def set_generators(states: Mapping[str, Tensor]) -> None:
+    """Put the states of `generators` back; those of devices that are not here are left."""
+    torch.set_rng_state(states["rng.cpu"])
+    cuda = sorted((name for name in states if name.startswith("rng.cuda.")), key=lambda name: int(name.split(".")[2]))
+    if cuda and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all([states[name] for name in cuda[: torch.cuda.device_count()]])
 
 
 def trainable(modules: Iterable[nn.Module]) -> dict[str, Tensor]:
@@ -56,19 +90,33 @@ def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> 
     temporary.replace(path)
 
 
-def save(path: Path, progress: Progress, modules: Iterable[nn.Module], optimizer: torch.optim.Optimizer) -> None:
-    """All that `restore` needs, in one file."""
+def save(
+    path: Path,
+    progress: Progress,
+    modules: Iterable[nn.Module],
+    optimizer: torch.optim.Optimizer,
+    drawn: Sequence[Mapping[str, Tensor]] = (),
+) -> None:
+    """All that `restore` needs, in one file. `drawn`: the `generators` of every process; default: this one's."""
     tensors = {f"model.{name}": tensor.detach().contiguous() for name, tensor in trainable(modules).items()}
     for index, moments in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in moments.items()}
-    tensors["rng.cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        tensors |= {f"rng.cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
+    for rank, states in enumerate(drawn or [generators()]):
+        tensors |= {_of_process(rank) + name: state for name, state in states.items()}
     _write(path, tensors, {"progress": json.dumps(asdict(progress))})
 
 
-def restore(path: Path, modules: Iterable[nn.Module], optimizer: torch.optim.Optimizer) -> Progress | None:
-    """Put the saved state back; None when there is none to use (absent, or not a whole file)."""
+def _of_process(rank: int) -> str:
+    return f"process.{rank}." if rank else ""
+
+
+def restore(
+    path: Path, modules: Iterable[nn.Module], optimizer: torch.optim.Optimizer, rank: int = 0
+) -> Progress | None:
+    """Put the saved state back; None when there is none to use (absent, or not a whole file).
+
+    The generators are those of process `rank`; where the state is of fewer processes, they stay as they are.
+    """
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata()
@@ -79,10 +127,10 @@ def restore(path: Path, modules: Iterable[nn.Module], optimizer: torch.optim.Opt
         for name, tensor in trainable(modules).items():
             tensor.copy_(tensors[f"model.{name}"])
     _restore_optimizer(optimizer, tensors)
-    torch.set_rng_state(tensors["rng.cpu"])
-    cuda = sorted((name for name in tensors if name.startswith("rng.cuda.")), key=lambda name: int(name.split(".")[2]))
-    if cuda and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all([tensors[name] for name in cuda])
+    own = _of_process(rank)
+    states = {name.removeprefix(own): tensor for name, tensor in tensors.items() if name.startswith(f"{own}rng.")}
+    if states:
+        set_generators(states)
     return Progress(**json.loads(metadata["progress"]))
 
 

@@ -158,3 +158,27 @@ def test_a_bad_row_is_found_before_any_training(cli: Cli, tmp_path: Path, task_f
 def test_losses_that_make_no_sense_cost_no_training(cli: Cli, tmp_path: Path, losses: str, expected: str) -> None:
     arguments = ("distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--set", f"distill.losses={losses}")
     assert expected in run(cli, tmp_path, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (("run", "int8", "--taskk", "sst2"), ("compress run", "--taskk", "--task", "compress run -h")),
+        (("run", "int8"), ("--task", "compress run -h")),
+        (("run", "int8", "--task", "sst2", "--bench-runs", "x"), ("--bench-runs", "integer")),
+        (("runn",), ("'runn'", "'run'")),
+        (("list",), ("recipes", "runs")),
+    ],
+)
+def test_a_wrong_option_is_one_line_too(cli: Cli, words: tuple[str, ...], parts: tuple[str, ...]) -> None:
+    done = cli(*words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert all(part in done.err for part in parts), done.err
+
+
+def test_help_and_version_are_no_errors(cli: Cli) -> None:
+    assert "Usage" in cli().out
+    assert cli().err == ""
+    assert cli("run", "-h").code == cli("--version").code == 0

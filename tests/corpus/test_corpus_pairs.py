@@ -228,6 +228,44 @@ def test_a_single_document_has_no_other(tmp_path: Path):
 
 
 @pytest.mark.parametrize("labels", ["sentence_order", "next_sentence"])
+def test_a_step_draws_each_pair_once_and_no_more_than_a_batch_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: Any
+):
+    drawn: list[int] = []
+    draw = PairBatches._drawn
+
+    def count(self: PairBatches, index: int) -> Any:
+        drawn.append(index)
+        return draw(self, index)
+
+    monkeypatch.setattr(PairBatches, "_drawn", count)
+    data = pairs(tmp_path, documents(), labels=labels)
+    for step in range(2 * len(data)):
+        indices = data.indices(step)
+        drawn.clear()
+        for start in range(0, len(indices), 3):  # as the loop does with micro-batches
+            part = indices[start : start + 3]
+            batch = data.collate(part)
+            assert data.lengths(part).tolist() == batch["attention_mask"].sum(axis=1).tolist()
+            assert data.lengths(indices).sum() > 0
+        assert sorted(drawn) == sorted(indices.tolist())
+        assert len(data._recent) <= data.batch_size
+
+
+@pytest.mark.parametrize("labels", ["sentence_order", "next_sentence"])
+def test_what_was_drawn_before_does_not_change_the_parts(tmp_path: Path, labels: Any):
+    texts = documents()
+    fresh, used = (pairs(tmp_path, texts, labels=labels) for _ in range(2))
+    used.collate(used.indices(0))
+    used.lengths(np.arange(used.count))
+    for one, other in zip(fresh.held_out(0.2), used.held_out(0.2), strict=True):
+        assert one is not None
+        assert other is not None
+        first, second = (part.collate(np.arange(part.count)) for part in (one, other))
+        assert all((first[name] == second[name]).all() for name in first)
+
+
+@pytest.mark.parametrize("labels", ["sentence_order", "next_sentence"])
 def test_pairs_that_are_held_out_are_those_at_the_end(tmp_path: Path, labels: Any):
     texts = documents()
     data = pairs(tmp_path, texts, labels=labels)

@@ -1,4 +1,4 @@
-"""Run as a child process by test_training_faults: imports torch once, then forks a process per run and waits for it.
+"""Run as a child process by fault_runs: imports torch once, then forks a process per run and waits for it.
 
 Commands are lines of JSON: `[work folder, root, harm]` starts a run of the folder's recipe, up to
 the trained student, and is answered with its process id; a process id is answered with its exit code.
@@ -59,17 +59,20 @@ class Recorder(Listener):
 
 
 def build(folder: Path, root: Path, harm: dict[str, Any]) -> dict[str, Any]:
-    """Fine-tune and distil as `compress run` does, the state saved after every step."""
+    """Train as `compress run` does, on the folder's text.txt where there is one, the state saved after every step."""
     recipe, task, teacher = (str(folder / name) for name in ("recipe.yaml", "task.yaml", "teacher"))
-    plan = plan_all(Request(recipes=(recipe,), tasks=(task,), teacher=teacher, root=root, precision="fp32"))[0]
-    trained = tuple(node for node in plan.nodes if node.kind in ("finetune", "distill"))
+    corpus = tuple(str(path) for path in folder.glob("text.txt"))
+    request = Request((recipe,), (task,), teacher=teacher, corpus=corpus, root=root, precision="fp32")
+    plan = plan_all(request)[0]
+    trained = tuple(node for node in plan.nodes if node.kind not in ("export", "quantize"))
     plan = dataclasses.replace(plan, nodes=trained)
     listener = Recorder(root, harm)
     context = Context(plan.task, plan.precision, threads=1, listener=listener, checkpoint_seconds=-1)
     if "touch" in harm:
         kill_at(harm["touch"], root)
     artifacts, _ = run._build(plan, plan.nodes, context, Store(root / ".store", on_notice=listener.notice))
-    return {name: {"path": str(artifact.path), "info": artifact.info} for name, artifact in artifacts.items()}
+    logged = {name: artifact for name, artifact in artifacts.items() if (artifact.path / "log.jsonl").exists()}
+    return {name: {"path": str(artifact.path), "info": artifact.info} for name, artifact in logged.items()}
 
 
 def child(folder: Path, root: Path, harm: dict[str, Any]) -> int:

@@ -137,6 +137,6 @@ def test_a_tensor_of_another_shape_or_type_is_refused(call: Callable[[], Tensor]
 def test_every_loss_of_the_dict_is_tested_here_or_beside():
     here = {"soft_target", "hard_label", "hidden_cosine", "squared_error"}
     beside = {"soft_cross_entropy", "hidden_mse", "attention_mse", "relation_kl", "block_spread"}
-    beside |= {"sentence_order", "next_sentence"}
+    beside |= {"sentence_order", "next_sentence", "masked_soft_target"}
     assert set(LOSSES) == here | beside
     assert all(LOSSES[name].__name__ == f"{name}_loss" for name in LOSSES)

@@ -12,6 +12,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
+from compress.corpus.vocabulary import byte_level
 from compress.errors import CompressError
 from compress.models import checkpoints, locations
 from compress.models.checkpoints import load_classifier, load_tokenizer, weight_files
@@ -177,3 +178,26 @@ def test_a_trained_head_must_be_the_checkpoints_own(tiny_checkpoint: Callable[[s
     folder = tiny_checkpoint("bert")
     refused(lambda: load_classifier(folder, labels=("no", "yes"), trained=True), "classifier.")
     assert load_classifier(folder, labels=LABELS, trained=True) is not None
+
+
+TEXTS = ("The FILM is not bad.", "é 漢 zebra-7  good", "")
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "albert"])
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+def test_a_saved_checkpoint_has_its_tokenizer_whatever_its_family(
+    tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer, tmp_path: Path, family: str, kind: str
+):
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    ours = toy_tokenizer if kind == "wordpiece" else byte_level(["the film is not bad", "a good film"], 300)
+    model = AutoModel.from_config(AutoConfig.from_pretrained(tiny_checkpoint(family)))
+    checkpoints.save_checkpoint(model, ours, tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    for text in TEXTS:
+        assert theirs(text)["input_ids"] == ours.encode(text).ids
+    assert theirs("good", "bad film")["input_ids"] == ours.encode("good", "bad film").ids
+    assert theirs.mask_token_id == ours.token_to_id("[MASK]" if kind == "wordpiece" else "<mask>")
+    assert theirs.model_max_length == 24
+    again = load_tokenizer(tmp_path)
+    assert [again.encode(text).ids for text in TEXTS] == [ours.encode(text).ids for text in TEXTS]

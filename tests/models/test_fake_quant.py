@@ -17,6 +17,7 @@ from compress.quantize import quantize_onnx
 from compress.quantize.calibration import calibrate
 from compress.quantize.given import int8_form
 from compress.quantize.ranges import Range
+from compress.quantize.smoothing import find_factors, smooth
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
@@ -47,15 +48,26 @@ def feed(model: Any, batch: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
 
 
 def quantizer(
-    model: Any, spec: Quantize = SPEC, ranges: Any = "learned", gain: float = 1.0, pairs: bool = True
+    model: Any,
+    spec: Quantize = SPEC,
+    ranges: Any = "learned",
+    gain: float = 1.0,
+    pairs: bool = True,
+    smoothed: bool = False,
 ) -> FakeQuant:
     """With calibrated ranges."""
     graph = build_fast(model, pairs=pairs)
     assert graph is not None
-    form, _ = int8_form(graph, spec)
+    form, choice = int8_form(graph, spec)
+    factors = find_factors(graph, choice, [texts()], spec)[0] if smoothed else {}
+    if smoothed:
+        assert factors
+        graph = smooth(graph, factors)
+        form, _ = int8_form(graph, spec)
     sources = tuple(dict.fromkeys(use.source for use in form.uses if use.source is not None))
     found = calibrate(graph, sources, [texts()], method="minmax", percentile=100)
-    return FakeQuant(form, {name: (span.low, span.high) for name, span in found.items()}, ranges=ranges, gain=gain)
+    ends = {name: (span.low, span.high) for name, span in found.items()}
+    return FakeQuant(form, ends, ranges=ranges, gain=gain, factors=factors)
 
 
 def answers(model: Any, quant: FakeQuant, batch: dict[str, np.ndarray]) -> np.ndarray:
@@ -63,18 +75,23 @@ def answers(model: Any, quant: FakeQuant, batch: dict[str, np.ndarray]) -> np.nd
         return model(**feed(model, batch)).logits.numpy()
 
 
+COARSE = SPEC.model_copy(update={"per_channel": False, "exclude": (r"layer.*0.*out",)})
+SMOOTHED = SPEC.model_copy(update={"alpha": 0.7})  # of the paper's choice, so that every input has factors
+
+
 @families
-@pytest.mark.parametrize("spec", [SPEC, SPEC.model_copy(update={"per_channel": False, "exclude": (r"layer.*0.*out",)})])
+@pytest.mark.parametrize("spec", [SPEC, COARSE, SMOOTHED], ids=["as it is", "coarse", "smoothed"])
 def test_the_logits_are_those_of_the_int8_file(
     family: str, spec: Quantize, tiny_onnx, tiny_checkpoint, tmp_path: Path
 ) -> None:
     if family == "albert" and spec.exclude:
         spec = spec.model_copy(update={"exclude": (r"ffn/MatMul_1",)})  # one of the uses of a shared weight
     model = loaded(tiny_checkpoint(family))
-    quant = quantizer(model, spec)
+    quant = quantizer(model, spec, smoothed=spec is SMOOTHED)
     ranges = {name: Range(*ends) for name, ends in quant.found().items()}
-    source = tiny_onnx(family, "fast")
-    info = quantize_onnx(source, tmp_path, spec, ranges=ranges)
+    source, factors = tiny_onnx(family, "fast"), {name: value.numpy() for name, value in quant.smoothing().items()}
+    assert bool(factors) == (spec is SMOOTHED)
+    info = quantize_onnx(source, tmp_path, spec, ranges=ranges, factors=factors)
     assert info["int8_matmuls"] == len(ranges)
     assert info["weight_only_matmuls"] == sum(use.source is None for use in quant.form.uses)
     assert info["int8_gathers"] == len(quant.form.tables)

@@ -70,8 +70,15 @@ class Case:
         return plan_all(request)
 
     def refused(self, plans: list[Plan]) -> str:
+        return self._said(lambda: preflight(plans, self.root))
+
+    def unplanned(self, length: int, *overrides: str) -> str:
+        """What `compress plan` says already."""
+        return self._said(lambda: self.plan(length, *overrides))
+
+    def _said(self, work: Callable[[], object]) -> str:
         with pytest.raises(CompressError) as caught:
-            preflight(plans, self.root)
+            work()
         assert caught.value.exit_code == 2
         assert "\n" not in str(caught.value)
         return str(caught.value)
@@ -89,10 +96,10 @@ def test_what_fits_passes_and_only_the_folder_is_made(case: Case):
 
 def test_texts_longer_than_the_teachers_positions(case: Case):
     preflight(case.plan(24), case.root)
-    assert case.refused(case.plan(25)) == (
+    assert case.unplanned(25) == (
         "task toy: max_length is 25 tokens and teacher teacher has 24 positions; set max_length to at most 24"
     )
-    found = case.refused(case.plan(16, "stages[0].finetune.max_length=30"))
+    found = case.unplanned(16, "stages[0].finetune.max_length=30")
     assert found.startswith("recipe int8, finetune: max_length is 30 tokens and teacher teacher has 24 positions")
 
 
@@ -100,7 +107,7 @@ def test_roberta_keeps_two_positions_for_itself(case: Case):
     """26 rows, of which texts use those after the padding index, 1."""
     case.use("roberta", architectures=["RobertaModel"])
     preflight(case.plan(24), case.root)
-    assert "max_length is 25 tokens and teacher teacher has 24 positions" in case.refused(case.plan(25))
+    assert "max_length is 25 tokens and teacher teacher has 24 positions" in case.unplanned(25)
 
 
 def test_a_tokenizer_with_more_tokens_than_the_embedding_table(case: Case):

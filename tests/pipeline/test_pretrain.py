@@ -119,6 +119,38 @@ def test_the_objectives_combine(world: Path, losses: str, head: bool):
     assert ("held_out" in found.info) == head
 
 
+def test_nothing_is_held_out_where_nothing_is_said_of_it(world: Path):
+    counts = []
+    for number, losses in enumerate(
+        (
+            "[{name: next_sentence}]",
+            "[{name: next_sentence}, {name: masked_lm, weight: 0}]",
+            "[{name: next_sentence}, {name: masked_lm}]",
+        )
+    ):
+        (world / str(number)).mkdir()
+        made_ = made(world / str(number), plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")[
+            "pretrained"
+        ]
+        counts.append(made_.info["sequences"] + made_.info.get("held_out", {}).get("sequences", 0))
+        assert ("held_out" in made_.info) == (number == 2)
+    assert len(set(counts)) == 1
+
+
+def test_text_that_is_too_short_is_told_with_the_stage_and_the_files(world: Path):
+    text = world / "text.txt"
+    for override, problem in (
+        ("pretrain.batch_size=10_000", "the corpus has .* tokens; a batch of 10000 sequences of 16 needs 140,000"),
+        ("pretrain.held_out=0.99", "held_out keeps .* of the .* sequences of 16 tokens from training"),
+    ):
+        folder = world / override
+        folder.mkdir()
+        with pytest.raises(
+            CompressError, match=f"recipe bert-pretrain, stage pretrain: {problem}.*; the text is {text}$"
+        ):
+            made(folder, plan(world, override), "tokenize", "pretrain")
+
+
 def test_a_checkpoint_goes_on_with_its_own_head(world: Path):
     first = made(world, plan(world), "tokenize", "pretrain")["pretrained"]
     again = plan(world, "pretrain.learning_rate=1e-9", teacher=str(first.path))

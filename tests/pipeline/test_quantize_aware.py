@@ -16,7 +16,7 @@ from compress.errors import CompressError
 from compress.pipeline import Listener, Plan, Request, plan_all, run, training_stages
 from compress.pipeline.context import Context
 from compress.quantize.choosing import Choice
-from compress.quantize.given import RANGES_FILE, given, read_ranges
+from compress.quantize.given import FACTORS_FILE, RANGES_FILE, given, read_factors, read_ranges
 from compress.store import Artifact, Store
 from compress.training import make_accelerator
 
@@ -84,10 +84,15 @@ def test_the_key_has_what_the_training_depends_on(world: Path) -> None:
         "quantize.exclude=[pooler]",
         "quantize.calibration=mse",
         "quantize_aware.ranges=moving_average",
+        "quantize_aware.smooth=false",
         "quantize_aware.losses=[{name: soft_target}]",
     ):
         assert keys(planned(world, "alone", override))[trained] != base[trained], override
-    assert keys(planned(world, "alone", "quantize.bias_correction=true")) == base  # it has no texts to correct by
+    for override in (
+        "quantize.bias_correction=true",
+        "quantize.alpha=0.5",
+    ):  # it has no texts to correct by, and finds its own
+        assert keys(planned(world, "alone", override)) == base
 
 
 @pytest.mark.parametrize(
@@ -139,7 +144,7 @@ def contents(artifact: Artifact) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in artifact.path.iterdir() if path.name not in changing}
 
 
-@pytest.mark.parametrize("ranges", ["learned", "moving_average"])
+@pytest.mark.parametrize("ranges", ["learned", "moving_average", "learned, smooth: false"])
 def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -> None:
     from transformers import AutoModelForSequenceClassification
 
@@ -157,6 +162,7 @@ def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -
     assert not any(found[1][name] for name in ("missing_keys", "unexpected_keys"))
     spans = json.loads((folder / RANGES_FILE).read_text())
     assert len(spans) == len({name.rpartition("/")[0] for name in spans}) == 10
+    assert (folder / FACTORS_FILE).exists() == ("smooth" not in ranges)
     for layer in range(1):
         scope = f"bert.encoder.layer.{layer}.attention.self"
         assert spans[f"{scope}.query/MatMul"] == spans[f"{scope}.key/MatMul"] == spans[f"{scope}.value/MatMul"]
@@ -206,7 +212,11 @@ def test_ranges_of_another_model_or_none_are_refused(tmp_path: Path) -> None:
     (tmp_path / RANGES_FILE).write_text('{"a/MatMul": [0, 1]}')
     ranges = read_ranges(tmp_path)
     with pytest.raises(CompressError, match=r"1 products have no range in .*, e\.g\. b/MatMul; it is of another model"):
-        given(choice, "static", ranges, Path("model.onnx"))
+        given(choice, "static", (ranges, {}), Path("model.onnx"))
     (tmp_path / RANGES_FILE).write_text('{"a/MatMul": [0]}')
     with pytest.raises(CompressError, match="expected the ranges"):
         read_ranges(tmp_path)
+    assert read_factors(tmp_path) == {}
+    (tmp_path / FACTORS_FILE).write_bytes(b"{}")
+    with pytest.raises(CompressError, match="expected the smoothing"):
+        read_factors(tmp_path)

@@ -76,9 +76,15 @@ def run(world: Path) -> Run:
 @pytest.mark.parametrize("recipe", names("recipes"))
 def test_the_recipe_runs_and_its_result_is_complete(run: Run, recipe: str) -> None:
     folder, result = run(recipe)
-    assert {"result.json", "predictions.npz", "models.json", "log.jsonl", "report.md", "report.html"} <= {
-        path.name for path in folder.iterdir()
-    }
+    assert {
+        "result.json",
+        "predictions.npz",
+        "models.json",
+        "checkpoints.json",
+        "log.jsonl",
+        "report.md",
+        "report.html",
+    } <= {path.name for path in folder.iterdir()}
     baseline, *others = result.models
     assert (baseline.name, baseline.precision, baseline.delta) == ("teacher", "fp32", None)
     assert all(model.delta is not None for model in others)

@@ -197,6 +197,19 @@ def test_a_report_that_is_there_is_kept_and_other_results_replace_it(
     assert (tmp_path / "plot.svg").read_text() == "plot"
 
 
+def test_the_speed_of_a_stage_is_in_its_row(
+    fake: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(render, "html_report", lambda page, tasks: "page")
+    monkeypatch.setattr(render, "plot", lambda tasks: "plot")
+    result = fake()
+    speed = {"tokens_per_second": 12345.6, "model_flops_per_second": 1.2345e10, "utilisation": 0.4123}
+    stages = (result.stages[0].model_copy(update={"info": {"steps": 6129, **speed}}), *result.stages[1:])
+    write_report([result.model_copy(update={"stages": stages})], tmp_path)
+    told = "steps 6,129, tokens per second 12,346, model flops per second 1.234e+10, utilisation 0.4123"
+    assert told in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
 def test_names_with_markup_stay_text(fake: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     result = fake()
     data = result.task.data.model_copy(update={"notes": (f"a subset {NASTY}",)})

@@ -102,6 +102,14 @@ def test_a_student_per_depth():
             "distill.losses[1].weight=-1",
             "--set stages[1].distill.losses[1].weight: expected a number at least 0, found the number -1",
         ),
+        (
+            "distill.losses=[{name: hard_labell}]",
+            "--set stages[1].distill.losses[0]: unknown name `hard_labell`; did you mean `hard_label`?",
+        ),
+        (
+            "distill.losses=[{name: hard_label}, {name: hard_label}]",
+            "--set stages[1].distill.losses: each at most once, found ['hard_label', 'hard_label']",
+        ),
         ("stages[0]=finetun", "--set stages[0].finetun: unknown key; did you mean `finetune`?"),
         ("student=3", "--set student: expected text or a mapping, found the number 3"),
         ("titel=x", "--set titel: unknown key; did you mean `title`?"),

@@ -81,7 +81,7 @@ def test_each_mistake_is_told_in_plain_words(line, model, expected):
 KINDS = "pretrain, finetune, masked_lm, general, augment, distill, quantize_aware, export, quantize"
 LOSSES = (
     "`soft_target`, `hard_label`, `hidden_cosine`, `soft_cross_entropy`, `embedding_mse`, `hidden_mse`, `attention_mse`, "
-    "`relation_kl`, `block_spread`, `sentence_order`, `next_sentence`, `masked_lm`"
+    "`relation_kl`, `block_spread`, `sentence_order`, `next_sentence`, `masked_lm`, `masked_soft_target`"
 )
 STAGES = [
     ("finetune", "3: stages: expected a list, found the text 'finetune'"),

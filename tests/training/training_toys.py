@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from compress.models.checkpoints import random_bert, random_config
+from compress.models.random_models import random_classifier, random_config
 from compress.objective import Objective
 from compress.spec.cards import RandomInit
 from compress.spec.losses import HardLabel
@@ -38,7 +38,7 @@ def toy_data(examples: int = 28, seed: int = 0) -> Encoded:
 def toy_model(dropout: float = 0.1, seed: int = 1) -> Any:
     init = RandomInit(layers=2, hidden=16, heads=2, intermediate=32, vocabulary=13, max_positions=16, dropout=dropout)
     torch.manual_seed(seed)
-    return random_bert(random_config(init), labels=("good", "bad"))
+    return random_classifier(random_config(init), labels=("good", "bad"))
 
 
 def weights(*modules: nn.Module) -> dict[str, torch.Tensor]:
@@ -67,6 +67,7 @@ def fit(
     objective: Objective | None = None,
     evaluate: Callable[[nn.Module], float] = classifier_bias,
     on_step: Callable[[StepReport], None] = lambda report: None,
+    on_notice: Callable[[str], None] = lambda line: None,
     teacher: Any = None,
     checkpoint_seconds: float = 1e9,
     precision: str = "fp32",
@@ -82,5 +83,6 @@ def fit(
         evaluate=evaluate,
         work=work,
         on_step=on_step,
+        on_notice=on_notice,
         checkpoint_seconds=checkpoint_seconds,
     )

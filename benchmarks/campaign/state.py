@@ -1,0 +1,118 @@
+"""What a campaign has come to, on disk after every step, and its clock."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+_GRACE = 60.0  # seconds that a stopped step has to save its state
+
+
+class Campaign:
+    """`steps`: name -> what came of it. A step runs in a process of its own, so that one that dies of memory is one line."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments, self.out = arguments, arguments.out
+        self.started = time.monotonic()
+        self._path = self.out / "campaign.json"
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.document: dict[str, Any] = {"steps": {}, "seconds": 0.0}
+        if self._path.exists():
+            self.document = json.loads(self._path.read_text(encoding="utf-8"))
+        self._spent = self.document["seconds"]
+        self.document["machine"] = hardware()  # of this start
+        self.save()
+
+    @property
+    def steps(self) -> dict[str, dict[str, Any]]:
+        return self.document["steps"]
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return 60 * self.arguments.minutes - (time.monotonic() - self.started)
+
+    @property
+    def complete(self) -> bool:
+        return all(step["state"] == "done" for step in self.steps.values())
+
+    def save(self) -> None:
+        self.document["seconds"] = self._spent + time.monotonic() - self.started
+        temporary = self._path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(self.document, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(self._path)
+
+    def step(self, name: str, work: str, what: dict[str, Any], limit: float) -> dict[str, Any] | None:
+        """What `work` of child.py answers, done now or before; None where it failed or ran out of `limit` seconds."""
+        found = self.steps.get(name)
+        if found and found["state"] == "done" and found["what"] == what:
+            return found["answer"]
+        if limit <= 0:
+            self.steps[name] = {"state": "no time", "what": what, "seconds": found["seconds"] if found else 0.0}
+            self.save()
+            return None
+        began = time.monotonic()
+        state, answer, message = self._run(name, work, what, limit)
+        seconds = time.monotonic() - began + (found["seconds"] if found and found["what"] == what else 0.0)
+        self.steps[name] = {"state": state, "what": what, "seconds": seconds, "answer": answer, "message": message}
+        self.save()
+        print(f"{name}: {state}, {seconds:.0f} s{f': {message}' if message else ''}", file=sys.stderr, flush=True)
+        return answer
+
+    def _run(
+        self, name: str, work: str, what: dict[str, Any], limit: float
+    ) -> tuple[str, dict[str, Any] | None, str | None]:
+        stem = name.replace("/", "-").replace(" ", "-")
+        answer, log = self.out / "steps" / f"{stem}.json", self.out / "logs" / f"{stem}.log"
+        for path in (answer, log):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        answer.unlink(missing_ok=True)
+        child = Path(__file__).with_name("child.py")
+        with log.open("a", encoding="utf-8") as lines:
+            process = subprocess.Popen(
+                [sys.executable, str(child), work, json.dumps(what), str(answer)],
+                stdout=lines,
+                stderr=lines,
+                env=os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "true"},
+            )
+            code, stopped = _wait(process, limit)
+        if code == 0:
+            return "done", json.loads(answer.read_text(encoding="utf-8")), None
+        last = [line for line in log.read_text(encoding="utf-8").splitlines() if line.strip()][-1:]
+        if stopped:
+            return "out of time", None, "its state is saved; the same command goes on with it"
+        return "failed", None, last[0] if last else f"exit {code}"
+
+
+def _wait(process: subprocess.Popen[bytes], limit: float) -> tuple[int, bool]:
+    """(exit code, whether it was stopped): asked to save and stop at the limit, killed some time after; with us, too."""
+    try:
+        return process.wait(limit), False
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGTERM)
+        try:
+            return process.wait(_GRACE), True
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait(), True
+    except BaseException:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        raise
+
+
+def hardware() -> dict[str, Any]:
+    """The machine, and the GPU as torch sees it: None where it sees none."""
+    import torch
+
+    from compress.machine import describe, versions
+
+    gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else None
+    return {"machine": describe().model_dump(mode="json"), "gpu": gpu, "versions": versions()}

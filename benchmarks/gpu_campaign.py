@@ -1,0 +1,67 @@
+"""From plain text to int8 bundles on one GPU within N minutes, resumable: pre-train a teacher, run every recipe on it.
+
+    python benchmarks/gpu_campaign.py --minutes 60 --teacher bert-small --corpus TEXT --data-dir GLUE \\
+        --task sst2 --task mrpc --out campaign --piece-mib 16
+
+1. A few steps of `bert-pretrain` give the tokens per second; the steps of the real pre-training are what fits into --share of
+   the minutes. 2. Each recipe on each task with that teacher, cheapest first, none longer than half of what is left.
+3. The int8 bundle of each finished run; with --piece-mib, files above that size in pieces, and a joiner. Latency is not
+   measured: `compress verify` and `compress bench` do that with the bundles on the CPU they are for. campaign.md and
+   campaign.json say what came of each step, and on what hardware.
+
+The same command goes on where it was stopped, killed or out of time; --minutes are then those of the new start. A teacher that
+`--teacher` names by a folder or by a card with a checkpoint is trained on; `--no-pretrain` takes it as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from campaign.bundles import make_bundles
+from campaign.page import write_page
+from campaign.state import Campaign
+from campaign.steps import PRETRAIN, RECIPES, idle_overrides, pretrained_teacher, run_recipes
+
+
+def parsed(words: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, required=True, help="wall-clock time for everything")
+    parser.add_argument("--teacher", default="bert-small", help="a card or a checkpoint's folder")
+    parser.add_argument("--corpus", action="append", required=True, help="plain text; may be given again")
+    parser.add_argument("--data-dir", type=Path, help="folder of GLUE's files, or of the task's")
+    parser.add_argument("--task", action="append", required=True, help="a task's name or file; may be given again")
+    parser.add_argument("--recipe", action="append", help=f"may be given again; default: {', '.join(RECIPES)}")
+    parser.add_argument("--share", type=float, default=0.5, help="of the minutes for pre-training")
+    parser.add_argument("--set", action="append", default=[], help="PATH=VALUE for every recipe that has the field")
+    parser.add_argument("--no-pretrain", action="store_true", help="take the teacher as it is")
+    parser.add_argument("--probe-steps", type=int, default=30, help="of pre-training, to know its speed")
+    parser.add_argument("--precision", help="fp32 or bf16; default: bf16 on a GPU, else the recipes'")
+    parser.add_argument("--piece-mib", type=float, help="cut the bundles' larger files into pieces of this size")
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args(words)
+    if arguments.minutes <= 0 or not 0 < arguments.share < 1:
+        parser.error("--minutes is above 0, --share between 0 and 1")
+    if arguments.piece_mib is not None and arguments.piece_mib <= 0:
+        parser.error("--piece-mib is above 0")
+    if idle := idle_overrides(arguments.set, [PRETRAIN, *(arguments.recipe or RECIPES)]):
+        parser.error(f"--set {idle[0]}: no recipe has such a stage")
+    return arguments
+
+
+def main() -> int:
+    """0 where every step was done; 1 where some failed or did not fit, which the page names."""
+    arguments = parsed()
+    campaign = Campaign(arguments)
+    teacher = pretrained_teacher(campaign)
+    if teacher is not None:
+        run_recipes(campaign, teacher)
+        make_bundles(campaign)
+    page = write_page(campaign)
+    print(page)
+    return 0 if campaign.complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

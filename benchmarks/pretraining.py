@@ -1,0 +1,187 @@
+"""Masked-LM pre-training throughput: our loop against transformers' Trainer with its collator, interleaved.
+
+    python benchmarks/pretraining.py --corpus ../corpus --teacher bert-mini --steps 20
+
+The same model (a card's sizes, random weights, the vocabulary of another card), sequences, batch size, precision and
+optimizer on both sides, no dropout; each masks as it does. The Trainer gives every token a score for every word, our loss
+only the hidden ones. Tokens/s are medians over the steps of all rounds after the first few. Prints a Markdown table.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.state import AcceleratorState
+from tokenizers import Tokenizer
+
+from compress.corpus import MaskedBatches, TextBatches, TokenShards, corpus_sources, tokenize_corpus
+from compress.machine import describe, fast_bf16, usable_cores
+from compress.models.checkpoints import load_tokenizer
+from compress.models.masked_head import MaskedLmObjective
+from compress.models.masked_lm import masked_lm_around
+from compress.models.random_models import random_encoder
+from compress.objective import Objective
+from compress.pipeline.teachers import resolve_teacher
+from compress.spec.losses import MaskedTokens
+from compress.spec.stages import Pretrain
+from compress.training import make_accelerator, train
+
+WARMUP_STEPS = 3
+TARGET = 1.5  # times the Trainer
+
+
+class Steps:
+    """The seconds between the ends of steps, the first few left out."""
+
+    def __init__(self) -> None:
+        self._ends: list[float] = []
+
+    def __call__(self, *_: Any) -> None:
+        self._ends.append(time.perf_counter())
+
+    @property
+    def seconds(self) -> list[float]:
+        ends = self._ends[WARMUP_STEPS:]
+        return [later - sooner for sooner, later in pairwise(ends)]
+
+
+class Setting:
+    """What both sides are given."""
+
+    def __init__(self, arguments: argparse.Namespace, text: TextBatches, tokenizer: Tokenizer) -> None:
+        self.text, self.tokenizer, self.steps = text, tokenizer, arguments.steps
+        self.precision, self.teacher = arguments.precision, resolve_teacher(arguments.teacher)
+        if self.teacher.card.random is None:
+            raise SystemExit("expected a teacher with random weights")
+
+    def model(self) -> Any:
+        torch.manual_seed(0)
+        quiet = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        config = {**self.teacher.config, **quiet, "vocab_size": self.tokenizer.get_vocab_size()}
+        return masked_lm_around(random_encoder(config))
+
+
+def ours(setting: Setting, work: Path) -> list[float]:
+    """Seconds of the steps of our loop."""
+    model, steps = setting.model(), Steps()
+    settings = Pretrain(max_steps=setting.steps, batch_size=setting.text.batch_size)
+    train(
+        model.base_model,
+        Objective((MaskedTokens(),), masked_lm=MaskedLmObjective(model)),
+        MaskedBatches(setting.text),
+        settings,
+        accelerator=make_accelerator(setting.precision),
+        teacher=lambda batch, indices: {},
+        evaluate=None,
+        work=work,
+        on_step=steps,
+    )
+    return steps.seconds
+
+
+def trainer(setting: Setting, work: Path) -> list[float]:
+    """Seconds of the steps of the Trainer."""
+    from transformers import (
+        DataCollatorForLanguageModeling,
+        PreTrainedTokenizerFast,
+        PrinterCallback,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+    )
+
+    AcceleratorState._reset_state()
+    text, steps = setting.text, Steps()
+    names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=setting.tokenizer, **names)
+    rows = [text.collate(text.indices(step))["input_ids"] for step in range(setting.steps)]
+    dataset: Any = [{"input_ids": torch.from_numpy(row)} for batch in rows for row in batch]
+    told = TrainingArguments(
+        output_dir=str(work),
+        max_steps=setting.steps,
+        per_device_train_batch_size=text.batch_size,
+        bf16=setting.precision == "bf16",
+        optim="adamw_torch_fused",
+        weight_decay=0.01,
+        max_grad_norm=1.0,
+        logging_strategy="no",
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=not torch.cuda.is_available(),
+    )
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *arguments: Any, **more: Any) -> None:
+            steps()
+
+    collator = DataCollatorForLanguageModeling(tokenizer)
+    peer = Trainer(setting.model(), told, data_collator=collator, train_dataset=dataset, callbacks=[Clock()])
+    peer.remove_callback(PrinterCallback)
+    peer.train()
+    return steps.seconds
+
+
+SIDES: dict[str, Callable[[Setting, Path], list[float]]] = {"compress": ours, "transformers Trainer": trainer}
+
+
+def read(arguments: argparse.Namespace, tokenizer: Tokenizer, folder: Path) -> TextBatches:
+    """As much of the corpus as the steps need."""
+    tokens = arguments.batch_size * arguments.length * (arguments.steps + 1)
+    (folder / "shards").mkdir()
+    sources = corpus_sources([str(arguments.corpus)])
+    tokenize_corpus(sources, tokenizer, folder / "shards", folder / "work", max_tokens=tokens, threads=usable_cores())
+    shards = TokenShards.open(folder / "shards")
+    return TextBatches(shards, length=arguments.length, batch_size=arguments.batch_size, seed=0)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--teacher", default="bert-mini", help="a card with random weights: the model's sizes")
+    parser.add_argument("--vocabulary", default="minilm-l6", help="a card with a checkpoint: the tokenizer's")
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=usable_cores())
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="bf16" if fast_bf16() else "fp32")
+    arguments = parser.parse_args()
+    words = resolve_teacher(arguments.vocabulary).folder
+    if words is None or arguments.steps < WARMUP_STEPS + 2:
+        raise SystemExit(f"expected a --vocabulary with a checkpoint, and at least {WARMUP_STEPS + 2} steps")
+    torch.set_num_threads(arguments.threads)
+    found: dict[str, list[float]] = {name: [] for name in SIDES}
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer = load_tokenizer(words)
+        setting = Setting(arguments, read(arguments, tokenizer, Path(folder)), tokenizer)
+        for round_ in range(arguments.rounds):
+            for name in list(SIDES) if round_ % 2 else list(SIDES)[::-1]:
+                found[name] += SIDES[name](setting, Path(folder) / f"{name}-{round_}")
+    show(found, arguments, setting)
+
+
+def show(found: dict[str, list[float]], arguments: argparse.Namespace, setting: Setting) -> None:
+    """The table, and what it was measured on."""
+    tokens = arguments.batch_size * arguments.length
+    rates = {name: tokens / statistics.median(seconds) for name, seconds in found.items()}
+    base = rates["transformers Trainer"]
+    print(f"CPU: {describe().cpu}, {', '.join(describe().isa)}; {arguments.threads} threads, {arguments.precision}")
+    sizes = f"{setting.teacher.dimensions(2)}, {setting.tokenizer.get_vocab_size():,} words"
+    print(f"{sizes}; {arguments.batch_size} sequences of {arguments.length} tokens a step\n")
+    print("| loop | tokens/s, median of steps | slowest | fastest | ratio |\n|-|-|-|-|-|")
+    for name, seconds in found.items():
+        slowest, fastest = tokens / max(seconds), tokens / min(seconds)
+        print(f"| {name} | {rates[name]:,.0f} | {slowest:,.0f} | {fastest:,.0f} | {rates[name] / base:.2f} |")
+    print(f"\nthe target is {TARGET} times the Trainer")
+
+
+if __name__ == "__main__":
+    main()

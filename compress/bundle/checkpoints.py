@@ -1,0 +1,46 @@
+"""A checkpoint out of a finished run, as a plain transformers folder: any stage's, not only what a bundle is made of."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from ..errors import CompressError, did_you_mean
+from ..results import CHECKPOINTS
+from ..runtime.folder import read_json
+from .place import building, check_target, settle
+from .source import artefact
+
+_OURS = ("manifest.json", "log.jsonl")
+
+
+def take_checkpoint(run: Path, out: Path, *, store: Path, name: str | None = None) -> Path:
+    """Copy the checkpoint `name` of a finished `run` to `out`, a new folder; returns its resolved path.
+
+    `name` is a stage's as `compress plan` shows it, e.g. `pretrained`, `encoder` or `teacher`; default: the last one made.
+    Raises `CompressError`: the run, the name, artefacts that are gone or changed, `out`.
+    """
+    check_target(out, False)
+    out = out.resolve()
+    path = run / CHECKPOINTS
+    if not path.is_file():
+        raise CompressError(
+            f"{run}: the run is not finished, or was made before runs listed their checkpoints: {CHECKPOINTS} is missing; "
+            "give `compress run` again"
+        )
+    found = read_json(path)
+    if name is None:
+        name = next(reversed(found), "")
+    if not isinstance(found.get(name), str):
+        raise CompressError(f"{path}: no checkpoint `{name}`{did_you_mean(name, [*found])}; it has {', '.join(found)}")
+    copy_checkpoint(artefact(store, found[name], path), out)
+    return out
+
+
+def copy_checkpoint(artefact: Path, out: Path) -> None:
+    """What transformers reads of the `artefact` of a stage that trains, to `out`, a new folder: whole or not at all."""
+    with building(out) as folder:
+        for each in sorted(artefact.iterdir()):
+            if each.name not in _OURS:
+                shutil.copyfile(each, folder / each.name)
+        settle(folder, out)

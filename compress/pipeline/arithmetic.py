@@ -1,0 +1,72 @@
+"""How much arithmetic a training stage does a second, and what share that is of what its GPU can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+
+from ..corpus.masking import SELECTED
+from ..models.dimensions import Dimensions, dimensions
+from ..models.masked_head import MaskedLmObjective
+from .trainlog import TrainLog
+
+# Dense bf16 products, FLOP/s, by the name that the driver gives. NVIDIA's data sheets of H100 SXM and H200 (1,979e12 with
+# sparsity, which is twice as much), A100 (312e12) and L4 (242e12 with sparsity).
+BF16_PEAKS = {
+    "NVIDIA H100 80GB HBM3": 989.5e12,
+    "NVIDIA H200": 989.5e12,
+    "NVIDIA A100-SXM4-40GB": 312e12,
+    "NVIDIA A100-SXM4-80GB": 312e12,
+    "NVIDIA A100-PCIE-40GB": 312e12,
+    "NVIDIA A100 80GB PCIe": 312e12,
+    "NVIDIA L4": 121e12,
+}
+_BEFORE_LAYERS = ("embeddings", "hidden[0]")
+
+
+def model_flops(student: Dimensions, teacher: Dimensions | None, *, length: float, words: float = 0.0) -> float:
+    """Multiply-adds × 2 of the matrix products by which a model learns from one text of `length` tokens.
+
+    A forward of the student, a backward, which takes two, and a forward of the teacher, where one runs: 6 for each weight
+    and token, and 12 · layers · hidden · length of attention for each token (Chowdhery et al. 2022, PaLM, arXiv:2204.02311,
+    appendix B), with 2 and 4 of the teacher's. `words`: tokens for which a masked-LM head scores the vocabulary. Look-ups,
+    losses between layers and the optimizer count nothing.
+    """
+    head = 2 * words * student.embedding * (student.hidden + student.vocabulary)
+    taught = 0.0 if teacher is None else teacher.flops_per_example(length)
+    return 3 * (student.flops_per_example(length) + head) + taught
+
+
+def speed(model: Any, teacher: Any, objective: Any, log: TrainLog, accelerator: Accelerator) -> dict[str, Any]:
+    """`tokens_per_second` and `model_flops_per_second`, None where the stage runs no layer of the model; on a GPU whose peak
+    is known `utilisation` of it in bf16, 0 to 1. `teacher`: the one that runs beside the model, if any.
+    """
+    told: dict[str, Any] = {"tokens_per_second": log.tokens_per_second, "model_flops_per_second": None}
+    if not log.tokens_per_second or not _runs_layers(objective.student_features):
+        return told
+    hides = isinstance(objective, MaskedLmObjective) or objective.masked_lm is not None
+    length = log.tokens / log.examples
+    taught = _sizes(teacher) if teacher is not None and _runs_layers(objective.teacher_features) else None
+    each = model_flops(_sizes(model), taught, length=length, words=SELECTED * length if hides else 0.0)
+    told["model_flops_per_second"] = each / length * log.tokens_per_second
+    peak = _peak(accelerator)
+    return told if peak is None else {**told, "utilisation": told["model_flops_per_second"] / peak}
+
+
+def _runs_layers(features: frozenset[str]) -> bool:
+    """Whether more is asked for than embeddings and weights, for which no layer runs."""
+    return any(name not in _BEFORE_LAYERS and not name.startswith("spread[") for name in features)
+
+
+def _sizes(model: Any) -> Dimensions:
+    return dimensions(model.config.to_dict(), classes=model.config.num_labels)
+
+
+def _peak(accelerator: Accelerator) -> float | None:
+    """Of all GPUs of the run together."""
+    if accelerator.device.type != "cuda" or accelerator.mixed_precision != "bf16":
+        return None
+    peak = BF16_PEAKS.get(torch.cuda.get_device_name(accelerator.device))
+    return None if peak is None else peak * accelerator.num_processes

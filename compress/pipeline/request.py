@@ -1,0 +1,92 @@
+"""What a command asks for, and the command that asks for one run of it again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..catalog import load_recipe
+from ..spec.recipe import Recipe
+from ..tasks import resolve_task
+from .measure import BenchSettings
+from .plan import Plan
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run: every recipe on every task with every seed.
+
+    `teacher` and `student` override the recipe's; `refit` fine-tunes a teacher that already has a
+    head; `data_dir` holds GLUE's folders or a saved data set; `corpus` names plain text; `overrides` are
+    `path=value` for every recipe that is named (one given as an object is run as it is).
+    `base_seed` is that of the teacher, the general stage and the augmentation, which the seeds then
+    share (default: every seed has its own). Without `bench` no latency is measured. `command` is what
+    results say they were made by; default: the `compress run` that makes each.
+    """
+
+    recipes: tuple[str | Recipe, ...]
+    tasks: tuple[str, ...]
+    teacher: str | None = None
+    student: str | None = None
+    seeds: tuple[int, ...] = (0,)
+    base_seed: int | None = None
+    data_dir: Path | None = None
+    corpus: tuple[str, ...] = ()
+    root: Path = Path("runs")
+    precision: str | None = None
+    refit: bool = False
+    overrides: tuple[str, ...] = ()
+    threads: int | None = None
+    bench: BenchSettings | None = field(default_factory=BenchSettings)
+    checkpoint_seconds: float = 60.0
+    command: str | None = None
+
+
+def overrides_for(request: Request, name: str) -> list[str]:
+    """An override of a stage that only some of the recipes have is for those."""
+    stages = {
+        word: {stage.id for stage in load_recipe(word).stages} for word in request.recipes if isinstance(word, str)
+    }
+    elsewhere = set().union(*stages.values()) - stages[name]
+    return [text for text in request.overrides if re.split(r"[.=\[]", text.strip())[0] not in elsewhere]
+
+
+def command_line(request: Request, plan: Plan) -> str:
+    """The command that makes this one run again, whatever else was asked for beside it."""
+    words = ["compress", "run", _recipe_word(request, plan), "--task", _task_word(request, plan)]
+    for flag, value in (
+        ("--teacher", request.teacher),
+        ("--student", request.student),
+        ("--data-dir", request.data_dir),
+    ):
+        words += [flag, str(value)] if value is not None else []
+    for word in request.corpus:
+        words += ["--corpus", word]
+    words += ["--seed", str(plan.seed)] if plan.seed else []
+    words += ["--base-seed", str(request.base_seed)] if request.base_seed is not None else []
+    words += ["--precision", request.precision] if request.precision else []
+    usual = BenchSettings()
+    timed = request.bench or usual
+    for flag, value, default in (
+        ("--bench-runs", timed.runs, usual.runs),
+        ("--bench-threads", timed.threads, usual.threads),
+    ):
+        words += [flag, str(value)] if value != default else []
+    words += ["--no-bench"] if request.bench is None else []
+    words += ["--refit"] if request.refit else []
+    word = _recipe_word(request, plan)
+    for override in overrides_for(request, word) if word in request.recipes else ():
+        words += ["--set", override]
+    return shlex.join(words)
+
+
+def _recipe_word(request: Request, plan: Plan) -> str:
+    words = [word for word in request.recipes if isinstance(word, str)]
+    return next((word for word in words if Path(word).stem == plan.recipe.name), plan.recipe.name)
+
+
+def _task_word(request: Request, plan: Plan) -> str:
+    words = {word: resolve_task(word)[0].name for word in request.tasks}
+    return next((word for word, name in words.items() if name == plan.task.spec.name), plan.task.spec.name)

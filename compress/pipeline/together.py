@@ -1,0 +1,149 @@
+"""A run on several processes: the first one leads, the others take part in what trains and wait for the rest.
+
+The first process plans, builds, measures and writes as it would alone. Before a stage that trains it names the stage to the
+others, which call the same function on the same inputs, read from the store, up to the end of the training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import processes
+from ..errors import CompressError, Interrupted
+from ..store import Artifact, Store
+from .context import Context
+from .draft import KINDS, Node
+from .plan import Plan
+from .stages import STAGES
+
+if TYPE_CHECKING:
+    from ..results import Result
+
+
+class TakenPart(Exception):
+    """Ends a stage in a process that only helped to train: what is left to do, the first one does alone."""
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A stage to take part in, its folders as the first process has them."""
+
+    plan: str
+    node: str
+    out: Path
+    work: Path
+
+
+@dataclass(frozen=True)
+class _Failed:
+    message: str
+    exit_code: int
+
+
+@dataclass(frozen=True)
+class _Done:
+    results: list[Result]
+
+
+class Together:
+    """What a stage asks of the other processes. `listening`: whether they wait to be told something."""
+
+    def __init__(self) -> None:
+        self.listening = True
+
+    def planned(self, plans: list[Plan]) -> None:
+        """The others plan too, once the first has found no mistake."""
+        processes.broadcast(_keys(plans))
+
+    def begin(self, turn: _Turn) -> None:
+        processes.broadcast(turn)
+        self.listening = False
+
+    def trained(self) -> None:
+        """The model is trained. Raises `TakenPart` in all processes but the first."""
+        if not processes.is_first():
+            raise TakenPart
+        self.listening = True
+
+    def tell(self, word: Any) -> None:
+        if self.listening:
+            with suppress(processes.ProcessLost):
+                processes.broadcast(word)
+
+
+def run_stage(plan: Plan, node: Node, inputs: dict[str, Artifact], context: Context, out: Path, work: Path) -> Any:
+    """What the stage says of its artefact in `out`; other processes help to train it, on their part of the cores."""
+    import torch
+
+    helped = context.together is not None and KINDS[node.kind].trains
+    torch.set_num_threads(max(1, context.threads // processes.local_count()) if helped else context.threads)
+    if context.together is not None and helped and processes.is_first():
+        context.together.begin(_Turn(plan.name, node.id, out.absolute(), work.absolute()))
+    return STAGES[node.kind](plan, node, inputs, context, out, work)
+
+
+def lead(work: Callable[[Together], list[Result]]) -> list[Result]:
+    """Do `work` and let the others know how it went. Raises what `work` raises."""
+    together = Together()
+    try:
+        results = work(together)
+    except (CompressError, Interrupted) as error:
+        together.tell(_Failed(str(error), error.exit_code))
+        raise
+    except BaseException as error:
+        together.tell(_Failed(f"the first process ended with {type(error).__name__}", 1))
+        raise
+    together.tell(_Done(results))
+    return results
+
+
+def follow(make_plans: Callable[[], list[Plan]], context: Callable[[Plan, Together], Context], cache: Store) -> Any:
+    """The part of a process that is not the first; the results of the run.
+
+    Raises `CompressError`, also for a failure of the first process, with its message and exit code.
+    """
+    theirs = _told()
+    plans = {plan.name: plan for plan in make_plans()}
+    if _keys(plans.values()) != theirs:
+        raise CompressError(
+            "this process plans other stages than the first; all nodes need the same files and packages"
+        )
+    together = Together()
+    while not isinstance(word := _told(), _Done):
+        plan = plans[word.plan]
+        _take_part(plan, word, context(plan, together), cache)
+    return word.results
+
+
+def _keys(plans: Iterable[Plan]) -> list[list[str]]:
+    return [[node.key for node in plan.nodes] for plan in plans]
+
+
+def _told() -> Any:
+    word = processes.broadcast(None)
+    if isinstance(word, _Failed):
+        error = CompressError(word.message)
+        error.exit_code = word.exit_code
+        raise error
+    return word
+
+
+def _take_part(plan: Plan, turn: _Turn, context: Context, cache: Store) -> None:
+    nodes = {node.id: node for node in plan.nodes}
+    node = nodes[turn.node]
+    inputs = {role: _shared(nodes[name], cache) for role, name in node.inputs.items()}
+    with suppress(TakenPart):
+        run_stage(plan, node, inputs, context, turn.out, turn.work)
+
+
+def _shared(node: Node, cache: Store) -> Artifact:
+    found = cache.find(node.key)
+    if found is None:
+        raise CompressError(
+            f"{cache.path(node.key)}: not found by this process ({node.label}); all nodes must see the same folder --out"
+        )
+    return found

@@ -1,0 +1,156 @@
+"""The processes of one command, as `torchrun` or `accelerate launch` starts them: which is this one, and what they tell
+each other.
+
+Words go over a gloo group of their own that waits as long as it takes: while the first process exports or measures for
+twenty minutes the others are not at fault. Gradients go over torch's default group. Started alone, nothing here imports
+torch, and what is told comes back as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cache
+from typing import Any, TypeVar
+
+from .errors import CheckFailed
+
+T = TypeVar("T")
+_PATIENCE = timedelta(days=30)
+_ALONE = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_WORLD_SIZE": 1}
+
+
+class ProcessLost(CheckFailed):
+    """Another process of the command has ended before its time."""
+
+
+def _told(name: str) -> int:
+    """What the launcher says; numbers without a LOCAL_RANK, by which accelerate goes, are somebody else's."""
+    return int(os.environ.get(name, _ALONE[name])) if {"RANK", "LOCAL_RANK"} <= os.environ.keys() else _ALONE[name]
+
+
+def count() -> int:
+    """All processes of the command, on all nodes."""
+    return _told("WORLD_SIZE")
+
+
+def rank() -> int:
+    """This one's number, from 0."""
+    return _told("RANK")
+
+
+def is_first() -> bool:
+    """Whether this process writes, prints and measures."""
+    return rank() == 0
+
+
+def local_count() -> int:
+    """Those of the command on this node, which share its cores."""
+    return _told("LOCAL_WORLD_SIZE")
+
+
+@cache
+def _words() -> Any:
+    """The group for words. The first call, which every process makes at the same point, joins them."""
+    import atexit
+
+    import torch.distributed as dist
+    from accelerate import PartialState
+
+    PartialState()  # knows the backend of every device, and gives each process its own
+    atexit.register(_leave)
+    return dist.new_group(backend="gloo", timeout=_PATIENCE)
+
+
+def _leave() -> None:
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+@contextmanager
+def connected() -> Iterator[None]:
+    """Within, a connection that cannot be made or breaks is a `ProcessLost`, with what was reported."""
+    from torch import OutOfMemoryError
+
+    try:
+        yield
+    except OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ProcessLost(
+            "the processes of this run cannot talk to each other, or one has ended, see its own message; the same command "
+            f"continues from the last checkpoint ({reason})"
+        ) from error
+
+
+def broadcast(value: T) -> T:
+    """What the first process says; the others' `value` is not looked at. Raises `ProcessLost`."""
+    if count() == 1:
+        return value
+    from torch.distributed import broadcast_object_list
+
+    said = [value]
+    with connected():
+        broadcast_object_list(said, src=0, group=_words())
+    return said[0]
+
+
+def gather(value: T) -> list[T]:
+    """Everyone's, in the order of their numbers. Raises `ProcessLost`."""
+    if count() == 1:
+        return [value]
+    from torch.distributed import all_gather_object
+
+    said: list[Any] = [None] * count()
+    with connected():
+        all_gather_object(said, value, group=_words())
+    return said
+
+
+def largest(values: Sequence[int]) -> list[int]:
+    """The largest of everyone's, place by place. Raises `ProcessLost`."""
+    if count() == 1:
+        return list(values)
+    import torch
+    from torch.distributed import ReduceOp, all_reduce
+
+    found = torch.tensor(values)
+    with connected():
+        all_reduce(found, ReduceOp.MAX, group=_words())
+    return found.tolist()
+
+
+@contextmanager
+def first_goes_first() -> Iterator[None]:
+    """The first process goes through this block before the others enter it."""
+    if not is_first():
+        broadcast(None)
+    yield
+    if is_first():
+        broadcast(None)
+
+
+def first_ends(seconds: float) -> bool:
+    """Wait at most so long for the first process to end; whether it did.
+
+    What fails for all is told by the first process, and a launcher ends all others when one of them ends: these wait.
+    """
+    from torch import distributed, zeros
+
+    if not distributed.is_initialized():  # before they were joined all do the same, and so does the first
+        time.sleep(1)
+        return True
+    started = time.monotonic()
+    try:
+        work = distributed.irecv(zeros(1), src=0, group=_words())
+        if work is not None:
+            work.wait(timedelta(seconds=seconds))
+    except RuntimeError:
+        return time.monotonic() - started < seconds
+    return False

@@ -1,0 +1,112 @@
+"""The gradients of one batch: in micro-batches, on as many processes as there are, in as much memory as there is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from .. import processes
+from ..errors import CompressError
+from ..models.features import Features, compute_features
+from ..models.predict import to_tensors
+from ..objective import Objective
+from . import sharing, state
+from .batches import Batches
+
+TeacherFeatures = Callable[[dict[str, Tensor], np.ndarray], Features]
+
+
+@dataclass
+class Gradients:
+    """Computes the gradients of a batch, the mean over all of its examples, into the parameters of `modules`.
+
+    `micro`: examples of a forward; None, a process's whole share of the batch. It is halved where memory runs out.
+    """
+
+    model: nn.Module
+    objective: Objective
+    accelerator: Accelerator
+    data: Batches
+    teacher: TeacherFeatures
+    micro: int | None
+
+    def __post_init__(self) -> None:
+        self._names: list[str] = []
+
+    @property
+    def modules(self) -> tuple[nn.Module, nn.Module]:
+        return self.model, self.objective
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        return [*self.model.parameters(), *self.objective.parameters()]
+
+    def of(self, batch: np.ndarray) -> tuple[list[str], Tensor]:
+        """Names of the losses, and their shares [micro-batch, loss], on the device: nothing here waits for it.
+
+        Raises `CompressError` when there is no memory for one example.
+        """
+        before = state.Moment(self.modules)
+        terms = self._in_memory(batch, before)
+        if processes.count() > 1:
+            terms = self._add_up(terms.sum(0), before, len(sharing.share(batch)) / len(batch))[None]
+        return self._names, terms
+
+    def _in_memory(self, batch: np.ndarray, before: state.Moment) -> Tensor:
+        """A step that found no memory is done again from where it began, dropout included, in smaller parts."""
+        share = sharing.share(batch)
+        counted = len(share) > 0
+        if not counted:  # at no weight: every process is to have the same losses and gradients
+            share = batch[:1]
+        while True:
+            size = min(self.micro or len(share), len(share))
+            try:
+                parts = [share[start : start + size] for start in range(0, len(share), size)]
+                return torch.stack([self._backward(part, batch, counted) for part in parts])
+            except torch.OutOfMemoryError:
+                pass  # its traceback holds the tensors of the step: they go before the next try
+            self._halve(size)
+            before.restore()
+
+    def _halve(self, size: int) -> None:
+        if size == 1:
+            raise CompressError(
+                "out of memory with one example at a time; lower max_length, or train where there is more memory"
+            )
+        self.micro = size // 2
+        for parameter in self.parameters:
+            parameter.grad = None
+        if self.accelerator.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _backward(self, part: np.ndarray, whole: np.ndarray, counted: bool) -> Tensor:
+        """Gradients of a micro-batch's share of the batch `whole`; the shares of the losses."""
+        batch = to_tensors(self.data.collate(part), self.accelerator.device)
+        with self.accelerator.autocast():
+            targets = self.teacher(batch, part)
+            features = compute_features(self.model, batch, self.objective.student_features)
+        lengths, per_token = self.data.lengths, self.objective.per_token
+        tokens, examples = float(lengths(part).sum() / lengths(whole).sum()), len(part) / len(whole)
+        terms = {
+            name: term * ((tokens if name in per_token else examples) if counted else 0.0)
+            for name, term in self.objective(features, targets, batch).items()
+        }
+        self.accelerator.backward(sum(terms.values()))
+        self._names = list(terms)
+        return torch.stack([term.detach().float() for term in terms.values()])
+
+    @torch.no_grad()
+    def _add_up(self, terms: Tensor, before: state.Moment, weight: float) -> Tensor:
+        """Over the processes: gradients, losses, and what forwards add to floating buffers, such as ranges that follow."""
+        trained = [parameter for parameter in self.parameters if parameter.grad is not None]
+        followed = [(buffer, old) for buffer, old in before.buffers if buffer.is_floating_point()]
+        moves = [(buffer - old) * weight for buffer, old in followed]
+        *summed, terms = sharing.add_up([*(p.grad for p in trained if p.grad is not None), *moves, terms])
+        for parameter, gradient in zip(trained, summed[: len(trained)], strict=True):
+            parameter.grad = gradient
+        for (buffer, old), move in zip(followed, summed[len(trained) :], strict=True):
+            buffer.copy_(old + move)
+        return terms

@@ -1,0 +1,60 @@
+"""What several processes that train one model do together; alone, each of these is nothing.
+
+Each has the whole model, takes its share of every batch, and adds its gradients to the others' in one sum after the last
+backward of a step. torch's DistributedDataParallel would overlap that sum with the backward, but it sees only what goes
+through the forward of the module that it wraps: here the objective reads features inside the model, has projections and
+a masked-LM head of its own, and quantize_aware replaces forwards. One sum of our own is exact for any of them, serves a
+process whose share is empty, and costs what a step's communication costs anyway: 0.4 GB for a BERT-base, once per
+optimizer step however many micro-batches it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+
+from .. import processes
+from .state import trainable
+
+_FAR = 1_000_003  # between the seeds of two processes
+
+
+def share(batch: np.ndarray) -> np.ndarray:
+    """The part of `batch`, ids of examples, that is this process's: disjoint, nothing left out, sizes that differ by at most 1.
+
+    Every count-th, since a batch may be sorted by length. Empty where there are more processes than examples.
+    """
+    return batch[processes.rank() :: processes.count()]
+
+
+def own_seed(seed: int) -> int:
+    """Dropout differs between processes; the first draws as one process alone would."""
+    return (seed + processes.rank() * _FAR) % 2**63
+
+
+def add_up(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The sum of each over the processes, all in one message; every process gets the same bits.
+
+    They are of one type, and every process has the same ones. Raises `ProcessLost`.
+    """
+    if processes.count() == 1:
+        return tensors
+    flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+    with processes.connected():
+        distributed.all_reduce(flat)
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
+
+
+def make_alike(modules: Iterable[nn.Module]) -> None:
+    """Give every process the first one's weights and buffers. Raises `ProcessLost`."""
+    if processes.count() == 1:
+        return
+    with torch.no_grad(), processes.connected():
+        for tensor in trainable(modules).values():
+            whole = tensor.detach().contiguous()
+            distributed.broadcast(whole, src=0)
+            tensor.copy_(whole)

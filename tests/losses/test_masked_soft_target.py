@@ -1,0 +1,49 @@
+"""Soft targets of hidden tokens: the divergence at each of them, and nothing where there are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from loss_checks import grad, softmax
+
+from compress.losses import masked_soft_target_loss
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(3)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0, 8.0])
+def test_it_is_the_scaled_divergence_position_by_position(temperature: float):
+    student, teacher = torch.randn(2, 5, 40, dtype=torch.float64)
+    p, q = softmax(teacher.numpy() / temperature), softmax(student.numpy() / temperature)
+    expected = temperature**2 * np.mean([np.sum(p[i] * np.log(p[i] / q[i])) for i in range(5)])
+    found = masked_soft_target_loss(student, teacher, temperature=temperature)
+    assert found.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_it_is_zero_where_both_say_the_same():
+    scores = torch.randn(6, 40)
+    assert masked_soft_target_loss(scores, scores, temperature=2.0).item() == 0
+    assert not grad(lambda x: masked_soft_target_loss(x, scores, temperature=2.0), scores).abs().max() > 1e-7  # fp32
+    assert masked_soft_target_loss(scores.flip(1), scores, temperature=2.0).item() > 0.1
+
+
+def test_the_gradient_keeps_its_size_as_the_temperature_grows():
+    """Hinton et al. 2015, eq. 4: for high T it nears (student - teacher) / words, whatever T is."""
+    student, teacher = torch.randn(2, 6, 40, dtype=torch.float64)
+    student, teacher = (x - x.mean(-1, keepdim=True) for x in (student, teacher))
+    limit = (student - teacher) / 40 / 6  # words, then the mean over positions
+    for temperature in (100.0, 1000.0):
+        found = grad(lambda x, t=temperature: masked_soft_target_loss(x, teacher, temperature=t), student)
+        assert torch.allclose(found, limit, rtol=0, atol=3 / temperature * limit.abs().max().item())
+
+
+def test_without_hidden_tokens_it_is_zero_and_has_a_gradient():
+    nothing = torch.zeros(0, 40, requires_grad=True)
+    found = masked_soft_target_loss(nothing, torch.zeros(0, 40), temperature=2.0)
+    found.backward()
+    assert found.item() == 0
+    assert nothing.grad is not None

@@ -1,0 +1,153 @@
+"""Teachers of every family from random weights: they learn from text and task, and are plain checkpoints of their family."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_pretrain import made, plan, world  # noqa: F401 - a fixture
+from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
+
+from compress.corpus import corpus_sources, train_vocabulary
+from compress.errors import CompressError
+from compress.evaluate import predict_onnx
+from compress.models.checkpoints import load_tokenizer, pad_id, save_tokenizer
+from compress.models.dimensions import dimensions, read_config, usable_positions
+from compress.models.masked_lm import masked_lm_loss
+from compress.models.predict import predict_logits
+from compress.models.random_models import random_classifier, random_config
+from compress.spec.cards import RandomInit
+
+CARD = """
+name: own
+title: own
+licence: Apache-2.0
+random: {{architecture: {0}, layers: 3, hidden: 32, heads: 2, intermediate: 64, max_positions: 32{1}}}
+finetune: {{max_steps: 3, batch_size: 8}}
+"""
+MORE = {"bert": "", "roberta": "", "albert": ", embedding: 16"}
+NAMES = {"bert": "Bert", "roberta": "Roberta", "albert": "Albert"}
+FAMILIES = pytest.mark.parametrize("family", list(NAMES))
+
+
+@pytest.fixture
+def teach(world: Path):  # noqa: F811
+    """family -> the world with a card of that family, and words of its kind."""
+
+    def make(family: str, more: str = ', tokenizer: "./words"') -> Path:
+        kind: Any = "bpe" if family == "roberta" else "wordpiece"
+        size = 320 if kind == "bpe" else 80
+        tokenizer = train_vocabulary(corpus_sources([str(world / "text.txt")]), kind=kind, size=size)
+        save_tokenizer(tokenizer, world / "words")
+        (world / "own.yaml").write_text(CARD.format(family, MORE[family] + more))
+        return world
+
+    return make
+
+
+@pytest.mark.parametrize("family", ["roberta", "albert"])
+def test_masked_tokens_are_learnt_from_nothing(teach, family: str):
+    folder = teach(family)
+    rate = ("pretrain.learning_rate=5e-3", "pretrain.max_steps=60", "pretrain.epochs=100")
+    planned = plan(folder, *rate)
+    found = made(folder, planned, "tokenize", "pretrain")["pretrained"]
+    log = [json.loads(line) for line in (found.path / "log.jsonl").read_text().splitlines()]
+    rows = planned.sizes["teacher"].vocabulary
+    assert log[0]["losses"]["masked_lm"] == pytest.approx(math.log(rows), rel=0.05)
+    assert found.info["held_out"]["loss"] < 0.8 * math.log(rows)
+
+
+@FAMILIES
+def test_the_pretrained_checkpoint_is_its_familys_own(teach, family: str):
+    """transformers alone gives the loss that we computed at the hidden positions, and the same tokens."""
+    folder = teach(family)
+    planned = plan(folder)
+    found = made(folder, planned, "tokenize", "pretrain")["pretrained"]
+    config = read_config(found.path)
+    assert config["architectures"] == [f"{NAMES[family]}ForMaskedLM"]
+    assert usable_positions(config) == 32
+    model, loading = AutoModelForMaskedLM.from_pretrained(found.path, output_loading_info=True)
+    assert not loading["missing_keys"]
+    ours, theirs = load_tokenizer(found.path), AutoTokenizer.from_pretrained(found.path)
+    text = "the film is good and not " + theirs.mask_token
+    assert theirs(text)["input_ids"] == ours.encode(text).ids
+    assert theirs.pad_token_id == pad_id(config) == model.config.pad_token_id
+    batch = dict(theirs([text, "the film"], return_tensors="pt", padding=True))
+    batch.setdefault("token_type_ids", torch.zeros_like(batch["input_ids"]))
+    labels = torch.where(batch["input_ids"] == theirs.mask_token_id, 7, -100)
+    whole = model.eval()(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], labels=labels).loss
+    assert masked_lm_loss(model, {**batch, "labels": labels}).item() == pytest.approx(whole.item(), rel=1e-5)
+
+
+@FAMILIES
+@pytest.mark.parametrize("pairs", ["next_sentence", "sentence_order"])
+def test_pairs_are_read_by_every_family(teach, family: str, pairs: str):
+    folder = teach(family)
+    losses = f"pretrain.losses=[{{name: masked_lm, whole_words: true}}, {{name: {pairs}}}]"
+    found = made(folder, plan(folder, losses), "tokenize", "pretrain")["pretrained"]
+    log = [json.loads(line) for line in (found.path / "log.jsonl").read_text().splitlines()]
+    assert log[0]["losses"][pairs] == pytest.approx(math.log(2), abs=0.1)
+
+
+@FAMILIES
+def test_it_is_fine_tuned_exported_and_quantized(teach, family: str):
+    folder = teach(family)
+    (folder / "task.yaml").write_text((folder / "task.yaml").read_text().replace("train: 40", "train: 160"))
+    planned = plan(folder, "quantize.method=static", "quantize.calibration_examples=32")
+    found = made(folder, planned, "tokenize", "pretrain", "finetune", "export", "quantize")
+    teacher = found["teacher"].path
+    model = AutoModelForSequenceClassification.from_pretrained(teacher).eval()
+    assert type(model).__name__ == f"{NAMES[family]}ForSequenceClassification"
+    tuning, pad = planned.task.encoded("tuning", load_tokenizer(teacher), 16), pad_id(read_config(teacher))
+    torch_logits = predict_logits(model, tuning, pad)
+    fp32 = predict_onnx(found["teacher-fp32"].path / "model.onnx", tuning, pad, threads=1)
+    int8 = predict_onnx(found["teacher-int8"].path / "model_quantized.onnx", tuning, pad, threads=1)
+    np.testing.assert_allclose(fp32, torch_logits, atol=1e-5)  # fp32 sums in another order
+    assert found["teacher-fp32"].info["graph"] == "fast"
+    assert found["teacher-int8"].info["int8_matmuls"] > 0
+    assert np.abs(int8 - fp32).max() < 0.1 * max(1, np.abs(fp32).max())
+
+
+@pytest.mark.parametrize("family", ["roberta", "albert"])
+def test_without_a_tokenizer_it_has_the_embedded_tasks_words(teach, family: str):
+    planned = plan(teach(family, ", vocabulary: 400"), corpus=())
+    kinds = {"roberta": "BPE", "albert": "WordPiece"}
+    assert json.loads(planned.teacher.tokenizer.to_str())["model"]["type"] == kinds[family]
+    model = made(teach(family, ", vocabulary: 400"), planned, "finetune")["teacher"].path
+    config = read_config(model)
+    assert config["pad_token_id"] == {"roberta": 1, "albert": 0}[family]
+    assert config["bos_token_id"] == {"roberta": 0, "albert": 2}[family]
+
+
+@FAMILIES
+def test_sizes_are_those_of_transformers(family: str):
+    init = RandomInit.model_validate(
+        {"architecture": family, "layers": 3, "hidden": 32, "heads": 2, "intermediate": 64, "max_positions": 32}
+    )
+    config = random_config(init)
+    model: Any = random_classifier(config, labels=("no", "yes"))
+    assert dimensions(config, classes=2).parameters == model.num_parameters()
+
+
+@pytest.mark.parametrize(
+    ("family", "more", "message"),
+    [
+        ("roberta", ", embedding: 16", "embedding: only an `albert` has tables of another width; found `roberta`"),
+        (
+            "roberta",
+            ", grow_from: minilm-l6",
+            "grow_from: a `bert` grows from a smaller one; found architecture `roberta`",
+        ),
+        ("electra", "", "architecture"),
+        ("roberta", ", vocabulary: 100", "the size of the vocabulary: expected at least 261"),
+    ],
+)
+def test_what_a_family_has_not_is_told(world: Path, family: str, more: str, message: str):  # noqa: F811
+    (world / "own.yaml").write_text(CARD.format(family, more))
+    with pytest.raises(CompressError, match=message):
+        _ = plan(world).teacher.tokenizer

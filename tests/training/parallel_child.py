@@ -1,0 +1,190 @@
+"""Trains in several processes for test_parallel: under torchrun, or forked from one process that has torch.
+
+`python -m torch.distributed.run parallel_child.py SCENARIO FOLDER` runs a scenario in each process of torchrun. Without it,
+lines of JSON `[scenario, folder, processes, options]` are read from stdin; each is run in so many forked processes and
+answered with their exit codes. What they print goes to FOLDER/said-RANK.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from training_toys import classifier_bias, fit, toy_model, weights
+from transformers import BertForMaskedLM, BertForSequenceClassification
+
+from compress import cli, processes, signals
+from compress.errors import CompressError
+from compress.models.features import Features, compute_features
+from compress.objective import Objective
+from compress.pipeline import stages, teaching, training_stages
+from compress.spec.losses import HardLabel, HiddenCosine, SoftTarget
+from compress.spec.stages import Training
+from compress.tasks import TaskBatches
+from compress.training import StepReport
+
+IMPORTED = (BertForMaskedLM, BertForSequenceClassification, teaching, training_stages)
+SETTINGS = {
+    "whole": Training(epochs=2, batch_size=8, learning_rate=1e-3),  # 28 examples: the last batch has 4
+    "micro": Training(epochs=1, batch_size=8, learning_rate=1e-3, micro_batch_size=3),
+    "empty": Training(epochs=1, batch_size=9, learning_rate=1e-3),  # the last batch has one: a process has none of it
+}
+
+
+class Projected(Objective):
+    """Terms per token and per example, and what the objective learns and follows itself."""
+
+    def __init__(self) -> None:
+        super().__init__((SoftTarget(weight=2.0), HardLabel(), HiddenCosine(weight=3.0)))
+        torch.manual_seed(9)
+        self.projection = nn.Linear(16, 2)
+        self.seen = nn.Buffer(torch.zeros(()))
+        self.student_features |= {"hidden[-1]"}
+
+    def forward(self, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        with torch.no_grad():
+            self.seen += 0.1 * (batch["labels"].float().mean() - self.seen)
+        read = self.projection(student["hidden[-1]"][:, 0])
+        terms = super().forward(student, teacher, batch)
+        return {**terms, "read": nn.functional.cross_entropy(read, batch["labels"])}
+
+
+def learn(
+    folder: Path, settings: Training, *, dropout: float = 0.0, on_step: Any = lambda report: None, **more: Any
+) -> Any:
+    """Train the toy; its losses by step, and all that was learnt in learnt.safetensors of the first process."""
+    model, objective, other, reports = toy_model(dropout), Projected(), toy_model(0.0, 2).eval(), list[StepReport]()
+    table = torch.randn(28, 2, generator=torch.Generator().manual_seed(0))
+
+    def teacher(batch: dict[str, Tensor], indices: np.ndarray) -> Features:
+        with torch.no_grad():
+            return {**compute_features(other, batch, ["hidden[-1]"]), "logits": table[torch.from_numpy(indices)]}
+
+    def told(report: StepReport) -> None:
+        reports.append(report)
+        on_step(report)
+
+    fit(model, settings, folder / "work", objective=objective, teacher=teacher, on_step=told, **more)
+    learnt = weights(model, objective)
+    digest = [tensor.tolist() for tensor in learnt.values()]
+    assert processes.gather(digest) == [digest] * processes.count()
+    if processes.is_first():
+        save_file(learnt, folder / "learnt.safetensors")
+    return [report.losses for report in reports]
+
+
+def losses(folder: Path, **options: Any) -> None:
+    """Every settings of the toy; the ids that each process computed with."""
+    for name, settings in SETTINGS.items():
+        place, ids = folder / name, list[list[int]]()
+        place.mkdir(exist_ok=True)
+        collate = TaskBatches.collate
+
+        def noted(self: TaskBatches, indices: np.ndarray, ids: Any = ids, collate: Any = collate) -> Any:
+            ids.append(indices.tolist())
+            return collate(self, indices)
+
+        TaskBatches.collate = noted
+        found = learn(place, settings)
+        TaskBatches.collate = collate
+        (place / f"ids-{processes.rank()}.json").write_text(json.dumps(ids))
+        if processes.is_first():
+            (place / "losses.json").write_text(json.dumps(found))
+
+
+def faults(folder: Path, *, step: int = 0, number: int = 0, who: tuple[int, ...] = (), **options: Any) -> None:
+    """The toy with dropout, saved at every step; at `step`, processes `who` get the signal `number`."""
+    pids = processes.gather(os.getpid())
+    signals.install()
+
+    def harm(report: StepReport) -> None:
+        if report.step == step:
+            for rank in who:
+                os.kill(pids[rank], number)
+
+    settings = Training(epochs=2, batch_size=8, learning_rate=1e-3, evaluate_every=0.75)
+    learn(folder, settings, dropout=0.1, on_step=harm, evaluate=classifier_bias, checkpoint_seconds=-1)
+
+
+def command(folder: Path, *, arguments: list[str], nan: int | None = None, fail: bool = False) -> None:
+    """`compress ARGUMENTS`; process `nan` meets a loss that is not finite, the export of the first one fails."""
+    forward, calls = Objective.forward, []
+
+    def poisoned(self: Objective, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        calls.append(1)
+        terms = forward(self, student, teacher, batch)
+        return {name: term * (float("nan") if len(calls) == 2 else 1) for name, term in terms.items()}
+
+    def failing(*given: Any) -> Any:
+        raise CompressError("the export cannot be done")
+
+    if nan == processes.rank():
+        Objective.forward = poisoned
+    if fail:
+        stages.STAGES["export"] = failing
+    os.chdir(folder)
+    sys.argv = ["compress", *arguments]
+    cli.main()
+
+
+def child(scenario: str, folder: Path, options: dict[str, Any], rank: int, count: int, port: int) -> int:
+    if count > 1:
+        told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+        os.environ.update({name: str(value) for name, value in told.items()})
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    with (folder / f"said-{rank}").open("a") as said:
+        os.dup2(said.fileno(), 1)
+        os.dup2(said.fileno(), 2)
+        try:
+            globals()[scenario](folder, **options)
+        except SystemExit as end:
+            return int(end.code or 0)
+        except BaseException as error:
+            traceback.print_exc()
+            return getattr(error, "exit_code", 99)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+    return 0
+
+
+def answer(scenario: str, folder: str, count: int, options: dict[str, Any]) -> list[int]:
+    """Exit codes by rank; minus the signal's number for a killed one."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    pids = []
+    for rank in range(count):
+        pid = os.fork()
+        if pid == 0:
+            with contextlib.suppress(BaseException):
+                signal.alarm(60)  # nothing that hangs outlives the test
+                os._exit(child(scenario, Path(folder), options, rank, count, port))
+            os._exit(98)
+        pids.append(pid)
+    return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    if "RANK" in os.environ:
+        globals()[sys.argv[1]](Path(sys.argv[2]))
+        return
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(*json.loads(line))), flush=True)
+    os._exit(0)  # to take apart what was imported takes seconds
+
+
+main()

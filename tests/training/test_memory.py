@@ -1,0 +1,57 @@
+"""Where memory runs out the step is done again in smaller parts, as if these had been asked for from the start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_resume import Projected, StopError
+from torch import nn
+from training_toys import fit, same, toy_model, weights
+
+from compress.errors import CompressError
+from compress.spec.stages import Training
+from compress.training import StepReport
+
+SETTINGS = Training(epochs=2, batch_size=8, learning_rate=1e-3, evaluate_every=0.5)
+
+
+def run(work: Path, limit: int, *, micro: int | None = None, **more: Any) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """The weights with dropout on, and notices, where a forward on more than `limit` examples finds no memory."""
+
+    def full(module: nn.Module, given: Any, named: dict[str, Any], output: Any) -> None:
+        if module.training and len(named["input_ids"]) > limit:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    model, objective, notices = toy_model(), Projected(), list[str]()
+    model.register_forward_hook(full, with_kwargs=True)  # after dropout has been drawn
+    settings = SETTINGS.model_copy(update={"micro_batch_size": micro})
+    fit(model, settings, work, objective=objective, on_notice=notices.append, **more)
+    return weights(model, objective), notices
+
+
+def test_a_step_that_finds_no_memory_is_done_again_in_smaller_parts(tmp_path: Path):
+    found, notices = run(tmp_path / "found", limit=3)
+    asked, silence = run(tmp_path / "asked", limit=3, micro=2)
+    assert same(found, asked)
+    assert notices == ["step 1: out of memory; it goes on with 2 examples a forward"]
+    assert not silence
+
+
+def test_what_was_found_is_kept_for_a_restart(tmp_path: Path):
+    def stop(report: StepReport) -> None:
+        if report.step == 4:
+            raise StopError
+
+    with pytest.raises(StopError):
+        run(tmp_path / "stopped", limit=3, on_step=stop, checkpoint_seconds=-1)
+    again, notices = run(tmp_path / "stopped", limit=8)
+    assert same(again, run(tmp_path / "whole", limit=3)[0])
+    assert not notices
+
+
+def test_one_example_that_is_too_large_is_the_end(tmp_path: Path):
+    with pytest.raises(CompressError, match="out of memory with one example at a time; lower max_length"):
+        run(tmp_path, limit=0)
