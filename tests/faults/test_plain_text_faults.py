@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fault_runs import Trainer, kill_until_done, lines, outcome
+from fault_runs import Trainer, kill_often, lines, outcome
 from tokenizers import Tokenizer
 
 RECIPE = """
@@ -77,7 +77,8 @@ def test_twenty_kills_at_any_moment(trainer: Trainer, tmp_path: Path) -> None:
     assert [len(each["log"]) for each in expected.values()] == [9, 2, 9, 2]
     assert expected["pretrained"]["info"]["held_out"]["perplexity"] > 1
     keys = [path.name for path in (tmp_path / "whole" / ".store").iterdir() if not path.name.startswith(".")]
-    root = tmp_path / "root"
-    assert len(kill_until_done(trainer, root, keys, kills=20, seed=2)) >= 4  # killed in every stage that takes a while
-    assert len(lines(root, "steps")) > STEPS
-    assert outcome(root) == expected
+    roots, stages = kill_often(trainer, tmp_path, keys, kills=20, seed=2)
+    assert len(stages) >= 4  # killed in every stage that takes a while
+    assert sum(len(lines(root, "steps")) for root in roots) > STEPS * len(roots)
+    for root in roots:
+        assert outcome(root) == expected
