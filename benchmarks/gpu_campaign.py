@@ -22,7 +22,9 @@ from pathlib import Path
 from campaign.bundles import make_bundles
 from campaign.page import write_page
 from campaign.state import Campaign
-from campaign.steps import PRETRAIN, RECIPES, idle_overrides, pretrained_teacher, run_recipes
+from campaign.steps import RECIPES, overrides, pretrained_teacher, run_recipes
+
+from compress.errors import CompressError
 
 
 def parsed(words: list[str] | None = None) -> argparse.Namespace:
@@ -45,8 +47,10 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
         parser.error("--minutes is above 0, --share between 0 and 1")
     if arguments.piece_mib is not None and arguments.piece_mib <= 0:
         parser.error("--piece-mib is above 0")
-    if idle := idle_overrides(arguments.set, [PRETRAIN, *(arguments.recipe or RECIPES)]):
-        parser.error(f"--set {idle[0]}: no recipe has such a stage")
+    try:
+        overrides(arguments)
+    except CompressError as error:
+        parser.error(str(error))
     return arguments
 
 

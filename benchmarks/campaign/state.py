@@ -22,6 +22,7 @@ class Campaign:
         self.arguments, self.out = arguments, arguments.out
         self.started = time.monotonic()
         self._path = self.out / "campaign.json"
+        self._asked = set[str]()
         self.out.mkdir(parents=True, exist_ok=True)
         self.document: dict[str, Any] = {"steps": {}, "seconds": 0.0}
         if self._path.exists():
@@ -41,7 +42,8 @@ class Campaign:
 
     @property
     def complete(self) -> bool:
-        return all(step["state"] == "done" for step in self.steps.values())
+        """Every step that this start asked for."""
+        return all(self.steps[name]["state"] == "done" for name in self._asked)
 
     def save(self) -> None:
         self.document["seconds"] = self._spent + time.monotonic() - self.started
@@ -51,6 +53,7 @@ class Campaign:
 
     def step(self, name: str, work: str, what: dict[str, Any], limit: float) -> dict[str, Any] | None:
         """What `work` of child.py answers, done now or before; None where it failed or ran out of `limit` seconds."""
+        self._asked.add(name)
         found = self.steps.get(name)
         if found and found["state"] == "done" and found["what"] == what:
             return found["answer"]

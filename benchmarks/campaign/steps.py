@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import argparse
 from pathlib import Path
 from typing import Any
 
 from compress.catalog import load_recipe
-from compress.pipeline.planning_parts import READS_TEXT
-from compress.spec.recipe import Recipe
+from compress.pipeline.draft import KINDS
+from compress.pipeline.request import Request, overrides_for
 
 from .state import Campaign
 
@@ -20,12 +19,22 @@ RECIPES = (
 PRETRAIN = "bert-pretrain"
 
 
+def overrides(asked: argparse.Namespace) -> dict[str, list[str]]:
+    """Those of each recipe, as `compress run` would share them out. Raises `CompressError` where one fits none."""
+    names = (PRETRAIN, *(asked.recipe or RECIPES))
+    request = Request(recipes=names, tasks=(), overrides=tuple(asked.set))
+    found = {name: overrides_for(request, name) for name in names}
+    for name, own in found.items():
+        load_recipe(name, own)
+    return found
+
+
 def pretrained_teacher(campaign: Campaign) -> str | None:
     """The teacher for the recipes, after its pre-training; None where that did not come to its end."""
     asked = campaign.arguments
     if asked.no_pretrain:
         return asked.teacher
-    planned = campaign.document.get("pretrain") or _steps_that_fit(campaign)
+    planned = _steps_that_fit(campaign)
     if planned is None:
         return None
     folder = campaign.out / f"{Path(asked.teacher).stem}-pretrained"
@@ -34,19 +43,24 @@ def pretrained_teacher(campaign: Campaign) -> str | None:
     return None if done is None else str(folder)
 
 
-def _steps_that_fit(campaign: Campaign) -> dict[str, int] | None:
-    """Into the share of the time that is left, never more than the recipe's passes over the text. Decided once."""
+def _steps_that_fit(campaign: Campaign) -> dict[str, Any] | None:
+    """Into the share of the time that is left, never more than the recipe's passes over the text. Decided once for what the
+    probe was: later starts go on with it, whatever their minutes."""
     asked = campaign.arguments
     what = _what(campaign, PRETRAIN, asked.task[0], asked.teacher, extra=(f"pretrain.max_steps={asked.probe_steps}",))
+    planned = campaign.document.get("pretrain")
+    if planned is not None and planned["probe"] == what:
+        return planned
     probe = campaign.step("probe", "pretrain", what | {"checkpoint": None}, campaign.left)
     if probe is None:
         return None
-    (spec,) = (stage.spec for stage in _recipe(campaign, PRETRAIN).stages if stage.kind == "pretrain")
+    recipe = load_recipe(PRETRAIN, overrides(asked)[PRETRAIN])
+    (spec,) = (stage.spec for stage in recipe.stages if stage.kind == "pretrain")
     per_step = spec.batch_size * probe["sequence_length"]
     once = -(-probe["sequences"] // spec.batch_size)
     fitting = int(campaign.left * asked.share * probe["tokens_per_second"] / per_step)
     steps = max(1, min(fitting, round(spec.epochs * once)))
-    campaign.document["pretrain"] = {"steps": steps, "batch_size": spec.batch_size}
+    campaign.document["pretrain"] = {"steps": steps, "batch_size": spec.batch_size, "probe": what}
     campaign.save()
     return campaign.document["pretrain"]
 
@@ -54,17 +68,20 @@ def _steps_that_fit(campaign: Campaign) -> dict[str, int] | None:
 def run_recipes(campaign: Campaign, teacher: str) -> None:
     """Recipe by recipe over all tasks, so that little time gives all tasks something."""
     asked = campaign.arguments
-    wanted = [(recipe, task) for recipe in asked.recipe or RECIPES for task in asked.task]
-    for place, (recipe, task) in enumerate(wanted):
+    stems = [Path(task).stem for task in asked.task]
+    names = asked.task if len(set(stems)) < len(stems) else stems
+    wanted = [
+        (recipe, task, name) for recipe in asked.recipe or RECIPES for task, name in zip(asked.task, names, strict=True)
+    ]
+    for place, (recipe, task, name) in enumerate(wanted):
         last = place == len(wanted) - 1
         limit = campaign.left if last else campaign.left / 2
-        campaign.step(f"{recipe} {Path(task).stem}", "recipe", _what(campaign, recipe, task, teacher), limit)
+        campaign.step(f"{recipe} {name}", "recipe", _what(campaign, recipe, task, teacher), limit)
 
 
 def _what(campaign: Campaign, recipe: str, task: str, teacher: str, *, extra: tuple[str, ...] = ()) -> dict[str, Any]:
     asked = campaign.arguments
-    stages = {stage.id: stage for stage in load_recipe(recipe).stages}
-    reads = any(stage.kind in READS_TEXT for stage in stages.values())
+    reads = any(KINDS[stage.kind].reads_text for stage in load_recipe(recipe).stages)
     return {
         "recipe": recipe,
         "task": task,
@@ -73,24 +90,5 @@ def _what(campaign: Campaign, recipe: str, task: str, teacher: str, *, extra: tu
         "data_dir": None if asked.data_dir is None else str(asked.data_dir),
         "root": str(campaign.out / "runs"),
         "precision": asked.precision or ("bf16" if campaign.document["machine"]["gpu"] else None),
-        "overrides": [*_for_recipe(asked.set, set(stages)), *extra],
+        "overrides": [*overrides(asked)[recipe], *extra],
     }
-
-
-def idle_overrides(overrides: list[str], recipes: Sequence[str]) -> list[str]:
-    """Those that no stage of any recipe takes."""
-    stages = {stage.id for name in recipes for stage in load_recipe(name).stages}
-    return [text for text in overrides if _stage(text) not in stages]
-
-
-def _for_recipe(overrides: list[str], stages: set[str]) -> list[str]:
-    return [text for text in overrides if _stage(text) in stages]
-
-
-def _stage(override: str) -> str:
-    return re.split(r"[.=\[]", override.strip())[0]
-
-
-def _recipe(campaign: Campaign, name: str) -> Recipe:
-    stages = {stage.id for stage in load_recipe(name).stages}
-    return load_recipe(name, _for_recipe(campaign.arguments.set, stages))
