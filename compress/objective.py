@@ -148,7 +148,8 @@ class Objective(nn.Module):
 
     `layers` are matched (student layer, teacher layer), counted from 1; `widths` the hidden sizes of student and teacher;
     `masked_lm` the masked-LM heads for the losses that read hidden tokens.
-    `student_features` and `teacher_features` name what `forward` reads; `per_token` the losses that are means over real tokens.
+    `student_features` and `teacher_features` name what `forward` reads; `per_token` the losses that are means over real tokens;
+    `heads_run` whether the student's masked-LM head scores hidden tokens, and whether the teacher's does.
     """
 
     def __init__(
@@ -182,7 +183,8 @@ class Objective(nn.Module):
         )
         self.heads = nn.ModuleDict({name: _head(widths, classes) for name in names if (classes := TERMS[name].classes)})
         self.masked_lm = masked_lm
-        if masked_lm is None and _TOKENS in self._compares[0]:
+        self.heads_run = tuple(_TOKENS in compared for compared in self._compares)
+        if masked_lm is None and any(self.heads_run):
             raise ValueError(f"losses {names}: masked_lm needs a head of the student's, masked_soft_target one of both")
 
     def forward(self, student: Features, teacher: Features, batch: Batch) -> dict[str, Tensor]:
@@ -197,10 +199,10 @@ class Objective(nn.Module):
 
     def _add_scores(self, student: Features, teacher: Features, batch: Batch) -> None:
         """What the masked-LM heads say, once for all losses that read it."""
-        mine, theirs = self._compares
-        if self.masked_lm is not None and _TOKENS in mine:
+        mine, theirs = self.heads_run
+        if self.masked_lm is not None and mine:
             student[_TOKENS] = self.masked_lm.scores(student["hidden[-1]"], batch)
-        if self.masked_lm is not None and _TOKENS in theirs:
+        if self.masked_lm is not None and theirs:
             teacher[_TOKENS] = self.masked_lm.teacher_scores(teacher["hidden[-1]"], batch)
 
     def _term(self, loss: Any, student: Features, teacher: Features, batch: Batch) -> Tensor:

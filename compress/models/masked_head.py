@@ -19,6 +19,7 @@ class MaskedLmObjective(nn.Module):
     student_features = frozenset({"hidden[-1]"})
     teacher_features: frozenset[str] = frozenset()
     per_token = frozenset({"masked_lm"})
+    heads_run = (True, False)
 
     def __init__(self, model: Any, teacher: Any = None) -> None:
         super().__init__()

@@ -9,7 +9,6 @@ from accelerate import Accelerator
 
 from ..corpus.masking import SELECTED
 from ..models.dimensions import Dimensions, dimensions
-from ..models.masked_head import MaskedLmObjective
 from .trainlog import TrainLog
 
 # Dense bf16 products, FLOP/s, by the name that the driver gives. NVIDIA's data sheets of H100 SXM and H200 (1,979e12 with
@@ -26,17 +25,22 @@ BF16_PEAKS = {
 _BEFORE_LAYERS = ("embeddings", "hidden[0]")
 
 
-def model_flops(student: Dimensions, teacher: Dimensions | None, *, length: float, words: float = 0.0) -> float:
+def model_flops(
+    student: Dimensions, teacher: Dimensions | None, *, length: float, words: float = 0.0, taught_words: float = 0.0
+) -> float:
     """Multiply-adds × 2 of the matrix products by which a model learns from one text of `length` tokens.
 
     A forward of the student, a backward, which takes two, and a forward of the teacher, where one runs: 6 for each weight
     and token, and 12 · layers · hidden · length of attention for each token (Chowdhery et al. 2022, PaLM, arXiv:2204.02311,
-    appendix B), with 2 and 4 of the teacher's. `words`: tokens for which a masked-LM head scores the vocabulary. Look-ups,
-    losses between layers and the optimizer count nothing.
+    appendix B), with 2 and 4 of the teacher's. `words`: tokens for which a masked-LM head scores the vocabulary, `taught_words`:
+    those for which the teacher's does. Look-ups, losses between layers and the optimizer count nothing.
     """
-    head = 2 * words * student.embedding * (student.hidden + student.vocabulary)
-    taught = 0.0 if teacher is None else teacher.flops_per_example(length)
-    return 3 * (student.flops_per_example(length) + head) + taught
+    taught = 0.0 if teacher is None else _forward(teacher, length, taught_words)
+    return 3 * _forward(student, length, words) + taught
+
+
+def _forward(sizes: Dimensions, length: float, words: float) -> float:
+    return sizes.flops_per_example(length) + 2 * words * sizes.embedding * (sizes.hidden + sizes.vocabulary)
 
 
 def speed(model: Any, teacher: Any, objective: Any, log: TrainLog, accelerator: Accelerator) -> dict[str, Any]:
@@ -46,10 +50,10 @@ def speed(model: Any, teacher: Any, objective: Any, log: TrainLog, accelerator: 
     told: dict[str, Any] = {"tokens_per_second": log.tokens_per_second, "model_flops_per_second": None}
     if not log.tokens_per_second or not _runs_layers(objective.student_features):
         return told
-    hides = isinstance(objective, MaskedLmObjective) or objective.masked_lm is not None
     length = log.tokens / log.examples
     taught = _sizes(teacher) if teacher is not None and _runs_layers(objective.teacher_features) else None
-    each = model_flops(_sizes(model), taught, length=length, words=SELECTED * length if hides else 0.0)
+    words, taught_words = (SELECTED * length if runs else 0.0 for runs in objective.heads_run)
+    each = model_flops(_sizes(model), taught, length=length, words=words, taught_words=taught_words)
     told["model_flops_per_second"] = each / length * log.tokens_per_second
     peak = _peak(accelerator)
     return told if peak is None else {**told, "utilisation": told["model_flops_per_second"] / peak}

@@ -82,7 +82,7 @@ def _recipes(request: Request) -> list[Recipe]:
 
 
 def resolve_precision(precision: str) -> str:
-    """`auto` is bf16 where the CPU multiplies bf16 (AVX512-BF16, AMX), else fp32. On a GPU, say bf16."""
+    """`auto` is bf16 where the CPU trains faster in it, else fp32. On a GPU, say bf16."""
     return ("bf16" if fast_bf16() else "fp32") if precision == "auto" else precision
 
 

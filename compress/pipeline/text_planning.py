@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .. import store
 from ..models.masked_lm import has_masked_lm_head
-from ..spec.losses import TEXT_LABELS
+from ..spec.losses import OF_TOKENS, TEXT_LABELS
 from ..spec.recipe import Stage
 from ..spec.stages import Augment, Losses
 from .draft import Draft
@@ -96,7 +96,7 @@ def _add_general(draft: Draft, stage: Stage) -> None:
         draft.notes.append(f"{stage.id} distillation learns from the fine-tuned teacher: no other was given")
     check_stage_losses(draft, spec, stage.id)
     described = seeded(draft, spec, draft.base_seed) | described_student(draft)
-    if any(loss.name in ("masked_lm", "masked_soft_target") for loss in spec.losses):
+    if any(loss.name in OF_TOKENS for loss in spec.losses):
         described |= {"heads": 2}  # version of their code; other general stages do not depend on it
     teacher = _head(draft, stage) if _asks_head(spec) else untuned(draft)
     inputs, outside = {"text": add_text(draft, spec.max_tokens), **teacher}, {"teacher": draft.teacher.identity}

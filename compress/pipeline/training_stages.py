@@ -23,7 +23,7 @@ from ..models.masked_head import MaskedLmObjective
 from ..models.masked_lm import copy_head, has_masked_lm_head, load_masked_lm, masked_lm_around, new_masked_lm_head
 from ..models.random_models import random_classifier, random_encoder
 from ..objective import Objective
-from ..spec.losses import OF_PAIRS, HardLabel, MaskedTokens
+from ..spec.losses import OF_PAIRS, OF_TOKENS, HardLabel, MaskedTokens
 from ..spec.stages import Losses, Training
 from ..store import Artifact
 from ..tasks import TaskBatches
@@ -122,7 +122,7 @@ def general(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path,
 def _heads(plan: Plan, node: Node, student: Any, teacher: Any, folder: Path) -> MaskedLmObjective | None:
     """The student's masked-LM head, and its teacher's where that is asked: then a copied student begins with the same."""
     names = {loss.name for loss in _losses(node)}
-    if not names & {"masked_lm", "masked_soft_target"}:
+    if not names & set(OF_TOKENS):
         return None
     own = masked_lm_around(student)
     if "masked_soft_target" not in names:

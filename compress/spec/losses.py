@@ -145,6 +145,7 @@ TextLossSpec = Annotated[MaskedTokens | NextSentence | SentenceOrder, Field(disc
 OF_CLASSES = ("soft_target", "hard_label", "soft_cross_entropy")  # losses that read the head's logits
 OF_PAIRS = ("sentence_order", "next_sentence")  # of those of text, losses that read pairs of segments
 TEXT_LABELS = (*OF_PAIRS, "masked_lm")  # losses whose labels come from plain text, and not from a teacher
+OF_TOKENS = ("masked_lm", "masked_soft_target")  # losses that read masked-LM heads
 OF_TEXT = (*TEXT_LABELS, "masked_soft_target")  # losses that read plain text alone
 LayerMap = (
     Literal["uniform", "top", "bottom"]

@@ -23,6 +23,7 @@ from .gradients import Gradients, TeacherFeatures
 from .schedule import grown, learning_rate, total_steps
 
 _ADVICE = "stopped before the weights were touched. Lower learning_rate, or train with --precision fp32"
+_NO_ROOM = "beside the examples, for the gradients' sum, AdamW's state or the tuning split; a smaller model or more memory is needed"
 _ANY = 2**31  # examples of a forward, where no memory ran out
 
 
@@ -73,7 +74,7 @@ def train(
     Of several processes, which all call this with the same arguments, each takes its share of every batch; the
     first alone evaluates, writes to `work`, and calls `on_step` and `on_notice`. What stops one stops all, at the same step.
     Raises `CheckFailed` on the first non-finite loss, before it reaches a weight, `Interrupted` after a stop
-    signal, with the state saved, `CompressError` when there is no memory for one example, and `ProcessLost`.
+    signal, with the state saved, `CompressError` when there is no memory for one example or the step itself, and `ProcessLost`.
     """
     total = total_steps(settings, len(data))
     optimizer = accelerator.prepare_optimizer(_optimizer(model, objective, settings))
@@ -85,21 +86,8 @@ def train(
     torch.manual_seed(sharing.own_seed(data.seed))
     run.resume()
     model.train()
-    first = processes.is_first()
     with signals.deferred():
-        saved = time.monotonic()
-        while run.progress.step < total:
-            report = run.step()
-            if first:
-                on_step(report)
-            stop, due = run.agree(late=time.monotonic() - saved > checkpoint_seconds, notice=on_notice)
-            if stop or report.tuning is not None or due:
-                run.save()
-                saved = time.monotonic()
-            if stop:
-                raise Interrupted(
-                    f"stopped at step {run.progress.step} of {total}; the same command continues there", stop
-                )
+        run.to_the_end(on_step, on_notice, checkpoint_seconds)
     run.load_best()
     progress = run.progress
     return Outcome(progress.step, progress.best_step, progress.best_score, progress.history)
@@ -129,6 +117,27 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.progress = state.Progress()
+
+    def to_the_end(
+        self, on_step: Callable[[StepReport], None], notice: Callable[[str], None], checkpoint_seconds: float
+    ) -> None:
+        """Every step that is left, with checkpoints between them."""
+        saved = time.monotonic()
+        while self.progress.step < self.total:
+            try:
+                report = self.step()
+            except torch.OutOfMemoryError as error:
+                # The gradients had room: what is left is of the weights' size, whatever the batch.
+                raise CompressError(f"step {self.progress.step + 1}: out of memory {_NO_ROOM}") from error
+            if processes.is_first():
+                on_step(report)
+            stop, due = self.agree(late=time.monotonic() - saved > checkpoint_seconds, notice=notice)
+            if stop or report.tuning is not None or due:
+                self.save()
+                saved = time.monotonic()
+            if stop:
+                told = f"stopped at step {self.progress.step} of {self.total}; the same command continues there"
+                raise Interrupted(told, stop)
 
     def step(self) -> StepReport:
         """One optimizer step over one batch."""

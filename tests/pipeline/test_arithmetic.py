@@ -19,7 +19,16 @@ from compress.models.masked_lm import masked_lm_around, masked_lm_loss
 from compress.objective import Objective
 from compress.pipeline import arithmetic
 from compress.pipeline.arithmetic import BF16_PEAKS, model_flops, speed
-from compress.spec.losses import AttentionMse, BlockSpread, EmbeddingMse, HardLabel, HiddenMse, SoftTarget
+from compress.spec.losses import (
+    AttentionMse,
+    BlockSpread,
+    EmbeddingMse,
+    HardLabel,
+    HiddenCosine,
+    HiddenMse,
+    MaskedSoftTarget,
+    SoftTarget,
+)
 
 LENGTH, ROWS = 16, 4
 
@@ -84,6 +93,15 @@ def test_flops_are_a_text_s_times_the_texts_a_second(told: Callable[..., dict[st
     masked = MaskedLmObjective(masked_lm_around(AutoModel.from_config(bert_config(found["sizes"]))))
     expected = 100 * model_flops(sizes, None, length=LENGTH, words=SELECTED * LENGTH)
     assert told(masked)["model_flops_per_second"] == pytest.approx(expected)
+
+
+def test_a_teacher_s_masked_lm_head_counts_where_it_runs(told: Callable[..., dict[str, Any]]):
+    sizes = dimensions((found := told(Objective((HiddenCosine(),)), teacher=True))["sizes"], classes=3)
+    heads = (masked_lm_around(AutoModel.from_config(bert_config(found["sizes"]))) for _ in "ab")
+    soft = Objective((HiddenCosine(), MaskedSoftTarget()), masked_lm=MaskedLmObjective(*heads))
+    head = 2 * SELECTED * LENGTH * sizes.hidden * (sizes.hidden + sizes.vocabulary)  # of one model, forward
+    more = told(soft, teacher=True)["model_flops_per_second"] - found["model_flops_per_second"]
+    assert more == pytest.approx(100 * (3 + 1) * head)
 
 
 def bert_config(fields: dict[str, Any]) -> Any:

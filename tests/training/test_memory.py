@@ -55,3 +55,12 @@ def test_what_was_found_is_kept_for_a_restart(tmp_path: Path):
 def test_one_example_that_is_too_large_is_the_end(tmp_path: Path):
     with pytest.raises(CompressError, match="out of memory with one example at a time; lower max_length"):
         run(tmp_path, limit=0)
+
+
+def test_no_memory_for_the_optimizer_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*given: Any, **named: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", full)
+    with pytest.raises(CompressError, match="step 1: out of memory beside the examples, for the gradients' sum"):
+        run(tmp_path, limit=8)
