@@ -66,17 +66,22 @@ def smooth(model: ModelProto, factors: Mapping[str, Array]) -> ModelProto:
     stored = {tensor.name: tensor for tensor in graph.initializer}
     made: set[str] = set()
     nodes: list[NodeProto] = []
+
+    def keep(name: str, value: Array) -> None:
+        """Once: products by one weight, such as the repeats of a shared block, have the same factors."""
+        if name not in made:
+            made.add(name)
+            graph.initializer.append(numpy_helper.from_array(value, name))
+
     for node in graph.node:
         if node.name in factors:
             tensor, weight = node.input
-            divided, turned, inverse = f"{tensor}_smooth", f"{weight}_smooth", f"{node.name}/inverse"
+            divided, turned, inverse = f"{tensor}_smooth", f"{weight}_smooth", f"{weight}/inverse"
             if divided not in made:
-                graph.initializer.append(numpy_helper.from_array(1 / factors[node.name], inverse))
+                keep(inverse, 1 / factors[node.name])
                 nodes.append(helper.make_node("Mul", [tensor, inverse], [divided], name=f"{tensor}/Smooth"))
-            if turned not in made:
-                matrix = factors[node.name][:, None] * numpy_helper.to_array(stored[weight])
-                graph.initializer.append(numpy_helper.from_array(matrix, turned))
-            made |= {divided, turned}
+                made.add(divided)
+            keep(turned, factors[node.name][:, None] * numpy_helper.to_array(stored[weight]))
             node.input[:] = [divided, turned]
         nodes.append(node)
     replace_all(graph.node, nodes)

@@ -131,6 +131,12 @@ def test_a_smoothed_model_is_whole_and_no_larger(family: str, tiny_onnx: Callabl
     assert info["alphas"]
     assert set(info["alphas"].values()) == {0.5}
     assert sizes["smoothquant"] == sizes["static"]
+    names = {tensor.name for tensor in made.graph.initializer}
+    factors = {name for name in names if name.endswith("/inverse")}
+    assert factors
+    assert len(factors) <= len(
+        [name for name in names if name.endswith("_smooth_quantized")]
+    )  # one for all repeats of a block
 
 
 def test_alberts_last_keys_and_values_keep_the_shared_weights_as_they_are(tiny_onnx: Callable[..., Path]) -> None:
