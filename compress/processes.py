@@ -8,6 +8,7 @@ torch, and what is told comes back as it is.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -90,27 +91,56 @@ def connected() -> Iterator[None]:
 
 
 def broadcast(value: T) -> T:
-    """What the first process says; the others' `value` is not looked at. Raises `ProcessLost`."""
+    """What the first process says; the others' `value` is not looked at. Numbers, texts, lists and dictionaries of them: what
+    comes over a network is read as JSON, so a tuple arrives as a list. Raises `ProcessLost`.
+    """
     if count() == 1:
         return value
-    from torch.distributed import broadcast_object_list
+    from torch import tensor, zeros
+    from torch.distributed import broadcast as send
 
-    said = [value]
+    said = _bytes(value) if is_first() else None
     with connected():
-        broadcast_object_list(said, src=0, group=_words())
-    return said[0]
+        size = tensor([0 if said is None else len(said)])
+        send(size, src=0, group=_words())
+        said = zeros(int(size), dtype=_byte()) if said is None else said
+        send(said, src=0, group=_words())
+    return _value(said)
 
 
 def gather(value: T) -> list[T]:
-    """Everyone's, in the order of their numbers. Raises `ProcessLost`."""
+    """Everyone's, in the order of their numbers; of the kinds that `broadcast` takes. Raises `ProcessLost`."""
     if count() == 1:
         return [value]
-    from torch.distributed import all_gather_object
+    from torch import tensor, zeros
+    from torch.distributed import all_gather
 
-    said: list[Any] = [None] * count()
+    said = _bytes(value)
+    sizes = [tensor([0]) for _ in range(count())]
     with connected():
-        all_gather_object(said, value, group=_words())
-    return said
+        all_gather(sizes, tensor([len(said)]), group=_words())
+        longest = max(int(size) for size in sizes)
+        padded = zeros(longest, dtype=_byte())
+        padded[: len(said)] = said
+        parts = [zeros(longest, dtype=_byte()) for _ in sizes]
+        all_gather(parts, padded, group=_words())
+    return [_value(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
+
+
+def _byte() -> Any:
+    from torch import uint8
+
+    return uint8
+
+
+def _bytes(value: Any) -> Any:
+    from torch import frombuffer
+
+    return frombuffer(bytearray(json.dumps(value).encode()), dtype=_byte())
+
+
+def _value(said: Any) -> Any:
+    return json.loads(said.numpy().tobytes())
 
 
 def largest(values: Sequence[int]) -> list[int]:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from math import gcd
 
 from ..errors import CompressError
-from ..spec.losses import AttentionMse, HiddenCosine, HiddenMse, LayerMap, LossSpec, RelationKl
+from ..spec.losses import OF_PAIRS, AttentionMse, HiddenCosine, HiddenMse, LayerMap, LossSpec, RelationKl
 from ..spec.stages import Losses
 from .dimensions import Dimensions
 
 Pairs = tuple[tuple[int, int], ...]
 # (loss, student's architecture) -> what the loss asks of a student and does not find.
 _LACKING = {
-    ("sentence_order", "distilbert"): "no pooler",
+    **{(loss, family): "no pooler" for loss in OF_PAIRS for family in ("distilbert", "electra")},
     ("masked_lm", "partial-albert"): "no masked language model in transformers",
     ("masked_soft_target", "partial-albert"): "no masked language model in transformers",
 }

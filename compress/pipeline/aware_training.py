@@ -70,7 +70,9 @@ def _start(plan: Plan, node: Node, context: Context, model: nn.Module, tokenizer
     spec: QuantizeAware = node.spec
     searched = quantize.model_copy(update={"alpha": None})  # which is no part of the stage's key
     factors = find_factors(graph, choice, feeds, searched)[0] if spec.smooth else {}
-    factors = processes.broadcast(factors)  # of several that train, on different CPUs maybe, all have the first one's
+    # Of several processes that train, on different CPUs maybe, all have what the first one found.
+    told = processes.broadcast({name: values.tolist() for name, values in factors.items()})
+    factors = {name: np.array(values, np.float32) for name, values in told.items()}
     if factors:
         graph = smooth(graph, factors)
         form, _ = int8_form(graph, quantize)

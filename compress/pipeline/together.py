@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import processes
 from ..errors import CompressError, Interrupted
+from ..results import Result
 from ..store import Artifact, Store
 from .context import Context
 from .draft import KINDS, Node
 from .plan import Plan
 from .stages import STAGES
-
-if TYPE_CHECKING:
-    from ..results import Result
 
 
 class TakenPart(Exception):
@@ -34,19 +32,8 @@ class _Turn:
 
     plan: str
     node: str
-    out: Path
-    work: Path
-
-
-@dataclass(frozen=True)
-class _Failed:
-    message: str
-    exit_code: int
-
-
-@dataclass(frozen=True)
-class _Done:
-    results: list[Result]
+    out: str
+    work: str
 
 
 class Together:
@@ -57,10 +44,10 @@ class Together:
 
     def planned(self, plans: list[Plan]) -> None:
         """The others plan too, once the first has found no mistake."""
-        processes.broadcast(_keys(plans))
+        processes.broadcast({"keys": _keys(plans)})
 
     def begin(self, turn: _Turn) -> None:
-        processes.broadcast(turn)
+        processes.broadcast({"turn": asdict(turn)})
         self.listening = False
 
     def trained(self) -> None:
@@ -69,7 +56,7 @@ class Together:
             raise TakenPart
         self.listening = True
 
-    def tell(self, word: Any) -> None:
+    def tell(self, word: dict[str, Any]) -> None:
         if self.listening:
             with suppress(processes.ProcessLost):
                 processes.broadcast(word)
@@ -82,7 +69,7 @@ def run_stage(plan: Plan, node: Node, inputs: dict[str, Artifact], context: Cont
     helped = context.together is not None and KINDS[node.kind].trains
     torch.set_num_threads(max(1, context.threads // processes.local_count()) if helped else context.threads)
     if context.together is not None and helped and processes.is_first():
-        context.together.begin(_Turn(plan.name, node.id, out.absolute(), work.absolute()))
+        context.together.begin(_Turn(plan.name, node.id, str(out.absolute()), str(work.absolute())))
     return STAGES[node.kind](plan, node, inputs, context, out, work)
 
 
@@ -92,13 +79,17 @@ def lead(work: Callable[[Together], list[Result]]) -> list[Result]:
     try:
         results = work(together)
     except (CompressError, Interrupted) as error:
-        together.tell(_Failed(str(error), error.exit_code))
+        together.tell(_failed(str(error), error.exit_code))
         raise
     except BaseException as error:
-        together.tell(_Failed(f"the first process ended with {type(error).__name__}", 1))
+        together.tell(_failed(f"the first process ended with {type(error).__name__}", 1))
         raise
-    together.tell(_Done(results))
+    together.tell({"results": [result.model_dump(mode="json") for result in results]})
     return results
+
+
+def _failed(message: str, exit_code: int) -> dict[str, Any]:
+    return {"failed": message, "exit_code": exit_code}
 
 
 def follow(make_plans: Callable[[], list[Plan]], context: Callable[[Plan, Together], Context], cache: Store) -> Any:
@@ -106,28 +97,29 @@ def follow(make_plans: Callable[[], list[Plan]], context: Callable[[Plan, Togeth
 
     Raises `CompressError`, also for a failure of the first process, with its message and exit code.
     """
-    theirs = _told()
+    theirs = _told()["keys"]
     plans = {plan.name: plan for plan in make_plans()}
     if _keys(plans.values()) != theirs:
         raise CompressError(
             "this process plans other stages than the first; all nodes need the same files and packages"
         )
     together = Together()
-    while not isinstance(word := _told(), _Done):
-        plan = plans[word.plan]
-        _take_part(plan, word, context(plan, together), cache)
-    return word.results
+    while "turn" in (word := _told()):
+        turn = _Turn(**word["turn"])
+        plan = plans[turn.plan]
+        _take_part(plan, turn, context(plan, together), cache)
+    return [Result.model_validate(result) for result in word["results"]]
 
 
 def _keys(plans: Iterable[Plan]) -> list[list[str]]:
     return [[node.key for node in plan.nodes] for plan in plans]
 
 
-def _told() -> Any:
-    word = processes.broadcast(None)
-    if isinstance(word, _Failed):
-        error = CompressError(word.message)
-        error.exit_code = word.exit_code
+def _told() -> dict[str, Any]:
+    word: dict[str, Any] = processes.broadcast({})
+    if "failed" in word:
+        error = CompressError(word["failed"])
+        error.exit_code = word["exit_code"]
         raise error
     return word
 
@@ -137,7 +129,7 @@ def _take_part(plan: Plan, turn: _Turn, context: Context, cache: Store) -> None:
     node = nodes[turn.node]
     inputs = {role: _shared(nodes[name], cache) for role, name in node.inputs.items()}
     with suppress(TakenPart):
-        run_stage(plan, node, inputs, context, turn.out, turn.work)
+        run_stage(plan, node, inputs, context, Path(turn.out), Path(turn.work))
 
 
 def _shared(node: Node, cache: Store) -> Artifact:

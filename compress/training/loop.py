@@ -210,9 +210,11 @@ class _Run:
 
     def save(self) -> None:
         """A checkpoint; only then do weights that it no longer names go."""
-        drawn = processes.gather(state.generators())
+        own = {name: drawn.tolist() for name, drawn in state.generators().items()}
+        everyone = processes.gather(own)
         if not processes.is_first():
             return
+        drawn = [{name: torch.tensor(values, dtype=torch.uint8) for name, values in each.items()} for each in everyone]
         state.save(self.work / "state.safetensors", self.progress, self.gradients.modules, self.optimizer, drawn)
         for path in self.work.glob("best-*.safetensors"):
             if path != self._best_path(self.progress.best_step or 0):
