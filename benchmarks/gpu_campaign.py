@@ -22,9 +22,10 @@ from pathlib import Path
 from campaign.bundles import make_bundles
 from campaign.page import write_page
 from campaign.state import Campaign
-from campaign.steps import RECIPES, overrides, pretrained_teacher, run_recipes
+from campaign.steps import RECIPES, check, pretrained_teacher, run_recipes
 
-from compress.errors import CompressError
+from compress import signals
+from compress.errors import CompressError, Interrupted
 
 
 def parsed(words: list[str] | None = None) -> argparse.Namespace:
@@ -39,7 +40,9 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--set", action="append", default=[], help="PATH=VALUE for every recipe that has the field")
     parser.add_argument("--no-pretrain", action="store_true", help="take the teacher as it is")
     parser.add_argument("--probe-steps", type=int, default=30, help="of pre-training, to know its speed")
-    parser.add_argument("--precision", help="fp32 or bf16; default: bf16 on a GPU, else the recipes'")
+    parser.add_argument(
+        "--precision", choices=("fp32", "bf16"), help="fp32 or bf16; default: bf16 on a GPU, else the recipes'"
+    )
     parser.add_argument("--piece-mib", type=float, help="cut the bundles' larger files into pieces of this size")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args(words)
@@ -47,21 +50,23 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
         parser.error("--minutes is above 0, --share between 0 and 1")
     if arguments.piece_mib is not None and arguments.piece_mib <= 0:
         parser.error("--piece-mib is above 0")
-    try:
-        overrides(arguments)
-    except CompressError as error:
-        parser.error(str(error))
     return arguments
 
 
 def main() -> int:
     """0 where every step was done; 1 where some failed or did not fit, which the page names."""
     arguments = parsed()
-    campaign = Campaign(arguments)
-    teacher = pretrained_teacher(campaign)
-    if teacher is not None:
-        run_recipes(campaign, teacher)
-        make_bundles(campaign)
+    signals.install()  # so that a step is told to save its state, too
+    try:
+        check(arguments)
+        campaign = Campaign(arguments)
+        teacher = pretrained_teacher(campaign)
+        if teacher is not None:
+            run_recipes(campaign, teacher)
+            make_bundles(campaign)
+    except (CompressError, Interrupted) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
     page = write_page(campaign)
     print(page)
     return 0 if campaign.complete else 1

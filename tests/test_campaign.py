@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
@@ -62,6 +63,69 @@ def test_a_piece_that_is_not_whole_is_named(cut: Any, folder: Path, harm: str) -
     assert harm in done.stderr
     assert "model.onnx" in done.stderr
     assert not (folder / "onnx" / "model.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--task toy-sentiment --task nope", "no task 'nope'"),
+        ("--task toy-sentiment --teacher nope", "teacher `nope` is not in the catalogue"),
+        ("--task toy-sentiment --corpus absent.txt", "absent.txt: no such file"),
+        ("--task toy-sentiment --recipe intt8", "recipe `intt8` is not in the catalogue"),
+        ("--task toy-sentiment --set foo.bar=1", "--set foo.bar"),
+    ],
+)
+def test_wrong_input_is_one_line_before_anything_is_done(tmp_path: Path, words: str, expected: str) -> None:
+    (tmp_path / "text.txt").write_text("the film was long .\n")
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "gpu_campaign.py"), *f"--minutes 1 --corpus text.txt --out out {words}".split()],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert expected in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_recipes_are_run_again_where_their_teacher_was_pretrained_otherwise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    state, steps = (importlib.import_module(f"campaign.{name}") for name in ("state", "steps"))
+    started: list[str] = []
+
+    def run(campaign: Any, name: str, work: str, what: Any, limit: float) -> Any:
+        started.append(name)
+        probed = {"sequence_length": 32, "tokens_per_second": 1000.0, "sequences": 100}
+        return "done", probed, None
+
+    monkeypatch.setattr(state.Campaign, "_run", run)
+    for rate in ("1e-3", "1e-3", "2e-3"):
+        asked = argparse.Namespace(
+            minutes=5, share=0.5, teacher="bert-mini", corpus=["t"], task=["toy-sentiment"], recipe=["int8"],
+            set=[f"pretrain.learning_rate={rate}"], no_pretrain=False, probe_steps=2, precision=None, data_dir=None, out=tmp_path,
+        )  # fmt: skip
+        campaign = state.Campaign(asked)
+        steps.run_recipes(campaign, steps.pretrained_teacher(campaign))
+        assert campaign.complete
+    assert started == ["probe", "pretrain", "int8 toy-sentiment"] * 2
+
+
+def test_a_campaign_that_is_told_to_stop_takes_its_step_along(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("\n\n".join(f"the film of number {n} was long and good ." for n in range(400)))
+    process = start(tmp_path)
+    log = tmp_path / "out" / "logs" / "probe.log"
+    until = time.monotonic() + 240
+    while time.monotonic() < until and not log.exists():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGTERM)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 143
+    assert err.splitlines()[-1].startswith("error: interrupted")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # nobody is left of its group
 
 
 def start(world: Path) -> subprocess.Popen[str]:

@@ -14,6 +14,7 @@ def make_bundles(campaign: Campaign) -> None:
             "run": str(campaign.out / "runs" / name),
             "store": str(campaign.out / "runs" / ".store"),
             "out": str(campaign.out / "bundles" / name),
+            "made": step["what"],
             "piece_bytes": None if piece is None else int(piece * 2**20),
         }
         campaign.step(f"bundle {name}", "bundle", what, max(campaign.left, 120.0))

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from compress.catalog import load_recipe
+from compress.pipeline import Request, plan_all
+from compress.pipeline.context import TextSource
 from compress.pipeline.draft import KINDS
-from compress.pipeline.request import Request, overrides_for
+from compress.pipeline.request import overrides_for
 
 from .state import Campaign
 
 RECIPES = (
     "int8", "distilbert", "distilbert-int8-qat", "minilm", "tinybert-small", "albert", "albert-int8",
-    "tinybert-int8-auto", "tinybert",
+    "tinybert-int8-auto", "distilbert-general", "tinybert-general", "tinybert",
 )  # fmt: skip
 PRETRAIN = "bert-pretrain"
 
@@ -27,6 +29,23 @@ def overrides(asked: argparse.Namespace) -> dict[str, list[str]]:
     for name, own in found.items():
         load_recipe(name, own)
     return found
+
+
+def check(asked: argparse.Namespace) -> None:
+    """Plan what the first step is for, on every task. Raises `CompressError` for input that no step could take."""
+    found = overrides(asked)
+    first = RECIPES[0] if asked.no_pretrain else PRETRAIN
+    plan_all(
+        Request(
+            recipes=(first,),
+            tasks=tuple(asked.task),
+            teacher=asked.teacher,
+            corpus=() if asked.no_pretrain else tuple(asked.corpus),
+            data_dir=asked.data_dir,
+            overrides=tuple(found.get(first, ())),
+        )
+    )
+    _ = TextSource(tuple(asked.corpus)).sources
 
 
 def pretrained_teacher(campaign: Campaign) -> str | None:
@@ -70,13 +89,15 @@ def run_recipes(campaign: Campaign, teacher: str) -> None:
     asked = campaign.arguments
     stems = [Path(task).stem for task in asked.task]
     names = asked.task if len(set(stems)) < len(stems) else stems
+    # Where it was pre-trained by other settings or on other text, the recipes are run again.
+    made = {} if asked.no_pretrain else {"pretrained_by": campaign.steps["pretrain"]["what"]}
     wanted = [
         (recipe, task, name) for recipe in asked.recipe or RECIPES for task, name in zip(asked.task, names, strict=True)
     ]
     for place, (recipe, task, name) in enumerate(wanted):
         last = place == len(wanted) - 1
         limit = campaign.left if last else campaign.left / 2
-        campaign.step(f"{recipe} {name}", "recipe", _what(campaign, recipe, task, teacher), limit)
+        campaign.step(f"{recipe} {name}", "recipe", _what(campaign, recipe, task, teacher) | made, limit)
 
 
 def _what(campaign: Campaign, recipe: str, task: str, teacher: str, *, extra: tuple[str, ...] = ()) -> dict[str, Any]:

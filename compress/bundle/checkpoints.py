@@ -20,9 +20,11 @@ def take_checkpoint(run: Path, out: Path, *, store: Path, name: str | None = Non
     `name` is a stage's as `compress plan` shows it, e.g. `pretrained`, `encoder` or `teacher`; default: the last one made.
     Raises `CompressError`: the run, the name, artefacts that are gone or changed, `out`.
     """
-    check_target(out, False)
+    check_target(out, None)
     out = out.resolve()
     path = run / CHECKPOINTS
+    if not run.is_dir():
+        raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
     if not path.is_file():
         raise CompressError(
             f"{run}: the run is not finished, or was made before runs listed their checkpoints: {CHECKPOINTS} is missing; "
@@ -32,7 +34,7 @@ def take_checkpoint(run: Path, out: Path, *, store: Path, name: str | None = Non
     if name is None:
         name = next(reversed(found), "")
     if not isinstance(found.get(name), str):
-        raise CompressError(f"{path}: no checkpoint `{name}`{did_you_mean(name, [*found])}; it has {', '.join(found)}")
+        raise CompressError(f"{path}: no checkpoint `{name}`{did_you_mean(name, [*found])}")
     copy_checkpoint(artefact(store, found[name], path), out)
     return out
 

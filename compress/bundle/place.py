@@ -14,14 +14,16 @@ from .document import NAME, read_bundle
 from .files import contents
 
 
-def check_target(out: Path, force: bool) -> None:
-    """Only nothing, an empty folder or, with `force`, a bundle with no file of anybody else's in it."""
+def check_target(out: Path, force: bool | None) -> None:
+    """Only nothing, an empty folder or, with `force`, a bundle with no file of anybody else's in it. None: what is no bundle
+    replaces nothing."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise CompressError(f"{out}: expected a folder to make, found {'a link' if out.is_symlink() else 'a file'}")
     if not out.is_dir() or not any(out.iterdir()):
         return
     if not force:
-        raise CompressError(f"{out}: expected an empty or new folder, found files in it; `--force` replaces a bundle")
+        hint = "" if force is None else "; `--force` replaces a bundle"
+        raise CompressError(f"{out}: expected an empty or new folder, found files in it{hint}")
     try:
         listed = read_bundle(out).files
     except CompressError as error:
@@ -42,7 +44,7 @@ def building(out: Path) -> Iterator[Path]:
     except OSError as error:
         _remove(folder, made)
         reason = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-        raise CompressError(f"{out}: the bundle cannot be written ({reason}); nothing was left behind") from None
+        raise CompressError(f"{out}: cannot be written ({reason}); nothing was left behind") from None
     except BaseException:
         _remove(folder, made)
         raise

@@ -34,7 +34,8 @@ def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[
     for name in ("result.json", MODELS):
         if not (run / name).is_file():
             raise CompressError(
-                f"{run}: the run is not finished: {name} is missing; give `compress run` again, it continues"
+                f"{run}: {name} is missing: not the folder of one run, or a run that is not finished; then give `compress run` "
+                "again, it continues"
             )
     result = read_result(run)
     models = _chosen(run, result, model, precisions)

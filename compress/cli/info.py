@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import CompressError
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -110,7 +112,11 @@ def _runs(root: Path) -> list[dict[str, str]]:
 
     rows = []
     for path in sorted(root.glob("*/result.json")):
-        result = read_result(path)
+        try:
+            result = read_result(path)
+        except CompressError as error:
+            typer.echo(f"note: {error}", err=True)
+            continue
         final = result.final
         rows.append(
             {

@@ -9,7 +9,7 @@ from accelerate import Accelerator
 
 from ..corpus.masking import SELECTED
 from ..models.dimensions import Dimensions, dimensions
-from .trainlog import TrainLog
+from .trainlog import Totals
 
 # Dense bf16 products, FLOP/s, by the name that the driver gives. NVIDIA's data sheets of H100 SXM and H200 (1,979e12 with
 # sparsity, which is twice as much), A100 (312e12) and L4 (242e12 with sparsity).
@@ -43,18 +43,19 @@ def _forward(sizes: Dimensions, length: float, words: float) -> float:
     return sizes.flops_per_example(length) + 2 * words * sizes.embedding * (sizes.hidden + sizes.vocabulary)
 
 
-def speed(model: Any, teacher: Any, objective: Any, log: TrainLog, accelerator: Accelerator) -> dict[str, Any]:
-    """`tokens_per_second` and `model_flops_per_second`, None where the stage runs no layer of the model; on a GPU whose peak
+def speed(model: Any, teacher: Any, objective: Any, totals: Totals, accelerator: Accelerator) -> dict[str, Any]:
+    """`tokens_per_second` and `model_flops_per_second`, the latter None where the stage runs no layer of the model; on a GPU whose peak
     is known `utilisation` of it in bf16, 0 to 1. `teacher`: the one that runs beside the model, if any.
     """
-    told: dict[str, Any] = {"tokens_per_second": log.tokens_per_second, "model_flops_per_second": None}
-    if not log.tokens_per_second or not _runs_layers(objective.student_features):
+    rate = totals.tokens / totals.seconds
+    told: dict[str, Any] = {"tokens_per_second": rate, "model_flops_per_second": None}
+    if not _runs_layers(objective.student_features):
         return told
-    length = log.tokens / log.examples
+    length = totals.tokens / totals.examples
     taught = _sizes(teacher) if teacher is not None and _runs_layers(objective.teacher_features) else None
     words, taught_words = (SELECTED * length if runs else 0.0 for runs in objective.heads_run)
     each = model_flops(_sizes(model), taught, length=length, words=words, taught_words=taught_words)
-    told["model_flops_per_second"] = each / length * log.tokens_per_second
+    told["model_flops_per_second"] = each / length * rate
     peak = _peak(accelerator)
     return told if peak is None else {**told, "utilisation": told["model_flops_per_second"] / peak}
 

@@ -14,6 +14,7 @@ from ..results import CHECKPOINTS, Result, read_result
 from ..spec.recipe import Recipe
 from ..store import Artifact, Store
 from ..tasks import resolve_task
+from .adoption import majority_score
 from .assemble import Made, build_result, described, write_run
 from .context import Context, Listener, TaskSource, TextSource
 from .draft import KINDS, Node
@@ -82,7 +83,9 @@ def _recipes(request: Request) -> list[Recipe]:
 
 
 def resolve_precision(precision: str) -> str:
-    """`auto` is bf16 where the CPU trains faster in it, else fp32. On a GPU, say bf16."""
+    """`auto` is bf16 where the CPU trains faster in it, else fp32. On a GPU, say bf16. Raises `CompressError`: another word."""
+    if precision not in ("auto", "fp32", "bf16"):
+        raise CompressError(f"precision: expected fp32, bf16 or auto; found {precision!r}")
     return ("bf16" if fast_bf16() else "fp32") if precision == "auto" else precision
 
 
@@ -112,7 +115,20 @@ def _run_all(request: Request, listener: Listener, others: Together | None = Non
     for plan, context in zip(plans, contexts, strict=True):
         if plan.nodes[0].kind == "adopt":  # is every teacher fit for every task? Known before any training
             _build(plan, plan.nodes[:1], context, cache)
+    for plan, context in zip(plans, contexts, strict=True):
+        _check_texts(plan, context, cache)
     return [_run(plan, request, context, cache) for plan, context in zip(plans, contexts, strict=True)]
+
+
+def _check_texts(plan: Plan, context: Context, cache: Store) -> None:
+    """Is there enough text for every stage that is left to read it? Known before any training, for the price of tokenizing."""
+    from .training_stages import check_text
+
+    for node in plan.nodes:
+        if KINDS[node.kind].trains and "text" in node.inputs and cache.find(node.key) is None:
+            text = next(other for other in plan.nodes if other.id == node.inputs["text"])
+            artifacts, _ = _build(plan, (text,), context, cache)
+            check_text(plan, node, artifacts[text.id])
 
 
 def build_stage(request: Request, name: str, listener: Listener | None = None) -> Artifact:
@@ -128,7 +144,7 @@ def build_stage(request: Request, name: str, listener: Listener | None = None) -
         raise CompressError(f"build_stage: expected a request of one run, found {len(plans)}")
     (plan,) = plans
     if name not in (known := [node.id for node in plan.nodes]):
-        raise CompressError(f"{plan.name}: no stage `{name}`{did_you_mean(name, known)}; it has {', '.join(known)}")
+        raise CompressError(f"{plan.name}: no stage `{name}`{did_you_mean(name, known)}")
     preflight(plans, request.root)
     listener = listener or Listener()
     cache = Store(request.root / ".store", on_notice=listener.notice)
@@ -162,14 +178,15 @@ def _run(plan: Plan, request: Request, context: Context, cache: Store) -> Result
 
 
 def _finished(folder: Path, measurements: list[str]) -> Result | None:
-    """The result that is there, when it is of the very same measurements."""
+    """The result that is there, when it is of the very same measurements, latency's, the last, maybe beside them."""
     if not all((folder / name).exists() for name in ("result.json", CHECKPOINTS)):
         return None
     try:
         result = read_result(folder)
     except CompressError:
         return None
-    return result if result.settings.get("measurements") == measurements else None
+    found = result.settings.get("measurements")
+    return result if isinstance(found, list) and found[: len(measurements)] == measurements else None
 
 
 def _build(
@@ -188,4 +205,15 @@ def _build(
 
         describe = {"kind": node.kind, "label": f"{node.label} on {plan.task.spec.name}"}
         artifacts[node.id] = found or cache.build(node.key, make, describe=describe)
+        _say_whether_it_learnt(node, artifacts[node.id], context)
     return artifacts, cached
+
+
+def _say_whether_it_learnt(node: Node, artifact: Artifact, context: Context) -> None:
+    """In every run that it is a part of, whichever trained it."""
+    score = artifact.info.get("tuning_score") if KINDS[node.kind].trains else None
+    if score is not None and score <= (guess := majority_score(context.task.data)):
+        context.notice(
+            f"{node.id} scores {score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
+            "it has learnt nothing; train longer, or look at the data"
+        )

@@ -125,7 +125,9 @@ def _named(card: TeacherCard, field: str, word: str, base: Path) -> Path:
     where = f"teacher {card.name}: random.{field}:"
     beside = base / Path(word).expanduser()
     if is_path(word) and not beside.exists() and not Path(word).expanduser().exists():
-        made = " with a tokenizer, which `compress vocab` makes" if field == "tokenizer" else ""
+        kind = "--kind bpe " if card.random is not None and card.random.architecture == "roberta" else ""
+        command = f"`compress vocab --corpus TEXT {kind}-o {word}`"
+        made = f" with a tokenizer, which {command} makes" if field == "tokenizer" else ""
         raise CompressError(f"{where} {word}: no such folder; name a card with a checkpoint, or a folder{made}")
     try:
         found = resolve_teacher(str(beside.absolute()) if beside.is_dir() else word)

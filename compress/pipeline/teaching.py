@@ -13,6 +13,7 @@ from torch import nn
 
 from .. import processes
 from ..corpus import MaskedBatches
+from ..errors import CompressError
 from ..models.features import Batch, Features, compute_features
 from ..models.masked_lm import IGNORED, masked_lm_loss
 from ..models.predict import predict_logits, to_tensors
@@ -32,19 +33,33 @@ def tuning_score(data: TaskData, tuning: Encoded, pad: int) -> Callable[[nn.Modu
     return evaluate
 
 
-def held_out_loss(model: nn.Module, data: MaskedBatches) -> dict[str, float]:
-    """Of text that was not trained on: `loss`, in nats a hidden token, and `perplexity`; `sequences` and `tokens` counted."""
-    device = next(model.parameters()).device
-    summed, tokens = 0.0, 0
-    with torch.inference_mode():
-        for start in range(0, data.text.count, data.text.batch_size):
-            batch = to_tensors(
-                data.collate(np.arange(start, min(start + data.text.batch_size, data.text.count))), device
-            )
-            hidden = int((batch["labels"] != IGNORED).sum())
-            summed, tokens = summed + float(masked_lm_loss(model, batch)) * hidden, tokens + hidden
+def held_out_loss(model: nn.Module, data: MaskedBatches, *, size: int) -> dict[str, float]:
+    """Of text that was not trained on: `loss`, in nats a hidden token, and `perplexity`; `sequences` and `tokens` counted.
+
+    `size`: sequences of a forward, halved where memory runs out. Raises `CompressError` where there is none for one.
+    """
+    summed, tokens, start = 0.0, 0, 0
+    while start < data.text.count:
+        part = np.arange(start, min(start + size, data.text.count))
+        try:
+            loss, hidden = _loss_of(model, data, part)
+        except torch.OutOfMemoryError:
+            if size == 1:
+                raise CompressError(
+                    "out of memory with one held-out sequence at a time; train where there is more"
+                ) from None
+            size //= 2
+            continue
+        summed, tokens, start = summed + loss * hidden, tokens + hidden, start + len(part)
     loss = summed / max(1, tokens)
     return {"loss": loss, "perplexity": math.exp(loss), "sequences": data.text.count, "tokens": tokens}
+
+
+@torch.inference_mode()
+def _loss_of(model: nn.Module, data: MaskedBatches, sequences: np.ndarray) -> tuple[float, int]:
+    """(mean of the hidden tokens, how many)."""
+    batch = to_tensors(data.collate(sequences), next(model.parameters()).device)
+    return float(masked_lm_loss(model, batch)), int((batch["labels"] != IGNORED).sum())
 
 
 def teacher_features(

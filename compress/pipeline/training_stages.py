@@ -28,7 +28,6 @@ from ..spec.stages import Losses, Training
 from ..store import Artifact
 from ..tasks import TaskBatches
 from ..training import Batches, Outcome, make_accelerator, train
-from .adoption import majority_score
 from .arithmetic import speed
 from .augmenting import training_examples
 from .context import Context
@@ -56,7 +55,8 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     run = TrainingRun(node, inputs, context, out, work, encoder, objective)
     info = run.train(text if masked is None else _hidden(plan, node, text), None, None)
     if held is not None:
-        found = held_out_loss(model.eval(), _hidden(plan, node, held))
+        size = node.spec.micro_batch_size or node.spec.batch_size
+        found = held_out_loss(model.eval(), _hidden(plan, node, held), size=size)
         info |= {"held_out": found}
         context.notice(
             f"{node.id}: perplexity {found['perplexity']:.1f} of the hidden tokens of {found['sequences']:,} sequences that "
@@ -151,6 +151,12 @@ def _length(plan: Plan, node: Node) -> int:
     return node.spec.max_length or min(_TEXT_LENGTH, usable_positions(plan.teacher.config))
 
 
+def check_text(plan: Plan, node: Node, text: Artifact) -> None:
+    """Raise `CompressError` where `text`, tokenized, is too short for the stage."""
+    held_out = node.spec.held_out if node.kind == "pretrain" and _hides(node) else 0.0
+    _text(plan, node, {"text": text}, held_out=held_out)
+
+
 def _text(plan: Plan, node: Node, inputs: Inputs, *, held_out: float = 0.0) -> tuple[TextBatches, TextBatches | None]:
     """What is trained on, and the share of it that is held out, if any. Raises `CompressError` where the text is too short."""
     try:
@@ -219,7 +225,6 @@ class TrainingRun:
         scored = "logits" in self.objective.student_features
         tuning = task.encoded("tuning", tokenizer, length)
         info = self.train(data, teacher, tuning_score(task.data, tuning, pad) if scored else None)
-        self._compare(info["tuning_score"])
         return {**info, "examples": len(examples)}
 
     def train(self, data: Batches, teacher: Any, evaluate: Any) -> dict[str, Any]:
@@ -245,7 +250,7 @@ class TrainingRun:
         beside = None if answers_once(self.objective, data, self.settings) else teacher
         return {
             **self._told(outcome),
-            **speed(self.model, beside, self.objective, log, accelerator),
+            **speed(self.model, beside, self.objective, log.totals(), accelerator),
             "device": accelerator.device.type,
         }
 
@@ -259,11 +264,3 @@ class TrainingRun:
             "threads": self.context.threads,
             **({"processes": processes.count()} if processes.count() > 1 else {}),
         }
-
-    def _compare(self, score: float | None) -> None:
-        guess = majority_score(self.context.task.data)
-        if score is not None and score <= guess:
-            self.context.notice(
-                f"{self.node.id} scores {score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
-                "it has learnt nothing; train longer, or look at the data"
-            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -15,19 +15,22 @@ if TYPE_CHECKING:
     from ..training import StepReport
 
 
-class TrainLog:
-    """Appends to `path`. After an interruption the lines past the resumed step are dropped as it goes on.
+@dataclass(frozen=True)
+class Totals:
+    """Of a training, by all processes: real tokens, examples, and the seconds of the steps; evaluation is not counted."""
 
-    `tokens` and `examples` are those trained on since this start, by all processes; padding is not counted.
-    """
+    tokens: int
+    examples: int
+    seconds: float
+
+
+class TrainLog:
+    """Appends to `path`. After an interruption the lines past the resumed step are dropped as it goes on."""
 
     def __init__(self, path: Path, listener: Listener) -> None:
         self._path = path
         self._listener = listener
         self._file = None
-        self.tokens = 0
-        self.examples = 0
-        self._seconds = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -38,18 +41,15 @@ class TrainLog:
         if self._file is not None:
             self._file.close()
 
-    @property
-    def tokens_per_second(self) -> float | None:
-        """Training throughput since this start, of all processes: real tokens, padding and evaluation not counted."""
-        return self.tokens / self._seconds if self._seconds else None
+    def totals(self) -> Totals:
+        """Of every step, those before an interruption too."""
+        steps = [json.loads(line) for line in self._path.read_text(encoding="utf-8").splitlines()]
+        return Totals(**{name: sum(step[name] for step in steps) for name in ("tokens", "examples", "seconds")})
 
     def write(self, report: StepReport) -> None:
         if self._file is None:
             self._drop_from(report.step)
             self._file = self._path.open("a", encoding="utf-8", buffering=1)  # a kill loses no finished line
-        self.tokens += report.tokens
-        self.examples += report.examples
-        self._seconds += report.seconds
         self._file.write(json.dumps(asdict(report)) + "\n")
         self._listener.step(report)
 

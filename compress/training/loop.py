@@ -132,7 +132,8 @@ class _Run:
             if processes.is_first():
                 on_step(report)
             stop, due = self.agree(late=time.monotonic() - saved > checkpoint_seconds, notice=notice)
-            if stop or report.tuning is not None or due:
+            last = self.progress.step == self.total  # what comes after the training may fail
+            if stop or report.tuning is not None or due or last:
                 self.save()
                 saved = time.monotonic()
             if stop:

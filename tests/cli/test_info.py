@@ -27,6 +27,14 @@ def test_list_shows_every_card(cli: Cli, kind: str) -> None:
     assert all(name in table for name in expected)
 
 
+def test_list_runs_names_a_broken_one_and_goes_on(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "result.json").write_text("{")
+    code, printed, error = cli("list", "runs", "-o", tmp_path)
+    assert (code, printed) == (0, f"no finished runs in {tmp_path}\n")
+    assert error.startswith(f"note: {tmp_path}/broken/result.json")
+
+
 def test_list_runs_of_an_empty_folder(cli: Cli, tmp_path: Path) -> None:
     assert cli("list", "runs", "-o", tmp_path) == (0, f"no finished runs in {tmp_path}\n", "")
 

@@ -34,3 +34,46 @@ def test_a_teacher_from_text_is_run_and_its_perplexity_told(cli: Cli, tmp_path: 
     assert info["steps"] == 4
     assert f"{info['held_out']['perplexity']:.1f}" == said[1]
     assert f"{info['held_out']['sequences']:,}" == said[2]
+
+
+def test_text_that_is_too_short_for_a_later_stage_is_told_before_the_teacher_is_trained(
+    cli: Cli, tmp_path: Path, task_file: Path
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the film is long and good , and the story of it is not bad .\n", encoding="utf-8")
+    recipe = tmp_path / "two.yaml"
+    recipe.write_text(
+        "name: two\ntitle: two\nstudent: distil-1l\nstages:\n  - pretrain: {batch_size: 1, max_length: 8, held_out: 0}\n"
+        "  - finetune: {max_steps: 1}\n  - general: {losses: [{name: hidden_cosine}], batch_size: 64}\n  - distill\n  - export\n"
+    )
+    given = ("--task", task_file, "--teacher", "bert-mini", "--corpus", text, "--threads", "1", "--no-bench")
+    code, _, error = cli("run", recipe, *given, "--out", tmp_path / "runs")
+    assert code == 2
+    assert re.search(r"error: recipe two, stage general: the corpus has \d+ tokens; a batch of 64 sequences", error)
+    assert "pretrain pretrained" not in error
+    assert "finetune teacher" not in error
+
+
+def test_what_learnt_nothing_is_said_again_where_it_is_cached_and_a_run_without_latency_keeps_it(
+    cli: Cli, tmp_path: Path, task_file: Path
+) -> None:
+    given = ("run", "int8", "--task", task_file, "--teacher", "bert-mini", "--threads", "1", "--out", tmp_path / "runs")
+    settings = (
+        "--set",
+        "finetune.learning_rate=1e-12",
+        "--set",
+        "finetune.max_steps=1",
+        "--set",
+        "quantize.method=dynamic",
+    )
+    code, _, error = cli(*given, *settings, "--bench-runs", "1")
+    assert code == 0, error
+    assert "teacher scores" in error
+    (file,) = (tmp_path / "runs").glob("int8-*/result.json")
+    timed = json.loads(file.read_text())
+    assert timed["models"][0]["onnx"]
+    assert any("it has learnt nothing" in line for line in timed["settings"]["notices"])
+    code, _, error = cli(*given, *settings, "--no-bench")
+    assert code == 0, error
+    assert error.count("it has learnt nothing") == 1
+    assert json.loads(file.read_text())["models"] == timed["models"]

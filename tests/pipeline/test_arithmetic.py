@@ -19,6 +19,7 @@ from compress.models.masked_lm import masked_lm_around, masked_lm_loss
 from compress.objective import Objective
 from compress.pipeline import arithmetic
 from compress.pipeline.arithmetic import BF16_PEAKS, model_flops, speed
+from compress.pipeline.trainlog import Totals
 from compress.spec.losses import (
     AttentionMse,
     BlockSpread,
@@ -73,11 +74,13 @@ def test_a_teacher_beside_it_adds_a_forward():
 def told(tiny_checkpoint: Callable[[str], Path]) -> Callable[..., dict[str, Any]]:
     """(objective, teacher?, GPU) -> what is said of a run at 100 texts a second."""
     model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint("bert"))
-    log: Any = SimpleNamespace(tokens_per_second=100.0 * LENGTH, tokens=50 * LENGTH, examples=50)
+    totals = Totals(tokens=50 * LENGTH, examples=50, seconds=0.5)
 
     def say(objective: Any, *, teacher: bool = False, device: str = "cpu", precision: str = "no") -> dict[str, Any]:
         accelerator: Any = SimpleNamespace(device=torch.device(device), mixed_precision=precision, num_processes=2)
-        return speed(model, model if teacher else None, objective, log, accelerator) | {"sizes": model.config.to_dict()}
+        return speed(model, model if teacher else None, objective, totals, accelerator) | {
+            "sizes": model.config.to_dict()
+        }
 
     return say
 
