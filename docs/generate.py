@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def cli_page() -> str:
             str(page),
         ]
         subprocess.run(command, check=True, capture_output=True)
-        return page.read_text(encoding="utf-8")
+        return html.unescape(page.read_text(encoding="utf-8"))  # typer escapes what stands between backticks, too
 
 
 def recipe_table() -> str:

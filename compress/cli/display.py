@@ -65,7 +65,8 @@ class Display(Listener):
         self._line(f"[dim]cached[/]  {label}" if cached else f"[bold]run[/]     {label}")
 
     def notice(self, line: str) -> None:
-        self._line(f"[yellow]note[/]    {line}")
+        """Quiet, too: it is no progress."""
+        self._console.print(f"[yellow]note[/]    {line}")
 
     def step(self, report: Any) -> None:
         self._rate = _smooth(self._rate, report.tokens / report.seconds)

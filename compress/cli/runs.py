@@ -50,7 +50,7 @@ BenchThreads = Annotated[int, typer.Option(min=1, help="Threads for latency.")]
 BenchRuns = Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.")]
 NoBench = Annotated[bool, typer.Option("--no-bench", help="Leave latency out: accuracy, fidelity and sizes alone.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; notes are still told.")]
 Report = Annotated[
     Path | None, typer.Option(help="Where the report goes. Default: the run's folder, or OUT/report for several.")
 ]
