@@ -39,7 +39,7 @@ def test_what_is_wrong_is_said_and_nothing_written(run: Run, tmp_path: Path) -> 
         assert all(part in str(failed.value) for part in parts), str(failed.value)
         assert not (tmp_path / "out").exists()
 
-    fails("no checkpoint `techer`", "did you mean `teacher`", "teacher, student", name="techer")
+    fails("no checkpoint `techer`", "did you mean `teacher`?", name="techer")
     fails("checkpoints.json is missing", "compress run", folder=tmp_path)
     (run.folder / "checkpoints.json").write_text(json.dumps({"teacher": "../elsewhere"}))
     fails("inside the store")
