@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,12 @@ PRETRAIN = "bert-pretrain"
 
 def overrides(asked: argparse.Namespace) -> dict[str, list[str]]:
     """Those of each recipe, as `compress run` would share them out. Raises `CompressError` where one fits none."""
-    names = (PRETRAIN, *(asked.recipe or RECIPES))
-    request = Request(recipes=names, tasks=(), overrides=tuple(asked.set))
+    return _shared_out((PRETRAIN, *(asked.recipe or RECIPES)), tuple(asked.set))
+
+
+@cache
+def _shared_out(names: tuple[str, ...], texts: tuple[str, ...]) -> dict[str, list[str]]:
+    request = Request(recipes=names, tasks=(), overrides=texts)
     found = {name: overrides_for(request, name) for name in names}
     for name, own in found.items():
         load_recipe(name, own)
