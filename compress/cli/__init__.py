@@ -57,7 +57,7 @@ def main() -> None:
             sys.exit(code)
     except _UsageError as error:
         path = error.ctx.command_path if error.ctx else "compress"
-        said = " ".join(error.format_message().split()).rstrip(".")
+        said = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
         if processes.is_first() and said:  # nothing where help was printed
             typer.echo(f"error: {path}: {said}; see `{path} -h`", err=True)
         sys.exit(error.exit_code)

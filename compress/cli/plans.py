@@ -75,7 +75,7 @@ def _start(plan: Plan) -> str | None:
         return None
     if card.albert is None or card.init == "random":
         layers = _layers(plan)
-        return "from random weights" if layers is None else f"copying teacher layers {layers}"
+        return "from random weights" if layers is None else f"copying teacher layers {layers}, counted from 0"
     converted = f"converted: E {card.albert.embedding}"
     shared = _shared(card.albert, card.layers)
     if any(getattr(node.spec, "untied", False) for node in plan.nodes):

@@ -56,7 +56,7 @@ def albert(**fields: Any) -> dict[str, Any]:
             "converted: E 8, one feed-forward network for 2 layers, fit",
         ),
         ({"init": "random", "albert": albert()}, "from random weights"),
-        ({"architecture": "bert", "init": "copy", "layers": 2}, "copying teacher layers [0, 3]"),
+        ({"architecture": "bert", "init": "copy", "layers": 2}, "copying teacher layers [0, 3], counted from 0"),
     ],
 )
 def test_how_the_student_starts_is_said(cli: Cli, folder: Path, card: dict[str, Any], start: str) -> None:

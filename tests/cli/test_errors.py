@@ -168,6 +168,7 @@ def test_losses_that_make_no_sense_cost_no_training(cli: Cli, tmp_path: Path, lo
         (("run", "int8", "--task", "sst2", "--bench-runs", "x"), ("--bench-runs", "integer")),
         (("runn",), ("'runn'", "'run'")),
         (("list",), ("recipes", "runs")),
+        (("list", "recipe"), ("'kind': 'recipe' is not one of 'recipes'",)),
     ],
 )
 def test_a_wrong_option_is_one_line_too(cli: Cli, words: tuple[str, ...], parts: tuple[str, ...]) -> None:
