@@ -96,14 +96,14 @@ def broadcast(value: T) -> T:
     """
     if count() == 1:
         return value
-    from torch import tensor, zeros
+    from torch import tensor, uint8, zeros
     from torch.distributed import broadcast as send
 
     said = _bytes(value) if is_first() else None
     with connected():
         size = tensor([0 if said is None else len(said)])
         send(size, src=0, group=_words())
-        said = zeros(int(size), dtype=_byte()) if said is None else said
+        said = zeros(int(size), dtype=uint8) if said is None else said
         send(said, src=0, group=_words())
     return _value(said)
 
@@ -112,7 +112,7 @@ def gather(value: T) -> list[T]:
     """Everyone's, in the order of their numbers; of the kinds that `broadcast` takes. Raises `ProcessLost`."""
     if count() == 1:
         return [value]
-    from torch import tensor, zeros
+    from torch import tensor, uint8, zeros
     from torch.distributed import all_gather
 
     said = _bytes(value)
@@ -120,23 +120,17 @@ def gather(value: T) -> list[T]:
     with connected():
         all_gather(sizes, tensor([len(said)]), group=_words())
         longest = max(int(size) for size in sizes)
-        padded = zeros(longest, dtype=_byte())
+        padded = zeros(longest, dtype=uint8)
         padded[: len(said)] = said
-        parts = [zeros(longest, dtype=_byte()) for _ in sizes]
+        parts = [zeros(longest, dtype=uint8) for _ in sizes]
         all_gather(parts, padded, group=_words())
     return [_value(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
 
 
-def _byte() -> Any:
-    from torch import uint8
-
-    return uint8
-
-
 def _bytes(value: Any) -> Any:
-    from torch import frombuffer
+    from torch import frombuffer, uint8
 
-    return frombuffer(bytearray(json.dumps(value).encode()), dtype=_byte())
+    return frombuffer(bytearray(json.dumps(value).encode()), dtype=uint8)
 
 
 def _value(said: Any) -> Any:

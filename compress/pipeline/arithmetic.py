@@ -44,12 +44,13 @@ def _forward(sizes: Dimensions, length: float, words: float) -> float:
 
 
 def speed(model: Any, teacher: Any, objective: Any, totals: Totals, accelerator: Accelerator) -> dict[str, Any]:
-    """`tokens_per_second` and `model_flops_per_second`, the latter None where the stage runs no layer of the model; on a GPU whose peak
-    is known `utilisation` of it in bf16, 0 to 1. `teacher`: the one that runs beside the model, if any.
+    """`tokens_per_second`, None where no step has left its line, and `model_flops_per_second`, None also where the stage runs no
+    layer of the model; on a GPU whose peak is known `utilisation` of it in bf16, 0 to 1. `teacher`: the one that runs beside
+    the model, if any.
     """
-    rate = totals.tokens / totals.seconds
+    rate = totals.tokens / totals.seconds if totals.seconds else None
     told: dict[str, Any] = {"tokens_per_second": rate, "model_flops_per_second": None}
-    if not _runs_layers(objective.student_features):
+    if rate is None or not _runs_layers(objective.student_features):
         return told
     length = totals.tokens / totals.examples
     taught = _sizes(teacher) if teacher is not None and _runs_layers(objective.teacher_features) else None

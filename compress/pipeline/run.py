@@ -124,11 +124,15 @@ def _check_texts(plan: Plan, context: Context, cache: Store) -> None:
     """Is there enough text for every stage that is left to read it? Known before any training, for the price of tokenizing."""
     from .training_stages import check_text
 
+    texts: dict[str, Artifact] = {}
     for node in plan.nodes:
-        if KINDS[node.kind].trains and "text" in node.inputs and cache.find(node.key) is None:
-            text = next(other for other in plan.nodes if other.id == node.inputs["text"])
-            artifacts, _ = _build(plan, (text,), context, cache)
-            check_text(plan, node, artifacts[text.id])
+        name = node.inputs.get("text")
+        if name is None or cache.path(node.key).exists():
+            continue
+        if name not in texts:
+            text = next(other for other in plan.nodes if other.id == name)
+            texts[name] = cache.find(text.key) or _build(plan, (text,), context, cache)[0][name]
+        check_text(plan, node, texts[name])
 
 
 def build_stage(request: Request, name: str, listener: Listener | None = None) -> Artifact:

@@ -51,7 +51,7 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     masked = MaskedLmObjective(model) if hides else None
     width = encoder.config.hidden_size
     objective = Objective(_losses(node), widths=(width, width), masked_lm=masked)
-    text, held = _text(plan, node, inputs, held_out=node.spec.held_out if hides else 0.0)
+    text, held = _text(plan, node, inputs)
     run = TrainingRun(node, inputs, context, out, work, encoder, objective)
     info = run.train(text if masked is None else _hidden(plan, node, text), None, None)
     if held is not None:
@@ -153,12 +153,13 @@ def _length(plan: Plan, node: Node) -> int:
 
 def check_text(plan: Plan, node: Node, text: Artifact) -> None:
     """Raise `CompressError` where `text`, tokenized, is too short for the stage."""
-    held_out = node.spec.held_out if node.kind == "pretrain" and _hides(node) else 0.0
-    _text(plan, node, {"text": text}, held_out=held_out)
+    _text(plan, node, {"text": text})
 
 
-def _text(plan: Plan, node: Node, inputs: Inputs, *, held_out: float = 0.0) -> tuple[TextBatches, TextBatches | None]:
-    """What is trained on, and the share of it that is held out, if any. Raises `CompressError` where the text is too short."""
+def _text(plan: Plan, node: Node, inputs: Inputs) -> tuple[TextBatches, TextBatches | None]:
+    """What is trained on, and the share of it that is held out, where the stage has a perplexity to tell. Raises
+    `CompressError` where the text is too short."""
+    held_out = getattr(node.spec, "held_out", 0.0) if _hides(node) else 0.0
     try:
         return _sequences(plan, node, inputs).held_out(held_out)
     except CompressError as error:

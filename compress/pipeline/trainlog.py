@@ -7,12 +7,15 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from .context import Listener
 
 if TYPE_CHECKING:
     from ..training import StepReport
+
+
+_FIELDS = {"step", "tokens", "examples", "seconds"}
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,8 @@ class TrainLog:
             self._file.close()
 
     def totals(self) -> Totals:
-        """Of every step, those before an interruption too."""
-        steps = [json.loads(line) for line in self._path.read_text(encoding="utf-8").splitlines()]
+        """Of every step whose line is there, those before an interruption too."""
+        steps = [step for _, step in self._lines()]
         return Totals(**{name: sum(step[name] for step in steps) for name in ("tokens", "examples", "seconds")})
 
     def write(self, report: StepReport) -> None:
@@ -61,13 +64,20 @@ class TrainLog:
         """Keep the lines of steps before `step`; a line cut by a kill is dropped with them."""
         if not self._path.exists():
             return
-        kept = []
-        for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                if json.loads(line)["step"] < step:
-                    kept.append(line)
-            except (json.JSONDecodeError, KeyError):
-                continue
+        kept = [line for line, taken in self._lines() if taken["step"] < step]
         temporary = self._path.with_suffix(".tmp")
         temporary.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
         temporary.replace(self._path)
+
+    def _lines(self) -> list[tuple[str, dict[str, Any]]]:
+        """Every whole line, and the step that it tells of."""
+        found = []
+        text = self._path.read_text(encoding="utf-8", errors="replace") if self._path.exists() else ""
+        for line in text.splitlines():
+            try:
+                step = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(step, dict) and step.keys() >= _FIELDS:
+                found.append((line, step))
+        return found
