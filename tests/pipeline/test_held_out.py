@@ -16,7 +16,8 @@ from compress.pipeline.stages import STAGES
 
 
 def test_held_out_text_is_read_in_micro_batches_and_in_less_where_memory_runs_out(
-    world: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    world: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ):
     sizes: list[int] = []
     limit = 10**9
