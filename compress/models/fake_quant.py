@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .rounding import LEVELS, round_rows, round_states, round_weight
-from .uses import POSITIONS, SEGMENTS, Form, Use
+from .uses import LONG, POSITIONS, SEGMENTS, Form, Use
 
 Ranges = Mapping[str, tuple[float, float]]  # a tensor's name -> low, high
 _AVERAGED = 0.1  # weight of a new batch in a moving average
@@ -167,9 +167,10 @@ def _segment(model: nn.Module, path: str) -> nn.Embedding | None:
 
 def _look_up(segments: nn.Embedding | None) -> Callable[..., Tensor]:
     def rounded(table: Any, given: Any, rows: Tensor) -> Tensor:
+        half = table.num_embeddings >= LONG
         if segments is None:
-            return round_rows(rows)
-        return round_rows(rows + segments.weight[0]) - segments.weight[0]
+            return round_rows(rows, half=half)
+        return round_rows(rows + segments.weight[0], half=half) - segments.weight[0]
 
     return rounded
 

@@ -20,15 +20,19 @@ def round_weight(weight: Float[Tensor, "out in"], *, per_channel: bool, bits: in
     return weight + (_symmetric(weight.detach(), (1,) if per_channel else (0, 1), bits) - weight).detach()
 
 
-def round_rows(rows: Float[Tensor, "*shape size"]) -> Float[Tensor, "*shape size"]:
-    """Rows that were looked up in a table whose int8 has a scale for each row: 127 levels on either side of zero."""
-    return rows + (_symmetric(rows.detach(), (-1,), 8) - rows).detach()
+def round_rows(rows: Float[Tensor, "*shape size"], *, half: bool = False) -> Float[Tensor, "*shape size"]:
+    """Rows that were looked up in a table whose int8 has a scale for each row: 127 levels on either side of zero. `half`: the
+    scales are float16."""
+    return rows + (_symmetric(rows.detach(), (-1,), 8, half=half) - rows).detach()
 
 
-def _symmetric(values: Tensor, axes: tuple[int, ...], bits: int) -> Tensor:
+def _symmetric(values: Tensor, axes: tuple[int, ...], bits: int, *, half: bool = False) -> Tensor:
+    top = 2 ** (bits - 1) - 1
     largest = values.float().abs().amax(axes, keepdim=True)
-    scale = torch.where(largest > 0, largest / (2 ** (bits - 1) - 1), torch.ones_like(largest))
-    return torch.round(values.float() / scale) * scale
+    scale = torch.where(largest > 0, largest / top, torch.ones_like(largest))
+    if half:
+        scale = scale.clamp(min=torch.finfo(torch.float16).tiny).half().float()
+    return torch.round(values.float() / scale).clamp(-top, top) * scale
 
 
 def parameters(low: Float[Tensor, ""], high: Float[Tensor, ""]) -> tuple[Tensor, Tensor]:

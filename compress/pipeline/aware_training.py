@@ -68,8 +68,9 @@ def _start(plan: Plan, node: Node, context: Context, model: nn.Module, tokenizer
     pad = pad_id(model.config.to_dict())  # type: ignore[operator]
     feeds = calibration(context, quantize, tokenizer, pad, node.outside)
     spec: QuantizeAware = node.spec
-    searched = quantize.model_copy(update={"alpha": None})  # which is no part of the stage's key
-    factors = find_factors(graph, choice, feeds, searched)[0] if spec.smooth else {}
+    # An α is no part of the stage's key; what is split here would be trained as other weights than the checkpoint has.
+    searched = quantize.model_copy(update={"alpha": None, "split": False})
+    factors = find_factors(graph, choice, feeds, searched).factors if spec.smooth else {}
     # Of several processes that train, on different CPUs maybe, all have what the first one found.
     told = processes.broadcast({name: values.tolist() for name, values in factors.items()})
     factors = {name: np.array(values, np.float32) for name, values in told.items()}

@@ -67,7 +67,7 @@ KINDS: dict[str, Kind] = {
     "distill": Kind(2, _TRAINING, **_LEARNS),
     "quantize_aware": Kind(2, (*_TRAINING, "onnxruntime"), **_LEARNS),
     "export": Kind(3, ("torch", "transformers", "onnx", "onnxscript")),
-    "quantize": Kind(8, ("onnx", "onnxruntime")),
+    "quantize": Kind(9, ("onnx", "onnxruntime")),
 }
 
 

@@ -110,7 +110,7 @@ def _found(
         return Found(given(choice, layout, trained, source), choice, {})
     if spec.method != "auto":
         settled = settle(model, choice, layout, spec, feeds, judge.feeds if judge else ())
-        return Found(settled, choice, {"alphas": dict(settled.alphas)} if settled.alphas else {})
+        return Found(settled, choice, settled.told())
     if judge is None:
         raise CompressError(
             f"{source}: `method: auto` asks texts that were put aside from training, and there are none"

@@ -31,9 +31,9 @@ def dynamic(rewrite: Rewrite, product: Product, span: Range | None) -> None:
     operators, which ONNX Runtime fuses into one, bias included."""
     node = product.node
     levels, scale, zero = _measured(rewrite, node.input[0])
-    weight, weight_scale, weight_zero = rewrite.int8(node.input[1])
+    weight, weight_scale = rewrite.int8(node.input[1])
     stem = node.output[0]
-    rewrite.add("MatMulInteger", [levels, weight, zero, weight_zero], [f"{stem}_int32"], f"{node.name}_quant")
+    rewrite.add("MatMulInteger", [levels, weight, zero], [f"{stem}_int32"], f"{node.name}_quant")
     rewrite.add("Cast", [f"{stem}_int32"], [f"{stem}_cast"], f"{node.name}_cast", to=TensorProto.FLOAT)
     rewrite.add("Mul", [scale, weight_scale], [f"{stem}_product_scale"], f"{node.name}_scale")
     rewrite.add("Mul", [f"{stem}_cast", f"{stem}_product_scale"], [stem], f"{node.name}_restore")
@@ -46,8 +46,8 @@ def static(rewrite: Rewrite, product: Product, span: Range | None) -> None:
     takes a constant scale for another pattern and leaves the bias out."""
     node = product.node
     levels, scale, zero = _calibrated(rewrite, node.input[0], span)
-    weight, weight_scale, weight_zero = rewrite.int8(node.input[1])
-    inputs = [levels, weight, scale, weight_scale, zero, weight_zero, product.bias]
+    weight, weight_scale = rewrite.int8(node.input[1])
+    inputs = [levels, weight, scale, weight_scale, zero, "", product.bias]
     name = f"{node.name}_quant"
     rewrite.add("MatMulIntegerToFloat", inputs, [product.output], name, domain=MICROSOFT)
 

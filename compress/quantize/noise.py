@@ -31,7 +31,8 @@ def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, 
 
     Parts are the products by a stored weight, bias included, and the LayerNormalizations, called as `exclude` calls them
     and in the order of the graph, of which both graphs have the tensor by its name; not a product by a weight that is cut
-    into a matrix for each head. `feeds`: the models' inputs by name, padded batches [batch, length]; padding is left out.
+    into a matrix for each head. Channels that int8 has more than once count once: the copies come
+    last. `feeds`: the models' inputs by name, padded batches [batch, length]; padding is left out.
     Memory is that of all parts' outputs for one batch, twice.
     """
     models = [onnx.load(path) for path in (fp32, int8)]
@@ -47,7 +48,8 @@ def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, 
         for expected, found in zip(full.batches(), low.batches(), strict=True):
             for part in parts:
                 signal[part.name] += _square(expected[part.tensor])
-                noise[part.name] += _square(expected[part.tensor] - found[part.tensor])
+                exact = expected[part.tensor]
+                noise[part.name] += _square(exact - found[part.tensor][..., : exact.shape[-1]])
     return {part.name: _decibels(signal[part.name], noise[part.name]) for part in parts}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..graphs import drop_unused, replace_all
-from .weights import to_int8
+from .weights import row_levels, to_int8
 
 
 class Rewrite:
@@ -47,33 +47,38 @@ class Rewrite:
         tensor = self.stored.get(name)
         return tensor is not None and tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2
 
-    def int8(self, weight: str) -> tuple[str, str, str]:
-        """Names of the int8 [in, out], scale and zero point of a stored product's weight [in, out]."""
-        names = (f"{weight}_quantized", f"{weight}_scale", f"{weight}_zero_point")
+    def int8(self, weight: str) -> tuple[str, str]:
+        """Names of the int8 [in, out] and scale of a stored product's weight [in, out]; its zero point is 0, which operators
+        take where none is given."""
+        names = (f"{weight}_quantized", f"{weight}_scale")
         if names[0] not in self.stored:
             levels, scale = to_int8(numpy_helper.to_array(self.stored[weight]), self.axis, bits=self._bits)
-            for name, value in zip(names, (levels, scale, np.zeros(scale.shape, np.int8)), strict=True):
-                self.constant(name, value)
+            self.constant(names[0], levels)
+            self.constant(names[1], scale)
         return names
 
     def restored(self, weight: str) -> str:
         """fp32 again from int8, for what is multiplied in fp32: a runtime folds it when it loads the file."""
-        levels, scale, _ = self.int8(weight)
+        levels, scale = self.int8(weight)
         self.once("Cast", [levels], [f"{weight}_cast"], f"{weight}/Cast", to=TensorProto.FLOAT)
         self.once("Mul", [f"{weight}_cast", scale], [f"{weight}_fp32"], f"{weight}/Mul")
         return f"{weight}_fp32"
 
     def look_up(self, node: NodeProto) -> None:
-        """A table's rows as int8, each with a scale of its own; `node` is the Gather or Slice of its rows."""
+        """A table's rows as int8, each with a scale of its own; `node` is the Gather or Slice of its rows. The scales of a long
+        table are float16: beside the int8 rows they would weigh more than all else that is not int8."""
         table, *which = node.input
         if f"{table}_quantized" not in self.stored:
-            levels, scale = to_int8(numpy_helper.to_array(self.stored[table]), 0)
+            levels, scale = row_levels(numpy_helper.to_array(self.stored[table]))
             self.constant(f"{table}_quantized", levels)
             self.constant(f"{table}_scale", scale[:, None])
         rows, scales = f"{node.output[0]}_rows", f"{node.output[0]}_scales"
         self.add(node.op_type, [f"{table}_quantized", *which], [rows], node.name)
-        self.add(node.op_type, [f"{table}_scale", *which], [scales], f"{node.name}_scale")
         self.add("Cast", [rows], [f"{rows}_cast"], f"{node.name}_cast", to=TensorProto.FLOAT)
+        self.add(node.op_type, [f"{table}_scale", *which], [scales], f"{node.name}_scale")
+        if self.stored[f"{table}_scale"].data_type == TensorProto.FLOAT16:
+            self.add("Cast", [scales], [f"{scales}_cast"], f"{node.name}_scale_cast", to=TensorProto.FLOAT)
+            scales = f"{scales}_cast"
         self.add("Mul", [f"{rows}_cast", scales], [node.output[0]], f"{node.name}_restore")
 
     def finish(self) -> ModelProto:

@@ -20,7 +20,6 @@ from ..spec.quantization import Quantize
 from .choosing import Choice
 from .sampling import Feed
 from .settling import Settled, settle
-from .smoothing import smooth
 
 _LAYOUTS = ("static", "dynamic")
 _PARTS = ("quant", "cast", "scale", "restore")  # what the nodes of an int8 product are called after its name and a `_`
@@ -119,6 +118,7 @@ class _Search:
             "drop_alone": self.drops,
             "texts_alone": self.texts,
             "saved_ms": self.saved,
+            **self.settled.told(),
         }
         return Found(replace(self.settled, layouts=layouts), without(self.choice, kept), info)
 
@@ -137,17 +137,17 @@ class _Search:
     def _alone(self, settled: Settled) -> dict[str, dict[str, dict[str, float]]]:
         """Product -> layout -> how far the logits are from fp32's where this product alone is int8, and the points that
         it loses so; what else reads its input reads it as it was."""
-        smoothed, fp32 = smooth(self.model, settled.factors), self.judge.few(self.source)
+        prepared, fp32 = settled.prepared(self.model, self.choice, self.spec), self.judge.few(self.source)
         score, self.texts = self.judge.score_few(fp32), len(fp32)
         found: dict[str, dict[str, dict[str, float]]] = {}
         for number, name in enumerate(self.choice.int8):
             self.judge.on_progress(number, len(self.choice.int8))
             others = (*self.choice.kept, *self.choice.weight_only)
             alone = Choice(int8=(name,), weight_only=(), kept=others, tables=())
-            forms = {layout: replace(settled, layouts={name: layout}, factors={}) for layout in _LAYOUTS}
+            forms = {layout: replace(settled, layouts={name: layout}, factors={}, copies={}) for layout in _LAYOUTS}
 
             def measured(form: Settled, alone: Choice = alone) -> dict[str, float]:
-                logits = asked(form.applied(smoothed, alone, self.spec), self.judge.few)
+                logits = asked(form.applied(prepared, alone, self.spec), self.judge.few)
                 diverged = _divergence(logits, fp32, decides=self.judge.decides)
                 return {"divergence": diverged, "drop": round(score - self.judge.score_few(logits), 4)}
 

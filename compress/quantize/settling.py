@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from onnx import ModelProto, numpy_helper
@@ -14,33 +14,52 @@ from .choosing import Choice
 from .integers import to_integers
 from .ranges import Range
 from .sampling import Feed, Sample
-from .smoothing import find_factors, smooth
+from .smoothing import Smoothing, find_factors, smooth
+from .splitting import repeated, split, split_before
 from .weights import to_int8
 
 
 @dataclass(frozen=True)
 class Settled:
     """All by the name of a product. `layouts`: how it is written; `ranges`: of its input, where levels are fixed; `factors`
-    [in] and `alphas`: of its input's smoothing; `corrections` [out]: what its bias makes up for."""
+    [in] and `alphas`: of its input's smoothing; `copies` [in]: how often the channels of its input stand; `corrections` [out]:
+    what its bias makes up for."""
 
     layouts: Mapping[str, str]
     ranges: Mapping[str, Range] = field(default_factory=dict)
     factors: Mapping[str, np.ndarray] = field(default_factory=dict)
     alphas: Mapping[str, float] = field(default_factory=dict)
+    copies: Mapping[str, np.ndarray] = field(default_factory=dict)
     corrections: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def applied(self, model: ModelProto, choice: Choice, spec: Quantize) -> ModelProto:
         """The int8 form of `model`, fp32, whose products are named alike."""
-        factors = {name: value for name, value in self.factors.items() if name in choice.int8}
+        corrections = dict(self.corrections)
+        for name, copies in split_before(model, self._of(self.copies, choice)).items():
+            if name in corrections:
+                corrections[name] = corrections[name][repeated(copies)]
         return to_integers(
-            smooth(model, factors),
+            self.prepared(model, choice, spec),
             choice,
             self.layouts,
             ranges=self.ranges,
-            corrections=self.corrections,
+            corrections=corrections,
             per_channel=spec.per_channel,
             reduce_range=spec.reduce_range,
         )
+
+    def told(self) -> dict[str, dict[str, float]]:
+        """By product, where there are any: the α of its smoothing, and the channels that it has more than in fp32."""
+        more = {name: int(copies.sum()) - len(copies) for name, copies in self.copies.items()}
+        return {name: value for name, value in {"alphas": dict(self.alphas), "channels_added": more}.items() if value}
+
+    def prepared(self, model: ModelProto, choice: Choice, spec: Quantize) -> ModelProto:
+        """`model` in fp32, smoothed and split where products of `choice` are int8; its outputs are the same."""
+        smoothed = smooth(model, self._of(self.factors, choice))
+        return split(smoothed, self._of(self.copies, choice), **spec.weights)
+
+    def _of(self, found: Mapping[str, np.ndarray], choice: Choice) -> dict[str, np.ndarray]:
+        return {name: value for name, value in found.items() if name in choice.int8}
 
 
 def settle(
@@ -51,15 +70,18 @@ def settle(
     if layout == "dynamic":
         return Settled(layouts)
     smoothed = spec.method in SMOOTHED
-    factors, alphas = find_factors(model, choice, tuning or feeds, spec) if smoothed else ({}, {})
-    model = smooth(model, factors)
+    found = find_factors(model, choice, tuning or feeds, spec) if smoothed else Smoothing({}, {}, {})
+    settled = Settled(layouts, {}, *found)
+    model = settled.prepared(model, choice, spec)
     read = {node.name: node.input[0] for node in model.graph.node if node.name in layouts}
-    found = calibrate(
+    spans = calibrate(
         model, tuple(dict.fromkeys(read.values())), feeds, method=spec.calibration, percentile=spec.percentile
     )
-    ranges = {product: found[tensor] for product, tensor in read.items()}
+    ranges = {product: spans[tensor] for product, tensor in read.items()}
     corrections = _corrections(model, choice, ranges, feeds, spec) if spec.bias_correction else {}
-    return Settled(layouts, ranges, factors, alphas, corrections)
+    for name, copies in split_before(model, settled.copies).items():
+        corrections |= {name: corrections[name][: len(copies)]} if name in corrections else {}  # of each channel once
+    return replace(settled, ranges=ranges, corrections=corrections)
 
 
 def _corrections(

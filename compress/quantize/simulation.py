@@ -106,8 +106,8 @@ def _fuse_restored(model: ModelProto) -> None:
         parts = [makers.get(name) for name in node.input]
         if node.op_type != "MatMul" or None in parts or parts[1].input[0] not in stored:  # type: ignore[union-attr]
             return node
-        (a, scale, zero), (b, weight_scale, weight_zero) = (part.input for part in parts)  # type: ignore[union-attr]
-        inputs = [a, b, scale, weight_scale, zero, weight_zero]
+        (a, scale, zero), (b, weight_scale, *weight_zero) = (part.input for part in parts)  # type: ignore[union-attr]
+        inputs = [a, b, scale, weight_scale, zero, *weight_zero]
         return helper.make_node("MatMulIntegerToFloat", inputs, node.output, name=node.name, domain=MICROSOFT)
 
     nodes = [fused(node) for node in model.graph.node]

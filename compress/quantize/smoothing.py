@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
@@ -20,28 +21,38 @@ from ..spec.quantization import Quantize
 from .choosing import Choice
 from .ranges import Range
 from .sampling import Feed, Sample
+from .splitting import Copies, count_copies, extra_channels, repeated, split_rows, splittable
 from .weights import to_int8
 
 ALPHAS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _ROWS = 2048  # tokens, of each tensor, on which an α is judged
 _GAIN = 0.9  # of the error without: what a product by 1 / s must at least bring to be worth its time
+_SPLIT_GAIN = (
+    0.8  # of the error with the best α alone: what copies must at least bring to be worth theirs, and the bytes
+)
 _LEAST = 0.1  # of the median channel
 
 Array = np.ndarray
 Factors = dict[str, Array]
 
 
-def find_factors(
-    model: ModelProto, choice: Choice, feeds: Sequence[Feed], spec: Quantize
-) -> tuple[Factors, dict[str, float]]:
-    """(int8 product -> the factors [channel] of its input, product -> its α), of those that smoothing serves.
+class Smoothing(NamedTuple):
+    """By int8 product, of those that it serves: the factors [channel] of its input, its α, and how often its channels stand,
+    where some stand more than once."""
 
-    Without `spec.alpha`, each input gets the one of `ALPHAS` with the least squared error of its products on tokens of
-    `feeds`, and none where no α takes a tenth off it. Products that share an input or a weight have theirs in common.
+    factors: Factors
+    alphas: dict[str, float]
+    copies: Copies
+
+
+def find_factors(model: ModelProto, choice: Choice, feeds: Sequence[Feed], spec: Quantize) -> Smoothing:
+    """Without `spec.alpha`, each input gets the one of `ALPHAS` with the least error of its products on tokens of `feeds`,
+    and none where no α takes a tenth off it. Products that share an input or a weight have theirs in common. With
+    `spec.split` channels are copied where they can be and that takes another fifth off.
     """
-    factors: Factors = {}
-    alphas: dict[str, float] = {}
+    found = Smoothing({}, {}, {})
     groups = _groups(model, choice)
+    rows_apart = splittable(model, choice) if spec.split else set()
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
     with Sample(model, [name for group in groups for name in group.tensors], feeds) as sample:
         rows, largest = sample.rows(_ROWS)
@@ -49,11 +60,14 @@ def find_factors(
         states = np.concatenate([rows[name] for name in group.tensors])
         peaks = np.max([largest[name] for name in group.tensors], axis=0)
         matrices = [numpy_helper.to_array(stored[name]) for name in group.weights]
-        found = _best(states, peaks, matrices, spec)
-        if found is not None and (spec.alpha is not None or found[2] < _GAIN):
-            factors |= dict.fromkeys(group.products, found[1])
-            alphas |= dict.fromkeys(group.products, found[0])
-    return factors, alphas
+        extra = extra_channels(len(matrices[0])) if set(group.weights) <= rows_apart else 0
+        best = _best(states, peaks, matrices, spec, extra)
+        if best is not None:
+            found.factors.update(dict.fromkeys(group.products, best.factors))
+            found.alphas.update(dict.fromkeys(group.products, best.alpha))
+            if best.copies is not None:
+                found.copies.update(dict.fromkeys(group.products, best.copies))
+    return found
 
 
 def smooth(model: ModelProto, factors: Mapping[str, Array]) -> ModelProto:
@@ -121,17 +135,34 @@ def _groups(model: ModelProto, choice: Choice) -> list[_Group]:
     return [group for group in groups if not elsewhere.intersection(group.weights)]
 
 
-def _best(states: Array, peaks: Array, weights: Sequence[Array], spec: Quantize) -> tuple[float, Array, float] | None:
-    """(α, its factors [channel], its error in parts of the error without) of the α with the least."""
-    plain = _error(states, weights, np.ones(states.shape[1], np.float32), spec)
+@dataclass(frozen=True)
+class _Tried:
+    """`error`: in parts of the error without smoothing."""
+
+    alpha: float
+    factors: Array
+    copies: Array | None
+    error: float
+
+
+def _best(states: Array, peaks: Array, weights: Sequence[Array], spec: Quantize, extra: int) -> _Tried | None:
+    """The α with the least error, and whether `extra` channels are worth it; None where no α is."""
+    plain = _error(states, weights, np.ones(states.shape[1], np.float32), None, spec)
     if plain == 0:
         return None
     largest = np.abs(np.concatenate(weights, axis=1)).max(1)
+
+    def tried(alpha: float, extra: int) -> _Tried:
+        factors = _factors(peaks, largest, alpha)
+        copies = count_copies(factors[:, None] * np.concatenate(weights, axis=1), extra) if extra else None
+        return _Tried(alpha, factors, copies, _error(states, weights, factors, copies, spec) / plain)
+
     alphas = ALPHAS if spec.alpha is None else (spec.alpha,)
-    tried = [(alpha, _factors(peaks, largest, alpha)) for alpha in alphas]
-    errors = [_error(states, weights, factors, spec) / plain for _, factors in tried]
-    best = int(np.argmin(errors))
-    return (*tried[best], errors[best])
+    best = min((tried(alpha, 0) for alpha in alphas), key=lambda found: found.error)
+    if extra:
+        split = min((tried(alpha, extra) for alpha in alphas), key=lambda found: found.error)
+        best = split if split.error < _SPLIT_GAIN * best.error else best
+    return best if spec.alpha is not None or best.error < _GAIN else None
 
 
 def _factors(states: Array, weights: Array, alpha: float) -> Array:
@@ -142,12 +173,21 @@ def _factors(states: Array, weights: Array, alpha: float) -> Array:
     return (factors / np.exp(np.log(factors).mean())).astype(np.float32)
 
 
-def _error(states: Array, weights: Sequence[Array], factors: Array, spec: Quantize) -> float:
-    """Summed squared error of the products, both operands int8."""
+def _error(states: Array, weights: Sequence[Array], factors: Array, copies: Array | None, spec: Quantize) -> float:
+    """Squared error of the products, both operands int8, in parts of each token's own square and the median one's: a norm
+    follows, before which a token with a huge state bears a huge error."""
     smoothed = states / factors
     levels = Range(float(smoothed.min()), float(smoothed.max())).rounded(smoothed)
     total = 0.0
     for weight in weights:
-        int8, scale = to_int8(factors[:, None] * weight, **spec.weights)
-        total += float(((levels @ (int8 * scale) - states @ weight) ** 2).sum())
+        turned = factors[:, None] * weight
+        if copies is not None:
+            turned = split_rows(turned, copies, **spec.weights)
+        int8, scale = to_int8(turned, **spec.weights)
+        rounded = int8 * scale
+        if copies is not None:  # all copies of a channel have its level: their rows count as one
+            rounded = np.add.reduceat(rounded[np.argsort(repeated(copies), kind="stable")], np.cumsum(copies) - copies)
+        exact = states @ weight
+        squares = (exact**2).sum(1)
+        total += float((((levels @ rounded - exact) ** 2).sum(1) / (squares + np.median(squares))).sum())
     return total

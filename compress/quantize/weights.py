@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..models.uses import LONG
+
 Array = np.ndarray
+
+_NORMAL = np.float32(np.finfo(np.float16).tiny)
 
 
 def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, Array]:
@@ -18,3 +22,14 @@ def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, A
     scale = np.where(largest > 0, largest / np.float32(2 ** (bits - 1) - 1), np.float32(1)).astype(np.float32)
     levels = np.rint(weight / scale).astype(np.int8)
     return levels, scale.reshape(()) if axis is None else scale.reshape(-1)
+
+
+def row_levels(table: Array) -> tuple[Array, Array]:
+    """A table [row, size] as int8, and its scales [row]: of a long table float16, whose rounding the levels make up for. There
+    no scale is below the least normal number of float16."""
+    levels, scale = to_int8(table, 0)
+    if len(table) < LONG:
+        return levels, scale
+    half = np.maximum(scale, _NORMAL).astype(np.float16)
+    exact = half.astype(np.float32)[:, None]
+    return np.clip(np.rint(table / exact), -127, 127).astype(np.int8), half

@@ -45,6 +45,12 @@ class Quantize(Spec):
     alpha: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=None, description="smoothquant: how much of the peaks moves; default: searched for each layer"
     )
+    split: bool = Field(
+        default=True,
+        exclude_if=lambda value: value is True,
+        description="smoothquant, auto: repeat the few neurons of a feed-forward layer whose smoothed weights stick out, each "
+        "with a part of them, where that makes the layer more exact",
+    )
     bias_correction: bool = Field(
         default=False, description="static forms: add to each bias what int8 takes off its product on average"
     )
@@ -119,19 +125,19 @@ class Quantize(Spec):
     def idle(self, layout: str) -> set[str]:
         """Fields that a file of a layout does not depend on."""
         if self.method == INC:
-            return {"max_flips", "alpha", "calibration", "percentile", "bias_correction", "reduce_range"}
+            return {"max_flips", "alpha", "split", "calibration", "percentile", "bias_correction", "reduce_range"}
         idle = set() if self.method == "auto" else {"max_drop", "max_flips"}
         if layout == "dynamic":
             return idle | {"method", *_OF_CALIBRATION}
         if self.method == "qat":
             return idle | _OF_CALIBRATION
         # Beside `dynamic`, `portable` is static.
-        idle |= set() if self.method in SMOOTHED else {"method", "alpha"}
+        idle |= set() if self.method in SMOOTHED else {"method", "alpha", "split"}
         return idle | (set() if self.calibration == "percentile" else {"percentile"})
 
 
 INC = "inc-static"  # quantizes the checkpoint, not its ONNX file
 SEARCHED = ("auto", INC)  # methods that look for products to leave in fp32
 SMOOTHED = ("smoothquant", "auto")  # methods that move the peaks of activations into the weights
-_OF_CALIBRATION = {"calibration_examples", "calibration", "percentile", "alpha", "bias_correction"}
+_OF_CALIBRATION = {"calibration_examples", "calibration", "percentile", "alpha", "split", "bias_correction"}
 CALIBRATED = ("static", "qdq")  # layouts with ranges that are known before a run

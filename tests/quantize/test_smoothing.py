@@ -65,7 +65,7 @@ def run(made: ModelProto, folder: Path) -> np.ndarray:
 
 
 def test_factors_are_the_papers() -> None:
-    factors, alphas = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.7))
+    factors, alphas, copies = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.7))
     states, weights = np.abs(TABLE).max(0), np.abs(np.concatenate([WEIGHT, OTHER], 1)).max(1)
     weights = np.maximum(weights, 0.1 * np.median(weights))  # as the outlier's own count
     expected = states**0.7 / weights**0.3
@@ -74,10 +74,11 @@ def test_factors_are_the_papers() -> None:
     assert np.log(found).mean() == pytest.approx(0, abs=1e-5)
     assert (factors["second/MatMul"] == found).all()  # one input, one division
     assert alphas == {"first/MatMul": 0.7, "second/MatMul": 0.7}
+    assert copies == {}  # rows of a table come from no product
 
 
 def test_outputs_are_the_same_in_fp32_and_other_readers_are_left_alone(tmp_path: Path) -> None:
-    factors, _ = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.5))
+    factors = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.5)).factors
     smoothed = smooth(model(), factors)
     assert run(smoothed, tmp_path) == pytest.approx(run(model(), tmp_path), rel=1e-4, abs=1e-3)
     by_name = {node.name: node for node in smoothed.graph.node}
@@ -101,7 +102,7 @@ def test_an_outlier_channel_that_breaks_static_int8_is_rescued(tmp_path: Path) -
 
 
 def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Path) -> None:
-    _, alphas = find_factors(model(), CHOICE, feeds(), Quantize(alpha=None))
+    alphas = find_factors(model(), CHOICE, feeds(), Quantize(alpha=None)).alphas
     chosen = alphas["first/MatMul"]
     errors = {alpha: error(tmp_path, method="smoothquant", alpha=alpha) for alpha in (0.4, 0.7, 1.0)}
     assert error(tmp_path, method="smoothquant", alpha=chosen) <= min(errors.values()) * 1.1
@@ -109,7 +110,7 @@ def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Pat
     table = next(tensor for tensor in even.graph.initializer if tensor.name == "t")
     bits = (generator.random((60, WIDTH)) < 0.5).astype(np.float32)
     table.CopyFrom(numpy_helper.from_array(bits, "t"))  # levels that int8 has to the bit
-    assert find_factors(even, CHOICE, feeds(), Quantize(alpha=None)) == ({}, {})
+    assert find_factors(even, CHOICE, feeds(), Quantize(alpha=None)) == ({}, {}, {})
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "albert"])
@@ -144,7 +145,7 @@ def test_alberts_last_keys_and_values_keep_the_shared_weights_as_they_are(tiny_o
     choice = choose(source, (), embeddings=True, source=Path("m"))
     ids = np.arange(5, 45).reshape(4, 10)
     given = [{"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}]
-    factors, _ = find_factors(source, choice, given, Quantize(alpha=0.5))
+    factors = find_factors(source, choice, given, Quantize(alpha=0.5)).factors
     assert factors
     assert not [name for name in factors if ".key/" in name or ".value/" in name]
 

@@ -1,0 +1,270 @@
+"""Channels that stand more than once: what is the same, what int8 gains, where it cannot be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from compress.graphs import write_model
+from compress.quantize import FILES, quantize_onnx, smoothing
+from compress.quantize.choosing import Choice
+from compress.quantize.noise import signal_to_noise
+from compress.quantize.search import without
+from compress.quantize.settling import settle
+from compress.quantize.splitting import (
+    count_copies,
+    extra_channels,
+    repeated,
+    split,
+    split_before,
+    split_rows,
+    splittable,
+)
+from compress.quantize.weights import to_int8
+from compress.sessions import open_session
+from compress.spec.quantization import Quantize
+
+WIDTH, HIDDEN, OUT = 16, 512, 24
+FIRST, SECOND = "first/MatMul", "second/MatMul"
+CHOICE = Choice(int8=(FIRST, SECOND), weight_only=(), kept=(), tables=())
+INT8: dict = {"axis": 1, "bits": 8}
+
+
+def node(kind: str, inputs: Sequence[str], output: str, name: str = "") -> NodeProto:
+    return helper.make_node(kind, list(inputs), [output], name=name or f"{output}/{kind}")
+
+
+def model(*more: NodeProto, repeats: int = 1, loud: float = 60.0) -> ModelProto:
+    """Feed-forward layers of one pair of weights, whose neuron 5 is `loud`; `more` nodes beside them."""
+    generator = np.random.default_rng(2)
+    stored = {
+        "t": generator.normal(size=(200, WIDTH)),
+        "w": generator.normal(size=(WIDTH, HIDDEN)) / 4,
+        "b": generator.normal(size=HIDDEN) / 10,
+        "v": generator.normal(size=(HIDDEN, OUT)) / 8,
+        "c": np.ones(OUT),
+        "turn": generator.normal(size=(OUT, WIDTH)) / 40,
+        "half": np.array(0.5),
+        "root": np.array(2**-0.5),
+        "one": np.array(1.0),
+    }
+    stored["w"][:, 5] *= loud
+    nodes = [node("Gather", ["t", "input_ids"], "x0", "rows")]
+    for number in range(repeats):
+        end, name = str(number), "" if number == 0 else f"_{number}"
+        nodes += [
+            node("MatMul", [f"x{end}", "w"], f"p{end}", FIRST + name),
+            node("Add", [f"p{end}", "b"], f"a{end}", f"first/Add{name}"),
+            # GELU in its parts, as an exporter may leave it: it reads one tensor twice.
+            node("Mul", [f"a{end}", "root"], f"e{end}"),
+            node("Erf", [f"e{end}"], f"f{end}"),
+            node("Add", [f"f{end}", "one"], f"g{end}"),
+            node("Mul", [f"a{end}", f"g{end}"], f"h{end}"),
+            node("Mul", [f"h{end}", "half"], f"s{end}"),
+            node("MatMul", [f"s{end}", "v"], f"q{end}", SECOND + name),
+            node("Add", [f"q{end}", "c"], "logits" if number == repeats - 1 else f"y{end}", f"second/Add{name}"),
+        ]
+        if number < repeats - 1:
+            nodes.append(node("MatMul", [f"y{end}", "turn"], f"x{number + 1}", f"turn/MatMul{name}"))
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["b", "l"]) for name in ("input_ids", "attention_mask")
+    ]
+    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["b", "l", OUT])
+    tensors = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in stored.items()]
+    graph = helper.make_graph([*nodes, *more], "g", inputs, [output], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def feeds() -> list[dict[str, np.ndarray]]:
+    ids = np.arange(200).reshape(10, 20)
+    return [{"input_ids": ids, "attention_mask": np.ones_like(ids)}]
+
+
+def run(made: ModelProto, folder: Path) -> np.ndarray:
+    write_model(made, folder / "m.onnx")
+    session = open_session(folder / "m.onnx", threads=1)
+    names = [value.name for value in session.get_inputs()]
+    return np.concatenate([np.asarray(session.run(["logits"], {n: feed[n] for n in names})[0]) for feed in feeds()])
+
+
+def stored(made: ModelProto, name: str) -> np.ndarray:
+    return numpy_helper.to_array(next(tensor for tensor in made.graph.initializer if tensor.name == name))
+
+
+def copies(**counts: int) -> np.ndarray:
+    """Of `HIDDEN` channels, n5=3: channel 5 stands three times."""
+    found = np.ones(HIDDEN, np.int64)
+    for name, count in counts.items():
+        found[int(name[1:])] = count
+    return found
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize("bits", [8, 7])
+def test_the_parts_of_a_row_sum_up_to_it_and_round_as_one(per_channel: bool, bits: int) -> None:
+    generator = np.random.default_rng(3)
+    weight = generator.normal(size=(40, 12)).astype(np.float32)
+    weight[7] *= 30
+    weight[11] *= 3
+    counts = np.ones(40, np.int64)
+    counts[7], counts[11] = 12, 2
+    axis = 1 if per_channel else None
+    parts = split_rows(weight, counts, axis=axis, bits=bits)
+    order = repeated(counts)
+    assert (order[:40] == np.arange(40)).all()
+    assert sorted(order[40:]) == [7] * 11 + [11]
+    sums = np.zeros_like(weight, dtype=np.float64)
+    np.add.at(sums, order, parts.astype(np.float64))
+    assert sums == pytest.approx(weight, rel=1e-6, abs=1e-6)
+    levels, scale = to_int8(parts, axis, bits=bits)
+    rounded = np.zeros_like(weight, dtype=np.float64)
+    np.add.at(rounded, order, levels * scale)
+    assert np.abs(rounded - weight).max(0) == pytest.approx(np.abs(rounded - weight).max(0).clip(max=scale / 2 * 1.01))
+    whole = to_int8(weight, axis, bits=bits)[1]
+    assert np.mean(scale) < np.mean(whole) / 3  # what it is for
+
+
+def test_copies_go_where_they_lower_the_scales() -> None:
+    weight = np.full((6, 4), 0.1)
+    weight[2] = 0.8
+    weight[4, 0] = 0.9  # of one column alone
+    assert list(count_copies(weight, 0)) == [1] * 6
+    assert list(count_copies(weight, 1)) == [1, 1, 2, 1, 1, 1]
+    found = count_copies(weight, 9)
+    assert found.sum() == 15
+    best = max(
+        (tuple(np.bincount(pick, minlength=6) + 1) for pick in np.ndindex(*[6] * 3)),
+        key=lambda counts: -((weight / np.array(counts)[:, None]).max(0) ** 2).sum(),
+    )
+    greedy, exhaustive = (((weight / np.array(c)[:, None]).max(0) ** 2).sum() for c in (count_copies(weight, 3), best))
+    assert greedy == pytest.approx(exhaustive, rel=0.05)
+
+
+def test_widths_stay_a_multiple_of_sixteen() -> None:
+    assert {size: extra_channels(size) for size in (64, 128, 512, 1200, 1536, 3072)} == {
+        64: 0,
+        128: 0,
+        512: 16,
+        1200: 16,
+        1536: 16,
+        3072: 32,
+    }
+
+
+def test_outputs_are_the_same_in_fp32_and_the_old_channels_come_first(tmp_path: Path) -> None:
+    counts = copies(n5=7, n9=2)
+    made = split(model(), {SECOND: counts}, **INT8)
+    assert run(made, tmp_path) == pytest.approx(run(model(), tmp_path), rel=1e-5, abs=2e-5)
+    wide = stored(made, "w_split")
+    assert wide.shape == (WIDTH, HIDDEN + 7)
+    assert (wide[:, :HIDDEN] == stored(model(), "w")).all()
+    assert (wide[:, HIDDEN:-1] == wide[:, [5]]).all()
+    assert not {"w", "v", "b"} & {tensor.name for tensor in made.graph.initializer}
+    assert split_before(model(), {SECOND: counts}).keys() == {FIRST}
+
+
+def test_repeats_of_a_shared_layer_have_their_weights_once(tmp_path: Path) -> None:
+    source = model(repeats=3)
+    names = [SECOND, f"{SECOND}_1", f"{SECOND}_2"]
+    choice = replace(CHOICE, int8=tuple(node.name for node in source.graph.node if node.op_type == "MatMul"))
+    assert splittable(source, choice) == {"v"}
+    made = split(source, dict.fromkeys(names, copies(n5=4)), **INT8)
+    assert len(made.graph.initializer) == len(source.graph.initializer)
+    assert run(made, tmp_path) == pytest.approx(run(source, tmp_path), rel=1e-4, abs=1e-4)
+    # One repeat in fp32: the weights of before stand beside the split ones, and there is no offer of it.
+    assert splittable(source, without(choice, names[:1])) == set()
+    part = split(source, dict.fromkeys(names[1:], copies(n5=4)), **INT8)
+    assert run(part, tmp_path) == pytest.approx(run(source, tmp_path), rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [node("Tanh", ["s0"], "z"), node("ReduceSum", ["p0"], "z"), node("MatMul", ["x0", "w"], "z", "third/MatMul")],
+    ids=["what it reads", "what the first gives", "the first's weight"],
+)
+def test_nothing_is_split_that_is_read_elsewhere(reader: NodeProto) -> None:
+    assert splittable(model(), CHOICE) == {"v"}
+    assert splittable(model(reader), CHOICE) == set()
+
+
+def test_a_norm_before_is_no_channel_by_channel_way() -> None:
+    source = model()
+    gelu = next(node for node in source.graph.node if node.output[0] == "s0")
+    gelu.op_type = "Softmax"
+    del gelu.input[1:]
+    assert splittable(source, CHOICE) == set()
+    assert splittable(model(), CHOICE) == {"v"}
+    with pytest.raises(RuntimeError, match="second/MatMul: its input"):
+        split(source, {SECOND: copies(n5=2)}, **INT8)
+
+
+def error(folder: Path, source: ModelProto, how: Quantize) -> float:
+    settled = settle(source, CHOICE, "static", how, feeds())
+    assert bool(settled.copies) == how.split
+    exact = run(source, folder)
+    return float(np.abs(run(settled.applied(source, CHOICE, how), folder) - exact).mean() / np.abs(exact).mean())
+
+
+def test_a_neuron_that_is_louder_than_all_others_no_longer_coarsens_their_weights(tmp_path: Path) -> None:
+    whole, parts = (
+        error(tmp_path, model(), Quantize(embeddings=False, calibration="minmax", alpha=0.9, split=split))
+        for split in (False, True)
+    )
+    assert parts < 0.7 * whole
+
+
+def test_none_is_split_where_none_sticks_out() -> None:
+    settled = settle(model(loud=1), CHOICE, "static", Quantize(), feeds())
+    assert settled.copies == {}
+    assert "channels_added" not in settled.told()
+    loud = settle(model(), CHOICE, "static", Quantize(), feeds())
+    assert loud.told()["channels_added"] == {SECOND: 16}
+
+
+def test_a_mix_that_gives_the_product_back_has_no_copies_and_corrections_that_fit(tmp_path: Path) -> None:
+    how = Quantize(embeddings=False, bias_correction=True, percentile=99.5)
+    settled = settle(model(), CHOICE, "static", how, feeds())
+    assert len(settled.corrections[FIRST]) == HIDDEN
+    exact = run(model(), tmp_path)
+    errors = []
+    for given_back in ([], [SECOND], [FIRST]):
+        choice = without(CHOICE, given_back)
+        made = settled.applied(model(), choice, how)
+        errors.append(np.abs(run(made, tmp_path) - exact).mean() / np.abs(exact).mean())
+        widths = {
+            tensor.dims[1]
+            for tensor in made.graph.initializer
+            if tensor.name.startswith("w_") and len(tensor.dims) == 2
+        }
+        assert widths <= ({HIDDEN} if given_back == [SECOND] else {HIDDEN + 16})
+    assert max(errors) < 0.05
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "albert"])
+def test_a_whole_model_with_copies_and_its_packed_form(
+    family: str, tiny_onnx: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smoothing, "extra_channels", lambda channels: 16)
+    monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)  # tiny random models have nothing that sticks out
+    source = tiny_onnx(family, "fast")
+    ids = np.random.default_rng(0).integers(5, 100, (4, 9))
+    mask = (np.arange(9) < np.array([[9], [9], [5], [3]])).astype(np.int64)
+    given = [{"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}]
+    spec = Quantize(alpha=0.5, portable=True)
+    info = quantize_onnx(source, tmp_path, spec, feeds=given)  # the packed form is compared with the other there
+    assert set(info["channels_added"].values()) == {16}
+    layers = sum(node.op_type == "Gelu" for node in onnx.load(source).graph.node)
+    assert len(info["channels_added"]) == layers
+    made = onnx.load(tmp_path / FILES["static"])
+    wide = [tensor.name for tensor in made.graph.initializer if tensor.name.endswith("_split_quantized")]
+    assert len(wide) == 2 * (1 if family == "albert" else layers)
+    found = signal_to_noise(source, tmp_path / FILES["static"], given)
+    assert all(value is None or value > 5 for value in found.values())
+    portable = quantize_onnx(source, tmp_path, spec, layout="qdq", feeds=given)
+    assert portable["int8_matmuls"] == info["int8_matmuls"]
