@@ -121,7 +121,7 @@ def main() -> None:
     print(f"CPU: {machine.cpu}, {', '.join(machine.isa)}; {usable_cores()} threads\n")
     print(
         f"Pre-training: {info['steps']:,} steps, {info['sequences']:,} sequences of {info['sequence_length']} tokens a pass, "
-        f"{info['tokens_per_second']:,.0f} tokens a second in {info['precision']}; perplexity of held-out text "
+        f"{info['tokens_per_second'] or 0:,.0f} tokens a second in {info['precision']}; perplexity of held-out text "
         f"{held['perplexity']:.1f}\n"
     )
     print("| task | random weights, mean (seeds) | pre-trained, mean (seeds) | difference, points, 95% interval |")

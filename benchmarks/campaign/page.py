@@ -50,7 +50,7 @@ def _pretraining(campaign: Campaign) -> list[str]:
     held = info.get("held_out")
     said = (
         f"Pre-training: {info['steps']:,} steps of {planned['batch_size']} sequences of {info['sequence_length']}, {tokens:,} "
-        f"tokens at {info['tokens_per_second']:,.0f} a second on {info['device']} in {info['precision']}, "
+        f"tokens at {info['tokens_per_second'] or 0:,.0f} a second on {info['device']} in {info['precision']}, "
         f"{step['seconds'] / 60:.1f} minutes"
     )
     return [said + (f"; perplexity of held-out text {held['perplexity']:.1f}." if held else "."), ""]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .rounding import LEVELS, round_rows, round_states, round_weight
-from .uses import LONG, POSITIONS, SEGMENTS, Form, Use
+from .uses import POSITIONS, SEGMENTS, Form, Use
 
 Ranges = Mapping[str, tuple[float, float]]  # a tensor's name -> low, high
 _AVERAGED = 0.1  # weight of a new batch in a moving average
@@ -137,7 +137,9 @@ def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
     linears, tables = ({path: model.get_submodule(path) for path in some} for some in (paths, quant.form.tables))
     handles = [model.register_forward_pre_hook(_begin, with_kwargs=True), model.register_forward_hook(_end)]
     handles += [
-        table.register_forward_hook(_look_up(_segment(model, path) if quant.form.one_segment else None))
+        table.register_forward_hook(
+            _look_up(_segment(model, path) if quant.form.one_segment else None, half=path in quant.form.long)
+        )
         for path, table in tables.items()
     ]
     model.fake_quant = quant
@@ -165,9 +167,8 @@ def _segment(model: nn.Module, path: str) -> nn.Embedding | None:
     return getattr(model.get_submodule(scope), SEGMENTS, None)
 
 
-def _look_up(segments: nn.Embedding | None) -> Callable[..., Tensor]:
+def _look_up(segments: nn.Embedding | None, *, half: bool) -> Callable[..., Tensor]:
     def rounded(table: Any, given: Any, rows: Tensor) -> Tensor:
-        half = table.num_embeddings >= LONG
         if segments is None:
             return round_rows(rows, half=half)
         return round_rows(rows + segments.weight[0], half=half) - segments.weight[0]

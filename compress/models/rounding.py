@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .uses import LEAST_HALF
+
 LEVELS = 255  # steps between the lowest and the highest of an activation's 256 levels
 
 
@@ -31,7 +33,7 @@ def _symmetric(values: Tensor, axes: tuple[int, ...], bits: int, *, half: bool =
     largest = values.float().abs().amax(axes, keepdim=True)
     scale = torch.where(largest > 0, largest / top, torch.ones_like(largest))
     if half:
-        scale = scale.clamp(min=torch.finfo(torch.float16).tiny).half().float()
+        scale = scale.clamp(min=LEAST_HALF).half().float()
     return torch.round(values.float() / scale).clamp(-top, top) * scale
 
 

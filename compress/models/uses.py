@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 POSITIONS, SEGMENTS = "position_embeddings", "token_type_embeddings"  # what transformers calls these tables
 LONG = 1024  # rows of a table, from which on the scales of its int8 rows are float16: that saves more than it costs
+LEAST_HALF = 2.0**-18  # of such a scale: below, float16 has too few digits
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,11 @@ class Use:
 @dataclass(frozen=True)
 class Form:
     """All that becomes int8, and how. `tables`: the modules that look up rows; `one_segment`: the graph has the segment's row
-    in the table of positions, where the model has two tables."""
+    in the table of positions, where the model has two tables. `long`: those of `tables` whose scales are float16."""
 
     uses: tuple[Use, ...]
     tables: tuple[str, ...]
     per_channel: bool = True
     bits: int = 8
     one_segment: bool = False
+    long: tuple[str, ...] = ()

@@ -65,7 +65,7 @@ KINDS: dict[str, Kind] = {
     "general": Kind(2, _TRAINING, **_LEARNS, reads_text=True),
     "augment": Kind(1, _TRAINING),
     "distill": Kind(2, _TRAINING, **_LEARNS),
-    "quantize_aware": Kind(2, (*_TRAINING, "onnxruntime"), **_LEARNS),
+    "quantize_aware": Kind(3, (*_TRAINING, "onnxruntime"), **_LEARNS),
     "export": Kind(3, ("torch", "transformers", "onnx", "onnxscript")),
     "quantize": Kind(9, ("onnx", "onnxruntime")),
 }

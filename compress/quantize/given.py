@@ -12,7 +12,7 @@ from onnx import GraphProto, ModelProto
 
 from ..errors import CompressError
 from ..graphs import fold_transposes, merge_duplicates, strip_identities
-from ..models.uses import SEGMENTS, Form, Use
+from ..models.uses import LONG, SEGMENTS, Form, Use
 from ..spec.quantization import Quantize
 from .choosing import Choice, choose
 from .ranges import Range
@@ -37,11 +37,12 @@ def int8_form(model: ModelProto, spec: Quantize) -> tuple[Form, Choice]:
     """What a static file by `spec` of the fast graph `model`, which is made ready in place, has in int8."""
     tidy(model)
     choice = choose(model, spec.exclude, embeddings=spec.embeddings, source=Path("the fast graph"))
-    bits, stored = 7 if spec.reduce_range else 8, {tensor.name for tensor in model.graph.initializer}
+    bits, stored = 7 if spec.reduce_range else 8, {tensor.name: tensor for tensor in model.graph.initializer}
     read = {node.name: node.input[0] for node in model.graph.node if node.name in choice.tables}
     tables = tuple(read[name].removesuffix(".weight") for name in choice.tables)
+    long = tuple(table for table, name in zip(tables, choice.tables, strict=True) if stored[read[name]].dims[0] >= LONG)
     one_segment = not any(name.endswith(f"{SEGMENTS}.weight") for name in stored)
-    return Form(_uses(model.graph, choice), tables, spec.per_channel, bits, one_segment), choice
+    return Form(_uses(model.graph, choice), tables, spec.per_channel, bits, one_segment, long), choice
 
 
 def _uses(graph: GraphProto, choice: Choice) -> tuple[Use, ...]:

@@ -20,10 +20,11 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class _Part:
-    """A node and the tensor that it gives."""
+    """A node and the tensor that it gives. `widens`: int8 may have some of its channels more than once."""
 
     name: str
     tensor: str
+    widens: bool = False
 
 
 def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, float | None]:
@@ -48,8 +49,10 @@ def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, 
         for expected, found in zip(full.batches(), low.batches(), strict=True):
             for part in parts:
                 signal[part.name] += _square(expected[part.tensor])
-                exact = expected[part.tensor]
-                noise[part.name] += _square(exact - found[part.tensor][..., : exact.shape[-1]])
+                exact, rounded = expected[part.tensor], found[part.tensor]
+                if part.widens:
+                    rounded = rounded[..., : exact.shape[-1]]
+                noise[part.name] += _square(exact - rounded)
     return {part.name: _decibels(signal[part.name], noise[part.name]) for part in parts}
 
 
@@ -58,7 +61,7 @@ def _parts(graph: GraphProto) -> list[_Part]:
     parts = []
     for node in graph.node:
         if node.name in found.fp32:
-            parts.append(_Part(node.name, adds.get(node.name, node).output[0]))
+            parts.append(_Part(node.name, adds.get(node.name, node).output[0], widens=True))
         elif node.op_type == "LayerNormalization":
             parts.append(_Part(node.name, node.output[0]))
     return parts

@@ -105,6 +105,7 @@ class _Search:
         met = self._excess(tried[best]) == 0
         kept, reached, more = self._pruned(order[:best], tried[best]) if met else (order[:best], tried[best], 0)
         layouts = {name: how for name, how in self.settled.layouts.items() if name not in kept}
+        settled = replace(self.settled, layouts=layouts)
         info = {
             "goal": self._goal(),
             "goal_met": met,
@@ -118,9 +119,9 @@ class _Search:
             "drop_alone": self.drops,
             "texts_alone": self.texts,
             "saved_ms": self.saved,
-            **self.settled.told(),
+            **settled.told(),
         }
-        return Found(replace(self.settled, layouts=layouts), without(self.choice, kept), info)
+        return Found(settled, without(self.choice, kept), info)
 
     def _pruned(self, kept: list[str], reached: dict[str, float]) -> tuple[list[str], dict[str, float], int]:
         """(what must stay fp32 after all, what that mix loses, mixes tried): of products in fp32 those that cost the most
@@ -137,14 +138,15 @@ class _Search:
     def _alone(self, settled: Settled) -> dict[str, dict[str, dict[str, float]]]:
         """Product -> layout -> how far the logits are from fp32's where this product alone is int8, and the points that
         it loses so; what else reads its input reads it as it was."""
-        prepared, fp32 = settled.prepared(self.model, self.choice, self.spec), self.judge.few(self.source)
+        prepared, rest = settled.prepared(self.model, self.choice, self.spec), settled.beyond(self.model, self.choice)
+        fp32 = self.judge.few(self.source)
         score, self.texts = self.judge.score_few(fp32), len(fp32)
         found: dict[str, dict[str, dict[str, float]]] = {}
         for number, name in enumerate(self.choice.int8):
             self.judge.on_progress(number, len(self.choice.int8))
             others = (*self.choice.kept, *self.choice.weight_only)
             alone = Choice(int8=(name,), weight_only=(), kept=others, tables=())
-            forms = {layout: replace(settled, layouts={name: layout}, factors={}, copies={}) for layout in _LAYOUTS}
+            forms = {layout: replace(rest, layouts={name: layout}) for layout in _LAYOUTS}
 
             def measured(form: Settled, alone: Choice = alone) -> dict[str, float]:
                 logits = asked(form.applied(prepared, alone, self.spec), self.judge.few)

@@ -34,24 +34,30 @@ class Settled:
 
     def applied(self, model: ModelProto, choice: Choice, spec: Quantize) -> ModelProto:
         """The int8 form of `model`, fp32, whose products are named alike."""
-        corrections = dict(self.corrections)
-        for name, copies in split_before(model, self._of(self.copies, choice)).items():
-            if name in corrections:
-                corrections[name] = corrections[name][repeated(copies)]
+        prepared, rest = self.prepared(model, choice, spec), self.beyond(model, choice)
         return to_integers(
-            self.prepared(model, choice, spec),
+            prepared,
             choice,
-            self.layouts,
-            ranges=self.ranges,
-            corrections=corrections,
+            rest.layouts,
+            ranges=rest.ranges,
+            corrections=rest.corrections,
             per_channel=spec.per_channel,
             reduce_range=spec.reduce_range,
         )
 
+    def beyond(self, model: ModelProto, choice: Choice) -> Settled:
+        """What is left to do to a `prepared` form of `model`."""
+        wide = split_before(model, self._of(self.copies, choice))
+        corrections = {
+            name: value[repeated(wide[name])] if name in wide else value for name, value in self.corrections.items()
+        }
+        return replace(self, factors={}, copies={}, corrections=corrections)
+
     def told(self) -> dict[str, dict[str, float]]:
         """By product, where there are any: the α of its smoothing, and the channels that it has more than in fp32."""
-        more = {name: int(copies.sum()) - len(copies) for name, copies in self.copies.items()}
-        return {name: value for name, value in {"alphas": dict(self.alphas), "channels_added": more}.items() if value}
+        alphas = {name: alpha for name, alpha in self.alphas.items() if name in self.layouts}
+        more = {name: int(own.sum()) - len(own) for name, own in self.copies.items() if name in self.layouts}
+        return {name: value for name, value in {"alphas": alphas, "channels_added": more}.items() if value}
 
     def prepared(self, model: ModelProto, choice: Choice, spec: Quantize) -> ModelProto:
         """`model` in fp32, smoothed and split where products of `choice` are int8; its outputs are the same."""
@@ -71,7 +77,7 @@ def settle(
         return Settled(layouts)
     smoothed = spec.method in SMOOTHED
     found = find_factors(model, choice, tuning or feeds, spec) if smoothed else Smoothing({}, {}, {})
-    settled = Settled(layouts, {}, *found)
+    settled = Settled(layouts, factors=found.factors, alphas=found.alphas, copies=found.copies)
     model = settled.prepared(model, choice, spec)
     read = {node.name: node.input[0] for node in model.graph.node if node.name in layouts}
     spans = calibrate(
@@ -80,7 +86,8 @@ def settle(
     ranges = {product: spans[tensor] for product, tensor in read.items()}
     corrections = _corrections(model, choice, ranges, feeds, spec) if spec.bias_correction else {}
     for name, copies in split_before(model, settled.copies).items():
-        corrections |= {name: corrections[name][: len(copies)]} if name in corrections else {}  # of each channel once
+        if name in corrections:
+            corrections[name] = corrections[name][: len(copies)]  # of each channel once
     return replace(settled, ranges=ranges, corrections=corrections)
 
 

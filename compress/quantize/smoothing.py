@@ -30,6 +30,7 @@ _GAIN = 0.9  # of the error without: what a product by 1 / s must at least bring
 _SPLIT_GAIN = (
     0.8  # of the error with the best α alone: what copies must at least bring to be worth theirs, and the bytes
 )
+_TINY = float(np.finfo(np.float32).tiny)
 _LEAST = 0.1  # of the median channel
 
 Array = np.ndarray
@@ -52,7 +53,7 @@ def find_factors(model: ModelProto, choice: Choice, feeds: Sequence[Feed], spec:
     """
     found = Smoothing({}, {}, {})
     groups = _groups(model, choice)
-    rows_apart = splittable(model, choice) if spec.split else set()
+    splits = splittable(model, choice) if spec.split else set()
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
     with Sample(model, [name for group in groups for name in group.tensors], feeds) as sample:
         rows, largest = sample.rows(_ROWS)
@@ -60,7 +61,7 @@ def find_factors(model: ModelProto, choice: Choice, feeds: Sequence[Feed], spec:
         states = np.concatenate([rows[name] for name in group.tensors])
         peaks = np.max([largest[name] for name in group.tensors], axis=0)
         matrices = [numpy_helper.to_array(stored[name]) for name in group.weights]
-        extra = extra_channels(len(matrices[0])) if set(group.weights) <= rows_apart else 0
+        extra = extra_channels(len(matrices[0])) if set(group.weights) <= splits else 0
         best = _best(states, peaks, matrices, spec, extra)
         if best is not None:
             found.factors.update(dict.fromkeys(group.products, best.factors))
@@ -189,5 +190,6 @@ def _error(states: Array, weights: Sequence[Array], factors: Array, copies: Arra
             rounded = np.add.reduceat(rounded[np.argsort(repeated(copies), kind="stable")], np.cumsum(copies) - copies)
         exact = states @ weight
         squares = (exact**2).sum(1)
-        total += float((((levels @ rounded - exact) ** 2).sum(1) / (squares + np.median(squares))).sum())
+        weights_of_tokens = squares + np.median(squares) + _TINY
+        total += float((((levels @ rounded - exact) ** 2).sum(1) / weights_of_tokens).sum())
     return total

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, numpy_helper
@@ -25,7 +26,7 @@ Copies = dict[str, Array]
 _ELEMENTWISE = {"Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "Erf", "Gelu", "Relu", "Tanh", "Sigmoid"}
 _SHARE = 128  # one channel more in so many
 _MULTIPLE = 16  # of channels that int8 kernels take at a time: the whole is filled up to one
-_LEAST_SHARE = 32  # with that, at most one more in so many
+_LIMIT = 32  # and never more than one in so many
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,17 @@ def _chains(model: ModelProto, names: Container[str]) -> dict[str, Chain]:
 def count_copies(weight: Array, extra: int) -> Array:
     """How often each row of `weight` [in, out] is to stand, `extra` more than once in all: one by one to the row that lowers
     the columns' squared scales most."""
-    size, columns = np.abs(weight), np.arange(weight.shape[1])
     copies = np.ones(len(weight), np.int64)
+    # Rows that are not among a column's largest now are not when `extra` others have shrunk.
+    largest = min(len(weight), extra + 1)
+    rows = np.argpartition(-np.abs(weight), largest - 1, axis=0)[:largest]
+    columns = np.arange(weight.shape[1])
+    size = np.abs(weight)[rows, columns]
     for _ in range(extra):
-        parts = size / copies[:, None]
-        highest = parts.argmax(0)
-        top = parts[highest, columns].copy()
-        parts[highest, columns] = (size[highest, columns]) / (copies[highest] + 1)
+        parts = size / copies[rows]
+        place = parts.argmax(0)
+        highest, top = rows[place, columns], parts[place, columns]
+        parts[place, columns] = size[place, columns] / (copies[highest] + 1)
         gains = np.bincount(highest, top**2 - parts.max(0) ** 2, minlength=len(weight))
         copies[gains.argmax()] += 1
     return copies
@@ -95,7 +100,7 @@ def count_copies(weight: Array, extra: int) -> Array:
 def extra_channels(channels: int) -> int:
     """How many more a product of so many may have; 0 for one of few, which they would cost more than they bring."""
     extra = -(-(channels + channels // _SHARE) // _MULTIPLE) * _MULTIPLE - channels
-    return extra if extra * _LEAST_SHARE <= channels else 0
+    return extra if extra * _LIMIT <= channels else 0
 
 
 def repeated(copies: Array) -> Array:
@@ -139,32 +144,37 @@ def split(model: ModelProto, copies: Mapping[str, Array], *, axis: int | None, b
     if missing := [name for name in copies if name not in found]:
         raise RuntimeError(f"{missing[0]}: its input is not made channel by channel from another product's")
 
-    def wide(name: str, turned: Callable[[Array], Array]) -> str:
-        """Stored once: the repeats of a shared block have the same copies."""
-        made = f"{name}_split"
-        if made not in stored:
+    made: dict[tuple[str, bytes], str] = {}
+
+    def wide(name: str, counts: Array, turned: Callable[[Array], Array]) -> str:
+        """Stored once for the same copies, as the repeats of a shared block have them; layers may share a bias alone."""
+        key = (name, counts.tobytes())
+        if key not in made:
+            number = sum(other == name for other, _ in made)
+            made[key] = f"{name}_split" + (f"_{number}" if number else "")
             value = np.ascontiguousarray(turned(numpy_helper.to_array(stored[name])))
-            graph.initializer.append(numpy_helper.from_array(value, made))
-            stored[made] = graph.initializer[-1]
-        return made
+            graph.initializer.append(numpy_helper.from_array(value, made[key]))
+        return made[key]
 
     for name, chain in found.items():
-        counts = copies[name]
-        order = repeated(counts)
-        for node in chain.nodes:
-            node.input[:] = [
-                wide(source, lambda value, order=order: value[..., order]) if source in chain.vectors else source
-                for source in node.input
-            ]
-        chain.first.input[1] = wide(chain.first.input[1], lambda value, order=order: value[:, order])
-        chain.second.input[1] = wide(
-            chain.second.input[1],
-            lambda value, counts=counts: split_rows(value, counts, axis=axis, bits=bits),
-        )
+        _widen(chain, copies[name], wide, axis=axis, bits=bits)
     if copies:
         del graph.value_info[:]  # of the widths before
         drop_unused(graph)
     return model
+
+
+def _widen(
+    chain: Chain, counts: Array, wide: Callable[[str, Array, Callable[[Array], Array]], str], **int8: Any
+) -> None:
+    """In place: the nodes of `chain` read what `wide` stores of their weights and vectors."""
+    order = repeated(counts)
+    for node in (chain.first, *chain.nodes):
+        for place, name in enumerate(node.input):
+            if name in chain.vectors or (node is chain.first and place == 1):
+                node.input[place] = wide(name, counts, lambda value: value[..., order])
+    weight = chain.second.input[1]
+    chain.second.input[1] = wide(weight, counts, lambda value: split_rows(value, counts, **int8))
 
 
 def _chain(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..models.uses import LONG
+from ..models.uses import LEAST_HALF, LONG
 
 Array = np.ndarray
-
-_NORMAL = np.float32(np.finfo(np.float16).tiny)
 
 
 def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, Array]:
@@ -25,11 +23,11 @@ def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, A
 
 
 def row_levels(table: Array) -> tuple[Array, Array]:
-    """A table [row, size] as int8, and its scales [row]: of a long table float16, whose rounding the levels make up for. There
-    no scale is below the least normal number of float16."""
+    """A table [row, size] as int8, and its scales [row]: of a long table float16, whose rounding the levels make up for. No
+    scale is below `LEAST_HALF`."""
     levels, scale = to_int8(table, 0)
     if len(table) < LONG:
         return levels, scale
-    half = np.maximum(scale, _NORMAL).astype(np.float16)
+    half = np.maximum(scale, np.float32(LEAST_HALF)).astype(np.float16)
     exact = half.astype(np.float32)[:, None]
     return np.clip(np.rint(table / exact), -127, 127).astype(np.int8), half

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def quantizer(
     graph = build_fast(model, pairs=pairs)
     assert graph is not None
     form, choice = int8_form(graph, spec)
-    factors = find_factors(graph, choice, [texts()], spec)[0] if smoothed else {}
+    factors = find_factors(graph, choice, [texts()], spec).factors if smoothed else {}
     if smoothed:
         assert factors
         graph = smooth(graph, factors)
@@ -80,10 +81,16 @@ SMOOTHED = SPEC.model_copy(update={"alpha": 0.7})  # of the paper's choice, so t
 
 
 @families
-@pytest.mark.parametrize("spec", [SPEC, COARSE, SMOOTHED], ids=["as it is", "coarse", "smoothed"])
+@pytest.mark.parametrize(
+    ("spec", "long"),
+    [(SPEC, 1024), (COARSE, 1024), (SMOOTHED, 1024), (SPEC, 100)],
+    ids=["as it is", "coarse", "smoothed", "long tables"],
+)
 def test_the_logits_are_those_of_the_int8_file(
-    family: str, spec: Quantize, tiny_onnx, tiny_checkpoint, tmp_path: Path
+    family: str, spec: Quantize, long: int, tiny_onnx, tiny_checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for part in ("weights", "given"):
+        monkeypatch.setattr(import_module(f"compress.quantize.{part}"), "LONG", long)
     if family == "albert" and spec.exclude:
         spec = spec.model_copy(update={"exclude": (r"ffn/MatMul_1",)})  # one of the uses of a shared weight
     model = loaded(tiny_checkpoint(family))
@@ -95,6 +102,13 @@ def test_the_logits_are_those_of_the_int8_file(
     assert info["int8_matmuls"] == len(ranges)
     assert info["weight_only_matmuls"] == sum(use.source is None for use in quant.form.uses)
     assert info["int8_gathers"] == len(quant.form.tables)
+    halved = [
+        tensor.name.removesuffix(".weight_scale")
+        for tensor in onnx.load(tmp_path / "model_quantized.onnx").graph.initializer
+        if tensor.data_type == onnx.TensorProto.FLOAT16
+    ]
+    assert sorted(halved) == sorted(quant.form.long)
+    assert bool(halved) == (long == 100)
     session, batch = open_session(tmp_path / "model_quantized.onnx", threads=1), texts()
     inputs = {value.name: batch[value.name] for value in session.get_inputs()}
     int8 = np.asarray(session.run(["logits"], inputs)[0])

@@ -74,15 +74,27 @@ def test_a_teacher_beside_it_adds_a_forward():
 def told(tiny_checkpoint: Callable[[str], Path]) -> Callable[..., dict[str, Any]]:
     """(objective, teacher?, GPU) -> what is said of a run at 100 texts a second."""
     model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint("bert"))
-    totals = Totals(tokens=50 * LENGTH, examples=50, seconds=0.5)
+    half_a_second = Totals(tokens=50 * LENGTH, examples=50, seconds=0.5)
 
-    def say(objective: Any, *, teacher: bool = False, device: str = "cpu", precision: str = "no") -> dict[str, Any]:
+    def say(
+        objective: Any,
+        *,
+        teacher: bool = False,
+        device: str = "cpu",
+        precision: str = "no",
+        totals: Totals = half_a_second,
+    ) -> dict[str, Any]:
         accelerator: Any = SimpleNamespace(device=torch.device(device), mixed_precision=precision, num_processes=2)
         return speed(model, model if teacher else None, objective, totals, accelerator) | {
             "sizes": model.config.to_dict()
         }
 
     return say
+
+
+def test_nothing_is_told_of_a_run_that_left_no_line(told: Callable[..., dict[str, Any]]):
+    found = told(Objective((HardLabel(),)), totals=Totals(0, 0, 0))
+    assert (found["tokens_per_second"], found["model_flops_per_second"]) == (None, None)
 
 
 def test_flops_are_a_text_s_times_the_texts_a_second(told: Callable[..., dict[str, Any]]):
