@@ -55,7 +55,7 @@ def test_doctor_warns_of_a_cpu_without_vnni(cli: Cli, monkeypatch: pytest.Monkey
         ("x86_64", "avx avx2", "about 1.6-2 times as fast as fp32 (measured with AVX2"),
         ("x86_64", "avx2 avx512f", "which saturate"),
         ("x86_64", "sse4_1", "no AVX2"),
-        ("AMD64", "avx2 avx_vnni", "about 2.4-3.3 times as fast as fp32"),
+        ("AMD64", "avx2 avx_vnni", "about 2.0-3.3 times as fast as fp32"),
         ("x86_64", "avx2 avx512f avx512_vnni amx_int8", "with and without AMX"),
         ("aarch64", "asimd asimddp i8mm", "not measured: Arm i8mm"),
         ("aarch64", "asimd asimddp", "not measured: Arm dotprod"),
