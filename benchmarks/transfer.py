@@ -116,12 +116,12 @@ def main() -> None:
     folder, info = pretrained(asked)
     rows = [row(asked, task, folder) for task in asked.task]
     machine = describe()
-    held = info["held_out"]
+    held, rate = info["held_out"], info["tokens_per_second"]
     print(f"    python benchmarks/transfer.py {shlex.join(sys.argv[1:])}\n")
     print(f"CPU: {machine.cpu}, {', '.join(machine.isa)}; {usable_cores()} threads\n")
     print(
         f"Pre-training: {info['steps']:,} steps, {info['sequences']:,} sequences of {info['sequence_length']} tokens a pass, "
-        f"{info['tokens_per_second'] or 0:,.0f} tokens a second in {info['precision']}; perplexity of held-out text "
+        f"{f'{rate:,.0f} tokens a second ' if rate else ''}in {info['precision']}; perplexity of held-out text "
         f"{held['perplexity']:.1f}\n"
     )
     print("| task | random weights, mean (seeds) | pre-trained, mean (seeds) | difference, points, 95% interval |")

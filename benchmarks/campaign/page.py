@@ -47,10 +47,10 @@ def _pretraining(campaign: Campaign) -> list[str]:
         return []
     info, planned = step["answer"], campaign.document["pretrain"]
     tokens = info["steps"] * planned["batch_size"] * info["sequence_length"]
-    held = info.get("held_out")
+    held, rate = info.get("held_out"), info["tokens_per_second"]
     said = (
         f"Pre-training: {info['steps']:,} steps of {planned['batch_size']} sequences of {info['sequence_length']}, {tokens:,} "
-        f"tokens at {info['tokens_per_second'] or 0:,.0f} a second on {info['device']} in {info['precision']}, "
+        f"tokens{f' at {rate:,.0f} a second' if rate else ''} on {info['device']} in {info['precision']}, "
         f"{step['seconds'] / 60:.1f} minutes"
     )
     return [said + (f"; perplexity of held-out text {held['perplexity']:.1f}." if held else "."), ""]

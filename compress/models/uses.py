@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 POSITIONS, SEGMENTS = "position_embeddings", "token_type_embeddings"  # what transformers calls these tables
-LONG = 1024  # rows of a table, from which on the scales of its int8 rows are float16: that saves more than it costs
-LEAST_HALF = 2.0**-18  # of such a scale: below, float16 has too few digits
+LEAST_HALF = 2.0**-18  # of a float16 scale: below, there are too few digits
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from onnx import GraphProto, ModelProto
 
 from ..errors import CompressError
 from ..graphs import fold_transposes, merge_duplicates, strip_identities
-from ..models.uses import LONG, SEGMENTS, Form, Use
+from ..models.uses import SEGMENTS, Form, Use
 from ..spec.quantization import Quantize
 from .choosing import Choice, choose
 from .ranges import Range
 from .settling import Settled
+from .weights import is_long
 
 RANGES_FILE = "activation_ranges.json"
 Trained = tuple[Mapping[str, Range], Mapping[str, np.ndarray]]  # ranges and factors of smoothing, by product
@@ -40,7 +41,8 @@ def int8_form(model: ModelProto, spec: Quantize) -> tuple[Form, Choice]:
     bits, stored = 7 if spec.reduce_range else 8, {tensor.name: tensor for tensor in model.graph.initializer}
     read = {node.name: node.input[0] for node in model.graph.node if node.name in choice.tables}
     tables = tuple(read[name].removesuffix(".weight") for name in choice.tables)
-    long = tuple(table for table, name in zip(tables, choice.tables, strict=True) if stored[read[name]].dims[0] >= LONG)
+    rows = (stored[read[name]].dims[0] for name in choice.tables)
+    long = tuple(table for table, count in zip(tables, rows, strict=True) if is_long(count))
     one_segment = not any(name.endswith(f"{SEGMENTS}.weight") for name in stored)
     return Form(_uses(model.graph, choice), tables, spec.per_channel, bits, one_segment, long), choice
 

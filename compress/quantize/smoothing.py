@@ -148,20 +148,24 @@ class _Tried:
 
 def _best(states: Array, peaks: Array, weights: Sequence[Array], spec: Quantize, extra: int) -> _Tried | None:
     """The α with the least error, and whether `extra` channels are worth it; None where no α is."""
-    plain = _error(states, weights, np.ones(states.shape[1], np.float32), None, spec)
+    products = [_Exact.of(states, weight) for weight in weights]
+    plain = _error(states, products, np.ones(states.shape[1], np.float32), None, spec)
     if plain == 0:
         return None
-    largest = np.abs(np.concatenate(weights, axis=1)).max(1)
+    together = np.concatenate(weights, axis=1)
+    largest = np.abs(together).max(1)
 
-    def tried(alpha: float, extra: int) -> _Tried:
-        factors = _factors(peaks, largest, alpha)
-        copies = count_copies(factors[:, None] * np.concatenate(weights, axis=1), extra) if extra else None
-        return _Tried(alpha, factors, copies, _error(states, weights, factors, copies, spec) / plain)
+    def least(extra: int) -> _Tried:
+        found = []
+        for alpha in ALPHAS if spec.alpha is None else (spec.alpha,):
+            factors = _factors(peaks, largest, alpha)
+            copies = count_copies(factors[:, None] * together, extra) if extra else None
+            found.append(_Tried(alpha, factors, copies, _error(states, products, factors, copies, spec) / plain))
+        return min(found, key=lambda tried: tried.error)
 
-    alphas = ALPHAS if spec.alpha is None else (spec.alpha,)
-    best = min((tried(alpha, 0) for alpha in alphas), key=lambda found: found.error)
+    best = least(0)
     if extra:
-        split = min((tried(alpha, extra) for alpha in alphas), key=lambda found: found.error)
+        split = least(extra)
         best = split if split.error < _SPLIT_GAIN * best.error else best
     return best if spec.alpha is not None or best.error < _GAIN else None
 
@@ -174,22 +178,34 @@ def _factors(states: Array, weights: Array, alpha: float) -> Array:
     return (factors / np.exp(np.log(factors).mean())).astype(np.float32)
 
 
-def _error(states: Array, weights: Sequence[Array], factors: Array, copies: Array | None, spec: Quantize) -> float:
-    """Squared error of the products, both operands int8, in parts of each token's own square and the median one's: a norm
-    follows, before which a token with a huge state bears a huge error."""
+@dataclass(frozen=True)
+class _Exact:
+    """A product on the sample, in fp32: its weight [in, out], what it gives [token, out], and against which square the error of
+    each token counts: its own and the median one's, as a token with a huge state, which a norm brings down, errs hugely."""
+
+    weight: Array
+    output: Array
+    squares: Array
+
+    @classmethod
+    def of(cls, states: Array, weight: Array) -> _Exact:
+        output = states @ weight
+        squares = (output**2).sum(1)
+        return cls(weight, output, squares + np.median(squares) + _TINY)
+
+
+def _error(states: Array, products: Sequence[_Exact], factors: Array, copies: Array | None, spec: Quantize) -> float:
+    """Squared error of the products, both operands int8, in parts of the tokens' squares."""
     smoothed = states / factors
     levels = Range(float(smoothed.min()), float(smoothed.max())).rounded(smoothed)
     total = 0.0
-    for weight in weights:
-        turned = factors[:, None] * weight
+    for exact in products:
+        turned = factors[:, None] * exact.weight
         if copies is not None:
             turned = split_rows(turned, copies, **spec.weights)
         int8, scale = to_int8(turned, **spec.weights)
         rounded = int8 * scale
         if copies is not None:  # all copies of a channel have its level: their rows count as one
             rounded = np.add.reduceat(rounded[np.argsort(repeated(copies), kind="stable")], np.cumsum(copies) - copies)
-        exact = states @ weight
-        squares = (exact**2).sum(1)
-        weights_of_tokens = squares + np.median(squares) + _TINY
-        total += float((((levels @ rounded - exact) ** 2).sum(1) / weights_of_tokens).sum())
+        total += float((((levels @ rounded - exact.output) ** 2).sum(1) / exact.squares).sum())
     return total

@@ -4,7 +4,7 @@ A smoothed weight has rows that stick out as the channels of its input did, and 
 largest row coarsens all others. A row that stands m times, each time with a part of its value, is m times as small, where
 its channel of the input stands m times too. That costs nothing but the few rows where the input comes element by element
 from another product, as the second product of a feed-forward layer has it from the first: there the first one's column is
-repeated. Neurons that fire a hundred times as strongly as the others are what breaks int8 in BERT's early layers.
+repeated. In BERT's early layers a neuron or two fire far more strongly than all others.
 """
 
 from __future__ import annotations

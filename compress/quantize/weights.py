@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..models.uses import LEAST_HALF, LONG
+from ..models.uses import LEAST_HALF
 
 Array = np.ndarray
+
+_LONG = 1024  # rows
 
 
 def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, Array]:
@@ -22,11 +24,16 @@ def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, A
     return levels, scale.reshape(()) if axis is None else scale.reshape(-1)
 
 
+def is_long(rows: int) -> bool:
+    """Whether a table of so many rows has float16 scales: the bytes that they save are worth an operator."""
+    return rows >= _LONG
+
+
 def row_levels(table: Array) -> tuple[Array, Array]:
     """A table [row, size] as int8, and its scales [row]: of a long table float16, whose rounding the levels make up for. No
     scale is below `LEAST_HALF`."""
     levels, scale = to_int8(table, 0)
-    if len(table) < LONG:
+    if not is_long(len(table)):
         return levels, scale
     half = np.maximum(scale, np.float32(LEAST_HALF)).astype(np.float16)
     exact = half.astype(np.float32)[:, None]

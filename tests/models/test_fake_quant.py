@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import nn
 
 from compress.export.fast import build_fast
 from compress.models.fake_quant import FakeQuant, fake_quantized
-from compress.quantize import quantize_onnx
+from compress.quantize import quantize_onnx, weights
 from compress.quantize.calibration import calibrate
 from compress.quantize.given import int8_form
 from compress.quantize.ranges import Range
@@ -89,8 +88,7 @@ SMOOTHED = SPEC.model_copy(update={"alpha": 0.7})  # of the paper's choice, so t
 def test_the_logits_are_those_of_the_int8_file(
     family: str, spec: Quantize, long: int, tiny_onnx, tiny_checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for part in ("weights", "given"):
-        monkeypatch.setattr(import_module(f"compress.quantize.{part}"), "LONG", long)
+    monkeypatch.setattr(weights, "_LONG", long)
     if family == "albert" and spec.exclude:
         spec = spec.model_copy(update={"exclude": (r"ffn/MatMul_1",)})  # one of the uses of a shared weight
     model = loaded(tiny_checkpoint(family))

@@ -10,13 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
+from small_graphs import Feeds, every_row, logits, model_of
 
-from compress.graphs import write_model
-from compress.quantize import FILES, quantize_onnx
+from compress.quantize import FILES, quantize_onnx, smoothing
 from compress.quantize.choosing import Choice, choose
+from compress.quantize.noise import signal_to_noise
 from compress.quantize.settling import settle
 from compress.quantize.smoothing import find_factors, smooth
-from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
 generator = np.random.default_rng(1)
@@ -42,26 +42,16 @@ def model() -> ModelProto:
         helper.make_node("ReduceSum", ["s", "axis"], ["m"], name="total", keepdims=1),
         helper.make_node("Sum", ["pb", "qb", "m"], ["logits"], name="sum"),
     ]
-    inputs = [
-        helper.make_tensor_value_info(name, TensorProto.INT64, ["b", "l"]) for name in ("input_ids", "attention_mask")
-    ]
     stored = {"t": TABLE, "w": WEIGHT, "v": OTHER, "b": np.ones(OUT, np.float32), "axis": np.array([2])}
-    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["b", "l", OUT])
-    tensors = [numpy_helper.from_array(value, name) for name, value in stored.items()]
-    graph = helper.make_graph(nodes, "g", inputs, [output], tensors)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    return model_of(nodes, stored, OUT)
 
 
-def feeds() -> list[dict[str, np.ndarray]]:
-    ids = np.arange(60).reshape(6, 10)
-    return [{"input_ids": ids, "attention_mask": np.ones_like(ids)}]
+def feeds() -> Feeds:
+    return every_row(60, texts=6)
 
 
 def run(made: ModelProto, folder: Path) -> np.ndarray:
-    write_model(made, folder / "m.onnx")
-    session = open_session(folder / "m.onnx", threads=1)
-    names = [value.name for value in session.get_inputs()]
-    return np.concatenate([np.asarray(session.run(["logits"], {n: feed[n] for n in names})[0]) for feed in feeds()])
+    return logits(made, folder, feeds())
 
 
 def test_factors_are_the_papers() -> None:
@@ -113,13 +103,17 @@ def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Pat
     assert find_factors(even, CHOICE, feeds(), Quantize(alpha=None)) == ({}, {}, {})
 
 
+def padded() -> Feeds:
+    ids = np.random.default_rng(0).integers(5, 100, (4, 9))
+    mask = (np.arange(9) < np.array([[9], [9], [5], [3]])).astype(np.int64)
+    return [{"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}]
+
+
 @pytest.mark.parametrize("family", ["bert", "distilbert", "albert"])
 def test_a_smoothed_model_is_whole_and_no_larger(family: str, tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
     """Shared weights stay shared, and the packed form is made of the same ones."""
     source = tiny_onnx(family, "fast")
-    ids = np.random.default_rng(0).integers(5, 100, (4, 9))
-    mask = (np.arange(9) < np.array([[9], [9], [5], [3]])).astype(np.int64)
-    given = [{"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}]
+    given = padded()
     sizes = {}
     for method in ("static", "smoothquant"):
         spec = Quantize(method=method, alpha=0.5 if method == "smoothquant" else None)
@@ -138,6 +132,28 @@ def test_a_smoothed_model_is_whole_and_no_larger(family: str, tiny_onnx: Callabl
     assert len(factors) <= len(
         [name for name in names if name.endswith("_smooth_quantized")]
     )  # one for all repeats of a block
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "albert"])
+def test_a_whole_model_with_copies_and_its_packed_form(
+    family: str, tiny_onnx: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smoothing, "extra_channels", lambda channels: 16)
+    monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)  # tiny random models have nothing that sticks out
+    source = tiny_onnx(family, "fast")
+    given = padded()
+    spec = Quantize(alpha=0.5, portable=True)
+    info = quantize_onnx(source, tmp_path, spec, feeds=given)  # the packed form is compared with the other there
+    assert set(info["channels_added"].values()) == {16}
+    layers = sum(node.op_type == "Gelu" for node in onnx.load(source).graph.node)
+    assert len(info["channels_added"]) == layers
+    made = onnx.load(tmp_path / FILES["static"])
+    wide = [tensor.name for tensor in made.graph.initializer if tensor.name.endswith("_split_quantized")]
+    assert len(wide) == 2 * (1 if family == "albert" else layers)
+    found = signal_to_noise(source, tmp_path / FILES["static"], given)
+    assert all(value is None or value > 20 for value in found.values())
+    portable = quantize_onnx(source, tmp_path, spec, layout="qdq", feeds=given)
+    assert portable["int8_matmuls"] == info["int8_matmuls"]
 
 
 def test_alberts_last_keys_and_values_keep_the_shared_weights_as_they_are(tiny_onnx: Callable[..., Path]) -> None:
