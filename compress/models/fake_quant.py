@@ -138,7 +138,7 @@ def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
     handles = [model.register_forward_pre_hook(_begin, with_kwargs=True), model.register_forward_hook(_end)]
     handles += [
         table.register_forward_hook(
-            _look_up(_segment(model, path) if quant.form.one_segment else None, half=path in quant.form.long)
+            _look_up(path, _segment(model, path) if quant.form.one_segment else None, coded=path in quant.form.long)
         )
         for path, table in tables.items()
     ]
@@ -167,13 +167,18 @@ def _segment(model: nn.Module, path: str) -> nn.Embedding | None:
     return getattr(model.get_submodule(scope), SEGMENTS, None)
 
 
-def _look_up(segments: nn.Embedding | None, *, half: bool) -> Callable[..., Tensor]:
+def _look_up(path: str, segments: nn.Embedding | None, *, coded: bool) -> Callable[..., Tensor]:
     def rounded(table: Any, given: Any, rows: Tensor) -> Tensor:
-        if segments is None:
-            return round_rows(rows, half=half)
-        return round_rows(rows + segments.weight[0], half=half) - segments.weight[0]
+        segment = 0.0 if segments is None else segments.weight[0]
+        return round_rows(rows + segment, _exported(table, path) + segment, coded=coded) - segment
 
     return rounded
+
+
+def _exported(table: nn.Embedding, path: str) -> Tensor:
+    """The rows that the graph has: of RoBERTa's positions those after the padding's."""
+    first = 0 if table.padding_idx is None or path.rpartition(".")[2] != POSITIONS else table.padding_idx + 1
+    return table.weight[first:]
 
 
 def _begin(model: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .uses import LEAST_HALF
+from .uses import CODES, LARGEST, LEAST_SCALE
 
 LEVELS = 255  # steps between the lowest and the highest of an activation's 256 levels
 
@@ -22,19 +22,32 @@ def round_weight(weight: Float[Tensor, "out in"], *, per_channel: bool, bits: in
     return weight + (_symmetric(weight.detach(), (1,) if per_channel else (0, 1), bits) - weight).detach()
 
 
-def round_rows(rows: Float[Tensor, "*shape size"], *, half: bool = False) -> Float[Tensor, "*shape size"]:
-    """Rows that were looked up in a table whose int8 has a scale for each row: 127 levels on either side of zero. `half`: the
-    scales are float16."""
-    return rows + (_symmetric(rows.detach(), (-1,), 8, half=half) - rows).detach()
+def round_rows(
+    rows: Float[Tensor, "*shape size"], table: Float[Tensor, "row size"], *, coded: bool
+) -> Float[Tensor, "*shape size"]:
+    """Rows that were looked up in `table`, whose int8 has a scale for each row, 127 levels on either side of the mean of all rows,
+    or where the scales are `coded`, of zero."""
+    with torch.no_grad():
+        exact, whole = rows.detach().float(), table.detach().float()
+        found = (
+            _coded(exact, whole.abs().max()) if coded else _symmetric(exact - whole.mean(0), (-1,), 8) + whole.mean(0)
+        )
+    return rows + (found - rows).detach()
 
 
-def _symmetric(values: Tensor, axes: tuple[int, ...], bits: int, *, half: bool = False) -> Tensor:
+def _coded(rows: Tensor, largest: Tensor) -> Tensor:
+    """Scales are the squares of 255 codes; `largest`: of the whole table."""
+    unit = (largest / LARGEST).clamp(min=LEAST_SCALE) / CODES**2
+    codes = (rows.abs().amax(-1, keepdim=True) / LARGEST / unit).sqrt().ceil().clamp(1, CODES)
+    scale = codes * codes * unit
+    return torch.round(rows / scale).clamp(-LARGEST, LARGEST) * scale
+
+
+def _symmetric(values: Tensor, axes: tuple[int, ...], bits: int) -> Tensor:
     top = 2 ** (bits - 1) - 1
     largest = values.float().abs().amax(axes, keepdim=True)
     scale = torch.where(largest > 0, largest / top, torch.ones_like(largest))
-    if half:
-        scale = scale.clamp(min=LEAST_HALF).half().float()
-    return torch.round(values.float() / scale).clamp(-top, top) * scale
+    return torch.round(values.float() / scale) * scale
 
 
 def parameters(low: Float[Tensor, ""], high: Float[Tensor, ""]) -> tuple[Tensor, Tensor]:

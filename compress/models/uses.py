@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 POSITIONS, SEGMENTS = "position_embeddings", "token_type_embeddings"  # what transformers calls these tables
-LEAST_HALF = 2.0**-18  # of a float16 scale: below, there are too few digits
+LARGEST = 127  # level of a table's row, on either side of zero
+CODES = 255  # of a row's scale: each stands for its square
+LEAST_SCALE = 1e-30  # of a table that is all zeros
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Use:
 @dataclass(frozen=True)
 class Form:
     """All that becomes int8, and how. `tables`: the modules that look up rows; `one_segment`: the graph has the segment's row
-    in the table of positions, where the model has two tables. `long`: those of `tables` whose scales are float16."""
+    in the table of positions, where the model has two tables. `long`: those of `tables` whose scales are coded; of the others
+    each row is int8 less the mean of all."""
 
     uses: tuple[Use, ...]
     tables: tuple[str, ...]

@@ -12,6 +12,8 @@ from onnx import ModelProto
 from ..errors import CompressError
 from ..graphs import head_products, output_products, products, split_gemms, stored_weight
 
+_FEW = 16  # rows of a table
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -46,7 +48,7 @@ def choose(model: ModelProto, exclude: tuple[str, ...], *, embeddings: bool, sou
         int8=int8,
         weight_only=tuple(weight_only),
         kept=tuple(kept),
-        tables=tuple(name for name in look_ups(model) if embeddings and name not in excluded),
+        tables=tuple(name for name in worth_int8(model) if embeddings and name not in excluded),
     )
 
 
@@ -55,6 +57,13 @@ def weights_alone(model: ModelProto, choice: Choice) -> frozenset[str]:
     named = set(choice.weight_only)
     roots = (stored_weight(model.graph, node) for node in model.graph.node if node.name in named)
     return frozenset(root for root in roots if root is not None)
+
+
+def worth_int8(model: ModelProto) -> list[str]:
+    """The look-ups of tables of some rows: of two, such as the segments', int8 would save no bytes and take time."""
+    rows = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
+    named = set(look_ups(model))
+    return [node.name for node in model.graph.node if node.name in named and rows[node.input[0]] >= _FEW]
 
 
 _FP32 = (onnx.TensorProto.FLOAT,)

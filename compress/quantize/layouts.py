@@ -82,7 +82,7 @@ def _measured(rewrite: Rewrite, source: str) -> tuple[str, str, str]:
 def _calibrated(rewrite: Rewrite, source: str, span: Range | None) -> tuple[str, str, str]:
     if span is None:
         raise RuntimeError(f"{source}: no range was calibrated")
-    names = (f"{source}_quantized", f"{source}_scale", f"{source}_zero_point")
+    names = (f"{source}_quantized", f"{source}_scale", f"{source}_zero")
     for name, value in zip(names[1:], span.parameters(), strict=True):
         rewrite.constant(name, value)
     rewrite.once("QuantizeLinear", [source, *names[1:]], [names[0]], f"{source}/QuantizeLinear")

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from onnx import ModelProto
 
 from ..graphs import output_products, products
-from .choosing import Choice, look_ups
+from .choosing import Choice, look_ups, worth_int8
 
 CLASSIFIER = "the classifier: its error would go straight into the logits, and its size is nothing"
 HEAD = "next to the logits, one row a text: int8 weights, multiplied in fp32"
 STACKED = "absorbed keys or values, a matrix for each head: int8 weights, multiplied in fp32"
+FEW = "a table of a few rows: int8 would save nothing and take time"
 TABLE = "the recipe says `embeddings: false`"
 GIVEN_BACK = "given back to fp32 by the search: int8 costs too much of the answers here for the time that it saves"
 
@@ -31,9 +32,10 @@ def _reasons(model: ModelProto, choice: Choice, exclude: tuple[str, ...]) -> Ite
         yield name, CLASSIFIER if name in classifier else _excluded(name, exclude, GIVEN_BACK)
     for name in choice.weight_only:
         yield name, STACKED if name in stacked else HEAD
+    large = worth_int8(model)
     for name in look_ups(model):
         if name not in choice.tables:
-            yield name, _excluded(name, exclude, TABLE)
+            yield name, _excluded(name, exclude, TABLE if name in large else FEW)
 
 
 def _excluded(name: str, exclude: tuple[str, ...], otherwise: str) -> str:

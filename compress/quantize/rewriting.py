@@ -66,20 +66,29 @@ class Rewrite:
 
     def look_up(self, node: NodeProto) -> None:
         """A table's rows as int8, each with a scale of its own; `node` is the Gather or Slice of its rows. The scales of a long
-        table are float16: beside the int8 rows they would weigh more than all else that is not int8."""
+        table are coded: beside the int8 rows they would weigh more than all else that is not int8."""
         table, *which = node.input
         if f"{table}_quantized" not in self.stored:
-            levels, scale = row_levels(numpy_helper.to_array(self.stored[table]))
-            self.constant(f"{table}_quantized", levels)
-            self.constant(f"{table}_scale", scale[:, None])
+            found = row_levels(numpy_helper.to_array(self.stored[table]))
+            self.constant(f"{table}_quantized", found.levels)
+            self.constant(f"{table}_scale", found.scales[:, None])
+            for name, value in (("unit", found.unit), ("centre", found.centre)):
+                if value is not None:
+                    self.constant(f"{table}_{name}", value)
         rows, scales = f"{node.output[0]}_rows", f"{node.output[0]}_scales"
         self.add(node.op_type, [f"{table}_quantized", *which], [rows], node.name)
         self.add("Cast", [rows], [f"{rows}_cast"], f"{node.name}_cast", to=TensorProto.FLOAT)
         self.add(node.op_type, [f"{table}_scale", *which], [scales], f"{node.name}_scale")
-        if self.stored[f"{table}_scale"].data_type == TensorProto.FLOAT16:
+        if f"{table}_unit" in self.stored:
             self.add("Cast", [scales], [f"{scales}_cast"], f"{node.name}_scale_cast", to=TensorProto.FLOAT)
-            scales = f"{scales}_cast"
-        self.add("Mul", [f"{rows}_cast", scales], [node.output[0]], f"{node.name}_restore")
+            self.add("Mul", [f"{scales}_cast"] * 2, [f"{scales}_squared"], f"{node.name}_scale_square")
+            self.add("Mul", [f"{scales}_squared", f"{table}_unit"], [f"{scales}_whole"], f"{node.name}_scale_unit")
+            scales = f"{scales}_whole"
+        if f"{table}_centre" not in self.stored:
+            self.add("Mul", [f"{rows}_cast", scales], [node.output[0]], f"{node.name}_restore")
+            return
+        self.add("Mul", [f"{rows}_cast", scales], [f"{rows}_centred"], f"{node.name}_restore")
+        self.add("Add", [f"{rows}_centred", f"{table}_centre"], [node.output[0]], f"{node.name}_centre")
 
     def finish(self) -> ModelProto:
         replace_all(self.graph.node, self._nodes)

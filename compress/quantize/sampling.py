@@ -44,17 +44,18 @@ class Sample:
             yield {name: _real(np.asarray(array), mask) for name, array in zip(self.tensors, found, strict=True)}
 
     def rows(self, count: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """(tensor -> [up to `count`, size], of all batches alike; tensor -> [size], each channel's largest absolute value)."""
+        """(tensor -> [up to `count`, size], of all batches alike; tensor -> [2, size], how far each channel goes above zero, and
+        below it)."""
         taken: dict[str, list[np.ndarray]] = {name: [] for name in self.tensors}
-        largest: dict[str, np.ndarray] = {}
+        reach: dict[str, np.ndarray] = {}
         share = -(-count // max(1, len(self.feeds)))
         for batch in self.batches():
             for name, array in batch.items():
                 flat = array.reshape(-1, array.shape[-1])
                 taken[name].append(flat[np.linspace(0, len(flat) - 1, min(share, len(flat))).round().astype(int)])
-                peaks = np.abs(flat).max(0)
-                largest[name] = np.maximum(largest[name], peaks) if name in largest else peaks
-        return {name: np.concatenate(parts) for name, parts in taken.items()}, largest
+                sides = np.stack([flat.max(0), -flat.min(0)])
+                reach[name] = np.maximum(reach.get(name, 0), sides)
+        return {name: np.concatenate(parts) for name, parts in taken.items()}, reach
 
 
 def _giving(model: ModelProto, tensors: Sequence[str], kind: int) -> ModelProto:

@@ -14,7 +14,7 @@ from .choosing import Choice
 from .integers import to_integers
 from .ranges import Range
 from .sampling import Feed, Sample
-from .smoothing import Smoothing, find_factors, smooth
+from .smoothing import Smoothing, find_factors, halve, smooth
 from .splitting import repeated, split, split_before
 from .weights import to_int8
 
@@ -22,20 +22,21 @@ from .weights import to_int8
 @dataclass(frozen=True)
 class Settled:
     """All by the name of a product. `layouts`: how it is written; `ranges`: of its input, where levels are fixed; `factors`
-    [in] and `alphas`: of its input's smoothing; `copies` [in]: how often the channels of its input stand; `corrections` [out]:
+    [in], `alphas` and `leans`: of its input's smoothing; `copies` [in]: how often the channels of its input stand; `corrections` [out]:
     what its bias makes up for."""
 
     layouts: Mapping[str, str]
     ranges: Mapping[str, Range] = field(default_factory=dict)
     factors: Mapping[str, np.ndarray] = field(default_factory=dict)
     alphas: Mapping[str, float] = field(default_factory=dict)
+    leans: Mapping[str, float] = field(default_factory=dict)
     copies: Mapping[str, np.ndarray] = field(default_factory=dict)
     corrections: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def applied(self, model: ModelProto, choice: Choice, spec: Quantize) -> ModelProto:
         """The int8 form of `model`, fp32, whose products are named alike."""
         prepared, rest = self.prepared(model, choice, spec), self.beyond(model, choice)
-        return to_integers(
+        made = to_integers(
             prepared,
             choice,
             rest.layouts,
@@ -44,6 +45,8 @@ class Settled:
             per_channel=spec.per_channel,
             reduce_range=spec.reduce_range,
         )
+        halve(made)
+        return made
 
     def beyond(self, model: ModelProto, choice: Choice) -> Settled:
         """What is left to do to a `prepared` form of `model`."""
@@ -54,10 +57,15 @@ class Settled:
         return replace(self, factors={}, copies={}, corrections=corrections)
 
     def told(self) -> dict[str, dict[str, float]]:
-        """By product, where there are any: the α of its smoothing, and the channels that it has more than in fp32."""
-        alphas = {name: alpha for name, alpha in self.alphas.items() if name in self.layouts}
+        """By product, where there are any: the α and L of its smoothing, and the channels that it has more than in fp32."""
+        alphas, leans = (
+            {name: value for name, value in found.items() if name in self.layouts}
+            for found in (self.alphas, self.leans)
+        )
         more = {name: int(own.sum()) - len(own) for name, own in self.copies.items() if name in self.layouts}
-        return {name: value for name, value in {"alphas": alphas, "channels_added": more}.items() if value}
+        return {
+            name: value for name, value in {"alphas": alphas, "leans": leans, "channels_added": more}.items() if value
+        }
 
     def prepared(self, model: ModelProto, choice: Choice, spec: Quantize) -> ModelProto:
         """`model` in fp32, smoothed and split where products of `choice` are int8; its outputs are the same."""
@@ -76,8 +84,8 @@ def settle(
     if layout == "dynamic":
         return Settled(layouts)
     smoothed = spec.method in SMOOTHED
-    found = find_factors(model, choice, tuning or feeds, spec) if smoothed else Smoothing({}, {}, {})
-    settled = Settled(layouts, factors=found.factors, alphas=found.alphas, copies=found.copies)
+    found = find_factors(model, choice, tuning or feeds, spec) if smoothed else Smoothing({}, {}, {}, {})
+    settled = Settled(layouts, **found._asdict())
     model = settled.prepared(model, choice, spec)
     read = {node.name: node.input[0] for node in model.graph.node if node.name in layouts}
     spans = calibrate(

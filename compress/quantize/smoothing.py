@@ -4,17 +4,22 @@ A product X W is (X / s)(s W) for any factors s > 0, one for each channel of X. 
 (equation 4) channels that stick out share the difficulty with the weights. The paper folds 1 / s into the norm before;
 BERT's norms come after the residual, which reads the same tensor, and folding would then need a product by s on that
 path: as dear as the product by 1 / s that stands here, which leaves the rest of the graph alone.
+
+An input has 256 levels for both of its sides, and what GELU gives is -0.17 at the least: the factors of quiet channels make
+that as large as the peaks of loud ones, and the levels below zero are few channels' alone. With max|X_j| as
+max(max X_j, -min X_j / L) the lesser side of all channels is within L of the other's, and the levels lie closer by up to a
+half. L is searched as α is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..graphs import drop_unused, replace_all
 from ..spec.quantization import Quantize
@@ -25,47 +30,53 @@ from .splitting import Copies, count_copies, extra_channels, repeated, split_row
 from .weights import to_int8
 
 ALPHAS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+LEANS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of the lesser side of an input, in parts of the other
 _ROWS = 2048  # tokens, of each tensor, on which an α is judged
 _GAIN = 0.9  # of the error without: what a product by 1 / s must at least bring to be worth its time
 _SPLIT_GAIN = (
     0.8  # of the error with the best α alone: what copies must at least bring to be worth theirs, and the bytes
 )
+_INVERSE = "/inverse"
 _TINY = float(np.finfo(np.float32).tiny)
 _LEAST = 0.1  # of the median channel
+_LEAST_HALF = 2.0**-13  # of a float16 with all its digits
 
 Array = np.ndarray
 Factors = dict[str, Array]
 
 
 class Smoothing(NamedTuple):
-    """By int8 product, of those that it serves: the factors [channel] of its input, its α, and how often its channels stand,
-    where some stand more than once."""
+    """By int8 product, of those that it serves: the factors [channel] of its input, its α, its L where that is not 1, and how
+    often its channels stand, where some stand more than once."""
 
     factors: Factors
     alphas: dict[str, float]
+    leans: dict[str, float]
     copies: Copies
 
 
 def find_factors(model: ModelProto, choice: Choice, feeds: Sequence[Feed], spec: Quantize) -> Smoothing:
     """Without `spec.alpha`, each input gets the one of `ALPHAS` with the least error of its products on tokens of `feeds`,
-    and none where no α takes a tenth off it. Products that share an input or a weight have theirs in common. With
-    `spec.split` channels are copied where they can be and that takes another fifth off.
+    and none where no α takes a tenth off it; the same of `LEANS`. Products that share an input or a weight have theirs in
+    common. With `spec.split` channels are copied where they can be and that takes another fifth off.
     """
-    found = Smoothing({}, {}, {})
+    found = Smoothing({}, {}, {}, {})
     groups = _groups(model, choice)
     splits = splittable(model, choice) if spec.split else set()
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
     with Sample(model, [name for group in groups for name in group.tensors], feeds) as sample:
-        rows, largest = sample.rows(_ROWS)
+        rows, reach = sample.rows(_ROWS)
     for group in groups:
         states = np.concatenate([rows[name] for name in group.tensors])
-        peaks = np.max([largest[name] for name in group.tensors], axis=0)
+        sides = np.max([reach[name] for name in group.tensors], axis=0)
         matrices = [numpy_helper.to_array(stored[name]) for name in group.weights]
         extra = extra_channels(len(matrices[0])) if set(group.weights) <= splits else 0
-        best = _best(states, peaks, matrices, spec, extra)
+        best = _best(states, sides, matrices, spec, extra)
         if best is not None:
             found.factors.update(dict.fromkeys(group.products, best.factors))
             found.alphas.update(dict.fromkeys(group.products, best.alpha))
+            if best.lean != 1:
+                found.leans.update(dict.fromkeys(group.products, best.lean))
             if best.copies is not None:
                 found.copies.update(dict.fromkeys(group.products, best.copies))
     return found
@@ -91,9 +102,9 @@ def smooth(model: ModelProto, factors: Mapping[str, Array]) -> ModelProto:
     for node in graph.node:
         if node.name in factors:
             tensor, weight = node.input
-            divided, turned, inverse = f"{tensor}_smooth", f"{weight}_smooth", f"{weight}/inverse"
+            divided, turned, inverse = f"{tensor}_smooth", f"{weight}_smooth", f"{weight}{_INVERSE}"
             if divided not in made:
-                keep(inverse, 1 / factors[node.name])
+                keep(inverse, (1 / factors[node.name]).astype(np.float32))
                 nodes.append(helper.make_node("Mul", [tensor, inverse], [divided], name=f"{tensor}/Smooth"))
                 made.add(divided)
             keep(turned, factors[node.name][:, None] * numpy_helper.to_array(stored[weight]))
@@ -102,6 +113,24 @@ def smooth(model: ModelProto, factors: Mapping[str, Array]) -> ModelProto:
     replace_all(graph.node, nodes)
     drop_unused(graph)
     return model
+
+
+def halve(model: ModelProto) -> None:
+    """In place: what smoothed inputs are multiplied by in float16, which it is of anyway. A runtime casts it back when it loads
+    the file."""
+    graph = model.graph
+    whole: dict[str, str] = {}
+    for tensor in graph.initializer:
+        if _INVERSE in tensor.name:
+            whole[tensor.name] = f"inverse{len(whole)}"
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    for node in graph.node:
+        node.input[:] = [whole.get(name, name) for name in node.input]
+    casts = [
+        helper.make_node("Cast", [half], [name], name=f"{name}/Cast", to=TensorProto.FLOAT)
+        for half, name in whole.items()
+    ]
+    replace_all(graph.node, [*casts, *graph.node])
 
 
 @dataclass(frozen=True)
@@ -141,41 +170,55 @@ class _Tried:
     """`error`: in parts of the error without smoothing."""
 
     alpha: float
+    lean: float
     factors: Array
     copies: Array | None
     error: float
 
 
-def _best(states: Array, peaks: Array, weights: Sequence[Array], spec: Quantize, extra: int) -> _Tried | None:
-    """The α with the least error, and whether `extra` channels are worth it; None where no α is."""
+def _best(states: Array, sides: Array, weights: Sequence[Array], spec: Quantize, extra: int) -> _Tried | None:
+    """The α and L with the least error, and whether `extra` channels are worth it; None where no α is. `sides` [2, channel]:
+    how far each channel goes above and below zero. L is searched at the best α, and α again at that L."""
     products = [_Exact.of(states, weight) for weight in weights]
     plain = _error(states, products, np.ones(states.shape[1], np.float32), None, spec)
     if plain == 0:
         return None
     together = np.concatenate(weights, axis=1)
     largest = np.abs(together).max(1)
+    alphas = ALPHAS if spec.alpha is None else (spec.alpha,)
 
-    def least(extra: int) -> _Tried:
-        found = []
-        for alpha in ALPHAS if spec.alpha is None else (spec.alpha,):
-            factors = _factors(peaks, largest, alpha)
-            copies = count_copies(factors[:, None] * together, extra) if extra else None
-            found.append(_Tried(alpha, factors, copies, _error(states, products, factors, copies, spec) / plain))
-        return min(found, key=lambda tried: tried.error)
+    def tried(alpha: float, lean: float, extra: int = 0) -> _Tried:
+        factors = _factors(_peaks(sides, lean), largest, alpha)
+        copies = count_copies(factors[:, None] * together, extra) if extra else None
+        return _Tried(alpha, lean, factors, copies, _error(states, products, factors, copies, spec) / plain)
 
-    best = least(0)
+    def least(found: Iterable[_Tried]) -> _Tried:
+        return min(found, key=lambda one: one.error)
+
+    best = least(tried(alpha, 1.0) for alpha in alphas)
+    best = least([best, *(tried(best.alpha, lean) for lean in LEANS if lean != 1)])
+    if best.lean != 1:
+        best = least([best, *(tried(alpha, best.lean) for alpha in alphas if alpha != best.alpha)])
     if extra:
-        split = least(extra)
+        split = least(tried(alpha, best.lean, extra) for alpha in alphas)
         best = split if split.error < _SPLIT_GAIN * best.error else best
     return best if spec.alpha is not None or best.error < _GAIN else None
 
 
+def _peaks(sides: Array, lean: float) -> Array:
+    """[channel]: its peak, the lesser side counted so many times more."""
+    lesser, greater = sorted(sides, key=lambda side: float(side.sum()))
+    return np.maximum(greater, lesser / lean)
+
+
 def _factors(states: Array, weights: Array, alpha: float) -> Array:
-    """Equation 4 of the paper, from the largest absolute values of each channel; 1 on average, as ranges come after. A channel
-    that hardly spoke on the sample may speak elsewhere: it counts as one of `_LEAST`."""
+    """Equation 4 of the paper, from the peaks of each channel and the largest absolute value of its weights; 1 on average, as
+    ranges come after, and the inverses of float16 numbers, as which the file has them. A channel that hardly spoke on the
+    sample may speak elsewhere: it counts as one of `_LEAST`."""
     states, weights = (np.maximum(found, _LEAST * max(float(np.median(found)), 1e-30)) for found in (states, weights))
     factors = states**alpha / weights ** (1 - alpha)
-    return (factors / np.exp(np.log(factors).mean())).astype(np.float32)
+    inverse = np.exp(np.log(factors).mean()) / factors
+    return 1 / np.clip(inverse, _LEAST_HALF, 1 / _LEAST_HALF).astype(np.float16).astype(np.float32)
 
 
 @dataclass(frozen=True)

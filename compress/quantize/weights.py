@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from ..models.uses import LEAST_HALF
+from ..models.uses import CODES, LARGEST, LEAST_SCALE
 
 Array = np.ndarray
 
@@ -24,17 +26,34 @@ def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, A
     return levels, scale.reshape(()) if axis is None else scale.reshape(-1)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """A table [row, size] as int8: row i is `levels`[i] × its scale + `centre`, where there is one. `scales` [row] are the scales,
+    or with a `unit` the codes of them: unit × code²."""
+
+    levels: Array
+    scales: Array
+    unit: Array | None = None
+    centre: Array | None = None
+
+
 def is_long(rows: int) -> bool:
-    """Whether a table of so many rows has float16 scales: the bytes that they save are worth an operator."""
+    """Whether a table of so many rows has codes for scales: the bytes that they save are worth the operators."""
     return rows >= _LONG
 
 
-def row_levels(table: Array) -> tuple[Array, Array]:
-    """A table [row, size] as int8, and its scales [row]: of a long table float16, whose rounding the levels make up for. No
-    scale is below `LEAST_HALF`."""
-    levels, scale = to_int8(table, 0)
+def row_levels(table: Array) -> Rows:
+    """A table [row, size] as int8, each row with a scale of its own.
+
+    Of a long table the scales are coded in uint8, rounded up, and there is no centre: its rows are words, which have little
+    in common. Positions do: what they have in common is most of each, and is taken off before they are rounded.
+    """
     if not is_long(len(table)):
-        return levels, scale
-    half = np.maximum(scale, np.float32(LEAST_HALF)).astype(np.float16)
-    exact = half.astype(np.float32)[:, None]
-    return np.clip(np.rint(table / exact), -127, 127).astype(np.int8), half
+        centre = table.mean(0)
+        return Rows(*to_int8(table - centre, 0), centre=centre)
+    scale = np.abs(table).max(1).astype(np.float32) / np.float32(LARGEST)
+    unit = np.maximum(scale.max(), np.float32(LEAST_SCALE)) / np.float32(CODES**2)
+    codes = np.clip(np.ceil(np.sqrt(scale / unit)), 1, CODES).astype(np.float32)
+    exact = codes * codes * unit
+    levels = np.clip(np.rint(table / exact[:, None]), -LARGEST, LARGEST).astype(np.int8)
+    return Rows(levels, codes.astype(np.uint8), unit=np.array(unit, np.float32))

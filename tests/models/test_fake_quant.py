@@ -100,13 +100,12 @@ def test_the_logits_are_those_of_the_int8_file(
     assert info["int8_matmuls"] == len(ranges)
     assert info["weight_only_matmuls"] == sum(use.source is None for use in quant.form.uses)
     assert info["int8_gathers"] == len(quant.form.tables)
-    halved = [
-        tensor.name.removesuffix(".weight_scale")
-        for tensor in onnx.load(tmp_path / "model_quantized.onnx").graph.initializer
-        if tensor.data_type == onnx.TensorProto.FLOAT16
-    ]
-    assert sorted(halved) == sorted(quant.form.long)
-    assert bool(halved) == (long == 100)
+    stored = [tensor.name for tensor in onnx.load(tmp_path / "model_quantized.onnx").graph.initializer]
+    coded = [name.removesuffix(".weight_unit") for name in stored if name.endswith(".weight_unit")]
+    assert sorted(coded) == sorted(quant.form.long)
+    assert bool(coded) == (long == 100)
+    centred = [name.removesuffix(".weight_centre") for name in stored if name.endswith(".weight_centre")]
+    assert sorted(coded + centred) == sorted(quant.form.tables)
     session, batch = open_session(tmp_path / "model_quantized.onnx", threads=1), texts()
     inputs = {value.name: batch[value.name] for value in session.get_inputs()}
     int8 = np.asarray(session.run(["logits"], inputs)[0])

@@ -137,7 +137,7 @@ def test_everything_that_stays_fp32_has_its_reason(tiny_onnx: Make, tmp_path: Pa
 def test_tables_that_the_recipe_leaves_are_named(tiny_onnx: Make, tmp_path: Path) -> None:
     info = quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(method="dynamic", embeddings=False))
     tables = [why for name, why in info["stayed_fp32"].items() if "embeddings" in name]
-    assert tables == [reasons.TABLE] * 3
+    assert sorted(tables) == sorted([reasons.TABLE, reasons.TABLE, reasons.FEW])
 
 
 def test_a_choice_of_another_kind_is_still_told(tiny_onnx: Make) -> None:

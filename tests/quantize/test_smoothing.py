@@ -55,13 +55,15 @@ def run(made: ModelProto, folder: Path) -> np.ndarray:
 
 
 def test_factors_are_the_papers() -> None:
-    factors, alphas, copies = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.7))
+    factors, alphas, leans, copies = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.7))
     states, weights = np.abs(TABLE).max(0), np.abs(np.concatenate([WEIGHT, OTHER], 1)).max(1)
     weights = np.maximum(weights, 0.1 * np.median(weights))  # as the outlier's own count
     expected = states**0.7 / weights**0.3
     found = factors["first/MatMul"]
-    assert found / found[0] == pytest.approx(expected / expected[0], rel=1e-5)
-    assert np.log(found).mean() == pytest.approx(0, abs=1e-5)
+    assert found / found[0] == pytest.approx(expected / expected[0], rel=2**-10)
+    assert np.log(found).mean() == pytest.approx(0, abs=2**-10)
+    assert (1 / found == (1 / found).astype(np.float16)).all()  # as the file has them
+    assert leans == {}  # both sides of the rows are alike
     assert (factors["second/MatMul"] == found).all()  # one input, one division
     assert alphas == {"first/MatMul": 0.7, "second/MatMul": 0.7}
     assert copies == {}  # rows of a table come from no product
@@ -100,7 +102,46 @@ def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Pat
     table = next(tensor for tensor in even.graph.initializer if tensor.name == "t")
     bits = (generator.random((60, WIDTH)) < 0.5).astype(np.float32)
     table.CopyFrom(numpy_helper.from_array(bits, "t"))  # levels that int8 has to the bit
-    assert find_factors(even, CHOICE, feeds(), Quantize(alpha=None)) == ({}, {}, {})
+    assert find_factors(even, CHOICE, feeds(), Quantize(alpha=None)) == ({}, {}, {}, {})
+
+
+def one_sided(down: float) -> ModelProto:
+    """Rows like GELU's: channels go far up, some farther, and all alike a little down."""
+    made, draws = model(), np.random.default_rng(7)
+    up = np.abs(draws.normal(size=(60, WIDTH))) * 10 ** np.linspace(-1, 1, WIDTH)
+    rows = np.where(draws.random((60, WIDTH)) < 0.1, up, -0.17 * draws.random((60, WIDTH))) * np.sign(down)
+    table = next(tensor for tensor in made.graph.initializer if tensor.name == "t")
+    table.CopyFrom(numpy_helper.from_array(rows.astype(np.float32), "t"))
+    return made
+
+
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+def test_the_lesser_side_of_an_input_takes_few_levels(
+    direction: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = one_sided(direction)
+    exact, shares, errors = run(made, tmp_path), [], []
+    for leans in (smoothing.LEANS, (1.0,)):
+        monkeypatch.setattr(smoothing, "LEANS", leans)
+        how = Quantize(method="smoothquant", embeddings=False, calibration="minmax", alpha=1.0)
+        settled = settle(made, CHOICE, "static", how, feeds())
+        assert bool(settled.leans) == (len(leans) > 1)
+        assert settled.told().get("leans", {}) == settled.leans
+        span = settled.ranges["first/MatMul"]
+        shares.append(min(-span.low, span.high) / max(-span.low, span.high))
+        errors.append(np.square(run(settled.applied(made, CHOICE, how), tmp_path) - exact).mean())
+    assert shares[0] < 0.15 < 0.9 < shares[1]
+    assert errors[0] < 0.4 * errors[1]  # levels nearly twice as close, a quarter of the square at best
+
+
+def test_the_file_has_its_factors_in_half_precision_and_loses_nothing(tmp_path: Path) -> None:
+    factors = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.5)).factors
+    whole = smooth(model(), factors)
+    halved = ModelProto.FromString(whole.SerializeToString())
+    smoothing.halve(halved)
+    assert run(halved, tmp_path) == pytest.approx(run(whole, tmp_path), rel=1e-5, abs=1e-5)
+    half = [tensor for tensor in halved.graph.initializer if tensor.data_type == TensorProto.FLOAT16]
+    assert [list(tensor.dims) for tensor in half] == [[WIDTH]]
 
 
 def padded() -> Feeds:

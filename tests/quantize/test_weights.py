@@ -1,0 +1,55 @@
+"""Tables of rows as int8: how near they are, and what their scales and their centre are for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compress.quantize import weights
+from compress.quantize.weights import Rows, row_levels, to_int8
+
+
+def restored(found: Rows) -> np.ndarray:
+    scales = found.scales.astype(np.float64)
+    scales = scales if found.unit is None else scales**2 * float(found.unit)
+    return found.levels * scales[:, None] + (0 if found.centre is None else found.centre)
+
+
+def test_what_all_rows_have_in_common_is_not_rounded() -> None:
+    generator = np.random.default_rng(1)
+    table = (0.03 * generator.normal(size=(512, 24))).astype(np.float32)
+    table[:, 5] += 0.4  # as the positions of BERT have
+    found = row_levels(table)
+    assert found.unit is None
+    off = np.abs(restored(found) - table)
+    assert (off <= found.scales[:, None] * 0.501).all()
+    levels, scales = to_int8(table, 0)
+    plain = np.abs(levels * scales[:, None] - table)
+    assert off.mean() < plain.mean() / 3
+
+
+@pytest.mark.parametrize("loudest", [1.0, 300.0])
+def test_the_scales_of_a_long_table_are_coded(loudest: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "_LONG", 100)
+    generator = np.random.default_rng(2)
+    table = (generator.normal(size=(400, 24)) * generator.uniform(0.5, 2, (400, 1))).astype(np.float32)
+    table[7] *= loudest
+    table[9] = 0
+    found = row_levels(table)
+    assert found.centre is None
+    assert found.scales.dtype == np.uint8
+    assert (found.levels[9] == 0).all()
+    exact = np.abs(table).max(1) / 127
+    scales = found.scales.astype(np.float64) ** 2 * float(found.unit)
+    rows = np.arange(400) != 9
+    assert (scales[rows] >= exact[rows] * (1 - 1e-6)).all()  # rounded up: nothing is cut off
+    # One code more is (1 + 1 / code)² of the scale.
+    assert (scales[rows] <= exact[rows] * (1 + 1 / (found.scales[rows] - 1.0)) ** 2 * (1 + 1e-6)).all()
+    assert np.median(scales[rows] / exact[rows]) < (1.02 if loudest == 1 else 1.2)
+    assert (np.abs(restored(found) - table) <= scales[:, None] * 0.501).all()
+
+
+def test_a_table_of_zeros_is_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    for long in (10, 1000):
+        monkeypatch.setattr(weights, "_LONG", long)
+        assert (restored(row_levels(np.zeros((20, 8), np.float32))) == 0).all()
