@@ -4,7 +4,7 @@
         --method dynamic --method smoothquant --time sst2 --out runs --report reports/int8-methods.md
 
 Teachers are `compress run int8`'s, students `compress run distilbert`'s, with `--set quantize.method=…`; what is trained is
-taken from the store in OUT. Differences, flips and logits are those of the reported split, once for each model, against
+taken from the store in OUT. A method may have settings of its own: `--method smoothquant,split=false`. Differences, flips and logits are those of the reported split, once for each model, against
 the fp32 file of the same checkpoint. `--time`: the task of whose teacher all files are timed, interleaved, a process each.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from compress.pipeline import Request, run_all
 from compress.results import ModelResult, Result
 
-METHODS = ("dynamic", "static", "smoothquant", "auto", "inc-static")
+METHODS = ("dynamic", "static", "smoothquant", "auto")
 COUNTED = ("int8_matmuls", "fp32_matmuls", "weight_only_matmuls")
 SHAPES = ("1x32", "1x128", "32x128")
 HEADINGS = (
@@ -46,8 +46,9 @@ def rows(recipe: str, task: str, methods: Sequence[str], data_dir: Path, out: Pa
     """One for each method; the search's goal is the recipe's default."""
     found = []
     for method in methods:
+        name, *settings = method.split(",")
         request = Request((recipe,), (task,), teacher="minilm-l6", data_dir=data_dir, root=out, bench=None,
-                          overrides=(f"quantize.method={method}",))  # fmt: skip
+                          overrides=tuple(f"quantize.{one}" for one in (f"method={name}", *settings)))  # fmt: skip
         (run,) = run_all(request)
         files = json.loads((out / run.run / "models.json").read_text(encoding="utf-8"))
         found.append(Row(method, run, out / ".store" / files[run.final.predictions]["onnx"]))
@@ -117,15 +118,13 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--teacher-task", action="append", default=[])
     parser.add_argument("--student-task", action="append", default=[])
-    parser.add_argument(
-        "--method", action="append", choices=METHODS, help="default: dynamic, static, smoothquant, auto"
-    )
+    parser.add_argument("--method", action="append", help="NAME or NAME,field=value; default: " + ", ".join(METHODS))
     parser.add_argument("--time", help="a task among --teacher-task")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--out", type=Path, default=Path("runs"))
     parser.add_argument("--report", type=Path)
     given = parser.parse_args()
-    methods = given.method or list(METHODS[:4])
+    methods = given.method or list(METHODS)
     print(table(HEADINGS, [], 3))
     found = {(recipe, task): rows(recipe, task, methods, given.data_dir, given.out)
              for recipe, tasks in (("int8", given.teacher_task), ("distilbert", given.student_task))
