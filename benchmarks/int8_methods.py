@@ -4,8 +4,9 @@
         --method dynamic --method smoothquant --time sst2 --out runs --report reports/int8-methods.md
 
 Teachers are `compress run int8`'s, students `compress run distilbert`'s, with `--set quantize.method=…`; what is trained is
-taken from the store in OUT. A method may have settings of its own: `--method smoothquant,split=false`. Differences, flips and logits are those of the reported split, once for each model, against
-the fp32 file of the same checkpoint. `--time`: the task of whose teacher all files are timed, interleaved, a process each.
+taken from the store in OUT. A method may have settings of its own: `--method smoothquant,split=false`. Differences,
+flips and logits are those of the reported split, once for each model, against the fp32 file of the same checkpoint.
+`--time`: the task of whose teacher all files are timed, interleaved, a process each.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.layer_maps import matched_layers
 from ..models.layers import copied_layers
+from ..pipeline.trainlog import saved_step
 from ..report.uneven import uneven_sentence
 from ..spec.stages import Losses, QuantizeAware
 from ..store import Store
@@ -33,6 +34,7 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
             {
                 "stage": node.label,
                 "cached": cache.find(node.key) is not None,
+                "saved_step": saved_step(cache.work(node.key)),
                 "key": node.key,
                 "settings": _settings(node.spec),
                 "layer_map": _layer_map(plan, node.spec),
@@ -128,7 +130,7 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
         screen.print(f"[bold]{document['run']}[/]: {document['teacher']}{student}, {document['precision']}")
         stages = Table("stage", "state", "settings", box=None, pad_edge=False)
         for stage in document["stages"]:
-            stages.add_row(stage["stage"], "cached" if stage["cached"] else "to run", _spelled(stage))
+            stages.add_row(stage["stage"], _state(stage), _spelled(stage))
         screen.print(stages)
         for note in document["notes"]:
             screen.print(f"[yellow]note[/] {note}")
@@ -143,6 +145,12 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
         if document["uneven"]:
             screen.print(document["uneven"])
         screen.print()
+
+
+def _state(stage: dict[str, Any]) -> str:
+    if stage["cached"]:
+        return "cached"
+    return "to run" if stage["saved_step"] is None else f"to go on, step {stage['saved_step']}"
 
 
 _SHOWN = ("epochs", "max_steps", "learning_rate", "batch_size", "copies", "source", "graph", "opset", "method")

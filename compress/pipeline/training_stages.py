@@ -35,7 +35,7 @@ from .draft import PRETRAINED, Node
 from .plan import Plan
 from .starting import grow_into, start_encoder, start_student, untuned
 from .teaching import answers_once, held_out_loss, set_dropout, teacher_features, tuning_score
-from .trainlog import TrainLog
+from .trainlog import STATE, TrainLog
 
 Inputs = dict[str, Artifact]
 _TEXT_LENGTH = 128  # tokens of a sequence of plain text, unless the recipe says otherwise
@@ -240,7 +240,7 @@ class TrainingRun:
                 accelerator=accelerator,
                 teacher=teacher_features(teacher, self.objective, data, self.settings, self.work, accelerator),
                 evaluate=evaluate,
-                work=self.work / "state",
+                work=self.work / STATE,
                 on_step=log.write,
                 on_notice=self.context.notice,
                 checkpoint_seconds=self.context.checkpoint_seconds,

@@ -9,12 +9,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from safetensors import SafetensorError, safe_open
+
 from .context import Listener
 
 if TYPE_CHECKING:
     from ..training import StepReport
 
 
+STATE = "state"  # the folder beside a log in which the loop keeps its checkpoints
 _FIELDS = {"step", "tokens", "examples", "seconds"}
 
 
@@ -25,6 +28,15 @@ class Totals:
     tokens: int
     examples: int
     seconds: float
+
+
+def saved_step(work: Path) -> int | None:
+    """The step at which a training that keeps its log in `work` goes on; None where nothing was saved."""
+    try:
+        with safe_open(work / STATE / "state.safetensors", framework="numpy") as file:
+            return int(json.loads(file.metadata()["progress"])["step"])
+    except (OSError, SafetensorError):
+        return None
 
 
 class TrainLog:

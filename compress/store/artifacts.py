@@ -45,6 +45,10 @@ class Store:
         """Where the artefact `key` is or would be."""
         return self.root / key
 
+    def work(self, key: str) -> Path:
+        """Where checkpoints of the artefact `key`, unfinished, are or would be."""
+        return self.root / ".building" / key / "work"
+
     def find(self, key: str) -> Artifact | None:
         """The artefact, every byte of it verified, or None.
 
@@ -78,8 +82,8 @@ class Store:
                 return self.find(key) or self._make(key, make, describe)
 
     def _make(self, key: str, make: Make, describe: dict[str, Any]) -> Artifact:
-        building = self.root / ".building" / key
-        out, work = building / "out", building / "work"
+        building, work = self.root / ".building" / key, self.work(key)
+        out = building / "out"
         if self.last_problem:
             self._notice(f"{self.last_problem}; building it again")
             self._discard(self.path(key), building)

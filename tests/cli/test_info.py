@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
@@ -109,6 +110,23 @@ def test_plan_computes_nothing_and_says_what_would_run(cli: Cli, tmp_path: Path)
     assert plan["models"]["student"]["parameters"] < plan["models"]["teacher"]["parameters"]
     assert "distil-1l" in cli(*arguments).out
     assert not out.exists()
+
+
+def test_a_plan_says_where_an_interrupted_training_goes_on(cli: Cli, tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    out = tmp_path / "runs"
+    arguments = ("plan", "distilbert", "--task", "toy-sentiment", "--teacher", "bert-mini", "--out", out)
+    keys = {stage["stage"]: stage["key"] for stage in json.loads(cli(*arguments, "--json").out)[0]["stages"]}
+    folder = out / ".store" / ".building" / keys["finetune teacher"] / "work" / "state"
+    folder.mkdir(parents=True)
+    file = folder / "state.safetensors"
+    save_file({"x": np.zeros(1)}, file, metadata={"progress": json.dumps({"step": 31})})
+    steps = {stage["stage"]: stage["saved_step"] for stage in json.loads(cli(*arguments, "--json").out)[0]["stages"]}
+    assert {name: step for name, step in steps.items() if step is not None} == {"finetune teacher": 31}
+    assert "to go on, step 31" in cli(*arguments).out
+    file.write_bytes(file.read_bytes()[:40])  # torn: it begins anew
+    assert "to go on" not in cli(*arguments).out
 
 
 def test_an_override_changes_only_the_keys_that_depend_on_it(cli: Cli, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from fault_runs import Trainer, artefact, kill_often, lines, outcome
 from tokenizers import Tokenizer
 
+from compress.pipeline.trainlog import saved_step
 from compress.store import Store
 
 RECIPE = """
@@ -129,6 +130,7 @@ def test_a_signal_saves_and_the_same_command_continues(
     taken = (step - 1) % STEPS + 1
     assert lines(root, "errors") == [f"stopped at step {taken} of {STEPS}; the same command continues there"]
     assert len(list((root / ".store").glob("*/manifest.json"))) == (step > STEPS)
+    assert [saved_step(work) for work in (root / ".store" / ".building").glob("*/work")] == [taken]
     assert trainer.run(root) == 0
     once = list(range(1, STEPS + 1))
     assert list(map(int, lines(root, "steps"))) == once + once
