@@ -17,7 +17,7 @@ from compress.export import export_onnx
 from compress.export.tracing import describe, example
 from compress.graphs import fold_transposes, products
 from compress.models.partial_albert import PartialAlbertConfig
-from compress.quantize import quantize_onnx
+from compress.quantize import quantize_onnx, smoothing
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
@@ -196,3 +196,20 @@ def test_an_albert_of_base_size_is_48_mb_and_13_mb_in_int8(tmp_path: Path) -> No
     assert exported["bytes"] == (tmp_path / "model.onnx").stat().st_size <= 48e6
     assert info["bytes"] == (tmp_path / "model_quantized.onnx").stat().st_size <= 13e6
     assert info["int8_matmuls"] == 6 * 12 + 1
+
+
+def test_an_int8_file_with_smoothing_and_split_neurons_is_a_quarter_of_fp32(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """6 × 384, E 128: what is not a weight, such as names and biases, counts most in a small file."""
+    monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)  # random weights have nothing that sticks out
+    sizes: dict[str, Any] = {"vocab_size": 30522, "embedding_size": 128, "hidden_size": 384, "num_attention_heads": 12}
+    sizes |= {"intermediate_size": 1536, "max_position_embeddings": 512, "num_hidden_layers": 6, "num_labels": 3}
+    torch.manual_seed(0)
+    AlbertForSequenceClassification(AlbertConfig(**sizes)).save_pretrained(tmp_path)
+    export_onnx(tmp_path, tmp_path, **{**TASK, "graph": "fast"})
+    ids = np.random.default_rng(0).integers(5, 30522, (2, 8))
+    feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    info = quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(alpha=0.5), feeds=[feed])
+    assert set(info["channels_added"].values()) == {16}
+    assert info["ratio_to_fp32"] <= 0.255

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from compress.models.rounding import parameters, round_rows, round_states, round_weight
+from compress.quantize import weights
 from compress.quantize.ranges import Range
-from compress.quantize.weights import to_int8
+from compress.quantize.weights import row_levels, to_int8
 
 torch.manual_seed(0)
 WEIGHT = torch.randn(7, 12) * torch.linspace(0.1, 3, 7)[:, None]
@@ -30,11 +31,16 @@ def test_weights_are_what_the_exporter_stores(per_channel: bool, bits: int) -> N
     np.testing.assert_allclose(found.numpy(), (levels * scale).T, rtol=1e-6, atol=0)
 
 
-def test_rows_are_what_the_exporter_stores() -> None:
-    levels, scale = to_int8(WEIGHT.numpy(), 0)
+@pytest.mark.parametrize("long", [1, 1000])
+def test_rows_are_what_the_exporter_stores(long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "_LONG", long)
+    stored = row_levels(WEIGHT.numpy())
+    scales = stored.scales if stored.unit is None else stored.scales.astype(np.float32) ** 2 * stored.unit
+    rows = stored.levels * scales[:, None] + (0 if stored.centre is None else stored.centre)
     picked = [[0, 2, 6], [3, 3, 1]]
-    expected = (levels * scale[:, None])[np.array(picked)]
-    np.testing.assert_allclose(round_rows(WEIGHT[torch.tensor(picked)]).numpy(), expected, rtol=1e-6, atol=0)
+    found = round_rows(WEIGHT[torch.tensor(picked)], WEIGHT, coded=stored.unit is not None)
+    assert (stored.unit is None) == (long == 1000)
+    np.testing.assert_allclose(found.numpy(), rows[np.array(picked)], rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize(("low", "high"), ENDS)
