@@ -169,8 +169,11 @@ def _segment(model: nn.Module, path: str) -> nn.Embedding | None:
 
 def _look_up(path: str, segments: nn.Embedding | None, *, coded: bool) -> Callable[..., Tensor]:
     def rounded(table: Any, given: Any, rows: Tensor) -> Tensor:
-        segment = 0.0 if segments is None else segments.weight[0]
-        return round_rows(rows + segment, _exported(table, path) + segment, coded=coded) - segment
+        stored = _exported(table, path)
+        if segments is None:
+            return round_rows(rows, stored, coded=coded)
+        segment = segments.weight[0]
+        return round_rows(rows + segment, stored + segment.detach(), coded=coded) - segment
 
     return rounded
 
@@ -178,7 +181,7 @@ def _look_up(path: str, segments: nn.Embedding | None, *, coded: bool) -> Callab
 def _exported(table: nn.Embedding, path: str) -> Tensor:
     """The rows that the graph has: of RoBERTa's positions those after the padding's."""
     first = 0 if table.padding_idx is None or path.rpartition(".")[2] != POSITIONS else table.padding_idx + 1
-    return table.weight[first:]
+    return table.weight.detach()[first:]
 
 
 def _begin(model: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:

@@ -28,10 +28,13 @@ def round_rows(
     """Rows that were looked up in `table`, whose int8 has a scale for each row, 127 levels on either side of the mean of all rows,
     or where the scales are `coded`, of zero."""
     with torch.no_grad():
-        exact, whole = rows.detach().float(), table.detach().float()
-        found = (
-            _coded(exact, whole.abs().max()) if coded else _symmetric(exact - whole.mean(0), (-1,), 8) + whole.mean(0)
-        )
+        exact = rows.detach().float()
+        if coded:
+            low, high = torch.aminmax(table)  # in one pass: it is the largest tensor that there is
+            found = _coded(exact, torch.maximum(-low, high).float())
+        else:
+            centre = table.float().mean(0)
+            found = _symmetric(exact - centre, (-1,), 8) + centre
     return rows + (found - rows).detach()
 
 

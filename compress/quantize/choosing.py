@@ -60,7 +60,8 @@ def weights_alone(model: ModelProto, choice: Choice) -> frozenset[str]:
 
 
 def worth_int8(model: ModelProto) -> list[str]:
-    """The look-ups of tables of some rows: of two, such as the segments', int8 would save no bytes and take time."""
+    """The look-ups of tables of `_FEW` rows and more: of fewer, such as the segments', int8 would save a few kilobytes and take
+    operators."""
     rows = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
     named = set(look_ups(model))
     return [node.name for node in model.graph.node if node.name in named and rows[node.input[0]] >= _FEW]

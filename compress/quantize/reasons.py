@@ -13,7 +13,7 @@ from .choosing import Choice, look_ups, worth_int8
 CLASSIFIER = "the classifier: its error would go straight into the logits, and its size is nothing"
 HEAD = "next to the logits, one row a text: int8 weights, multiplied in fp32"
 STACKED = "absorbed keys or values, a matrix for each head: int8 weights, multiplied in fp32"
-FEW = "a table of a few rows: int8 would save nothing and take time"
+FEW = "a table of a few rows: int8 would save kilobytes at most, and take time"
 TABLE = "the recipe says `embeddings: false`"
 GIVEN_BACK = "given back to fp32 by the search: int8 costs too much of the answers here for the time that it saves"
 

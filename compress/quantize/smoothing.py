@@ -7,8 +7,8 @@ path: as dear as the product by 1 / s that stands here, which leaves the rest of
 
 An input has 256 levels for both of its sides, and what GELU gives is -0.17 at the least: the factors of quiet channels make
 that as large as the peaks of loud ones, and the levels below zero are few channels' alone. With max|X_j| as
-max(max X_j, -min X_j / L) the lesser side of all channels is within L of the other's, and the levels lie closer by up to a
-half. L is searched as α is.
+max(max X_j, -min X_j / L), or the other way round, the lesser side counts for more, and the levels lie closer by up to a half:
+with α = 1 no channel's lesser side is more than L of the range's greater one.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Smoothing(NamedTuple):
 
 
 def find_factors(model: ModelProto, choice: Choice, feeds: Sequence[Feed], spec: Quantize) -> Smoothing:
-    """Without `spec.alpha`, each input gets the one of `ALPHAS` with the least error of its products on tokens of `feeds`,
-    and none where no α takes a tenth off it; the same of `LEANS`. Products that share an input or a weight have theirs in
+    """Without `spec.alpha`, each input gets the ones of `ALPHAS` and `LEANS` with the least error of its products on tokens of
+    `feeds`, and none where no α takes a tenth off it. Products that share an input or a weight have theirs in
     common. With `spec.split` channels are copied where they can be and that takes another fifth off.
     """
     found = Smoothing({}, {}, {}, {})

@@ -45,8 +45,10 @@ def is_long(rows: int) -> bool:
 def row_levels(table: Array) -> Rows:
     """A table [row, size] as int8, each row with a scale of its own.
 
-    Of a long table the scales are coded in uint8, rounded up, and there is no centre: its rows are words, which have little
-    in common. Positions do: what they have in common is most of each, and is taken off before they are rounded.
+    Of a long table the scales are coded in uint8, rounded up, from the largest of all: a row that is a hundred times louder than
+    the others makes theirs a tenth coarser. There is no centre: its rows are words, which have little in common. Of a short
+    one the mean is taken off before the rows are rounded: positions have some of each in common, and where the one segment's
+    row is in them, most.
     """
     if not is_long(len(table)):
         centre = table.mean(0)

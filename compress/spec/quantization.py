@@ -66,7 +66,7 @@ class Quantize(Spec):
     reduce_range: bool = Field(
         default=False, description="7-bit weights: for CPUs without VNNI, at some cost in accuracy"
     )
-    embeddings: bool = Field(default=True, description="quantize the embedding tables too")
+    embeddings: bool = Field(default=True, description="quantize the embedding tables of 16 rows and more too")
     exclude: tuple[str, ...] = Field(default=(), description="node names, as regular expressions, that stay fp32")
 
     @model_validator(mode="after")

@@ -13,11 +13,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from small_graphs import model_of
 
 from compress.errors import CheckFailed, CompressError
 from compress.graphs import get_metadata, products, strip_identities
 from compress.quantize import integers, quantize_onnx
 from compress.quantize import layouts as written
+from compress.quantize.choosing import choose
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
@@ -103,6 +105,18 @@ def test_embeddings_and_channels_follow_the_spec(tiny_onnx, tmp_path: Path) -> N
     weights = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name.endswith("weight_quantized")}
     products_only = [value for name, value in weights.items() if "embeddings" not in name]
     assert max(int(np.abs(value.astype(int)).max()) for value in products_only) == 63
+
+
+@pytest.mark.parametrize("rows", [15, 16])
+def test_a_table_of_few_rows_stays_fp32(rows: int, tmp_path: Path) -> None:
+    table, weight = np.random.default_rng(0).normal(size=(rows, 64)), np.eye(64)
+    nodes = [
+        helper.make_node("Gather", ["t", "input_ids"], ["x"], name="few"),
+        helper.make_node("MatMul", ["x", "w"], ["y"], name="first/MatMul"),
+        helper.make_node("MatMul", ["y", "w"], ["logits"], name="classifier/MatMul"),
+    ]
+    made = model_of(nodes, {"t": table.astype(np.float32), "w": weight.astype(np.float32)}, 64)
+    assert choose(made, (), embeddings=True, source=tmp_path).tables == (("few",) if rows == 16 else ())
 
 
 def test_excluded_nodes_stay_fp32_and_are_named(tiny_onnx, tmp_path: Path) -> None:

@@ -134,6 +134,15 @@ def test_the_lesser_side_of_an_input_takes_few_levels(
     assert errors[0] < 0.4 * errors[1]  # levels nearly twice as close, a quarter of the square at best
 
 
+def test_alpha_is_searched_again_where_one_side_is_the_lesser(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = one_sided(1.0)
+    found = find_factors(made, CHOICE, feeds(), Quantize())
+    monkeypatch.setattr(smoothing, "LEANS", (1.0,))
+    plain = find_factors(made, CHOICE, feeds(), Quantize())
+    assert found.leans
+    assert found.alphas["first/MatMul"] > plain.alphas["first/MatMul"]
+
+
 def test_the_file_has_its_factors_in_half_precision_and_loses_nothing(tmp_path: Path) -> None:
     factors = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.5)).factors
     whole = smooth(model(), factors)
@@ -168,8 +177,9 @@ def test_a_smoothed_model_is_whole_and_no_larger(family: str, tiny_onnx: Callabl
     assert set(info["alphas"].values()) == {0.5}
     assert sizes["smoothquant"] == sizes["static"]
     names = {tensor.name for tensor in made.graph.initializer}
-    factors = {name for name in names if name.endswith("/inverse")}
-    assert factors
+    kinds = {tensor.name: tensor.data_type for tensor in made.graph.initializer if tensor.name.endswith("/inverse")}
+    factors = set(kinds)
+    assert set(kinds.values()) == {TensorProto.FLOAT16}
     assert len(factors) <= len(
         [name for name in names if name.endswith("_smooth_quantized")]
     )  # one for all repeats of a block

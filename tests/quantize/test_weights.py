@@ -18,7 +18,7 @@ def restored(found: Rows) -> np.ndarray:
 def test_what_all_rows_have_in_common_is_not_rounded() -> None:
     generator = np.random.default_rng(1)
     table = (0.03 * generator.normal(size=(512, 24))).astype(np.float32)
-    table[:, 5] += 0.4  # as the positions of BERT have
+    table[:, 5] += 0.4  # as positions with the one segment's row have
     found = row_levels(table)
     assert found.unit is None
     off = np.abs(restored(found) - table)
@@ -45,7 +45,7 @@ def test_the_scales_of_a_long_table_are_coded(loudest: float, monkeypatch: pytes
     assert (scales[rows] >= exact[rows] * (1 - 1e-6)).all()  # rounded up: nothing is cut off
     # One code more is (1 + 1 / code)² of the scale.
     assert (scales[rows] <= exact[rows] * (1 + 1 / (found.scales[rows] - 1.0)) ** 2 * (1 + 1e-6)).all()
-    assert np.median(scales[rows] / exact[rows]) < (1.02 if loudest == 1 else 1.2)
+    assert np.median(scales[rows] / exact[rows]) < (1.02 if loudest == 1 else 1.15)
     assert (np.abs(restored(found) - table) <= scales[:, None] * 0.501).all()
 
 
