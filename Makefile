@@ -32,7 +32,7 @@ test-all: install lint test-inc
 
 # In a folder of its own: where torchao is, transformers imports it and it writes to the terminal.
 test-inc: install
-	$(BIN)/python -m pip install -q --no-deps --target $(VENV)/inc -c constraints.txt torchao
+	$(BIN)/python -m pip install -q --no-deps --target $(VENV)/inc -c constraints.txt torchao prettytable wcwidth
 	PYTHONPATH=$(VENV)/inc OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" tests/quantize/test_inc.py
 
 lint: install
