@@ -27,7 +27,8 @@ class FakeQuant(nn.Module):
     `learned` ranges are trained with the model, `moving_average` ones follow what real tokens are seen in training (Jacob
     et al. 2018, arXiv:1712.05877, section 3.1). `start`: the range of each tensor to begin with. `gain`: how much
     farther than a weight of the model an optimizer step moves the ends of a learned range, in widths of the range.
-    `factors`: product -> [in], its input's smoothing, which stays as it is; ranges are those of what it leaves.
+    `factors`: product -> [in], its input's smoothing, which stays as it is; ranges are those of what it leaves. `copies`:
+    product -> [in], how often the channels of its input stand in the file.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class FakeQuant(nn.Module):
         ranges: Literal["learned", "moving_average"],
         gain: float = 1.0,
         factors: Mapping[str, Any] | None = None,
+        copies: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.form, self.gain = form, gain
@@ -51,6 +53,9 @@ class FakeQuant(nn.Module):
         self._factors = [*(factors or {})]
         for number, factor in enumerate((factors or {}).values()):
             self.register_buffer(f"factor_{number}", torch.tensor(factor, dtype=torch.float32))
+        self._copied = [*(copies or {})]
+        for number, count in enumerate((copies or {}).values()):
+            self.register_buffer(f"copies_{number}", torch.tensor(count, dtype=torch.int64))
         self.begin()
 
     def begin(self, mask: Tensor | None = None) -> None:
@@ -87,7 +92,8 @@ class FakeQuant(nn.Module):
         if use.source is not None:
             eased = states if smoothing is None else states * (1 / smoothing)
             states = self._once(use.source, lambda: self._rounded(use, eased))
-        how = {"per_channel": self.form.per_channel, "bits": self.form.bits}
+        copies = self.copies().get(use.name)
+        how: dict[str, Any] = {"per_channel": self.form.per_channel, "bits": self.form.bits, "copies": copies}
         turned = linear.weight if smoothing is None else linear.weight * smoothing
         weight = self._once(f"{path}.weight", lambda: round_weight(turned, **how))
         return functional.linear(states, weight, linear.bias)
@@ -95,6 +101,10 @@ class FakeQuant(nn.Module):
     def smoothing(self) -> dict[str, Tensor]:
         """Product -> [in], the factors that its input is divided by."""
         return {name: getattr(self, f"factor_{number}") for number, name in enumerate(self._factors)}
+
+    def copies(self) -> dict[str, Tensor]:
+        """Product -> [in], how often the channels of its input stand."""
+        return {name: getattr(self, f"copies_{number}") for number, name in enumerate(self._copied)}
 
     def _once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
         """Made once a forward: query, key and value read the same tensor, and ALBERT's layers the same weight."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from .uses import CODES, LARGEST, LEAST_SCALE
@@ -13,13 +13,17 @@ from .uses import CODES, LARGEST, LEAST_SCALE
 LEVELS = 255  # steps between the lowest and the highest of an activation's 256 levels
 
 
-def round_weight(weight: Float[Tensor, "out in"], *, per_channel: bool, bits: int) -> Float[Tensor, "out in"]:
+def round_weight(
+    weight: Float[Tensor, "out in"], *, per_channel: bool, bits: int, copies: Int[Tensor, " in"] | None = None
+) -> Float[Tensor, "out in"]:
     """What the int8 of `weight` stands for: symmetric, from the largest absolute value of each output channel, or of all.
+    Input channels stand `copies` times in the file, each time with a part of their weights, and are as much smaller there.
 
     The scale is that of the weight as it is now. It cuts nothing off, so the whole gradient reaches every weight
     (Jacob et al. 2018, arXiv:1712.05877, section 3). `bits` of 7 leave the outermost levels unused.
     """
-    return weight + (_symmetric(weight.detach(), (1,) if per_channel else (0, 1), bits) - weight).detach()
+    parts = 1.0 if copies is None else copies.to(weight.dtype)
+    return weight + (_symmetric(weight.detach(), (1,) if per_channel else (0, 1), bits, parts) - weight).detach()
 
 
 def round_rows(
@@ -46,9 +50,9 @@ def _coded(rows: Tensor, largest: Tensor) -> Tensor:
     return torch.round(rows / scale).clamp(-LARGEST, LARGEST) * scale
 
 
-def _symmetric(values: Tensor, axes: tuple[int, ...], bits: int) -> Tensor:
+def _symmetric(values: Tensor, axes: tuple[int, ...], bits: int, parts: float | Tensor = 1.0) -> Tensor:
     top = 2 ** (bits - 1) - 1
-    largest = values.float().abs().amax(axes, keepdim=True)
+    largest = (values.float().abs() / parts).amax(axes, keepdim=True)
     scale = torch.where(largest > 0, largest / top, torch.ones_like(largest))
     return torch.round(values.float() / scale) * scale
 

@@ -18,8 +18,9 @@ from ..models.layer_maps import matched_layers
 from ..models.predict import predict_logits
 from ..objective import Objective
 from ..quantize.calibration import calibrate
-from ..quantize.given import int8_form, write_ranges
-from ..quantize.smoothing import find_factors, smooth
+from ..quantize.given import Trained, int8_form
+from ..quantize.ranges import Range
+from ..quantize.smoothing import Smoothing, find_factors, smooth
 from ..spec.stages import QuantizeAware
 from ..store import Artifact
 from .aware_planning import quantize_spec
@@ -51,9 +52,13 @@ def quantize_aware(
         calibrated = _answers(model, context, tokenizer)
         info = run.learn_task(tokenizer, teacher)
         trained = _answers(model, context, tokenizer)
-        ranges, factors = quant.found(), {name: value.cpu().numpy() for name, value in quant.smoothing().items()}
+        ranges = {name: Range(*ends) for name, ends in quant.found().items()}
+        factors, copies = (
+            {name: value.cpu().numpy() for name, value in found.items()}
+            for found in (quant.smoothing(), quant.copies())
+        )
     save_checkpoint(model.eval(), tokenizer, out)
-    write_ranges(out, ranges, factors)
+    Trained(ranges, factors, copies).write(out)
     found = {"calibrated": fidelity(expected, calibrated, context), "trained": fidelity(expected, trained, context)}
     return {**info, "fidelity": found}
 
@@ -68,12 +73,14 @@ def _start(plan: Plan, node: Node, context: Context, model: nn.Module, tokenizer
     pad = pad_id(model.config.to_dict())  # type: ignore[operator]
     feeds = calibration(context, quantize, tokenizer, pad, node.outside)
     spec: QuantizeAware = node.spec
-    # An α is no part of the stage's key; what is split here would be trained as other weights than the checkpoint has.
-    searched = quantize.model_copy(update={"alpha": None, "split": False})
-    factors = find_factors(graph, choice, feeds, searched).factors if spec.smooth else {}
+    # These are no part of the stage's key.
+    searched = quantize.model_copy(update={"alpha": None, "split": True})
+    found = find_factors(graph, choice, feeds, searched) if spec.smooth else Smoothing({}, {}, {}, {})
     # Of several processes that train, on different CPUs maybe, all have what the first one found.
-    told = processes.broadcast({name: values.tolist() for name, values in factors.items()})
-    factors = {name: np.array(values, np.float32) for name, values in told.items()}
+    factors, copies = (
+        {name: np.array(values, kind) for name, values in processes.broadcast(_listed(arrays)).items()}
+        for arrays, kind in ((found.factors, np.float32), (found.copies, np.int64))
+    )
     if factors:
         graph = smooth(graph, factors)
         form, _ = int8_form(graph, quantize)
@@ -81,7 +88,11 @@ def _start(plan: Plan, node: Node, context: Context, model: nn.Module, tokenizer
     start = calibrate(graph, sources, feeds, method=quantize.calibration, percentile=quantize.percentile)
     ends = processes.broadcast({name: (span.low, span.high) for name, span in start.items()})
     gain = spec.range_step / spec.learning_rate
-    return FakeQuant(form, ends, ranges=spec.ranges, gain=gain, factors=factors)
+    return FakeQuant(form, ends, ranges=spec.ranges, gain=gain, factors=factors, copies=copies)
+
+
+def _listed(arrays: dict[str, np.ndarray]) -> dict[str, list[float]]:
+    return {name: values.tolist() for name, values in arrays.items()}
 
 
 def _objective(spec: QuantizeAware, sizes: Any) -> Objective:

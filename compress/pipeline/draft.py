@@ -65,7 +65,7 @@ KINDS: dict[str, Kind] = {
     "general": Kind(2, _TRAINING, **_LEARNS, reads_text=True),
     "augment": Kind(1, _TRAINING),
     "distill": Kind(2, _TRAINING, **_LEARNS),
-    "quantize_aware": Kind(4, (*_TRAINING, "onnxruntime"), **_LEARNS),
+    "quantize_aware": Kind(5, (*_TRAINING, "onnxruntime"), **_LEARNS),
     "export": Kind(4, ("torch", "transformers", "onnx", "onnxscript")),
     "quantize": Kind(10, ("onnx", "onnxruntime")),
 }

@@ -56,7 +56,7 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     """fp32 ONNX -> an int8 file, with how far its logits, and what its parts give, are from fp32 on the tuning split."""
     from ..evaluate import predict_onnx
     from ..quantize import quantize_onnx
-    from ..quantize.given import read_factors, read_ranges
+    from ..quantize.given import Trained
     from ..quantize.noise import signal_to_noise
     from ..runtime.folder import MODEL_FILES
     from .inc import quantize_checkpoint
@@ -70,13 +70,12 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     feeds = calibration(context, spec, tokenizer, pad, node.outside) if spec.calibrates(layout) else []
     asks = spec.method in (*SMOOTHED, INC)
     asked = judge(context, tuning, pad, spec.calibration_examples, work) if asks else None
-    trained = {}
-    if spec.method == "qat":
-        trained = {"ranges": read_ranges(checkpoint.path), "factors": read_factors(checkpoint.path)}
+    trained = Trained.read(checkpoint.path) if spec.method == "qat" else None
     if spec.method == INC:
         info = quantize_checkpoint(checkpoint.path, fp32_file, out, spec, feeds=feeds, judge=asked, name=name)
     else:
-        info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, name=name, **trained)
+        given = {"feeds": feeds, "judge": asked, "trained": trained}
+        info = quantize_onnx(fp32_file, out, spec, layout=layout, name=name, **given)
     fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / name))
     return {
         **info,

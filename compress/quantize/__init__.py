@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from .checking import check_file, counts, describe
 from .choosing import Choice, choose
 from .given import Trained, given, tidy
 from .portable import make_portable
-from .ranges import Range
 from .reasons import why_fp32
 from .sampling import Feed
 from .search import Found, Judge, search, without
@@ -41,8 +40,7 @@ def quantize_onnx(
     layout: str | None = None,
     feeds: Sequence[Feed] = (),
     judge: Judge | None = None,
-    ranges: Mapping[str, Range] | None = None,
-    factors: Mapping[str, np.ndarray] | None = None,
+    trained: Trained | None = None,
     name: str | None = None,
 ) -> dict[str, Any]:
     """Write `out`/model_quantized.onnx and check it: ONNX checker, counts of nodes, size, a run.
@@ -50,7 +48,7 @@ def quantize_onnx(
     `layout`: `dynamic` or `static` (the default is that of `spec.method`), or `qdq`, static in portable operators, which
     goes to `out`/model_qdq.onnx; `name`: of the file, in place of these. Where `source` has a packed form beside it, the
     first two have one too. The static ones take their ranges from `feeds`, padded batches of the model's inputs, and by the
-    method `qat` from `ranges`, and `factors` of smoothing, by product; `judge` answers what smoothing and a search ask.
+    method `qat` from `trained`; `judge` answers what smoothing and a search ask.
 
     Every product with a constant weight becomes int8, except those that `exclude` names or a search gives back, and the
     classifier: one row of a few columns, whose error would go straight into the logits and whose size is nothing. The
@@ -66,7 +64,6 @@ def quantize_onnx(
     model = _read(source)
     if layout == "qdq":
         make_portable(model)
-    trained = None if ranges is None else (ranges, factors or {})
     found = _found(model, source, layout, spec, feeds, judge, trained)
     quantized = _quantized(model, found.choice, layout, found.settled, spec)
     info = {

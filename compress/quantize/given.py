@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -20,11 +21,50 @@ from .settling import Settled
 from .weights import is_long
 
 RANGES_FILE = "activation_ranges.json"
-Trained = tuple[Mapping[str, Range], Mapping[str, np.ndarray]]  # ranges and factors of smoothing, by product
-
 FACTORS_FILE = "smoothing_factors.npz"  # only where inputs are smoothed
+COPIES_FILE = "channel_copies.npz"  # only where channels are split
 _ABSORBED = ".absorbed"  # of the fast graph's keys and values that have no product of their own
 _FIRST = "first_token/Gather"  # the fast graph's node that takes the first token's state
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training for int8 leaves beside its checkpoint, by product: the range of its input, the factors [in] of its
+    smoothing, and how often its channels stand [in], where some stand more than once."""
+
+    ranges: Mapping[str, Range]
+    factors: Mapping[str, np.ndarray] = field(default_factory=dict)
+    copies: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        spans = {name: [span.low, span.high] for name, span in self.ranges.items()}
+        (folder / RANGES_FILE).write_text(json.dumps(spans, indent=1) + "\n", encoding="utf-8")
+        for name, found in ((FACTORS_FILE, self.factors), (COPIES_FILE, self.copies)):
+            if found:
+                np.savez(folder / name, allow_pickle=False, **found)
+
+    @classmethod
+    def read(cls, folder: Path) -> Trained:
+        """As `write` wrote it. CompressError: no such files, or not that."""
+        path = folder / RANGES_FILE
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            ranges = {str(name): Range(float(low), float(high)) for name, (low, high) in found.items()}
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise CompressError(f"{path}: expected the ranges of activations, by product: {error}") from None
+        factors, copies = (_arrays(folder / name, kind) for name, kind in ((FACTORS_FILE, "f4"), (COPIES_FILE, "i8")))
+        return cls(ranges, factors, copies)
+
+
+def _arrays(path: Path, kind: str) -> dict[str, np.ndarray]:
+    """Nothing where there is no such file. CompressError: not what `Trained.write` writes."""
+    if not path.exists():
+        return {}
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name].astype(kind) for name in found}
+    except (OSError, ValueError, BadZipFile) as error:
+        raise CompressError(f"{path}: expected a vector for each product: {error}") from None
 
 
 def tidy(model: ModelProto) -> None:
@@ -77,41 +117,9 @@ def given(choice: Choice, layout: str, trained: Trained | None, source: Path) ->
         raise CompressError(
             f"{source}: `method: qat` takes the ranges that a quantize_aware stage left; none were given"
         )
-    ranges, factors = trained
-    if missing := [name for name in choice.int8 if name not in ranges]:
+    if missing := [name for name in choice.int8 if name not in trained.ranges]:
         raise CompressError(
             f"{source}: {len(missing)} products have no range in {RANGES_FILE}, e.g. {missing[0]}; it is of another model"
         )
-    return Settled(dict.fromkeys(choice.int8, layout), ranges, factors)
-
-
-def write_ranges(
-    folder: Path, ranges: Mapping[str, tuple[float, float]], factors: Mapping[str, np.ndarray] | None = None
-) -> None:
-    """The name of a product -> [low, high] of its input, after its smoothing by `factors`, where there are some."""
-    text = json.dumps({name: list(span) for name, span in ranges.items()}, indent=1)
-    (folder / RANGES_FILE).write_text(text + "\n", encoding="utf-8")
-    if factors:
-        np.savez(folder / FACTORS_FILE, allow_pickle=False, **factors)
-
-
-def read_ranges(folder: Path) -> dict[str, Range]:
-    """As `write_ranges` wrote them. CompressError: no such file, or not that."""
-    path = folder / RANGES_FILE
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {str(name): Range(float(low), float(high)) for name, (low, high) in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise CompressError(f"{path}: expected the ranges of activations, by product: {error}") from None
-
-
-def read_factors(folder: Path) -> dict[str, np.ndarray]:
-    """The name of a product -> [in] of its input's smoothing, as `write_ranges` wrote them; CompressError: not that."""
-    path = folder / FACTORS_FILE
-    if not path.exists():
-        return {}
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            return {name: found[name].astype(np.float32) for name in found}
-    except (OSError, ValueError, BadZipFile) as error:
-        raise CompressError(f"{path}: expected the smoothing of activations, by product: {error}") from None
+    layouts = dict.fromkeys(choice.int8, layout)
+    return Settled(layouts, trained.ranges, factors=trained.factors, copies=trained.copies)

@@ -13,11 +13,11 @@ from torch import nn
 
 from compress.export.fast import build_fast
 from compress.models.fake_quant import FakeQuant, fake_quantized
-from compress.quantize import quantize_onnx, weights
+from compress.quantize import quantize_onnx, smoothing, weights
 from compress.quantize.calibration import calibrate
-from compress.quantize.given import int8_form
+from compress.quantize.given import Trained, int8_form
 from compress.quantize.ranges import Range
-from compress.quantize.smoothing import find_factors, smooth
+from compress.quantize.smoothing import Smoothing, find_factors, smooth
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
@@ -59,15 +59,16 @@ def quantizer(
     graph = build_fast(model, pairs=pairs)
     assert graph is not None
     form, choice = int8_form(graph, spec)
-    factors = find_factors(graph, choice, [texts()], spec).factors if smoothed else {}
+    found = find_factors(graph, choice, [texts()], spec) if smoothed else Smoothing({}, {}, {}, {})
+    factors, copies = found.factors, found.copies
     if smoothed:
         assert factors
         graph = smooth(graph, factors)
         form, _ = int8_form(graph, spec)
     sources = tuple(dict.fromkeys(use.source for use in form.uses if use.source is not None))
-    found = calibrate(graph, sources, [texts()], method="minmax", percentile=100)
-    ends = {name: (span.low, span.high) for name, span in found.items()}
-    return FakeQuant(form, ends, ranges=ranges, gain=gain, factors=factors)
+    spans = calibrate(graph, sources, [texts()], method="minmax", percentile=100)
+    ends = {name: (span.low, span.high) for name, span in spans.items()}
+    return FakeQuant(form, ends, ranges=ranges, gain=gain, factors=factors, copies=copies)
 
 
 def answers(model: Any, quant: FakeQuant, batch: dict[str, np.ndarray]) -> np.ndarray:
@@ -76,27 +77,35 @@ def answers(model: Any, quant: FakeQuant, batch: dict[str, np.ndarray]) -> np.nd
 
 
 COARSE = SPEC.model_copy(update={"per_channel": False, "exclude": (r"layer.*0.*out",)})
+SPLIT = SPEC.model_copy(update={"alpha": 0.5})
 SMOOTHED = SPEC.model_copy(update={"alpha": 0.7})  # of the paper's choice, so that every input has factors
 
 
 @families
 @pytest.mark.parametrize(
     ("spec", "long"),
-    [(SPEC, 1024), (COARSE, 1024), (SMOOTHED, 1024), (SPEC, 100)],
-    ids=["as it is", "coarse", "smoothed", "long tables"],
+    [(SPEC, 1024), (COARSE, 1024), (SMOOTHED, 1024), (SPLIT, 1024), (SPEC, 100)],
+    ids=["as it is", "coarse", "smoothed", "split", "long tables"],
 )
 def test_the_logits_are_those_of_the_int8_file(
     family: str, spec: Quantize, long: int, tiny_onnx, tiny_checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weights, "_LONG", long)
+    if spec is SPLIT:  # tiny random models have nothing that sticks out
+        monkeypatch.setattr(smoothing, "extra_channels", lambda channels: 16)
+        monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)
     if family == "albert" and spec.exclude:
         spec = spec.model_copy(update={"exclude": (r"ffn/MatMul_1",)})  # one of the uses of a shared weight
     model = loaded(tiny_checkpoint(family))
-    quant = quantizer(model, spec, smoothed=spec is SMOOTHED)
+    quant = quantizer(model, spec, smoothed=spec in (SMOOTHED, SPLIT))
     ranges = {name: Range(*ends) for name, ends in quant.found().items()}
-    source, factors = tiny_onnx(family, "fast"), {name: value.numpy() for name, value in quant.smoothing().items()}
-    assert bool(factors) == (spec is SMOOTHED)
-    info = quantize_onnx(source, tmp_path, spec, ranges=ranges, factors=factors)
+    factors, copies = (
+        {name: value.numpy() for name, value in found.items()} for found in (quant.smoothing(), quant.copies())
+    )
+    assert bool(factors) == (spec in (SMOOTHED, SPLIT))
+    assert bool(copies) == (spec is SPLIT)
+    source = tiny_onnx(family, "fast")
+    info = quantize_onnx(source, tmp_path, spec, trained=Trained(ranges, factors, copies))
     assert info["int8_matmuls"] == len(ranges)
     assert info["weight_only_matmuls"] == sum(use.source is None for use in quant.form.uses)
     assert info["int8_gathers"] == len(quant.form.tables)
@@ -130,7 +139,7 @@ def test_the_segment_of_single_texts_is_rounded_with_the_positions(tiny_checkpoi
     quant = quantizer(model, pairs=False)
     assert set(quant.form.tables) == {f"bert.embeddings.{name}_embeddings" for name in ("word", "position")}
     ranges = {name: Range(*ends) for name, ends in quant.found().items()}
-    quantize_onnx(tmp_path / "model.onnx", tmp_path, SPEC, ranges=ranges)
+    quantize_onnx(tmp_path / "model.onnx", tmp_path, SPEC, trained=Trained(ranges))
     session = open_session(tmp_path / "model_quantized.onnx", threads=1)
     int8 = np.asarray(session.run(["logits"], {name: batch[name] for name in ("input_ids", "attention_mask")})[0])
     assert np.median(np.abs(answers(model, quant, batch) - int8)) < 1e-4

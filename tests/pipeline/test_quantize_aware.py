@@ -16,7 +16,8 @@ from compress.errors import CompressError
 from compress.pipeline import Listener, Plan, Request, plan_all, run, training_stages
 from compress.pipeline.context import Context
 from compress.quantize.choosing import Choice
-from compress.quantize.given import FACTORS_FILE, RANGES_FILE, given, read_factors, read_ranges
+from compress.quantize.given import COPIES_FILE, FACTORS_FILE, RANGES_FILE, Trained, given
+from compress.quantize.ranges import Range
 from compress.store import Artifact, Store
 from compress.training import make_accelerator
 
@@ -208,15 +209,26 @@ def test_ranges_of_another_model_or_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CompressError, match="none were given"):
         given(choice, "static", None, Path("model.onnx"))
     with pytest.raises(CompressError, match=r"activation_ranges\.json: expected the ranges"):
-        read_ranges(tmp_path)
+        Trained.read(tmp_path)
     (tmp_path / RANGES_FILE).write_text('{"a/MatMul": [0, 1]}')
-    ranges = read_ranges(tmp_path)
+    trained = Trained.read(tmp_path)
+    assert (trained.factors, trained.copies) == ({}, {})
     with pytest.raises(CompressError, match=r"1 products have no range in .*, e\.g\. b/MatMul; it is of another model"):
-        given(choice, "static", (ranges, {}), Path("model.onnx"))
+        given(choice, "static", trained, Path("model.onnx"))
+    for name in (FACTORS_FILE, COPIES_FILE):
+        (tmp_path / name).write_bytes(b"{}")
+        with pytest.raises(CompressError, match=f"{name}: expected a vector for each product"):
+            Trained.read(tmp_path)
+        (tmp_path / name).unlink()
     (tmp_path / RANGES_FILE).write_text('{"a/MatMul": [0]}')
     with pytest.raises(CompressError, match="expected the ranges"):
-        read_ranges(tmp_path)
-    assert read_factors(tmp_path) == {}
-    (tmp_path / FACTORS_FILE).write_bytes(b"{}")
-    with pytest.raises(CompressError, match="expected the smoothing"):
-        read_factors(tmp_path)
+        Trained.read(tmp_path)
+
+
+def test_what_a_training_leaves_is_read_as_it_was_written(tmp_path: Path) -> None:
+    whole = Trained({"a": Range(-1.5, 2.0)}, {"a": np.array([0.5, 2.0], np.float32)}, {"a": np.array([1, 3])})
+    whole.write(tmp_path)
+    found = Trained.read(tmp_path)
+    assert found.ranges == whole.ranges
+    assert (found.factors["a"] == whole.factors["a"]).all()
+    assert (found.copies["a"] == whole.copies["a"]).all()

@@ -11,7 +11,7 @@ from compress.quantize.weights import Rows, row_levels, to_int8
 
 def restored(found: Rows) -> np.ndarray:
     scales = found.scales.astype(np.float64)
-    scales = scales if found.unit is None else scales**2 * float(found.unit)
+    scales = scales if found.unit is None else scales**2 * float(np.asarray(found.unit))
     return found.levels * scales[:, None] + (0 if found.centre is None else found.centre)
 
 
@@ -40,7 +40,7 @@ def test_the_scales_of_a_long_table_are_coded(loudest: float, monkeypatch: pytes
     assert found.scales.dtype == np.uint8
     assert (found.levels[9] == 0).all()
     exact = np.abs(table).max(1) / 127
-    scales = found.scales.astype(np.float64) ** 2 * float(found.unit)
+    scales = found.scales.astype(np.float64) ** 2 * float(np.asarray(found.unit))
     rows = np.arange(400) != 9
     assert (scales[rows] >= exact[rows] * (1 - 1e-6)).all()  # rounded up: nothing is cut off
     # One code more is (1 + 1 / code)² of the scale.
