@@ -85,7 +85,7 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
     hint = (
         f"; with its labels in the order {better[0]} it scores {better[1]:.1f}: set id2label in config.json"
         if better
-        else ""
+        else "; --refit fine-tunes it again"
     )
     raise CheckFailed(
         f"{source.folder}: said to be fine-tuned, scores {points:.1f} on the tuning split of {data.spec.name}, "

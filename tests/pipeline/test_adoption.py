@@ -148,7 +148,9 @@ def test_a_head_that_was_never_trained_is_refused(
 ):
     teacher = checkpoint(TASK)
     untrained(teacher)
-    with pytest.raises(CheckFailed, match=r"scores 50\.0 on the tuning split of nli, .* scores 50\.0$"):
+    with pytest.raises(
+        CheckFailed, match=r"scores 50\.0 on the tuning split of nli, .* scores 50\.0; --refit fine-tunes it again$"
+    ):
         adopt_teacher(teacher, context, tmp_path / "out")
 
 
@@ -169,7 +171,8 @@ def test_regression_is_compared_with_a_constant(
     }
     assert json.loads((tmp_path / "out" / "config.json").read_text())["id2label"] == {"0": "score"}
     untrained(teacher)
-    with pytest.raises(CheckFailed, match=r"scores 0\.0 on the tuning split of sim, where a constant scores 0\.0$"):
+    hint = r"where a constant scores 0\.0; --refit fine-tunes it again$"
+    with pytest.raises(CheckFailed, match=rf"scores 0\.0 on the tuning split of sim, {hint}"):
         adopt_teacher(teacher, context, tmp_path / "out")
 
 

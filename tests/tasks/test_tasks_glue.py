@@ -136,7 +136,9 @@ def test_a_users_task_of_the_same_name_is_not_glue() -> None:
 def test_resolve_task_by_name() -> None:
     assert resolve_task("sst2") == (GLUE["sst2"], None)
     assert len(BUILTIN_TASKS) == 12
-    with pytest.raises(CompressError, match=re.escape("no task 'sst-2'; did you mean `sst2`?")):
+    with pytest.raises(
+        CompressError, match=re.escape("no task 'sst-2'; did you mean `sst2`? A task file ends in .yaml")
+    ):
         resolve_task("sst-2")
 
 
