@@ -21,7 +21,7 @@ __all__ = ["AGAIN", "BenchSpec", "Candidate", "measure"]
 AGAIN = "baseline again"
 MIN_RUNS = 3
 # Per shape, all candidates together: what large batches of large models are cut to, down to MIN_RUNS.
-SECONDS_SINGLE, SECONDS_BATCH = 60.0, 30.0
+SECONDS_SINGLE, SECONDS_BATCH = 60.0, 20.0
 
 Progress = Callable[[str, int, int], None]
 Shape = tuple[int, int]
