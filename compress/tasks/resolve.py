@@ -20,5 +20,4 @@ def resolve_task(name_or_path: str) -> tuple[TaskSpec, Path | None]:
         path = Path(name_or_path).expanduser()
         return load(path, TaskSpec), path.parent
     near = did_you_mean(name_or_path, list(BUILTIN_TASKS))
-    link = " A" if near.endswith("?") else "; a"
-    raise CompressError(f"no task {name_or_path!r}{near}{link} task file ends in .yaml")
+    raise CompressError(f"no task {name_or_path!r}, and no task file, which ends in .yaml{near}")

@@ -137,7 +137,7 @@ def test_resolve_task_by_name() -> None:
     assert resolve_task("sst2") == (GLUE["sst2"], None)
     assert len(BUILTIN_TASKS) == 12
     with pytest.raises(
-        CompressError, match=re.escape("no task 'sst-2'; did you mean `sst2`? A task file ends in .yaml")
+        CompressError, match=re.escape("no task 'sst-2', and no task file, which ends in .yaml; did you mean `sst2`?")
     ):
         resolve_task("sst-2")
 
