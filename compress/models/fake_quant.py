@@ -50,13 +50,19 @@ class FakeQuant(nn.Module):
         # Of one axis, as biases are: no weight decay.
         self.moves = nn.Parameter(torch.zeros(self.start.numel())) if ranges == "learned" else None
         self._uses = {(use.module, use.number): use for use in form.uses}
-        self._factors = [*(factors or {})]
-        for number, factor in enumerate((factors or {}).values()):
-            self.register_buffer(f"factor_{number}", torch.tensor(factor, dtype=torch.float32))
-        self._copied = [*(copies or {})]
-        for number, count in enumerate((copies or {}).values()):
-            self.register_buffer(f"copies_{number}", torch.tensor(count, dtype=torch.int64))
+        self._factors = self._keep("factor", factors, torch.float32)
+        self._copies = self._keep("copies", copies, torch.int64)
         self.begin()
+
+    def _keep(self, kind: str, vectors: Mapping[str, Any] | None, dtype: torch.dtype) -> dict[str, str]:
+        """Product -> the name of its buffer."""
+        names = {product: f"{kind}_{number}" for number, product in enumerate(vectors or {})}
+        for product, name in names.items():
+            self.register_buffer(name, torch.tensor((vectors or {})[product], dtype=dtype))
+        return names
+
+    def _kept(self, names: Mapping[str, str], product: str) -> Tensor | None:
+        return getattr(self, names[product]) if product in names else None
 
     def begin(self, mask: Tensor | None = None) -> None:
         """Before a forward on a batch of which `mask` [batch, length] tells the real tokens."""
@@ -88,11 +94,10 @@ class FakeQuant(nn.Module):
         use, linear = self._uses.get((path, number)), _Linear.of(module)
         if use is None:
             return functional.linear(states, linear.weight, linear.bias)
-        smoothing = self.smoothing().get(use.name)
+        smoothing, copies = self._kept(self._factors, use.name), self._kept(self._copies, use.name)
         if use.source is not None:
             eased = states if smoothing is None else states * (1 / smoothing)
             states = self._once(use.source, lambda: self._rounded(use, eased))
-        copies = self.copies().get(use.name)
         how: dict[str, Any] = {"per_channel": self.form.per_channel, "bits": self.form.bits, "copies": copies}
         turned = linear.weight if smoothing is None else linear.weight * smoothing
         weight = self._once(f"{path}.weight", lambda: round_weight(turned, **how))
@@ -100,11 +105,11 @@ class FakeQuant(nn.Module):
 
     def smoothing(self) -> dict[str, Tensor]:
         """Product -> [in], the factors that its input is divided by."""
-        return {name: getattr(self, f"factor_{number}") for number, name in enumerate(self._factors)}
+        return {product: getattr(self, name) for product, name in self._factors.items()}
 
     def copies(self) -> dict[str, Tensor]:
         """Product -> [in], how often the channels of its input stand."""
-        return {name: getattr(self, f"copies_{number}") for number, name in enumerate(self._copied)}
+        return {product: getattr(self, name) for product, name in self._copies.items()}
 
     def _once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
         """Made once a forward: query, key and value read the same tensor, and ALBERT's layers the same weight."""

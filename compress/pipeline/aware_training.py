@@ -75,7 +75,7 @@ def _start(plan: Plan, node: Node, context: Context, model: nn.Module, tokenizer
     spec: QuantizeAware = node.spec
     # These are no part of the stage's key.
     searched = quantize.model_copy(update={"alpha": None, "split": True})
-    found = find_factors(graph, choice, feeds, searched) if spec.smooth else Smoothing({}, {}, {}, {})
+    found = find_factors(graph, choice, feeds, searched) if spec.smooth else Smoothing()
     # Of several processes that train, on different CPUs maybe, all have what the first one found.
     factors, copies = (
         {name: np.array(values, kind) for name, values in processes.broadcast(_listed(arrays)).items()}

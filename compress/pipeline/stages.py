@@ -74,8 +74,7 @@ def quantize(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     if spec.method == INC:
         info = quantize_checkpoint(checkpoint.path, fp32_file, out, spec, feeds=feeds, judge=asked, name=name)
     else:
-        given = {"feeds": feeds, "judge": asked, "trained": trained}
-        info = quantize_onnx(fp32_file, out, spec, layout=layout, name=name, **given)
+        info = quantize_onnx(fp32_file, out, spec, layout=layout, feeds=feeds, judge=asked, trained=trained, name=name)
     fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / name))
     return {
         **info,

@@ -1,4 +1,4 @@
-"""The training log: one JSON line per optimizer step, and what the listener sees."""
+"""The training log: one JSON line per optimizer step, and what the listener sees; and where a training stands, without torch."""
 
 from __future__ import annotations
 

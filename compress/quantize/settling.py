@@ -84,8 +84,8 @@ def settle(
     if layout == "dynamic":
         return Settled(layouts)
     smoothed = spec.method in SMOOTHED
-    found = find_factors(model, choice, tuning or feeds, spec) if smoothed else Smoothing({}, {}, {}, {})
-    settled = Settled(layouts, **found._asdict())
+    found = find_factors(model, choice, tuning or feeds, spec) if smoothed else Smoothing()
+    settled = Settled(layouts, **vars(found))
     model = settled.prepared(model, choice, spec)
     read = {node.name: node.input[0] for node in model.graph.node if node.name in layouts}
     spans = calibrate(

@@ -14,9 +14,8 @@ with α = 1 no channel's lesser side is more than L of the range's greater one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from functools import reduce
-from typing import NamedTuple
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
@@ -45,14 +44,15 @@ Array = np.ndarray
 Factors = dict[str, Array]
 
 
-class Smoothing(NamedTuple):
+@dataclass(frozen=True)
+class Smoothing:
     """By int8 product, of those that it serves: the factors [channel] of its input, its α, its L where that is not 1, and how
     often its channels stand, where some stand more than once."""
 
-    factors: Factors
-    alphas: dict[str, float]
-    leans: dict[str, float]
-    copies: Copies
+    factors: Factors = field(default_factory=dict)
+    alphas: dict[str, float] = field(default_factory=dict)
+    leans: dict[str, float] = field(default_factory=dict)
+    copies: Copies = field(default_factory=dict)
 
 
 def find_factors(model: ModelProto, choice: Choice, feeds: Sequence[Feed], spec: Quantize) -> Smoothing:
@@ -60,7 +60,7 @@ def find_factors(model: ModelProto, choice: Choice, feeds: Sequence[Feed], spec:
     `feeds`, and none where no α takes a tenth off it. Products that share an input or a weight have theirs in
     common. With `spec.split` channels are copied where they can be and that takes another fifth off.
     """
-    found = Smoothing({}, {}, {}, {})
+    found = Smoothing()
     groups = _groups(model, choice)
     splits = splittable(model, choice) if spec.split else set()
     stored = {tensor.name: tensor for tensor in model.graph.initializer}

@@ -46,7 +46,7 @@ def row_levels(table: Array) -> Rows:
     """A table [row, size] as int8, each row with a scale of its own.
 
     Of a long table the scales are coded in uint8, rounded up, from the largest of all: a row that is a hundred times louder than
-    the others makes theirs a tenth coarser. There is no centre: its rows are words, which have little in common. Of a short
+    the others makes theirs up to a tenth coarser. There is no centre: its rows are words, which have little in common. Of a short
     one the mean is taken off before the rows are rounded: positions have some of each in common, and where the one segment's
     row is in them, most.
     """

@@ -59,7 +59,7 @@ def quantizer(
     graph = build_fast(model, pairs=pairs)
     assert graph is not None
     form, choice = int8_form(graph, spec)
-    found = find_factors(graph, choice, [texts()], spec) if smoothed else Smoothing({}, {}, {}, {})
+    found = find_factors(graph, choice, [texts()], spec) if smoothed else Smoothing()
     factors, copies = found.factors, found.copies
     if smoothed:
         assert factors

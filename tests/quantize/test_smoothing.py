@@ -16,7 +16,7 @@ from compress.quantize import FILES, quantize_onnx, smoothing
 from compress.quantize.choosing import Choice, choose
 from compress.quantize.noise import signal_to_noise
 from compress.quantize.settling import settle
-from compress.quantize.smoothing import find_factors, smooth
+from compress.quantize.smoothing import Smoothing, find_factors, smooth
 from compress.spec.quantization import Quantize
 
 generator = np.random.default_rng(1)
@@ -55,7 +55,8 @@ def run(made: ModelProto, folder: Path) -> np.ndarray:
 
 
 def test_factors_are_the_papers() -> None:
-    factors, alphas, leans, copies = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.7))
+    chosen = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.7))
+    factors = chosen.factors
     states, weights = np.abs(TABLE).max(0), np.abs(np.concatenate([WEIGHT, OTHER], 1)).max(1)
     weights = np.maximum(weights, 0.1 * np.median(weights))  # as the outlier's own count
     expected = states**0.7 / weights**0.3
@@ -63,10 +64,10 @@ def test_factors_are_the_papers() -> None:
     assert found / found[0] == pytest.approx(expected / expected[0], rel=2**-10)
     assert np.log(found).mean() == pytest.approx(0, abs=2**-10)
     assert (1 / found == (1 / found).astype(np.float16)).all()  # as the file has them
-    assert leans == {}  # both sides of the rows are alike
+    assert chosen.leans == {}  # both sides of the rows are alike
     assert (factors["second/MatMul"] == found).all()  # one input, one division
-    assert alphas == {"first/MatMul": 0.7, "second/MatMul": 0.7}
-    assert copies == {}  # rows of a table come from no product
+    assert chosen.alphas == {"first/MatMul": 0.7, "second/MatMul": 0.7}
+    assert chosen.copies == {}  # rows of a table come from no product
 
 
 def test_outputs_are_the_same_in_fp32_and_other_readers_are_left_alone(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Pat
     table = next(tensor for tensor in even.graph.initializer if tensor.name == "t")
     bits = (generator.random((60, WIDTH)) < 0.5).astype(np.float32)
     table.CopyFrom(numpy_helper.from_array(bits, "t"))  # levels that int8 has to the bit
-    assert find_factors(even, CHOICE, feeds(), Quantize(alpha=None)) == ({}, {}, {}, {})
+    assert find_factors(even, CHOICE, feeds(), Quantize(alpha=None)) == Smoothing()
 
 
 def one_sided(down: float) -> ModelProto:
