@@ -173,6 +173,8 @@ class Objective(nn.Module):
         every = [pair for compared in self._compared.values() for pair in compared]
         self._compares = frozenset(mine for mine, _ in every), frozenset(theirs for _, theirs in every if theirs)
         self.student_features, self.teacher_features = map(_read, self._compares)
+        if _TOKENS in self._compares[0] and masked_lm is not None:
+            self.student_features |= masked_lm.student_features
         self.per_token = frozenset(name for name in names if TERMS[name].per_token)
         self.projections = nn.ModuleDict(
             {
@@ -201,7 +203,7 @@ class Objective(nn.Module):
         """What the masked-LM heads say, once for all losses that read it."""
         mine, theirs = self.heads_run
         if self.masked_lm is not None and mine:
-            student[_TOKENS] = self.masked_lm.scores(student["hidden[-1]"], batch)
+            student[_TOKENS] = self.masked_lm.scores(student, batch)
         if self.masked_lm is not None and theirs:
             teacher[_TOKENS] = self.masked_lm.teacher_scores(teacher["hidden[-1]"], batch)
 

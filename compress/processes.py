@@ -90,6 +90,24 @@ def connected() -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def computing_together() -> Iterator[None]:
+    """Within, where torch talks to the other processes of its own accord, a broken connection is a `ProcessLost`; all other
+    errors stay what they are."""
+    from torch import OutOfMemoryError
+    from torch.distributed import DistError
+
+    try:
+        yield
+    except OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        if isinstance(error, DistError) or "gloo" in str(error):
+            with connected():
+                raise
+        raise
+
+
 def broadcast(value: T) -> T:
     """What the first process says; the others' `value` is not looked at. Numbers, texts, lists and dictionaries of them: what
     comes over a network is read as JSON, so a tuple arrives as a list. Raises `ProcessLost`.

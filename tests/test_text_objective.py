@@ -92,7 +92,7 @@ def test_masked_tokens_beside_the_order_in_one_objective(encoder: Any):
     assert model.base_model is encoder
     masked = MaskedLmObjective(model)
     objective = Objective((MaskedTokens(weight=2), SentenceOrder()), widths=WIDTHS, masked_lm=masked)
-    assert objective.student_features == {"pooled", "hidden[-1]"}
+    assert objective.student_features == {"pooled", "hidden[-1]", "words"}
     assert objective.per_token == {"masked_lm"}
     batch = batch_of()
     found = terms(objective, encoder, batch)
@@ -155,7 +155,8 @@ def test_the_triple_loss_is_that_of_whole_models(heads: tuple[Any, Any]):
     """Against transformers' logits at every position, of which only the hidden ones count."""
     student, teacher = heads
     objective, batch = triple(student, teacher), batch_of()
-    assert objective.student_features == objective.teacher_features == {"hidden[-1]"}
+    assert objective.student_features == {"hidden[-1]", "words"}
+    assert objective.teacher_features == {"hidden[-1]"}
     assert objective.per_token == {"masked_soft_target", "masked_lm", "hidden_cosine"}
     found = both(objective, student, teacher, batch)
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids")}

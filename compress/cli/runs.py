@@ -46,6 +46,9 @@ Overrides = Annotated[
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads for training and evaluation. Default: the usable cores.")
 ]
+Fsdp = Annotated[
+    bool, typer.Option("--fsdp", help="Under torchrun: split weights and optimizer among the processes that train.")
+]
 BenchThreads = Annotated[int, typer.Option(min=1, help="Threads for latency.")]
 BenchRuns = Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.")]
 NoBench = Annotated[bool, typer.Option("--no-bench", help="Leave latency out: accuracy, fidelity and sizes alone.")]
@@ -77,6 +80,7 @@ def request_of(options: dict[str, Any]) -> Any:
         refit=options["refit"],
         overrides=tuple(options["overrides"] or ()),
         threads=options.get("threads"),
+        fsdp=options.get("fsdp", False),
         bench=None
         if options.get("no_bench")
         else BenchSettings(runs=options.get("bench_runs", 30), threads=options.get("bench_threads", 1)),
@@ -98,6 +102,7 @@ def run(
     refit: Refit = False,
     overrides: Overrides = None,
     threads: Threads = None,
+    fsdp: Fsdp = False,
     bench_threads: BenchThreads = 1,
     bench_runs: BenchRuns = 30,
     no_bench: NoBench = False,

@@ -2,7 +2,8 @@
 
 `logits`; `hidden[i]`, where 0 is the embedding output, also called `embeddings`, and -1 the last layer;
 `scores[i]`, `queries[i]`, `keys[i]` and `values[i]` of the attention in layer i + 1; `pooled`, what the encoder's
-pooler makes of [CLS]; `spread[g]`, of an ALBERT with a block for each layer, how far these are from g shared ones.
+pooler makes of [CLS]; `words`, the table of word embeddings; `spread[g]`, of an ALBERT with a block for each layer, how far
+these are from g shared ones.
 """
 
 import inspect
@@ -13,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
 
 from ..errors import CompressError
 from ..losses.documents import same_document
@@ -25,6 +27,7 @@ Batch = dict[str, Tensor]
 
 _INDEXED = re.compile(rf"(hidden|{'|'.join(KINDS)})\[(-?\d+)\]")
 _POOLED: Place = ("pooled", 0)
+_WORDS = "words"
 _SPREAD = re.compile(r"spread\[(\d+)\]")
 
 
@@ -75,18 +78,36 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     config: Any = model.config
     names = frozenset(wanted)
     spreads = {name: spread(model, int(match[1])) for name in names if (match := _SPREAD.fullmatch(name))}
-    places = _places(names - spreads.keys(), config.num_hidden_layers)
+    places = _places(names - spreads.keys() - {_WORDS}, config.num_hidden_layers)
     if not places:
         return spreads
     inputs = model_inputs(model, batch)
-    if set(places.values()) == {("hidden", 0)}:
+    whole = not isinstance(model, FSDPModule)  # where weights are split, every forward that begins has to end
+    if whole and set(places.values()) == {("hidden", 0)}:
         states = _embeddings(model, inputs)
         return spreads | dict.fromkeys(places, states)
     inside = frozenset(place for place in places.values() if place[0] in KINDS)
     hidden = any(kind == "hidden" for kind, _ in places.values())
     with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
         output = model(**inputs, output_hidden_states=hidden)
-    return spreads | {name: _read(output, attention | pooled, place) for name, place in places.items()}
+    taken = attention if whole else _anchored(attention, output)
+    found = spreads | {name: _read(output, taken | pooled, place) for name, place in places.items()}
+    return found | ({_WORDS: _words(model)} if _WORDS in names else {})
+
+
+def _anchored(inside: dict[Place, Tensor], output: Any) -> dict[Place, Tensor]:
+    """The same, but with a gradient that goes, at no weight, through what the layers give: that is where it gathers the
+    layers' weights again."""
+    return {place: tensor + 0.0 * output[0].sum() for place, tensor in inside.items()}
+
+
+def _words(model: Any) -> Tensor:
+    return model.get_input_embeddings().weight
+
+
+def layers_of(model: Any) -> nn.ModuleList:
+    """The encoder's layers, in order; of an ALBERT the groups that have weights of their own."""
+    return next(module for module in model.base_model.modules() if isinstance(module, nn.ModuleList))
 
 
 def _embeddings(model: Any, inputs: Batch) -> Tensor:
@@ -95,8 +116,7 @@ def _embeddings(model: Any, inputs: Batch) -> Tensor:
     def stop(module: nn.Module, arguments: Any) -> None:
         raise _Enough(arguments[0])
 
-    layers = next(module for module in model.base_model.modules() if isinstance(module, nn.ModuleList))
-    handle = layers[0].register_forward_pre_hook(stop)
+    handle = layers_of(model)[0].register_forward_pre_hook(stop)
     try:
         model(**inputs)
     except _Enough as found:

@@ -12,11 +12,11 @@ from .masked_lm import token_loss, token_scores
 class MaskedLmObjective(nn.Module):
     """For the training loop beside the encoder of `model`: owns its head, which trains with it.
 
-    The loss is `masked_lm_loss`. `teacher`: the masked language model whose answers the student's are held against, of
-    which only the head is run here.
+    The loss is `masked_lm_loss`, with the words that the encoder is computed with. `teacher`: the masked language model
+    whose answers the student's are held against, of which only the head is run here.
     """
 
-    student_features = frozenset({"hidden[-1]"})
+    student_features = frozenset({"hidden[-1]", "words"})
     teacher_features: frozenset[str] = frozenset()
     per_token = frozenset({"masked_lm"})
     heads_run = (True, False)
@@ -30,11 +30,11 @@ class MaskedLmObjective(nn.Module):
         self.head = nn.ParameterList(own)
 
     def forward(self, student: Features, teacher: Features, batch: Batch) -> dict[str, Tensor]:
-        return {"masked_lm": token_loss(self.scores(student["hidden[-1]"], batch), batch)}
+        return {"masked_lm": token_loss(self.scores(student, batch), batch)}
 
-    def scores(self, hidden: Tensor, batch: Batch) -> Tensor:
-        """The student's `token_scores` from its last hidden states."""
-        return token_scores(self._model[0], batch, hidden)
+    def scores(self, student: Features, batch: Batch) -> Tensor:
+        """The student's `token_scores` from its `student_features`."""
+        return token_scores(self._model[0], batch, student["hidden[-1]"], student["words"])
 
     def teacher_scores(self, hidden: Tensor, batch: Batch) -> Tensor:
         """The teacher's from its own, without gradients."""

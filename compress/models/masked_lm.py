@@ -147,12 +147,18 @@ def masked_states(model: Any, batch: dict[str, Tensor], chosen: Tensor, hidden: 
     return norm(activation(dense(states[chosen])))
 
 
-def token_scores(model: Any, batch: dict[str, Tensor], hidden: Tensor | None = None) -> Tensor:
+def token_scores(
+    model: Any, batch: dict[str, Tensor], hidden: Tensor | None = None, words: Tensor | None = None
+) -> Tensor:
     """What the head says at the positions whose label in `batch["labels"]` is not -100: logits, [position, vocabulary].
 
-    No other position reaches the vocabulary. `hidden` is as in `masked_states`.
+    No other position reaches the vocabulary. `hidden` is as in `masked_states`; `words` [vocabulary, embedding] stands for
+    the table that the decoder is tied to.
     """
-    return decoder(model)(masked_states(model, batch, batch["labels"] != IGNORED, hidden)).float()
+    from torch.func import functional_call
+
+    states = masked_states(model, batch, batch["labels"] != IGNORED, hidden)
+    return functional_call(decoder(model), {} if words is None else {"weight": words}, states).float()
 
 
 def masked_lm_loss(model: Any, batch: dict[str, Tensor], hidden: Tensor | None = None) -> Tensor:

@@ -82,7 +82,8 @@ class TextSource:
 
 @dataclass(frozen=True)
 class Context:
-    """The surroundings of one run's stages. `precision` is resolved: fp32 or bf16. `together`: with other processes."""
+    """The surroundings of one run's stages. `precision` is resolved: fp32 or bf16. `together`: with other processes,
+    which hold parts of what is trained where `fsdp`."""
 
     task: TaskSource
     precision: str
@@ -91,6 +92,7 @@ class Context:
     checkpoint_seconds: float = 60.0
     notices: list[str] = field(default_factory=list)
     together: Together | None = None
+    fsdp: bool = False
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -22,8 +22,9 @@ class Request:
     head; `data_dir` holds GLUE's folders or a saved data set; `corpus` names plain text; `overrides` are
     `path=value` for every recipe that is named (one given as an object is run as it is).
     `base_seed` is that of the teacher, the general stage and the augmentation, which the seeds then
-    share (default: every seed has its own). Without `bench` no latency is measured. `command` is what
-    results say they were made by; default: the `compress run` that makes each.
+    share (default: every seed has its own). With `fsdp` the processes of torchrun split what they train.
+    Without `bench` no latency is measured. `command` is what results say they were made by; default: the
+    `compress run` that makes each.
     """
 
     recipes: tuple[str | Recipe, ...]
@@ -39,6 +40,7 @@ class Request:
     refit: bool = False
     overrides: tuple[str, ...] = ()
     threads: int | None = None
+    fsdp: bool = False
     bench: BenchSettings | None = field(default_factory=BenchSettings)
     checkpoint_seconds: float = 60.0
     command: str | None = None

@@ -98,6 +98,8 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
     """
     listener = listener or Listener()
     if processes.count() == 1:
+        if request.fsdp:
+            raise CompressError("--fsdp splits a model among processes, and this is one alone; start it under torchrun")
         return _run_all(request, listener)
     if processes.is_first():
         return lead(lambda others: _run_all(request, listener, others))
@@ -158,7 +160,16 @@ def build_stage(request: Request, name: str, listener: Listener | None = None) -
 
 def _context(plan: Plan, request: Request, listener: Listener, others: Together | None) -> Context:
     threads = request.threads or usable_cores()
-    return Context(plan.task, plan.precision, threads, listener, request.checkpoint_seconds, list(plan.notes), others)
+    return Context(
+        plan.task,
+        plan.precision,
+        threads,
+        listener,
+        request.checkpoint_seconds,
+        list(plan.notes),
+        others,
+        request.fsdp,
+    )
 
 
 def _run(plan: Plan, request: Request, context: Context, cache: Store) -> Result:

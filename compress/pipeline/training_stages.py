@@ -24,7 +24,7 @@ from ..models.masked_lm import copy_head, has_masked_lm_head, load_masked_lm, ma
 from ..models.random_models import random_classifier, random_encoder
 from ..objective import Objective
 from ..spec.losses import OF_PAIRS, OF_TOKENS, HardLabel, MaskedTokens
-from ..spec.stages import Losses, Training
+from ..spec.stages import Losses, QuantizeAware, Training
 from ..store import Artifact
 from ..tasks import TaskBatches
 from ..training import Batches, Outcome, make_accelerator, train
@@ -231,6 +231,7 @@ class TrainingRun:
     def train(self, data: Batches, teacher: Any, evaluate: Any) -> dict[str, Any]:
         """Train the model in place and keep the log; what there is to say of it. Processes that only help end here."""
         accelerator = make_accelerator(self.context.precision)
+        split = self._splits()
         with TrainLog(self.work / "log.jsonl", self.context.listener) as log:
             outcome = train(
                 self.model,
@@ -244,6 +245,7 @@ class TrainingRun:
                 on_step=log.write,
                 on_notice=self.context.notice,
                 checkpoint_seconds=self.context.checkpoint_seconds,
+                split=split,
             )
         if self.context.together is not None:
             self.context.together.trained()
@@ -253,7 +255,19 @@ class TrainingRun:
             **self._told(outcome),
             **speed(self.model, beside, self.objective, log.totals(), accelerator),
             "device": accelerator.device.type,
+            **({"fsdp": True} if split else {}),
         }
+
+    def _splits(self) -> bool:
+        """Whether processes hold parts of the model: they cannot where weights are read beside its forward."""
+        if not self.context.fsdp:
+            return False
+        spread = any(name.startswith("spread[") for name in self.objective.student_features)
+        if spread or isinstance(self.settings, QuantizeAware):
+            why = "block_spread reads the weights themselves" if spread else "its roundings stand inside the model"
+            self.context.notice(f"{self.node.id}: every process holds the whole model, --fsdp or not: {why}")
+            return False
+        return True
 
     def _told(self, outcome: Outcome) -> dict[str, Any]:
         return {

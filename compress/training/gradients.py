@@ -15,6 +15,7 @@ from ..models.predict import to_tensors
 from ..objective import Objective
 from . import sharing, state
 from .batches import Batches
+from .parts import is_split
 
 TeacherFeatures = Callable[[dict[str, Tensor], np.ndarray], Features]
 
@@ -23,7 +24,8 @@ TeacherFeatures = Callable[[dict[str, Tensor], np.ndarray], Features]
 class Gradients:
     """Computes the gradients of a batch, the mean over all of its examples, into the parameters of `modules`.
 
-    `micro`: examples of a forward; None, a process's whole share of the batch. It is halved where memory runs out.
+    `micro`: examples of a forward; None, a process's whole share of the batch. It is halved where memory runs out, unless
+    the weights of `model` are split among processes, which cannot go back one by one.
     """
 
     model: nn.Module
@@ -35,6 +37,7 @@ class Gradients:
 
     def __post_init__(self) -> None:
         self._names: list[str] = []
+        self.split = any(is_split(parameter) for parameter in self.model.parameters())
 
     @property
     def modules(self) -> tuple[nn.Module, nn.Module]:
@@ -58,20 +61,28 @@ class Gradients:
     def _in_memory(self, batch: np.ndarray, before: state.Moment) -> Tensor:
         """A step that found no memory is done again from where it began, dropout included, in smaller parts."""
         share = sharing.share(batch)
-        counted = len(share) > 0
-        if not counted:  # at no weight: every process is to have the same losses and gradients
-            share = batch[:1]
         while True:
-            size = min(self.micro or len(share), len(share))
+            size = min(self.micro or len(batch), max(1, len(share)))
             try:
-                parts = [share[start : start + size] for start in range(0, len(share), size)]
-                return torch.stack([self._backward(part, batch, counted) for part in parts])
+                with processes.computing_together():
+                    return torch.stack([self._backward(part, batch) for part in self._parts(share, batch, size)])
             except torch.OutOfMemoryError:
                 pass  # its traceback holds the tensors of the step: they go before the next try
             self._halve(size)
             before.restore()
 
+    def _parts(self, share: np.ndarray, batch: np.ndarray, size: int) -> list[np.ndarray]:
+        """What goes through a forward each. An empty one goes at no weight: every process is to have the same losses and
+        gradients, and where weights are split as many forwards."""
+        parts = [share[start : start + size] for start in range(0, len(share), size)]
+        largest = sharing.largest_share(batch) if self.split else 1
+        return parts + [share[:0]] * (-(-largest // (self.micro or largest)) - len(parts))
+
     def _halve(self, size: int) -> None:
+        if self.split:
+            raise CompressError(
+                f"out of memory with {size} examples a forward, which --fsdp cannot take back; set micro_batch_size below that"
+            )
         if size == 1:
             raise CompressError(
                 "out of memory with one example at a time; lower max_length, or train where there is more memory"
@@ -82,8 +93,10 @@ class Gradients:
         if self.accelerator.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _backward(self, part: np.ndarray, whole: np.ndarray, counted: bool) -> Tensor:
-        """Gradients of a micro-batch's share of the batch `whole`; the shares of the losses."""
+    def _backward(self, part: np.ndarray, whole: np.ndarray) -> Tensor:
+        """Gradients of a micro-batch's share of the batch `whole`; the shares of the losses. Of an empty one they are 0."""
+        counted = len(part) > 0
+        part = part if counted else whole[:1]
         batch = to_tensors(self.data.collate(part), self.accelerator.device)
         with self.accelerator.autocast():
             targets = self.teacher(batch, part)
@@ -101,7 +114,7 @@ class Gradients:
     @torch.no_grad()
     def _add_up(self, terms: Tensor, before: state.Moment, weight: float) -> Tensor:
         """Over the processes: gradients, losses, and what forwards add to floating buffers, such as ranges that follow."""
-        trained = [parameter for parameter in self.parameters if parameter.grad is not None]
+        trained = [p for p in self.parameters if p.grad is not None and not is_split(p.grad)]
         followed = [(buffer, old) for buffer, old in before.buffers if buffer.is_floating_point()]
         moves = [(buffer - old) * weight for buffer, old in followed]
         *summed, terms = sharing.add_up([*(p.grad for p in trained if p.grad is not None), *moves, terms])

@@ -17,7 +17,7 @@ from ..errors import CheckFailed, CompressError, Interrupted
 from ..models.dropout import draw_quickly
 from ..objective import Objective
 from ..spec.stages import Training
-from . import sharing, state
+from . import sharding, sharing, state
 from .batches import Batches
 from .gradients import Gradients, TeacherFeatures
 from .schedule import grown, learning_rate, total_steps
@@ -65,6 +65,7 @@ def train(
     on_step: Callable[[StepReport], None] = lambda report: None,
     on_notice: Callable[[str], None] = lambda line: None,
     checkpoint_seconds: float = 60.0,
+    split: bool = False,
 ) -> Outcome:
     """Train `model` in place; afterwards it holds the weights to keep.
 
@@ -73,19 +74,23 @@ def train(
     is kept in `work`, where an interrupted run is picked up at its last checkpoint and goes on bit for bit.
     Of several processes, which all call this with the same arguments, each takes its share of every batch; the
     first alone evaluates, writes to `work`, and calls `on_step` and `on_notice`. What stops one stops all, at the same step.
+    `split`: each holds its part of the weights and of what the optimizer keeps (`sharding`), and `model` is filled at the
+    end; nothing but `model` itself may compute with its weights.
     Raises `CheckFailed` on the first non-finite loss, before it reaches a weight, `Interrupted` after a stop
     signal, with the state saved, `CompressError` when there is no memory for one example or the step itself, and `ProcessLost`.
     """
     total = total_steps(settings, len(data))
-    optimizer = accelerator.prepare_optimizer(_optimizer(model, objective, settings))
     draw_quickly(model)
     # Placed, and under autocast; not wrapped: `sharing` says why.
     place: Any = partial(accelerator.prepare_model, evaluation_mode=True)
-    gradients = Gradients(place(model), place(objective), accelerator, data, teacher, settings.micro_batch_size)
-    run = _Run(gradients, optimizer, data, settings, evaluate, work, total)
+    trained = sharding.split(model, place, accelerator.device) if split else model
+    place(model)
+    gradients = Gradients(trained, place(objective), accelerator, data, teacher, settings.micro_batch_size)
+    optimizer = accelerator.prepare_optimizer(_optimizer(trained, objective, settings))
+    run = _Run(gradients, optimizer, data, settings, evaluate, work, total, model)
     torch.manual_seed(sharing.own_seed(data.seed))
     run.resume()
-    model.train()
+    trained.train()
     with signals.deferred():
         run.to_the_end(on_step, on_notice, checkpoint_seconds)
     run.load_best()
@@ -95,17 +100,17 @@ def train(
 
 def _optimizer(model: nn.Module, objective: Objective, settings: Training) -> torch.optim.Optimizer:
     """AdamW with bias correction; no decay on biases and norms. Fused: one pass over the embedding table."""
-    decayed, plain = [], []
-    for parameter in [*model.parameters(), *objective.parameters()]:
-        if parameter.requires_grad:
-            (decayed if parameter.ndim > 1 else plain).append(parameter)
-    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    groups = []
+    for decay, matrices in ((settings.weight_decay, True), (0.0, False)):
+        for module in (model, objective):  # apart: one is maybe split among processes, and the other is not
+            own = [p for p in module.parameters() if p.requires_grad and (p.ndim > 1) is matrices]
+            groups += [{"params": own, "weight_decay": decay}] if own else []
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True)
 
 
 @dataclass
 class _Run:
-    """The state of one training run between steps."""
+    """The state of one training run between steps. `model`: the one to keep, which is trained unless its weights are split."""
 
     gradients: Gradients
     optimizer: torch.optim.Optimizer
@@ -114,6 +119,7 @@ class _Run:
     evaluate: Callable[[nn.Module], float] | None
     work: Path
     total: int
+    model: nn.Module
 
     def __post_init__(self) -> None:
         self.progress = state.Progress()
@@ -164,7 +170,7 @@ class _Run:
         All of it is asked in one go: a GPU has a step's work queued until then. A finite loss can have a gradient
         that is not, and AdamW would carry it into every weight.
         """
-        norm = nn.utils.clip_grad_norm_(self.gradients.parameters, self.settings.max_grad_norm)
+        norm = sharding.clip(self.gradients.parameters, self.settings.max_grad_norm)
         *values, norm = torch.cat([terms.flatten(), norm[None]]).tolist()
         sums = np.array(values).reshape(-1, len(names)).sum(0).tolist()
         losses = dict(zip(names, sums, strict=True))
@@ -194,7 +200,8 @@ class _Run:
         step = self.progress.step
         if self.evaluate is None or (step % every and step != self.total):
             return None
-        score = processes.broadcast(self.evaluate(self.gradients.model) if processes.is_first() else 0.0)
+        self._gather()
+        score = processes.broadcast(self.evaluate(self.model) if processes.is_first() else 0.0)
         self.progress.history.append({"step": step, "score": score})
         best = self.progress.best_score
         if self.settings.keep == "last" or best is None or score > best:
@@ -202,22 +209,23 @@ class _Run:
             self._write_best(step)
         return score
 
+    def _gather(self) -> None:
+        if self.gradients.split:
+            sharding.gather(self.gradients.model, self.model)
+
     def _best_path(self, step: int) -> Path:
         return self.work / f"best-{step}.safetensors"
 
     def _write_best(self, step: int) -> None:
-        if processes.is_first():
-            state.save_weights(self._best_path(step), self.gradients.modules)
+        state.save_weights(self._best_path(step), self.gradients.modules)
 
     def save(self) -> None:
         """A checkpoint; only then do weights that it no longer names go."""
         own = {name: drawn.tolist() for name, drawn in state.generators().items()}
         everyone = processes.gather(own)
-        if not processes.is_first():
-            return
         drawn = [{name: torch.tensor(values, dtype=torch.uint8) for name, values in each.items()} for each in everyone]
         state.save(self.work / "state.safetensors", self.progress, self.gradients.modules, self.optimizer, drawn)
-        for path in self.work.glob("best-*.safetensors"):
+        for path in self.work.glob("best-*.safetensors") if processes.is_first() else ():
             if path != self._best_path(self.progress.best_step or 0):
                 path.unlink()
 
@@ -234,9 +242,10 @@ class _Run:
         sharing.make_alike(self.gradients.modules)
 
     def load_best(self) -> None:
-        step = self.progress.best_step
+        step, modules = self.progress.best_step, (self.model, self.gradients.objective)
         if step is None or step == self.progress.step:
+            self._gather()
             return
         if processes.is_first():
-            state.load_weights(self._best_path(step), self.gradients.modules)
-        sharing.make_alike(self.gradients.modules)
+            state.load_weights(self._best_path(step), modules)
+        sharing.make_alike(modules)

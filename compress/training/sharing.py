@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from .. import processes
+from .parts import is_split
 from .state import trainable
 
 _FAR = 1_000_003  # between the seeds of two processes
@@ -28,6 +29,11 @@ def share(batch: np.ndarray) -> np.ndarray:
     Every count-th, since a batch may be sorted by length. Empty where there are more processes than examples.
     """
     return batch[processes.rank() :: processes.count()]
+
+
+def largest_share(batch: np.ndarray) -> int:
+    """Examples in the largest `share` that a process has of it."""
+    return -(-len(batch) // processes.count())
 
 
 def own_seed(seed: int) -> int:
@@ -50,11 +56,11 @@ def add_up(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def make_alike(modules: Iterable[nn.Module]) -> None:
-    """Give every process the first one's weights and buffers. Raises `ProcessLost`."""
+    """Give every process the first one's weights and buffers, but for those that are split. Raises `ProcessLost`."""
     if processes.count() == 1:
         return
     with torch.no_grad(), processes.connected():
-        for tensor in trainable(modules).values():
+        for tensor in (tensor for tensor in trainable(modules).values() if not is_split(tensor)):
             whole = tensor.detach().contiguous()
             distributed.broadcast(whole, src=0)
             tensor.copy_(whole)

@@ -1,4 +1,8 @@
-"""What a resumed run needs to continue bit for bit, in one safetensors file that is whole or absent."""
+"""What a resumed run needs to continue bit for bit, in one safetensors file that is whole or absent.
+
+Of several processes all call what saves, and the first writes. The file is the same whether weights were split among them
+or not.
+"""
 
 import json
 import os
@@ -10,6 +14,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+
+from .. import processes
+from .parts import is_split, like, put, whole
 
 
 @dataclass
@@ -70,19 +77,30 @@ def trainable(modules: Iterable[nn.Module]) -> dict[str, Tensor]:
 
 def save_weights(path: Path, modules: Iterable[nn.Module]) -> None:
     """The weights alone, whole or absent."""
-    _write(path, {name: tensor.detach().contiguous() for name, tensor in trainable(modules).items()}, {})
+    _write(path, _kept(trainable(modules)), {})
+
+
+def _kept(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """All of each, in the first process; in others nothing, but they take part."""
+    found = {}
+    for name, tensor in tensors.items():
+        every = whole(tensor).contiguous()
+        if processes.is_first():
+            found[name] = every.cpu() if is_split(tensor) else every
+    return found
 
 
 def load_weights(path: Path, modules: Iterable[nn.Module]) -> None:
     """Put weights of `save_weights` back."""
     tensors = load_file(path)
-    with torch.no_grad():
-        for name, tensor in trainable(modules).items():
-            tensor.copy_(tensors[name])
+    for name, tensor in trainable(modules).items():
+        put(tensors[name], tensor)
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     """Beside `path`, flushed to disk, renamed: a kill at any moment leaves the old file or the new one."""
+    if not processes.is_first():
+        return
     temporary = path.with_suffix(".tmp")
     save_file(tensors, temporary, metadata=metadata)
     with temporary.open("rb") as file:
@@ -98,9 +116,10 @@ def save(
     drawn: Sequence[Mapping[str, Tensor]] = (),
 ) -> None:
     """All that `restore` needs, in one file. `drawn`: the `generators` of every process; default: this one's."""
-    tensors = {f"model.{name}": tensor.detach().contiguous() for name, tensor in trainable(modules).items()}
+    tensors = {f"model.{name}": tensor for name, tensor in trainable(modules).items()}
     for index, moments in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in moments.items()}
+    tensors = _kept(tensors)
     for rank, states in enumerate(drawn or [generators()]):
         tensors |= {_of_process(rank) + name: state for name, state in states.items()}
     _write(path, tensors, {"progress": json.dumps(asdict(progress))})
@@ -123,9 +142,8 @@ def restore(
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except (FileNotFoundError, SafetensorError):
         return None
-    with torch.no_grad():
-        for name, tensor in trainable(modules).items():
-            tensor.copy_(tensors[f"model.{name}"])
+    for name, tensor in trainable(modules).items():
+        put(tensors[f"model.{name}"], tensor)
     _restore_optimizer(optimizer, tensors)
     own = _of_process(rank)
     states = {name.removeprefix(own): tensor for name, tensor in tensors.items() if name.startswith(f"{own}rng.")}
@@ -135,9 +153,11 @@ def restore(
 
 
 def _restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    trained = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimizer."):
             _, index, moment = name.split(".", 2)
-            state.setdefault(int(index), {})[moment] = tensor
+            own = trained[int(index)]
+            state.setdefault(int(index), {})[moment] = like(tensor, own) if tensor.shape == own.shape else tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

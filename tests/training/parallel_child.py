@@ -8,6 +8,7 @@ answered with their exit codes. What they print goes to FOLDER/said-RANK.
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 import signal
@@ -22,17 +23,27 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from training_toys import classifier_bias, fit, toy_model, weights
-from transformers import BertForMaskedLM, BertForSequenceClassification
+from transformers import (
+    AlbertConfig,
+    AlbertForSequenceClassification,
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
+)
 
 from compress import cli, processes, signals
 from compress.errors import CompressError
 from compress.models.features import Features, compute_features
+from compress.models.partial_albert import PartialAlbertConfig, PartialAlbertForSequenceClassification
 from compress.objective import Objective
 from compress.pipeline import stages, teaching, training_stages
 from compress.spec.losses import HardLabel, HiddenCosine, SoftTarget
 from compress.spec.stages import Training
 from compress.tasks import TaskBatches
-from compress.training import StepReport
+from compress.training import StepReport, make_accelerator, sharding
+from compress.training.parts import part, whole
 
 IMPORTED = (BertForMaskedLM, BertForSequenceClassification, teaching, training_stages)
 SETTINGS = {
@@ -84,7 +95,7 @@ def learn(
     return [report.losses for report in reports]
 
 
-def losses(folder: Path, **options: Any) -> None:
+def losses(folder: Path, *, split: bool = False) -> None:
     """Every settings of the toy; the ids that each process computed with."""
     for name, settings in SETTINGS.items():
         place, ids = folder / name, list[list[int]]()
@@ -96,7 +107,7 @@ def losses(folder: Path, **options: Any) -> None:
             return collate(self, indices)
 
         TaskBatches.collate = noted
-        found = learn(place, settings)
+        found = learn(place, settings, split=split)
         TaskBatches.collate = collate
         (place / f"ids-{processes.rank()}.json").write_text(json.dumps(ids))
         if processes.is_first():
@@ -114,7 +125,91 @@ def faults(folder: Path, *, step: int = 0, number: int = 0, who: tuple[int, ...]
                 os.kill(pids[rank], number)
 
     settings = Training(epochs=2, batch_size=8, learning_rate=1e-3, evaluate_every=0.75)
-    learn(folder, settings, dropout=0.1, on_step=harm, evaluate=classifier_bias, checkpoint_seconds=-1)
+    learn(folder, settings, dropout=0.1, on_step=harm, evaluate=classifier_bias, checkpoint_seconds=-1, **options)
+
+
+def _family(name: str) -> Any:
+    """A classifier of three layers with two classes; of an odd number of words, which no two processes halve."""
+    shape: dict[str, Any] = {"vocab_size": 13, "max_position_embeddings": 16, "num_labels": 2}
+    wide = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(3)
+    if name == "distilbert":
+        config = DistilBertConfig(dim=16, n_layers=3, n_heads=2, hidden_dim=32, **shape)
+        return DistilBertForSequenceClassification(config)
+    if name == "bert":
+        return BertForSequenceClassification(BertConfig(**shape, **wide))
+    if name == "partial":
+        return PartialAlbertForSequenceClassification(
+            PartialAlbertConfig(**shape, **wide, embedding_size=8, shared="attention", num_hidden_groups=3)
+        )
+    groups = {"albert": 1, "untied": 3}[name]
+    return AlbertForSequenceClassification(AlbertConfig(**shape, **wide, embedding_size=8, num_hidden_groups=groups))
+
+
+WANTED = (["logits"], ["embeddings"], ["hidden[1]", "scores[0]"], ["values[2]"], ["hidden[-1]", "words"])
+
+
+def features(folder: Path, *, family: str, headed: bool) -> None:
+    """A whole model and the same split, without dropout: what they compute, and the gradients of it."""
+    model = _family(family).eval()
+    model = model if headed else model.base_model
+    split: Any = sharding.split(model, lambda placed: placed, make_accelerator("fp32").device)
+    held = sum(part(parameter).numel() for parameter in split.parameters())
+    every = processes.gather(held)
+    assert sum(every) == sum(parameter.numel() for parameter in model.parameters())
+    assert max(every) < 0.6 * sum(every)
+    ids = torch.randint(5, 13, (4, 9), generator=torch.Generator().manual_seed(1))
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
+    mine = {name: values[processes.rank() :: 2] for name, values in batch.items()}
+    for wanted in WANTED[0 if headed else 1 :]:
+        model.zero_grad(set_to_none=True)
+        split.zero_grad(set_to_none=True)
+        _read_out(model, batch, wanted).backward()
+        for half in (0, 1):  # two forwards before a step
+            _read_out(split, {name: values[half : half + 1] for name, values in mine.items()}, wanted).backward()
+        theirs = dict(split.named_parameters())
+        for name, parameter in model.named_parameters():
+            found, expected = theirs[name].grad, parameter.grad
+            assert (found is None or not whole(found).any()) if expected is None else found is not None, name
+            if expected is not None:
+                torch.testing.assert_close(whole(found), expected, rtol=1e-4, atol=1e-5, msg=f"{wanted}: {name}")
+        norm = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+        torch.testing.assert_close(sharding.clip(list(split.parameters()), 0.5), norm)
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        for name, parameter in model.named_parameters():
+            if parameter.grad is not None:
+                torch.testing.assert_close(whole(theirs[name].grad), parameter.grad, rtol=1e-4, atol=1e-5, msg=name)
+    with torch.no_grad():
+        for parameter in split.parameters():
+            part(parameter).add_(1.0)
+    sharding.gather(split, _raised := copy.deepcopy(model))
+    for mine, theirs in zip(_raised.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs + 1.0)
+
+
+def _read_out(model: Any, batch: dict[str, Tensor], wanted: list[str]) -> Tensor:
+    """A sum over the batch's examples."""
+    found = compute_features(model, batch, wanted)
+    words = found.pop("words", None)
+    total = torch.stack([value.square().sum() for value in found.values()]).sum()
+    return (
+        total
+        if words is None
+        else nn.functional.linear(found["hidden[-1]"][..., : words.shape[1]], words).logsumexp(-1).sum() + total
+    )
+
+
+def no_memory(folder: Path) -> None:
+    """Process 1 has no memory for its share."""
+    forward = Objective.forward
+
+    def failing(self: Objective, *given: Any) -> Any:
+        if processes.rank() == 1:
+            raise torch.OutOfMemoryError("no room")
+        return forward(self, *given)
+
+    Objective.forward = failing
+    learn(folder, Training(epochs=1, batch_size=8, learning_rate=1e-3), split=True)
 
 
 def command(folder: Path, *, arguments: list[str], nan: int | None = None, fail: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -132,10 +133,20 @@ def toys(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return one, two
 
 
+@pytest.fixture(scope="module")
+def split_toy(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy trained by two processes with its weights split between them."""
+    folder = tmp_path_factory.mktemp("split")
+    assert processes.run("losses", folder, split=True) == [0, 0], said(folder)
+    return folder
+
+
+@pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("settings", ["whole", "micro", "empty"])
-def test_two_processes_learn_what_one_learns(toys: tuple[Path, Path], settings: str):
+def test_two_processes_learn_what_one_learns(toys: tuple[Path, Path], split_toy: Path, settings: str, split: bool):
     """Batches that do not divide evenly, a share that is empty, terms per token and per example, a projection that is
     learnt beside the model, a buffer that follows the batch."""
+    toys = (toys[0], split_toy if split else toys[1])
     one, two = (json.loads((toy / settings / "losses.json").read_text()) for toy in toys)
     assert len(one) == len(two) > 3
     for mine, theirs in zip(one, two, strict=True):
@@ -206,6 +217,54 @@ def test_a_kill_of_both_and_a_restart_end_in_the_same_weights(
     assert not (tmp_path / "learnt.safetensors").exists()
     assert processes.run("faults", tmp_path) == [0, 0], said(tmp_path)
     assert ends_like(whole, tmp_path)
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_a_split_run_that_is_killed_goes_on_split_or_whole(
+    processes: Processes, whole: dict[str, torch.Tensor], tmp_path: Path, after: bool
+):
+    """Its state is that of a run that is not split: with the same draws of dropout it ends in the same weights but for
+    sums in another order."""
+    harm: dict[str, Any] = {"step": 5, "number": signal.SIGKILL, "who": (1, 0)}
+    assert processes.run("faults", tmp_path, split=True, **harm) == [-9, -9]
+    assert processes.run("faults", tmp_path, split=after) == [0, 0], said(tmp_path)
+    found = load_file(tmp_path / "learnt.safetensors")
+    for name, tensor in whole.items():  # AdamW: see above
+        torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=2e-3, msg=name)
+
+
+def test_a_split_run_ends_bit_for_bit_the_same_after_a_kill(processes: Processes, tmp_path: Path):
+    for name in ("once", "killed"):
+        (tmp_path / name).mkdir()
+    assert processes.run("faults", tmp_path / "once", split=True) == [0, 0], said(tmp_path / "once")
+    killed: dict[str, Any] = {"step": 2, "number": signal.SIGKILL, "who": (1, 0)}
+    assert processes.run("faults", tmp_path / "killed", split=True, **killed) == [-9, -9]
+    assert processes.run("faults", tmp_path / "killed", split=True) == [0, 0], said(tmp_path / "killed")
+    assert ends_like(load_file(tmp_path / "once" / "learnt.safetensors"), tmp_path / "killed")
+
+
+@pytest.mark.parametrize("headed", [True, False])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "untied", "partial"])
+def test_a_split_model_has_the_features_and_gradients_of_a_whole_one(
+    processes: Processes, tmp_path: Path, family: str, headed: bool
+):
+    """Embeddings alone, what is read inside of layers, a block that is run several times, the table of words; and each
+    process holds about half of it. What is compared is in the scenario."""
+    assert processes.run("features", tmp_path, family=family, headed=headed) == [0, 0], said(tmp_path)
+
+
+def test_a_split_run_without_memory_says_what_to_lower(processes: Processes, tmp_path: Path):
+    assert processes.run("no_memory", tmp_path) == [1, 2], said(tmp_path)  # the other one has lost it
+    assert any("ProcessLost" in line for line in (tmp_path / "said-0").read_text().splitlines())
+    assert [line for line in said(tmp_path) if "out of memory with 4 examples a forward" in line]
+
+
+def test_fsdp_alone_is_refused(processes: Processes, world: Path):
+    assert processes.run("command", world, 1, arguments=[*RUN, "--fsdp"]) == [2]
+    assert errors(world) == [
+        "error: --fsdp splits a model among processes, and this is one alone; start it under torchrun"
+    ]
+    assert not (world / "runs").exists()
 
 
 def test_a_signal_to_one_stops_both_at_the_same_step(
@@ -282,9 +341,13 @@ def test_the_command_runs_under_torchrun_as_it_does_alone(processes: Processes, 
     (world / "two" / ".store").rename(world / "two" / "runs" / ".store")
     assert processes.run("command", world, 1, arguments=command) == [0], said(world)
     # Hidden tokens are counted in each share; ranges follow the means of other forwards.
+    shutil.copytree(world, world / "split", ignore=shutil.ignore_patterns("runs", "two", "said-*"))
+    assert processes.run("command", world / "split", arguments=[*command, "--fsdp"]) == [0, 0], said(world / "split")
+    told = "student-qat: every process holds the whole model, --fsdp or not: its roundings stand inside the model"
+    assert any(told in line for line in said(world / "split"))
     tolerances = {"pretrain": 0.05, "finetune": 0.02, "general": 0.05, "distill": 0.05, "quantize_aware": 0.1}
     for kind, tolerance in tolerances.items():
-        one, two = logged(world, kind), logged(world / "two", kind)
-        assert len(one) == len(two) == (5 if kind == "distill" else 4)
-        for mine, theirs in zip(one, two, strict=True):
+        one, two, split = (logged(folder, kind) for folder in (world, world / "two", world / "split"))
+        assert len(one) == len(two) == len(split) == (5 if kind == "distill" else 4)
+        for mine, theirs in zip([*one, *one], [*two, *split], strict=True):
             assert theirs == pytest.approx(mine, rel=tolerance, abs=1e-6)

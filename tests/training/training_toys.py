@@ -71,6 +71,7 @@ def fit(
     teacher: Any = None,
     checkpoint_seconds: float = 1e9,
     precision: str = "fp32",
+    split: bool = False,
 ) -> Outcome:
     """`train` on the toy."""
     return train(
@@ -85,4 +86,5 @@ def fit(
         on_step=on_step,
         on_notice=on_notice,
         checkpoint_seconds=checkpoint_seconds,
+        split=split,
     )

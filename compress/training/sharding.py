@@ -1,0 +1,86 @@
+"""A model whose weights, gradients and moments are split among the processes (FSDP: Zhao et al. 2023, arXiv:2304.11277; the
+idea is ZeRO's, Rajbhandari et al. 2020, arXiv:1910.02054), by torch's `fully_shard`.
+
+Each process keeps its part of every tensor. A layer's weights are gathered where a forward or a backward needs them and let go
+after it; the gradients are summed on the way back, in every micro-batch. Only the model is split: what the objective learns
+beside it is small, and whole everywhere.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+
+from .. import processes
+from ..models.features import layers_of
+from . import sharing
+from .parts import is_split, part, whole
+
+
+def split(model: nn.Module, place: Callable[[nn.Module], nn.Module], device: torch.device) -> nn.Module:
+    """A copy of `model` on `device`, as `place` puts it there, of which each process holds its part of the first one's weights.
+
+    Layers are units of their own, where they have no weights in common; embeddings and heads are one together, which stays
+    whole between a forward and its backward, so that a loss can read the table of words. Every process calls it.
+    """
+    warnings.filterwarnings("ignore", message=".*returned a view tensor. An in-place op")  # there is none here
+    parted: Any = place(copy.deepcopy(model))
+    sharing.make_alike([parted])
+    mesh = init_device_mesh(device.type, (processes.count(),))
+    for unit in [*_units(parted), parted]:
+        fully_shard(unit, mesh=mesh)
+    own, split_kind = (
+        type(model),
+        type(parted),
+    )  # transformers knows by the name what a model can give beside its output
+    split_kind.__module__, split_kind.__qualname__ = own.__module__, own.__qualname__
+    for module in parted.modules():
+        if isinstance(module, FSDPModule):
+            module.set_gradient_divide_factor(1.0)  # losses are weighted by shares: gradients add up
+            module.set_force_sum_reduction_for_comms(True)  # gloo knows no other
+    return parted
+
+
+def _units(model: nn.Module) -> list[nn.Module]:
+    layers = list(layers_of(model))
+    owned = [id(parameter) for layer in layers for parameter in layer.parameters()]
+    return layers if len(set(owned)) == len(owned) else []
+
+
+@torch.no_grad()
+def gather(parted: nn.Module, into: nn.Module) -> None:
+    """Fill `into`, a model like `parted` that is whole, with its weights and buffers. Every process calls it."""
+    targets = {**dict(into.named_parameters()), **dict(into.named_buffers())}
+    for name, tensor in [*parted.named_parameters(), *parted.named_buffers()]:
+        targets[name].copy_(whole(tensor))
+
+
+@torch.no_grad()
+def clip(parameters: list[nn.Parameter], most: float) -> Tensor:
+    """Scale the gradients, where their norm over all processes is above `most`; that norm, before. No process waits here."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    parts = [part(gradient) for gradient in gradients if is_split(gradient)]
+    if not parts:
+        return nn.utils.clip_grad_norm_(parameters, most)
+    own = _squares(parts)
+    with processes.connected():
+        distributed.all_reduce(own)
+    norm = (own + _squares([gradient for gradient in gradients if not is_split(gradient)])).sqrt()
+    factor = (most / (norm + 1e-6)).clamp(max=1.0)  # as torch has it
+    for gradient in gradients:
+        part(gradient).mul_(factor)
+    return norm
+
+
+def _squares(gradients: list[Tensor]) -> Tensor:
+    """The sum of all squares, on their device."""
+    return (
+        torch.stack([gradient.float().square().sum() for gradient in gradients]).sum() if gradients else torch.zeros(())
+    )
