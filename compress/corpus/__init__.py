@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .batches import TextBatches
+from .cooccurrence import count_pairs, word_vectors
 from .masking import MaskedBatches
 from .pairs import PairBatches, sentence_ends
 from .shards import TokenShards
@@ -21,8 +22,10 @@ __all__ = [
     "continuing",
     "corpus_fingerprint",
     "corpus_sources",
+    "count_pairs",
     "sentence_ends",
     "special_ids",
     "tokenize_corpus",
     "train_vocabulary",
+    "word_vectors",
 ]

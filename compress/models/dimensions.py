@@ -100,6 +100,15 @@ def usable_positions(config: dict[str, Any]) -> int:
     return int(config["max_position_embeddings"]) - before
 
 
+def begin_apart(hidden: int, heads: int) -> tuple[int, int]:
+    """How many dimensions of the hidden states tell words, and how many positions, where these begin apart: 16, or what a
+    narrower head has, an even number. Raises `CompressError` where too few are left for words."""
+    positions = min(16, hidden // heads) // 2 * 2
+    if not 0 < positions <= hidden // 2:
+        raise CompressError(f"heads of {hidden} / {heads} dimensions are too narrow to tell positions")
+    return hidden - positions, positions
+
+
 def first_position(family: str, padding: int | None) -> int:
     """The number of a text's first position: RoBERTa's family starts to count after its padding's index."""
     return int(padding or 0) + 1 if family in _COUNTED_FROM_PADDING else 0

@@ -65,7 +65,7 @@ def new_masked_lm_head(folder: Path) -> nn.Module:
     body = [name for name in missing if name.startswith(prefix) and ".pooler." not in name]
     if body:
         raise CompressError(f"{folder}: the checkpoint lacks {len(body)} of the encoder's weights, e.g. {body[0]}")
-    _near_identity(model)
+    near_identity(model)
     return model.train()
 
 
@@ -174,7 +174,7 @@ def token_loss(scores: Tensor, batch: dict[str, Tensor]) -> Tensor:
     return cross_entropy(scores, batch["labels"][chosen], reduction="sum") / chosen.sum().clamp(min=1)
 
 
-def _near_identity(model: Any) -> None:
+def near_identity(model: Any) -> None:
     """Start the transform so that its LayerNorm's output is that of its input.
 
     The dense layer is the identity (where embeddings are narrower than hidden states, the way back through the

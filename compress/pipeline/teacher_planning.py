@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..errors import CompressError
+from ..models.dimensions import begin_apart
 from ..models.layer_maps import check_losses
 from ..models.masked_lm import has_masked_lm_head
 from ..spec.stages import Finetune
 from .draft import GROWN, PRETRAINED, Draft
 from .planning_parts import WITHOUT_TEXT, add_export, add_text, for_task, seeded
+from .teachers import TeacherSource
 
 
 def plan_teacher(draft: Draft, refit: bool) -> None:
@@ -59,9 +64,29 @@ def _add_pretrain(draft: Draft, refit: bool) -> None:
     sizes = draft.sizes["teacher"]
     where = f"recipe {draft.recipe.name}, stage {stage.id}, teacher {card.name}"
     check_losses(spec.losses, student=sizes, teacher=sizes, where=where)
+    if counts_words(spec, draft.teacher):
+        _check_start(draft, stage.id)
     described = seeded(draft, spec, draft.base_seed)
     inputs, outside = {"text": add_text(draft, spec.max_tokens)}, {"teacher": draft.teacher.identity}
     draft.add("pretrain", PRETRAINED, "teacher", spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
+
+
+def counts_words(spec: Any, teacher: TeacherSource) -> bool:
+    """Whether random weights begin with what is counted in the text."""
+    return spec.start == "cooccurrence" and teacher.folder is None and teacher.small is None
+
+
+def _check_start(draft: Draft, stage: str) -> None:
+    sizes = draft.sizes["teacher"]
+    instead = f"say --set {stage}.start=random"
+    if sizes.architecture not in ("bert", "roberta"):
+        raise draft.fails(
+            stage, f"start: cooccurrence is for a bert or a roberta, found {sizes.architecture}; {instead}"
+        )
+    try:
+        begin_apart(sizes.hidden, sizes.heads)
+    except CompressError as error:
+        raise draft.fails(stage, f"start: cooccurrence: {error}; {instead}") from None
 
 
 def pretrained(draft: Draft) -> dict[str, str]:

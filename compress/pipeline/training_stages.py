@@ -8,8 +8,18 @@ from typing import Any
 import torch
 
 from .. import processes
-from ..corpus import MaskedBatches, PairBatches, TextBatches, TokenShards, continuing, sentence_ends
+from ..corpus import (
+    MaskedBatches,
+    PairBatches,
+    TextBatches,
+    TokenShards,
+    continuing,
+    count_pairs,
+    sentence_ends,
+    word_vectors,
+)
 from ..errors import CompressError
+from ..models import counted_start
 from ..models.checkpoints import (
     load_classifier,
     load_encoder,
@@ -17,7 +27,7 @@ from ..models.checkpoints import (
     pad_id,
     save_checkpoint,
 )
-from ..models.dimensions import usable_positions
+from ..models.dimensions import begin_apart, usable_positions
 from ..models.layer_maps import matched_layers
 from ..models.masked_head import MaskedLmObjective
 from ..models.masked_lm import copy_head, has_masked_lm_head, load_masked_lm, masked_lm_around, new_masked_lm_head
@@ -34,6 +44,7 @@ from .context import Context
 from .draft import PRETRAINED, Node
 from .plan import Plan
 from .starting import grow_into, start_encoder, start_student, untuned
+from .teacher_planning import counts_words
 from .teaching import answers_once, held_out_loss, set_dropout, teacher_features, tuning_score
 from .trainlog import STATE, TrainLog
 
@@ -47,11 +58,12 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     torch.manual_seed(node.seed)
     hides = _hides(node)
     model = _before_text(plan, node, masked=hides)
+    text, held = _text(plan, node, inputs)
+    counted = _start_from_counts(plan, node, model, text, context)
     encoder = getattr(model, "base_model", model)
     masked = MaskedLmObjective(model) if hides else None
     width = encoder.config.hidden_size
     objective = Objective(_losses(node), widths=(width, width), masked_lm=masked)
-    text, held = _text(plan, node, inputs)
     run = TrainingRun(node, inputs, context, out, work, encoder, objective)
     info = run.train(text if masked is None else _hidden(plan, node, text), None, None)
     if held is not None:
@@ -63,7 +75,21 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
             f"were not trained on, after {info['steps']:,} steps"
         )
     save_checkpoint(model.eval(), plan.teacher.tokenizer, out)
-    return {**info, "sequence_length": text.length, "sequences": text.count}
+    return {**info, **counted, "sequence_length": text.length, "sequences": text.count}
+
+
+def _start_from_counts(plan: Plan, node: Node, model: Any, text: TextBatches, context: Context) -> dict[str, Any]:
+    """What random weights begin as, where the stage says so; what is told of it. Several processes each do it: where they
+    round otherwise, training begins with what the first has."""
+    if not counts_words(node.spec, plan.teacher):
+        return {}
+    encoder = getattr(model, "base_model", model)
+    pairs, counts = count_pairs(text, lambda done, total: context.listener.progress("sequences counted", done, total))
+    width, _ = begin_apart(encoder.config.hidden_size, encoder.config.num_attention_heads)
+    counted_start.start_encoder(encoder, word_vectors(pairs, width, seed=node.seed))
+    if model is not encoder:
+        counted_start.start_head(model, counts)
+    return {"start": {"words": int((counts > 0).sum()), "pairs": int(pairs.nnz)}}
 
 
 def _before_text(plan: Plan, node: Node, *, masked: bool) -> Any:

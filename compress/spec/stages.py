@@ -110,6 +110,12 @@ class Pretrain(OnText):
         default=0.01,
         description="share of the sequences that is not trained on, but for the perplexity that is reported",
     )
+    start: Literal["random", "cooccurrence"] = Field(
+        default="random",
+        exclude_if=lambda value: value == "random",  # what is dumped decides the store's keys
+        description="what random weights of a BERT or RoBERTa begin as: as they are drawn; or with words, neighbours and frequencies "
+        "counted in the text, which spares the first millions of tokens. Weights of a checkpoint, or grown, stay what they are",
+    )
     enabled: Literal["auto"] | bool = Field(default="auto", exclude=True, description="auto: when --corpus is given")
     max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")
 
