@@ -34,13 +34,13 @@ def start_encoder(encoder: Any, vectors: np.ndarray) -> None:
     """
     config, embeddings = encoder.config, encoder.embeddings
     wide, places = begin_apart(config.hidden_size, config.num_attention_heads)
-    words, found = embeddings.word_embeddings.weight, torch.randn(len(embeddings.word_embeddings.weight), wide)
-    known = np.flatnonzero(np.abs(vectors).sum(1) > 0)
-    found[known] = torch.from_numpy(vectors[known] - vectors[known].mean(0))
-    words[:, :wide] = torch.nn.functional.normalize(
-        found
-    )  # with a state of LayerNorm's, scores of words differ by about 1
-    words[:, wide:] = 0.0
+    words = embeddings.word_embeddings.weight
+    found, known = torch.randn(len(words), wide), np.flatnonzero(np.abs(vectors).sum(1))
+    if len(known):
+        found[known] = torch.from_numpy(vectors[known] - vectors[known].mean(0))
+    found = torch.nn.functional.normalize(found)  # with a state of LayerNorm's, scores of words differ by about 1
+    found[config.pad_token_id] = 0.0  # a row that never trains
+    words[:, :wide], words[:, wide:] = found, 0.0
     first = first_position(config.model_type, config.pad_token_id)
     positions = embeddings.position_embeddings.weight
     positions[first:, :wide] = 0.0

@@ -108,7 +108,11 @@ def test_what_it_does_not_set_stays_as_it_was_drawn():
     words = model.embeddings.word_embeddings.weight
     assert not words[:, HIDDEN - 16 :].any()
     assert not model.embeddings.position_embeddings.weight[:, : HIDDEN - 16].any()
-    torch.testing.assert_close(words.square().sum(1).sqrt(), torch.ones(WORDS))  # [MASK] as loud as a word
+    sizes = torch.ones(WORDS)  # [MASK] as loud as a word
+    sizes[model.config.pad_token_id] = 0.0
+    torch.testing.assert_close(words.square().sum(1).sqrt(), sizes)
+    start_encoder(model, np.zeros_like(vectors()))  # a text without pairs
+    torch.testing.assert_close(model.embeddings.word_embeddings.weight.square().sum(1).sqrt(), sizes)
 
 
 def test_a_roberta_counts_its_positions_after_its_padding():

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from transformers import AutoModel, AutoModelForMaskedLM
-from worlds import TASK
+from worlds import TASK, encoder_world
 
 from compress.errors import CompressError
 from compress.models.masked_lm import has_masked_lm_head
@@ -253,3 +253,48 @@ def test_what_a_small_model_cannot_grow_into_is_found_at_once(world: Path):
     )
     with pytest.raises(CompressError, match="tokenizer: `grow_from` has a vocabulary of its own"):
         plan(world)
+
+
+def test_random_weights_begin_with_what_is_counted_in_the_text(world: Path):
+    """Before training has moved anything to speak of, held-out text is likelier than to weights as they are drawn."""
+    losses = {}
+    for start in ("random", "cooccurrence"):
+        (world / start).mkdir()
+        still = ("pretrain.learning_rate=1e-9", "pretrain.max_steps=1", f"pretrain.start={start}")
+        found = made(world / start, plan(world, *still), "tokenize", "pretrain")["pretrained"]
+        losses[start] = found.info["held_out"]["loss"]
+        assert ("start" in found.info) == (start == "cooccurrence")
+    assert losses["cooccurrence"] < losses["random"] - 0.1
+    tokenizer = Tokenizer.from_file(str(world / "words" / "tokenizer.json"))
+    ids = set(tokenizer.encode((world / "text.txt").read_text(), add_special_tokens=False).ids)
+    assert found.info["start"]["words"] == len(ids)
+    assert found.info["start"]["pairs"] > 50
+    assert plan(world, "pretrain.start=random").nodes[1].key != plan(world).nodes[1].key
+
+
+def test_weights_of_a_checkpoint_do_not_begin_anew(world: Path, tiny_checkpoint: Any, toy_tokenizer: Tokenizer):
+    text = (world / "text.txt").read_text()
+    teacher = encoder_world(world, tiny_checkpoint("bert"), toy_tokenizer, text=text)
+    found = made(world, plan(world, teacher=str(teacher)), "tokenize", "pretrain")["pretrained"]
+    assert "start" not in found.info
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("layers: 2,", "architecture: albert, layers: 2,", "is for a bert or a roberta, found albert"),
+        (
+            "hidden: 16, heads: 2",
+            "hidden: 16, heads: 16",
+            "heads of 16 / 16 dimensions are too narrow to tell positions",
+        ),
+    ],
+)
+def test_a_start_that_does_not_fit_is_refused_before_anything_runs(world: Path, old: str, new: str, problem: str):
+    card = world / "own.yaml"
+    card.write_text(card.read_text().replace(old, new))
+    with pytest.raises(CompressError) as error:
+        plan(world)
+    assert f"stage pretrain: start: cooccurrence{':' if 'heads' in problem else ''} {problem}" in str(error.value)
+    assert str(error.value).endswith("say --set pretrain.start=random")
+    assert plan(world, "pretrain.start=random").nodes
