@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tokenizers import Tokenizer
 from compress.corpus import MaskedBatches, TextBatches, TokenShards, corpus_sources, tokenize_corpus
 from compress.machine import describe, fast_bf16, usable_cores
 from compress.models.checkpoints import load_tokenizer
+from compress.models.features import layers_of
 from compress.models.masked_head import MaskedLmObjective
 from compress.models.masked_lm import masked_lm_around
 from compress.models.random_models import random_encoder
@@ -78,9 +80,11 @@ class Setting:
         return masked_lm_around(random_encoder(config))
 
 
-def ours(setting: Setting, work: Path) -> Steps:
+def ours(setting: Setting, work: Path, *, compiled: bool = False) -> Steps:
     """The steps of our loop."""
     model, steps = setting.model(), Steps()
+    for layer in layers_of(model) if compiled else ():
+        layer.compile()
     settings = Pretrain(
         max_steps=setting.steps, batch_size=setting.text.batch_size, learning_rate=LEARNING_RATE, warmup=WARMUP
     )
@@ -148,6 +152,7 @@ def trainer(setting: Setting, work: Path) -> Steps:
 
 
 SIDES: dict[str, Callable[[Setting, Path], Steps]] = {"compress": ours, "transformers Trainer": trainer}
+COMPILED = {"compress, layers by torch.compile": partial(ours, compiled=True)}
 
 
 def read(arguments: argparse.Namespace, tokenizer: Tokenizer, folder: Path) -> TextBatches:
@@ -170,6 +175,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--compiled", action="store_true", help="also our loop with layers that torch.compile made")
     parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="bf16" if fast_bf16() else "fp32")
     arguments = parser.parse_args()
@@ -177,13 +183,14 @@ def main() -> None:
     if words is None or arguments.steps < WARMUP_STEPS + 2:
         raise SystemExit(f"expected a --vocabulary with a checkpoint, and at least {WARMUP_STEPS + 2} steps")
     torch.set_num_threads(arguments.threads)
-    found: dict[str, list[Steps]] = {name: [] for name in SIDES}
+    sides = SIDES | (COMPILED if arguments.compiled else {})
+    found: dict[str, list[Steps]] = {name: [] for name in sides}
     with tempfile.TemporaryDirectory() as folder:
         tokenizer = load_tokenizer(words)
         setting = Setting(arguments, read(arguments, tokenizer, Path(folder)), tokenizer)
         for round_ in range(arguments.rounds):
-            for name in list(SIDES) if round_ % 2 else list(SIDES)[::-1]:
-                found[name].append(SIDES[name](setting, Path(folder) / f"{name}-{round_}"))
+            for name in list(sides) if round_ % 2 else list(sides)[::-1]:
+                found[name].append(sides[name](setting, Path(folder) / f"{name}-{round_}"))
     show(found, arguments, setting)
 
 

@@ -85,6 +85,8 @@ def train(
     place: Any = partial(accelerator.prepare_model, evaluation_mode=True)
     trained = sharding.split(model, place, accelerator.device) if split else model
     place(model)
+    if split:
+        model.cpu()  # no room beside the parts until it is scored, or done
     gradients = Gradients(trained, place(objective), accelerator, data, teacher, settings.micro_batch_size)
     optimizer = accelerator.prepare_optimizer(_optimizer(trained, objective, settings))
     run = _Run(gradients, optimizer, data, settings, evaluate, work, total, model)
@@ -200,8 +202,7 @@ class _Run:
         step = self.progress.step
         if self.evaluate is None or (step % every and step != self.total):
             return None
-        self._gather()
-        score = processes.broadcast(self.evaluate(self.model) if processes.is_first() else 0.0)
+        score = processes.broadcast(self._score(self.evaluate))
         self.progress.history.append({"step": step, "score": score})
         best = self.progress.best_score
         if self.settings.keep == "last" or best is None or score > best:
@@ -209,9 +210,18 @@ class _Run:
             self._write_best(step)
         return score
 
-    def _gather(self) -> None:
-        if self.gradients.split:
-            sharding.gather(self.gradients.model, self.model)
+    def _score(self, evaluate: Callable[[nn.Module], float]) -> float:
+        """In the first process; others help to gather the weights."""
+        first = processes.is_first()
+        if not self.gradients.split:
+            return evaluate(self.model) if first else 0.0
+        sharding.gather(self.gradients.model, self.model if first else None)
+        if not first:
+            return 0.0
+        self.model.to(self.gradients.accelerator.device)
+        score = evaluate(self.model)
+        self.model.cpu()
+        return score
 
     def _best_path(self, step: int) -> Path:
         return self.work / f"best-{step}.safetensors"
@@ -243,8 +253,11 @@ class _Run:
 
     def load_best(self) -> None:
         step, modules = self.progress.best_step, (self.model, self.gradients.objective)
+        if self.gradients.split:
+            self.model.to(self.gradients.accelerator.device)
         if step is None or step == self.progress.step:
-            self._gather()
+            if self.gradients.split:
+                sharding.gather(self.gradients.model, self.model)
             return
         if processes.is_first():
             state.load_weights(self._best_path(step), modules)

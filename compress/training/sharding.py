@@ -55,11 +55,14 @@ def _units(model: nn.Module) -> list[nn.Module]:
 
 
 @torch.no_grad()
-def gather(parted: nn.Module, into: nn.Module) -> None:
-    """Fill `into`, a model like `parted` that is whole, with its weights and buffers. Every process calls it."""
-    targets = {**dict(into.named_parameters()), **dict(into.named_buffers())}
+def gather(parted: nn.Module, into: nn.Module | None) -> None:
+    """Fill `into`, a model like `parted` that is whole, with its weights and buffers. Every process calls it, with None
+    where it has no use for them."""
+    targets = {} if into is None else {**dict(into.named_parameters()), **dict(into.named_buffers())}
     for name, tensor in [*parted.named_parameters(), *parted.named_buffers()]:
-        targets[name].copy_(whole(tensor))
+        every = whole(tensor)
+        if into is not None:
+            targets[name].copy_(every)
 
 
 @torch.no_grad()
