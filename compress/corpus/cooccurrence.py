@@ -21,8 +21,8 @@ def count_pairs(
     """How often words stand near each other in the sequences of `text`, and how often each word stands there at all.
 
     A sparse float matrix [word, word], symmetric: a pair that is d tokens apart counts 1/d, up to `WINDOW`; and int64
-    [word]. Special tokens are in no pair, and no two documents are where `text` keeps them apart. Of a long text sequences
-    at even distances are counted. `on_progress` is told how many of how many.
+    [word]. Special tokens are in no pair, and neither are two segments, nor two documents where `text` keeps those apart.
+    Of a long text sequences at even distances are counted. `on_progress` is told how many of how many.
     """
     from scipy import sparse
 
@@ -33,7 +33,7 @@ def count_pairs(
     for start in range(0, len(chosen), _AT_ONCE):
         batch = text.collate(chosen[start : start + _AT_ONCE])
         ids = batch["input_ids"]
-        plain, documents = ~np.isin(ids, special), batch.get("documents", np.zeros_like(ids))
+        plain, documents = ~np.isin(ids, special), batch.get("documents", batch["token_type_ids"])
         each += np.bincount(ids[plain], minlength=words)
         for apart in range(1, WINDOW + 1):
             near = plain[:, apart:] & plain[:, :-apart] & (documents[:, apart:] == documents[:, :-apart])
@@ -63,8 +63,7 @@ def word_vectors(pairs: Any, width: int, *, seed: int) -> np.ndarray:
     rank = min(width, words - 1)
     vectors = np.zeros((words, width), np.float32)
     if matrix.nnz:
-        start = np.random.default_rng(seed).standard_normal(words)
-        left, values, _ = svds(matrix, k=rank, v0=start)
+        left, values, _ = svds(matrix, k=rank, rng=np.random.default_rng(seed))
         vectors[:, :rank] = left * np.sqrt(values)
         vectors[own == 0] = 0.0
     return vectors

@@ -1,11 +1,11 @@
 """A random BERT that begins with what counting words tells, and attends to neighbours: what the first millions of tokens of
 masked-LM training are otherwise spent on.
 
-The last dimensions of the hidden states are kept for positions. Queries and keys of the first
-layer read positions alone, so that a token attends to what is near it, and values are the words as they are: the first
-layer gives each place the mean of its neighbourhood, and the head, which starts near the identity, says which words keep
-such company. The idea of starting attention as what training tends to make of it is Trockman and Kolter's (2023,
-arXiv:2305.09828); this start is our own. All other weights stay as they were drawn, beneath it.
+The last dimensions of the hidden states are kept for positions. Queries and keys of the first layer read positions above
+all, so that a token attends to what is near it, and values are the words as they are: the first layer gives each place the
+mean of its neighbourhood, and the head, which starts near the identity, says which words keep such company. The idea of
+starting attention as what training tends to make of it is Trockman and Kolter's (2023, arXiv:2305.09828); this start is our
+own. All other weights stay as they were drawn, beneath it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .dimensions import begin_apart, first_position
+from .dimensions import first_position, word_and_position_widths
 from .masked_lm import decoder, near_identity
 
 _LOUD = 1.4  # positions beside words, a dimension
@@ -26,18 +26,19 @@ _NEARNESS = 4.0  # nats that a token's own place is before a far one
 
 
 @torch.no_grad()
-def start_encoder(encoder: Any, vectors: np.ndarray) -> None:
-    """Begin a random encoder, a BERT's or a RoBERTa's, with `vectors` [word, as many as `begin_apart` gives words].
+def begin_encoder(encoder: Any, vectors: np.ndarray) -> None:
+    """Begin a random encoder, a BERT's or a RoBERTa's, with `vectors` [word, as many as `word_and_position_widths` gives words].
 
-    Words without a vector, which are zeros, and special tokens get a random one as long, which the caller's torch seed
+    Words without a vector of their own, and special tokens, get a random one as long, which the caller's torch seed
     decides: were [MASK] small, LayerNorm would leave little but its position, and it would attend to itself.
     """
     config, embeddings = encoder.config, encoder.embeddings
-    wide, places = begin_apart(config.hidden_size, config.num_attention_heads)
+    wide, places = word_and_position_widths(config.hidden_size, config.num_attention_heads)
     words = embeddings.word_embeddings.weight
-    found, known = torch.randn(len(words), wide), np.flatnonzero(np.abs(vectors).sum(1))
-    if len(known):
-        found[known] = torch.from_numpy(vectors[known] - vectors[known].mean(0))
+    found, known = torch.randn(len(words), wide), vectors[np.abs(vectors).sum(1) > 0]
+    centred = torch.from_numpy(vectors - (known.mean(0) if len(known) else 0.0))
+    told = torch.from_numpy(np.abs(vectors).sum(1) > 0) & (centred.square().sum(1) > 1e-12)
+    found[: len(told)][told] = centred[told]
     found = torch.nn.functional.normalize(found)  # with a state of LayerNorm's, scores of words differ by about 1
     found[config.pad_token_id] = 0.0  # a row that never trains
     words[:, :wide], words[:, wide:] = found, 0.0
@@ -53,12 +54,13 @@ def start_encoder(encoder: Any, vectors: np.ndarray) -> None:
 
 
 @torch.no_grad()
-def start_head(model: Any, counts: np.ndarray) -> None:
+def begin_head(model: Any, counts: np.ndarray) -> None:
     """Begin the head of a masked language model at its encoder's words, as frequent as `counts` [word] says."""
     near_identity(model)
-    often = torch.from_numpy(counts).double() + 1
     bias = decoder(model).bias
-    bias[: len(often)] = (often / often.sum()).log().to(bias)
+    often = torch.ones(len(bias), dtype=torch.float64)  # also of rows beyond the tokenizer's words
+    often[: len(counts)] += torch.from_numpy(counts)
+    bias.copy_((often / often.sum()).log())
 
 
 def _diagonal(size: int, ones: int) -> Tensor:

@@ -100,7 +100,7 @@ def usable_positions(config: dict[str, Any]) -> int:
     return int(config["max_position_embeddings"]) - before
 
 
-def begin_apart(hidden: int, heads: int) -> tuple[int, int]:
+def word_and_position_widths(hidden: int, heads: int) -> tuple[int, int]:
     """How many dimensions of the hidden states tell words, and how many positions, where these begin apart: 16, or what a
     narrower head has, an even number. Raises `CompressError` where too few are left for words."""
     positions = min(16, hidden // heads) // 2 * 2

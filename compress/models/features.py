@@ -72,37 +72,40 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     """The `wanted` features of `model`, with a head or without, on `batch`, and nothing that costs more than they need.
 
     Logits are [batch, classes]; hidden states [batch, length, hidden]; scores [batch, heads, query, key], before
-    softmax and without the mask; queries, keys and values [batch, heads, length, head size]; pooled [batch, hidden].
+    softmax and without the mask; queries, keys and values [batch, heads, length, head size]; pooled [batch, hidden];
+    words [vocabulary, embedding].
     Raises `CompressError` for a name that is not a feature of the model.
     """
     config: Any = model.config
     names = frozenset(wanted)
-    spreads = {name: spread(model, int(match[1])) for name in names if (match := _SPREAD.fullmatch(name))}
-    places = _places(names - spreads.keys() - {_WORDS}, config.num_hidden_layers)
+    weights = {name: spread(model, int(match[1])) for name in names if (match := _SPREAD.fullmatch(name))}
+    places = _places(names - weights.keys() - {_WORDS}, config.num_hidden_layers)
     if not places:
-        return spreads
+        return weights | _words(model, names)
     inputs = model_inputs(model, batch)
     whole = not isinstance(model, FSDPModule)  # where weights are split, every forward that begins has to end
     if whole and set(places.values()) == {("hidden", 0)}:
         states = _embeddings(model, inputs)
-        return spreads | dict.fromkeys(places, states)
+        return weights | _words(model, names) | dict.fromkeys(places, states)
     inside = frozenset(place for place in places.values() if place[0] in KINDS)
     hidden = any(kind == "hidden" for kind, _ in places.values())
     with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
         output = model(**inputs, output_hidden_states=hidden)
     taken = attention if whole else _anchored(attention, output)
-    found = spreads | {name: _read(output, taken | pooled, place) for name, place in places.items()}
-    return found | ({_WORDS: _words(model)} if _WORDS in names else {})
+    found = {name: _read(output, taken | pooled, place) for name, place in places.items()}
+    return weights | _words(model, names) | found
 
 
 def _anchored(inside: dict[Place, Tensor], output: Any) -> dict[Place, Tensor]:
     """The same, but with a gradient that goes, at no weight, through what the layers give: that is where it gathers the
     layers' weights again."""
-    return {place: tensor + 0.0 * output[0].sum() for place, tensor in inside.items()}
+    nothing = output[0].flatten()[:0].sum()
+    return {place: tensor + nothing for place, tensor in inside.items()}
 
 
-def _words(model: Any) -> Tensor:
-    return model.get_input_embeddings().weight
+def _words(model: Any, names: frozenset[str]) -> Features:
+    """Of split weights they are there after a forward, until its backward."""
+    return {_WORDS: model.get_input_embeddings().weight} if _WORDS in names else {}
 
 
 def layers_of(model: Any) -> nn.ModuleList:
@@ -162,7 +165,7 @@ def _places(names: frozenset[str], layers: int) -> dict[str, Place]:
         indexed = ", ".join(f"{kind}[i]" for kind in KINDS)
         raise CompressError(
             f"unknown features {unknown}; known: logits, embeddings, hidden[i] with i below {layers + 1}, "
-            f"and {indexed} with i below {layers}; pooled"
+            f"and {indexed} with i below {layers}; pooled, words"
         )
     return places
 

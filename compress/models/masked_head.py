@@ -6,23 +6,25 @@ import torch
 from torch import Tensor, nn
 
 from .features import Batch, Features
-from .masked_lm import token_loss, token_scores
+from .masked_lm import decoder, token_loss, token_scores
 
 
 class MaskedLmObjective(nn.Module):
     """For the training loop beside the encoder of `model`: owns its head, which trains with it.
 
-    The loss is `masked_lm_loss`, with the words that the encoder is computed with. `teacher`: the masked language model
+    The loss is `masked_lm_loss`; a decoder that is tied to the encoder's words has those that the encoder was computed with.
+    `teacher`: the masked language model
     whose answers the student's are held against, of which only the head is run here.
     """
 
-    student_features = frozenset({"hidden[-1]", "words"})
     teacher_features: frozenset[str] = frozenset()
     per_token = frozenset({"masked_lm"})
     heads_run = (True, False)
 
     def __init__(self, model: Any, teacher: Any = None) -> None:
         super().__init__()
+        tied = decoder(model).weight is model.get_input_embeddings().weight
+        self.student_features = frozenset({"hidden[-1]"} | ({"words"} if tied else set()))
         self._model = [model]  # in a list: its encoder is not this module's
         self._teacher = [teacher]
         kept = {id(parameter) for parameter in model.base_model.parameters()}
@@ -34,7 +36,7 @@ class MaskedLmObjective(nn.Module):
 
     def scores(self, student: Features, batch: Batch) -> Tensor:
         """The student's `token_scores` from its `student_features`."""
-        return token_scores(self._model[0], batch, student["hidden[-1]"], student["words"])
+        return token_scores(self._model[0], batch, student["hidden[-1]"], student.get("words"))
 
     def teacher_scores(self, hidden: Tensor, batch: Batch) -> Tensor:
         """The teacher's from its own, without gradients."""

@@ -28,6 +28,10 @@ from .together import Together, follow, lead, run_stage
 
 def plan_all(request: Request) -> list[Plan]:
     """The plans of a request, every mistake that can be found without computing found. Writes nothing."""
+    if request.fsdp and processes.count() == 1:
+        raise CompressError(
+            "--fsdp splits a model among processes, and this is one alone; start two or more by torchrun"
+        )
     if request.data_dir is not None and not request.data_dir.is_dir():
         raise CompressError(f"{request.data_dir}: no such folder; --data-dir is the folder that holds the task's data")
     tasks: list[TaskSource] = []
@@ -98,8 +102,6 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
     """
     listener = listener or Listener()
     if processes.count() == 1:
-        if request.fsdp:
-            raise CompressError("--fsdp splits a model among processes, and this is one alone; start it under torchrun")
         return _run_all(request, listener)
     if processes.is_first():
         return lead(lambda others: _run_all(request, listener, others))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import CompressError
-from ..models.dimensions import begin_apart
+from ..models.dimensions import word_and_position_widths
 from ..models.layer_maps import check_losses
 from ..models.masked_lm import has_masked_lm_head
 from ..spec.stages import Finetune
@@ -84,7 +84,7 @@ def _check_start(draft: Draft, stage: str) -> None:
             stage, f"start: cooccurrence is for a bert or a roberta, found {sizes.architecture}; {instead}"
         )
     try:
-        begin_apart(sizes.hidden, sizes.heads)
+        word_and_position_widths(sizes.hidden, sizes.heads)
     except CompressError as error:
         raise draft.fails(stage, f"start: cooccurrence: {error}; {instead}") from None
 

@@ -27,7 +27,7 @@ from ..models.checkpoints import (
     pad_id,
     save_checkpoint,
 )
-from ..models.dimensions import begin_apart, usable_positions
+from ..models.dimensions import usable_positions, word_and_position_widths
 from ..models.layer_maps import matched_layers
 from ..models.masked_head import MaskedLmObjective
 from ..models.masked_lm import copy_head, has_masked_lm_head, load_masked_lm, masked_lm_around, new_masked_lm_head
@@ -79,16 +79,20 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
 
 
 def _start_from_counts(plan: Plan, node: Node, model: Any, text: TextBatches, context: Context) -> dict[str, Any]:
-    """What random weights begin as, where the stage says so; what is told of it. Several processes each do it: where they
-    round otherwise, training begins with what the first has."""
+    """What random weights begin as, where the stage says so; what is told of it. Of several processes the first does it: with
+    its weights all begin."""
     if not counts_words(node.spec, plan.teacher):
+        return {}
+    if not processes.is_first():
+        processes.broadcast(None)
         return {}
     encoder = getattr(model, "base_model", model)
     pairs, counts = count_pairs(text, lambda done, total: context.listener.progress("sequences counted", done, total))
-    width, _ = begin_apart(encoder.config.hidden_size, encoder.config.num_attention_heads)
-    counted_start.start_encoder(encoder, word_vectors(pairs, width, seed=node.seed))
+    width, _ = word_and_position_widths(encoder.config.hidden_size, encoder.config.num_attention_heads)
+    counted_start.begin_encoder(encoder, word_vectors(pairs, width, seed=node.seed))
     if model is not encoder:
-        counted_start.start_head(model, counts)
+        counted_start.begin_head(model, counts)
+    processes.broadcast(None)
     return {"start": {"words": int((counts > 0).sum()), "pairs": int(pairs.nnz)}}
 
 

@@ -79,13 +79,14 @@ class Gradients:
         return parts + [share[:0]] * (-(-largest // (self.micro or largest)) - len(parts))
 
     def _halve(self, size: int) -> None:
-        if self.split:
-            raise CompressError(
-                f"out of memory with {size} examples a forward, which --fsdp cannot take back; set micro_batch_size below that"
-            )
         if size == 1:
             raise CompressError(
                 "out of memory with one example at a time; lower max_length, or train where there is more memory"
+            )
+        if self.split:
+            raise CompressError(
+                f"out of memory with {size} examples a forward, which --fsdp cannot take back: begin the stage anew with "
+                "a lower micro_batch_size"
             )
         self.micro = size // 2
         for parameter in self.parameters:

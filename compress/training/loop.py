@@ -74,8 +74,8 @@ def train(
     is kept in `work`, where an interrupted run is picked up at its last checkpoint and goes on bit for bit.
     Of several processes, which all call this with the same arguments, each takes its share of every batch; the
     first alone evaluates, writes to `work`, and calls `on_step` and `on_notice`. What stops one stops all, at the same step.
-    `split`: each holds its part of the weights and of what the optimizer keeps (`sharding`), and `model` is filled at the
-    end; nothing but `model` itself may compute with its weights.
+    `split`: each holds its part of the weights and of what the optimizer keeps (`sharding`); `model` stays where it is and
+    is filled at the end, in the first process alone. Nothing else may compute with its weights.
     Raises `CheckFailed` on the first non-finite loss, before it reaches a weight, `Interrupted` after a stop
     signal, with the state saved, `CompressError` when there is no memory for one example or the step itself, and `ProcessLost`.
     """
@@ -84,9 +84,7 @@ def train(
     # Placed, and under autocast; not wrapped: `sharing` says why.
     place: Any = partial(accelerator.prepare_model, evaluation_mode=True)
     trained = sharding.split(model, place, accelerator.device) if split else model
-    place(model)
-    if split:
-        model.cpu()  # no room beside the parts until it is scored, or done
+    place(model, device_placement=not split)
     gradients = Gradients(trained, place(objective), accelerator, data, teacher, settings.micro_batch_size)
     optimizer = accelerator.prepare_optimizer(_optimizer(trained, objective, settings))
     run = _Run(gradients, optimizer, data, settings, evaluate, work, total, model)
@@ -212,15 +210,13 @@ class _Run:
 
     def _score(self, evaluate: Callable[[nn.Module], float]) -> float:
         """In the first process; others help to gather the weights."""
-        first = processes.is_first()
-        if not self.gradients.split:
-            return evaluate(self.model) if first else 0.0
-        sharding.gather(self.gradients.model, self.model if first else None)
+        first, home = processes.is_first(), next(self.model.parameters()).device
+        if self.gradients.split:
+            sharding.gather(self.gradients.model, self.model if first else None)
         if not first:
             return 0.0
-        self.model.to(self.gradients.accelerator.device)
-        score = evaluate(self.model)
-        self.model.cpu()
+        score = evaluate(self.model.to(self.gradients.accelerator.device))
+        self.model.to(home)
         return score
 
     def _best_path(self, step: int) -> Path:
@@ -253,12 +249,11 @@ class _Run:
 
     def load_best(self) -> None:
         step, modules = self.progress.best_step, (self.model, self.gradients.objective)
-        if self.gradients.split:
-            self.model.to(self.gradients.accelerator.device)
+        split, first = self.gradients.split, processes.is_first()
         if step is None or step == self.progress.step:
-            if self.gradients.split:
-                sharding.gather(self.gradients.model, self.model)
+            if split:
+                sharding.gather(self.gradients.model, self.model if first else None)
             return
-        if processes.is_first():
+        if first:
             state.load_weights(self._best_path(step), modules)
-        sharing.make_alike(modules)
+        sharing.make_alike(modules[1:] if split else modules)

@@ -23,6 +23,9 @@ from ..models.features import layers_of
 from . import sharing
 from .parts import is_split, part, whole
 
+# Nothing changes a model's output in place.
+warnings.filterwarnings("ignore", message=".*returned a view tensor. An in-place op")
+
 
 def split(model: nn.Module, place: Callable[[nn.Module], nn.Module], device: torch.device) -> nn.Module:
     """A copy of `model` on `device`, as `place` puts it there, of which each process holds its part of the first one's weights.
@@ -30,7 +33,6 @@ def split(model: nn.Module, place: Callable[[nn.Module], nn.Module], device: tor
     Layers are units of their own, where they have no weights in common; embeddings and heads are one together, which stays
     whole between a forward and its backward, so that a loss can read the table of words. Every process calls it.
     """
-    warnings.filterwarnings("ignore", message=".*returned a view tensor. An in-place op")  # there is none here
     parted: Any = place(copy.deepcopy(model))
     sharing.make_alike([parted])
     mesh = init_device_mesh(device.type, (processes.count(),))
@@ -67,15 +69,22 @@ def gather(parted: nn.Module, into: nn.Module | None) -> None:
 
 @torch.no_grad()
 def clip(parameters: list[nn.Parameter], most: float) -> Tensor:
-    """Scale the gradients, where their norm over all processes is above `most`; that norm, before. No process waits here."""
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    parts = [part(gradient) for gradient in gradients if is_split(gradient)]
-    if not parts:
+    """Scale the gradients, where their norm over all processes is above `most`; that norm, before.
+
+    Where weights are split, every process calls it, and what has no gradient at all, only the zeros that hold layers
+    together in the backward, has None again: AdamW leaves it alone, as it would without the split.
+    """
+    split = [parameter for parameter in parameters if parameter.grad is not None and is_split(parameter.grad)]
+    if not split:
         return nn.utils.clip_grad_norm_(parameters, most)
-    own = _squares(parts)
+    squares = _squares([part(parameter.grad) for parameter in split if parameter.grad is not None])
     with processes.connected():
-        distributed.all_reduce(own)
-    norm = (own + _squares([gradient for gradient in gradients if not is_split(gradient)])).sqrt()
+        distributed.all_reduce(squares)
+    for parameter, square in zip(split, squares.tolist(), strict=True):
+        parameter.grad = parameter.grad if square else None
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    whole_ones = [gradient for gradient in gradients if not is_split(gradient)]
+    norm = (squares.sum() + _squares(whole_ones).sum()).sqrt()
     factor = (most / (norm + 1e-6)).clamp(max=1.0)  # as torch has it
     for gradient in gradients:
         part(gradient).mul_(factor)
@@ -83,7 +92,5 @@ def clip(parameters: list[nn.Parameter], most: float) -> Tensor:
 
 
 def _squares(gradients: list[Tensor]) -> Tensor:
-    """The sum of all squares, on their device."""
-    return (
-        torch.stack([gradient.float().square().sum() for gradient in gradients]).sum() if gradients else torch.zeros(())
-    )
+    """The sum of squares of each, [gradient]."""
+    return torch.stack([gradient.float().square().sum() for gradient in gradients]) if gradients else torch.zeros(0)

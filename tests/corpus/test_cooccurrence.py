@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from corpus_toys import write_shards
 
-from compress.corpus import TextBatches, count_pairs, word_vectors
+from compress.corpus import PairBatches, TextBatches, count_pairs, word_vectors
 from compress.corpus.cooccurrence import WINDOW
 
 SEP, WORDS = 3, 40
@@ -40,6 +40,23 @@ def test_pairs_are_counted_as_a_plain_loop_counts_them(tmp_path: Path, apart: bo
     assert counts.tolist() == each.tolist()
     assert told[-1] == (text.count, text.count)
     assert expected.sum() > 100
+
+
+def test_two_segments_are_not_near_each_other(tmp_path: Path):
+    text = [token for i in range(60) for token in [5 + i % 2] * 12]
+    shards = write_shards(tmp_path / "shards", np.array([*text, SEP]), vocabulary=WORDS)
+    pairs = PairBatches(shards, length=16, batch_size=2, seed=1, ends=(5, 6), labels="sentence_order")
+    batch = pairs.collate(np.arange(pairs.count))
+    assert (batch["token_type_ids"] == 1).any()
+    found, _ = count_pairs(pairs)
+    expected = np.zeros((WORDS, WORDS))
+    for ids, segments in zip(batch["input_ids"].tolist(), batch["token_type_ids"].tolist(), strict=True):
+        for i, word in enumerate(ids):
+            for j in range(i + 1, min(i + WINDOW + 1, len(ids))):
+                if min(word, ids[j]) > 4 and segments[i] == segments[j]:
+                    expected[word, ids[j]] += 1 / (j - i)
+                    expected[ids[j], word] += 1 / (j - i)
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-9)
 
 
 def test_vectors_are_those_of_a_whole_decomposition(tmp_path: Path):
@@ -74,7 +91,11 @@ def test_words_of_like_company_have_like_vectors(tmp_path: Path):
 
 def test_more_dimensions_than_words_and_a_text_without_pairs_are_no_fault(tmp_path: Path):
     pairs, _ = count_pairs(batches(tmp_path, apart=True))
-    assert not word_vectors(pairs, WORDS + 5, seed=0)[:, WORDS - 1 :].any()
+    found, again = (word_vectors(pairs, WORDS + 5, seed=0) for _ in range(2))
+    np.testing.assert_array_equal(found, again)
+    fewer = word_vectors(pairs, WORDS - 1, seed=0)
+    np.testing.assert_allclose(found @ found.T, fewer @ fewer.T, atol=1e-5)
+    assert fewer.any()
     shards = write_shards(tmp_path / "bare", np.array([7, SEP] * 60), vocabulary=WORDS)
     pairs, counts = count_pairs(TextBatches(shards, length=16, batch_size=2, seed=1, apart=True))
     assert pairs.nnz == 0

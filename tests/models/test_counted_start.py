@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from compress.errors import CompressError
-from compress.models.counted_start import start_encoder, start_head
-from compress.models.dimensions import begin_apart
+from compress.models.counted_start import begin_encoder, begin_head
+from compress.models.dimensions import word_and_position_widths
 from compress.models.features import compute_features
-from compress.models.masked_lm import masked_lm_around, masked_lm_loss, token_scores
+from compress.models.masked_lm import decoder, masked_lm_around, masked_lm_loss, token_scores
 from compress.models.random_models import random_config, random_encoder
 from compress.spec.cards import RandomInit
 
@@ -64,7 +64,7 @@ def batch(rows: int = 64) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
 def test_the_first_layer_attends_to_what_is_near(architecture: str):
     model = encoder(architecture)
-    start_encoder(model, vectors())
+    begin_encoder(model, vectors())
     with torch.no_grad():
         scores = compute_features(model, batch(), ["scores[0]"])["scores[0]"].softmax(-1)  # [text, head, query, key]
     apart = (torch.arange(LENGTH)[:, None] - torch.arange(LENGTH)[None]).abs()
@@ -77,11 +77,13 @@ def test_the_first_layer_attends_to_what_is_near(architecture: str):
 
 def test_it_says_which_words_keep_such_company_before_it_is_trained():
     model = encoder()
-    start_encoder(model, vectors())
+    begin_encoder(model, vectors())
     whole = masked_lm_around(model)
-    counts = np.zeros(WORDS, np.int64)
+    counts = np.zeros(WORDS - 3, np.int64)  # the table has more rows than the tokenizer words
     counts[5:35] = 1000
-    start_head(whole, counts)
+    begin_head(whole, counts)
+    often = decoder(whole).bias.softmax(0)
+    torch.testing.assert_close(often[5:35].sum().item(), 1.0, rtol=0, atol=1e-3)
     with torch.no_grad():
         loss = masked_lm_loss(whole.eval(), batch()).item()
         likely = token_scores(whole, batch()).softmax(-1)
@@ -96,7 +98,7 @@ def test_it_says_which_words_keep_such_company_before_it_is_trained():
 
 def test_what_it_does_not_set_stays_as_it_was_drawn():
     plain, model = encoder(), encoder()
-    start_encoder(model, vectors())
+    begin_encoder(model, vectors())
     before, after = (dict(each.named_parameters()) for each in (plain, model))
     changed = {name for name, value in after.items() if not torch.equal(value, before[name])}
     assert changed == {
@@ -111,13 +113,13 @@ def test_what_it_does_not_set_stays_as_it_was_drawn():
     sizes = torch.ones(WORDS)  # [MASK] as loud as a word
     sizes[model.config.pad_token_id] = 0.0
     torch.testing.assert_close(words.square().sum(1).sqrt(), sizes)
-    start_encoder(model, np.zeros_like(vectors()))  # a text without pairs
+    begin_encoder(model, np.zeros_like(vectors()))  # a text without pairs
     torch.testing.assert_close(model.embeddings.word_embeddings.weight.square().sum(1).sqrt(), sizes)
 
 
 def test_a_roberta_counts_its_positions_after_its_padding():
     plain, model = encoder("roberta"), encoder("roberta")
-    start_encoder(model, vectors())
+    begin_encoder(model, vectors())
     first = model.config.pad_token_id + 1
     table, drawn = (each.embeddings.position_embeddings.weight for each in (model, plain))
     torch.testing.assert_close(table[:first], drawn[:first])
@@ -125,10 +127,10 @@ def test_a_roberta_counts_its_positions_after_its_padding():
 
 
 def test_the_width_of_positions():
-    assert begin_apart(128, 4) == (112, 16)
-    assert begin_apart(768, 12) == (752, 16)
-    assert begin_apart(16, 2) == (8, 8)
+    assert word_and_position_widths(128, 4) == (112, 16)
+    assert word_and_position_widths(768, 12) == (752, 16)
+    assert word_and_position_widths(16, 2) == (8, 8)
     with pytest.raises(CompressError, match="too narrow"):
-        begin_apart(8, 8)
+        word_and_position_widths(8, 8)
     with pytest.raises(CompressError, match="4 / 1 dimensions are too narrow"):
-        begin_apart(4, 1)
+        word_and_position_widths(4, 1)

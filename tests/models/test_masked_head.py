@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import BertConfig, BertForMaskedLM
 
 from compress.models.features import compute_features
 from compress.models.masked_head import MaskedLmObjective
@@ -57,3 +58,22 @@ def test_a_batch_without_hidden_tokens_costs_nothing(model: Any):
     objective, data = MaskedLmObjective(model), batch(0)
     features = compute_features(model.base_model, data, objective.student_features)
     assert objective(features, {}, data)["masked_lm"].item() == 0
+
+
+def test_a_decoder_of_its_own_is_what_scores_and_trains():
+    config = BertConfig(
+        vocab_size=60,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        tie_word_embeddings=False,
+    )
+    torch.manual_seed(0)
+    model: Any = BertForMaskedLM(config).eval()
+    objective, data = MaskedLmObjective(model), batch(6)
+    features = compute_features(model.base_model, data, objective.student_features)
+    loss = objective(features, {}, data)["masked_lm"]
+    assert loss.item() == pytest.approx(masked_lm_loss(model, data).item(), rel=1e-5)  # fp32
+    loss.backward()
+    assert model.cls.predictions.decoder.weight.grad.any()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from compress.models.masked_lm import has_masked_lm_head
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.context import Context, Listener
 from compress.pipeline.stages import STAGES
+from compress.pipeline.training_stages import TrainingRun
+from compress.spec.stages import Distill, QuantizeAware
 from compress.store import Artifact
 
 CARD = """
@@ -270,6 +273,26 @@ def test_random_weights_begin_with_what_is_counted_in_the_text(world: Path):
     assert found.info["start"]["words"] == len(ids)
     assert found.info["start"]["pairs"] > 50
     assert plan(world, "pretrain.start=random").nodes[1].key != plan(world).nodes[1].key
+
+
+@pytest.mark.parametrize(
+    ("settings", "features", "splits"),
+    [
+        (Distill(), {"logits"}, True),
+        (Distill(), {"logits", "spread[2]"}, False),
+        (QuantizeAware(), {"logits"}, False),
+    ],
+)
+def test_what_reads_weights_beside_a_forward_is_not_split(settings: Any, features: set[str], splits: bool):
+    said: list[str] = []
+    context = SimpleNamespace(fsdp=True, notice=said.append)
+    run = TrainingRun.__new__(TrainingRun)
+    run.context, run.settings = context, settings  # type: ignore[assignment]
+    run.objective, run.node = SimpleNamespace(student_features=features), SimpleNamespace(id="student")  # type: ignore[assignment]
+    assert run._splits() == splits
+    assert [line.startswith("student: every process holds the whole model") for line in said] == [True] * (not splits)
+    context.fsdp = False
+    assert not run._splits()
 
 
 def test_weights_of_a_checkpoint_do_not_begin_anew(world: Path, tiny_checkpoint: Any, toy_tokenizer: Tokenizer):

@@ -253,6 +253,22 @@ def test_a_split_model_has_the_features_and_gradients_of_a_whole_one(
     assert processes.run("features", tmp_path, family=family, headed=headed) == [0, 0], said(tmp_path)
 
 
+def test_three_processes_split_what_two_cannot_halve(processes: Processes, tmp_path: Path):
+    """The classifier has two classes: one of the three has no part of its bias."""
+    assert processes.run("features", tmp_path, 3, family="bert", headed=True) == [0, 0, 0], said(tmp_path)
+
+
+def test_a_split_run_in_bf16_learns_what_a_whole_one_does(processes: Processes, tmp_path: Path):
+    found = {}
+    for split in (False, True):
+        folder = tmp_path / str(split)
+        folder.mkdir()
+        assert processes.run("losses", folder, split=split, precision="bf16") == [0, 0], said(folder)
+        found[split] = json.loads((folder / "whole" / "losses.json").read_text())
+    for mine, theirs in zip(*found.values(), strict=True):
+        assert theirs == pytest.approx(mine, rel=0.02)  # bf16 has three digits
+
+
 def test_a_split_run_without_memory_says_what_to_lower(processes: Processes, tmp_path: Path):
     assert processes.run("no_memory", tmp_path) == [1, 2], said(tmp_path)  # the other one has lost it
     assert any("ProcessLost" in line for line in (tmp_path / "said-0").read_text().splitlines())
@@ -262,7 +278,7 @@ def test_a_split_run_without_memory_says_what_to_lower(processes: Processes, tmp
 def test_fsdp_alone_is_refused(processes: Processes, world: Path):
     assert processes.run("command", world, 1, arguments=[*RUN, "--fsdp"]) == [2]
     assert errors(world) == [
-        "error: --fsdp splits a model among processes, and this is one alone; start it under torchrun"
+        "error: --fsdp splits a model among processes, and this is one alone; start two or more by torchrun"
     ]
     assert not (world / "runs").exists()
 
