@@ -105,7 +105,7 @@ def word_and_position_widths(hidden: int, heads: int) -> tuple[int, int]:
     narrower head has, an even number. Raises `CompressError` where too few are left for words."""
     positions = min(16, hidden // heads) // 2 * 2
     if not 0 < positions <= hidden // 2:
-        raise CompressError(f"heads of {hidden} / {heads} dimensions are too narrow to tell positions")
+        raise CompressError(f"heads are {hidden // heads} wide, too narrow to tell positions")
     return hidden - positions, positions
 
 

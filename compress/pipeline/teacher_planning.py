@@ -80,9 +80,8 @@ def _check_start(draft: Draft, stage: str) -> None:
     sizes = draft.sizes["teacher"]
     instead = f"say --set {stage}.start=random"
     if sizes.architecture not in ("bert", "roberta"):
-        raise draft.fails(
-            stage, f"start: cooccurrence is for a bert or a roberta, found {sizes.architecture}; {instead}"
-        )
+        own = f"take recipe {sizes.architecture}-pretrain, or {instead}"
+        raise draft.fails(stage, f"start: cooccurrence is for a bert or a roberta, found {sizes.architecture}; {own}")
     try:
         word_and_position_widths(sizes.hidden, sizes.heads)
     except CompressError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ from .plan import Plan
 from .starting import grow_into, start_encoder, start_student, untuned
 from .teacher_planning import counts_words
 from .teaching import answers_once, held_out_loss, set_dropout, teacher_features, tuning_score
-from .trainlog import STATE, TrainLog
+from .trainlog import STATE, TrainLog, saved_step
 
 Inputs = dict[str, Artifact]
 _TEXT_LENGTH = 128  # tokens of a sequence of plain text, unless the recipe says otherwise
@@ -59,7 +60,7 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     hides = _hides(node)
     model = _before_text(plan, node, masked=hides)
     text, held = _text(plan, node, inputs)
-    counted = _start_from_counts(plan, node, model, text, context)
+    counted = _start_from_counts(plan, node, model, text, context, work)
     encoder = getattr(model, "base_model", model)
     masked = MaskedLmObjective(model) if hides else None
     width = encoder.config.hidden_size
@@ -78,22 +79,30 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     return {**info, **counted, "sequence_length": text.length, "sequences": text.count}
 
 
-def _start_from_counts(plan: Plan, node: Node, model: Any, text: TextBatches, context: Context) -> dict[str, Any]:
+def _start_from_counts(
+    plan: Plan, node: Node, model: Any, text: TextBatches, context: Context, work: Path
+) -> dict[str, Any]:
     """What random weights begin as, where the stage says so; what is told of it. Of several processes the first does it: with
-    its weights all begin."""
+    its weights all begin. A training that goes on has weights of its own."""
     if not counts_words(node.spec, plan.teacher):
         return {}
+    told = work / "start.json"
     if not processes.is_first():
         processes.broadcast(None)
         return {}
+    if saved_step(work) is not None:
+        processes.broadcast(None)
+        return json.loads(told.read_text())
     encoder = getattr(model, "base_model", model)
     pairs, counts = count_pairs(text, lambda done, total: context.listener.progress("sequences counted", done, total))
     width, _ = word_and_position_widths(encoder.config.hidden_size, encoder.config.num_attention_heads)
     counted_start.begin_encoder(encoder, word_vectors(pairs, width, seed=node.seed))
     if model is not encoder:
         counted_start.begin_head(model, counts)
+    found = {"start": {"words": int((counts > 0).sum()), "pairs": int(pairs.nnz)}}
+    told.write_text(json.dumps(found))
     processes.broadcast(None)
-    return {"start": {"words": int((counts > 0).sum()), "pairs": int(pairs.nnz)}}
+    return found
 
 
 def _before_text(plan: Plan, node: Node, *, masked: bool) -> Any:
@@ -262,6 +271,8 @@ class TrainingRun:
         """Train the model in place and keep the log; what there is to say of it. Processes that only help end here."""
         accelerator = make_accelerator(self.context.precision)
         split = self._splits()
+        if processes.is_first() and (step := saved_step(self.work)):
+            self.context.listener.notice(f"{self.node.id}: goes on after step {step}")
         with TrainLog(self.work / "log.jsonl", self.context.listener) as log:
             outcome = train(
                 self.model,

@@ -79,6 +79,8 @@ class RandomInit(Spec):
             raise ValueError(f"embedding: only an `albert` has tables of another width; found `{self.architecture}`")
         if self.grow_from is not None and self.architecture != "bert":
             raise ValueError(f"grow_from: a `bert` grows from a smaller one; found architecture `{self.architecture}`")
+        if self.hidden % self.heads:
+            raise ValueError(f"heads: expected a divisor of hidden, {self.hidden}; found {self.heads}")
         return self
 
 

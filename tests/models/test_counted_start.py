@@ -132,5 +132,5 @@ def test_the_width_of_positions():
     assert word_and_position_widths(16, 2) == (8, 8)
     with pytest.raises(CompressError, match="too narrow"):
         word_and_position_widths(8, 8)
-    with pytest.raises(CompressError, match="4 / 1 dimensions are too narrow"):
+    with pytest.raises(CompressError, match="heads are 4 wide, too narrow"):
         word_and_position_widths(4, 1)

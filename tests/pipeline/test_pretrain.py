@@ -17,7 +17,7 @@ from worlds import TASK, encoder_world
 
 from compress.errors import CompressError
 from compress.models.masked_lm import has_masked_lm_head
-from compress.pipeline import Plan, Request, plan_all
+from compress.pipeline import Plan, Request, plan_all, training_stages
 from compress.pipeline.context import Context, Listener
 from compress.pipeline.stages import STAGES
 from compress.pipeline.training_stages import TrainingRun
@@ -309,7 +309,7 @@ def test_weights_of_a_checkpoint_do_not_begin_anew(world: Path, tiny_checkpoint:
         (
             "hidden: 16, heads: 2",
             "hidden: 16, heads: 16",
-            "heads of 16 / 16 dimensions are too narrow to tell positions",
+            "heads are 1 wide, too narrow to tell positions",
         ),
     ],
 )
@@ -321,3 +321,30 @@ def test_a_start_that_does_not_fit_is_refused_before_anything_runs(world: Path, 
     assert f"stage pretrain: start: cooccurrence{':' if 'heads' in problem else ''} {problem}" in str(error.value)
     assert str(error.value).endswith("say --set pretrain.start=random")
     assert plan(world, "pretrain.start=random").nodes
+
+
+def test_what_was_counted_is_not_counted_again_by_a_training_that_goes_on(world: Path, monkeypatch: pytest.MonkeyPatch):
+    planned = plan(world)
+    first = made(world, planned, "tokenize", "pretrain")["pretrained"]
+    said: list[str] = []
+
+    class Told(Listener):
+        def notice(self, line: str) -> None:
+            said.append(line)
+
+    monkeypatch.setattr(training_stages, "count_pairs", None)
+    text, node = planned.nodes[0], planned.nodes[1]
+    context = Context(planned.task, "fp32", 1, Told())
+    inputs = {"text": Artifact(world / f"{text.key}-out", text.key, {})}
+    (world / "again").mkdir()
+    again = STAGES["pretrain"](planned, node, inputs, context, world / "again", world / f"{node.key}-work")
+    assert again["start"] == first.info["start"]
+    assert again["held_out"] == first.info["held_out"]
+    assert said[0] == "pretrained: goes on after step 3"
+
+
+def test_heads_that_do_not_divide_the_hidden_size_are_refused(world: Path):
+    card = world / "own.yaml"
+    card.write_text(card.read_text().replace("heads: 2", "heads: 3"))
+    with pytest.raises(CompressError, match="heads: expected a divisor of hidden, 16; found 3"):
+        plan(world)
