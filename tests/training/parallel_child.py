@@ -131,7 +131,12 @@ def faults(folder: Path, *, step: int = 0, number: int = 0, who: tuple[int, ...]
 def _family(name: str) -> Any:
     """A classifier of three layers with two classes; of an odd number of words, which no two processes halve."""
     shape: dict[str, Any] = {"vocab_size": 13, "max_position_embeddings": 16, "num_labels": 2}
-    wide = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+    wide: dict[str, Any] = {
+        "hidden_size": 16,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     torch.manual_seed(3)
     if name == "distilbert":
         config = DistilBertConfig(dim=16, n_layers=3, n_heads=2, hidden_dim=32, **shape)
@@ -204,10 +209,10 @@ def no_memory(folder: Path) -> None:
     """Process 1 has no memory for its share."""
     forward = Objective.forward
 
-    def failing(self: Objective, *given: Any) -> Any:
+    def failing(self: Objective, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         if processes.rank() == 1:
             raise torch.OutOfMemoryError("no room")
-        return forward(self, *given)
+        return forward(self, student, teacher, batch)
 
     Objective.forward = failing
     learn(folder, Training(epochs=1, batch_size=8, learning_rate=1e-3), split=True)
