@@ -30,7 +30,7 @@ def run(
 
     `options` are the fields of `compress.pipeline.Request`: teacher, student, seeds, data_dir,
     corpus, base_seed, root (the command line's --out), precision, refit, overrides (its --set: ["distill.epochs=1"]),
-    threads, bench, checkpoint_seconds, command. Raises `compress.errors.CompressError`.
+    threads, fsdp, bench, checkpoint_seconds, command. Raises `compress.errors.CompressError`.
     """
     from .pipeline import run_all
 

@@ -83,8 +83,6 @@ class Display(Listener):
 
     def progress(self, what: str, done: int, total: int | None) -> None:
         count = f"{done:,}" if total is None else f"{done:,} of {total:,}"
-        if done == 0 and self._live is None:
-            return
         if self._live is not None:
             self._advance(done, total, count, what)
         elif self._is_due():

@@ -13,6 +13,7 @@ WINDOW = 5  # tokens to either side
 _SEQUENCES = 100_000  # that are counted at most: 12.8 million tokens at 128
 _AT_ONCE = 2_000
 _SMOOTHED = 0.75
+_DENSE = 1_000  # words up to which the whole matrix is decomposed
 
 
 def count_pairs(
@@ -58,12 +59,18 @@ def word_vectors(pairs: Any, width: int, *, seed: int) -> np.ndarray:
     share = own**_SMOOTHED / max((own**_SMOOTHED).sum(), 1.0)
     information = np.log(found.data / (own[found.row] * share[found.col]))
     kept = information > 0
-    matrix = sparse.csr_matrix((information[kept], (found.row[kept], found.col[kept])), pairs.shape)
-    words = len(own)
-    rank = min(width, words - 1)
-    vectors = np.zeros((words, width), np.float32)
-    if matrix.nnz:
+    matrix: Any = sparse.csr_matrix((information[kept], (found.row[kept], found.col[kept])), pairs.shape)
+    used = np.flatnonzero(own)
+    matrix = matrix[used][:, used]
+    rank = min(width, max(0, len(used) - 1))
+    vectors = np.zeros((len(own), width), np.float32)
+    if not rank:
+        return vectors
+    left: Any
+    values: Any
+    if len(used) <= _DENSE:  # of low rank, maybe, where an iteration does not repeat itself
+        left, values, _ = np.linalg.svd(matrix.toarray())
+    else:
         left, values, _ = svds(matrix, k=rank, rng=np.random.default_rng(seed))
-        vectors[:, :rank] = left * np.sqrt(values)
-        vectors[own == 0] = 0.0
+    vectors[used, :rank] = left[:, :rank] * np.sqrt(values[:rank])
     return vectors
