@@ -74,26 +74,11 @@ def _leave() -> None:
 
 
 @contextmanager
-def connected() -> Iterator[None]:
-    """Within, a connection that cannot be made or breaks is a `ProcessLost`, with what was reported."""
-    from torch import OutOfMemoryError
+def connected(*, computes: bool = False) -> Iterator[None]:
+    """Within, a connection that cannot be made or breaks is a `ProcessLost`, with what was reported.
 
-    try:
-        yield
-    except OutOfMemoryError:
-        raise
-    except RuntimeError as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ProcessLost(
-            "the processes of this run cannot talk to each other, or one has ended, see its own message; the same command "
-            f"continues from the last checkpoint ({reason})"
-        ) from error
-
-
-@contextmanager
-def computing_together() -> Iterator[None]:
-    """Within, where torch talks to the other processes of its own accord, a broken connection is a `ProcessLost`; all other
-    errors stay what they are."""
+    `computes`: torch computes there too, and only an error that tells of a connection is one of it.
+    """
     from torch import OutOfMemoryError
     from torch.distributed import DistError
 
@@ -102,10 +87,13 @@ def computing_together() -> Iterator[None]:
     except OutOfMemoryError:
         raise
     except RuntimeError as error:
-        if isinstance(error, DistError) or "gloo" in str(error):
-            with connected():
-                raise
-        raise
+        if computes and not isinstance(error, DistError) and "gloo" not in str(error):
+            raise
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ProcessLost(
+            "the processes of this run cannot talk to each other, or one has ended, see its own message; the same command "
+            f"continues from the last checkpoint ({reason})"
+        ) from error
 
 
 def broadcast(value: T) -> T:

@@ -36,10 +36,12 @@ def count_pairs(
         ids = batch["input_ids"]
         plain, documents = ~np.isin(ids, special), batch.get("documents", batch["token_type_ids"])
         each += np.bincount(ids[plain], minlength=words)
+        found = []
         for apart in range(1, WINDOW + 1):
             near = plain[:, apart:] & plain[:, :-apart] & (documents[:, apart:] == documents[:, :-apart])
-            weights = np.full(int(near.sum()), 1 / apart)
-            pairs += sparse.csr_matrix((weights, (ids[:, :-apart][near], ids[:, apart:][near])), (words, words))
+            found.append((np.full(int(near.sum()), 1 / apart), ids[:, :-apart][near], ids[:, apart:][near]))
+        weights, before, after = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        pairs += sparse.csr_matrix((weights, (before, after)), (words, words))
         on_progress(start + len(ids), len(chosen))
     return pairs + pairs.T, each
 

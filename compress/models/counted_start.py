@@ -35,10 +35,9 @@ def begin_encoder(encoder: Any, vectors: np.ndarray) -> None:
     config, embeddings = encoder.config, encoder.embeddings
     wide, places = word_and_position_widths(config.hidden_size, config.num_attention_heads)
     words = embeddings.word_embeddings.weight
-    found, known = torch.randn(len(words), wide), vectors[np.abs(vectors).sum(1) > 0]
-    centred = torch.from_numpy(vectors - (known.mean(0) if len(known) else 0.0))
-    told = torch.from_numpy(np.abs(vectors).sum(1) > 0) & (centred.square().sum(1) > 1e-12)
-    found[: len(told)][told] = centred[told]
+    found, known = torch.randn(len(words), wide), np.flatnonzero(vectors.any(1))
+    if len(known) > 1:  # around their mean one alone would be nothing
+        found[known] = torch.from_numpy(vectors[known] - vectors[known].mean(0))
     found = torch.nn.functional.normalize(found)  # with a state of LayerNorm's, scores of words differ by about 1
     found[config.pad_token_id] = 0.0  # a row that never trains
     words[:, :wide], words[:, wide:] = found, 0.0

@@ -13,8 +13,7 @@ class MaskedLmObjective(nn.Module):
     """For the training loop beside the encoder of `model`: owns its head, which trains with it.
 
     The loss is `masked_lm_loss`; a decoder that is tied to the encoder's words has those that the encoder was computed with.
-    `teacher`: the masked language model
-    whose answers the student's are held against, of which only the head is run here.
+    `teacher`: the masked language model whose answers the student's are held against, of which only the head is run here.
     """
 
     teacher_features: frozenset[str] = frozenset()

@@ -169,8 +169,8 @@ def _context(plan: Plan, request: Request, listener: Listener, others: Together 
         listener,
         request.checkpoint_seconds,
         list(plan.notes),
-        others,
-        request.fsdp,
+        together=others,
+        fsdp=request.fsdp,
     )
 
 

@@ -1,16 +1,21 @@
-"""What stages start with: the student as the stage before left it, or a new one from its teacher; a teacher that grows."""
+"""What stages start with: the student as the stage before left it, or a new one from its teacher; a teacher that grows, or
+begins with what is counted in its text."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from .. import processes
+from ..corpus import TextBatches, count_pairs, word_vectors
 from ..models.blocks import tie
 from ..models.checkpoints import load_classifier, load_encoder, pad_id, save_checkpoint
-from ..models.dimensions import Dimensions, dimensions, read_config
+from ..models.counted_start import begin_encoder, begin_head
+from ..models.dimensions import Dimensions, dimensions, read_config, word_and_position_widths
 from ..models.features import compute_features
 from ..models.growing import grow
 from ..models.layer_maps import layer_pairs
@@ -34,8 +39,10 @@ from ..store import Artifact
 from .context import Context
 from .draft import PRETRAINED, Node
 from .plan import Plan
+from .teacher_planning import counts_words
 from .teachers import TeacherSource
 from .teaching import task_sample
+from .trainlog import saved_step
 
 Inputs = dict[str, Artifact]
 
@@ -103,6 +110,34 @@ def start_encoder(plan: Plan, teacher: Any, data: Any) -> tuple[nn.Module, dict[
     sample = data.sample(-(-tokens // data.length)) if tokens else None
     student = build_encoder(card, teacher, plan.sizes["student"], sample)
     return student, _told(card, student, teacher, sample)
+
+
+def begin_with_counts(
+    plan: Plan, node: Node, model: Any, text: TextBatches, context: Context, work: Path
+) -> dict[str, Any]:
+    """Begin the random weights of a pre-training with what is counted in its `text`, where the stage says so; what is told of
+    it. Of several processes the first does it: with its weights all begin. A training that goes on has weights of its own.
+    """
+    if not counts_words(node.spec, plan.teacher):
+        return {}
+    found = _counted(node, model, text, context, work) if processes.is_first() else {}
+    processes.broadcast(None)  # however long it takes, the others wait here
+    return found
+
+
+def _counted(node: Node, model: Any, text: TextBatches, context: Context, work: Path) -> dict[str, Any]:
+    told = work / "start.json"
+    if saved_step(work) is not None:
+        return json.loads(told.read_text())
+    encoder = getattr(model, "base_model", model)
+    pairs, counts = count_pairs(text, lambda done, total: context.listener.progress("sequences counted", done, total))
+    width, _ = word_and_position_widths(encoder.config.hidden_size, encoder.config.num_attention_heads)
+    begin_encoder(encoder, word_vectors(pairs, width, seed=node.seed))
+    if model is not encoder:
+        begin_head(model, counts)
+    found = {"start": {"words": int((counts > 0).sum()), "pairs": int(pairs.nnz)}}
+    told.write_text(json.dumps(found))
+    return found
 
 
 def _card(plan: Plan) -> StudentCard:

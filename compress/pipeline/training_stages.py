@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,9 @@ from ..corpus import (
     TextBatches,
     TokenShards,
     continuing,
-    count_pairs,
     sentence_ends,
-    word_vectors,
 )
 from ..errors import CompressError
-from ..models import counted_start
 from ..models.checkpoints import (
     load_classifier,
     load_encoder,
@@ -28,7 +24,7 @@ from ..models.checkpoints import (
     pad_id,
     save_checkpoint,
 )
-from ..models.dimensions import usable_positions, word_and_position_widths
+from ..models.dimensions import usable_positions
 from ..models.layer_maps import matched_layers
 from ..models.masked_head import MaskedLmObjective
 from ..models.masked_lm import copy_head, has_masked_lm_head, load_masked_lm, masked_lm_around, new_masked_lm_head
@@ -44,8 +40,7 @@ from .augmenting import training_examples
 from .context import Context
 from .draft import PRETRAINED, Node
 from .plan import Plan
-from .starting import grow_into, start_encoder, start_student, untuned
-from .teacher_planning import counts_words
+from .starting import begin_with_counts, grow_into, start_encoder, start_student, untuned
 from .teaching import answers_once, held_out_loss, set_dropout, teacher_features, tuning_score
 from .trainlog import STATE, TrainLog, saved_step
 
@@ -60,7 +55,7 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
     hides = _hides(node)
     model = _before_text(plan, node, masked=hides)
     text, held = _text(plan, node, inputs)
-    counted = _start_from_counts(plan, node, model, text, context, work)
+    counted = begin_with_counts(plan, node, model, text, context, work)
     encoder = getattr(model, "base_model", model)
     masked = MaskedLmObjective(model) if hides else None
     width = encoder.config.hidden_size
@@ -77,32 +72,6 @@ def pretrain(plan: Plan, node: Node, inputs: Inputs, context: Context, out: Path
         )
     save_checkpoint(model.eval(), plan.teacher.tokenizer, out)
     return {**info, **counted, "sequence_length": text.length, "sequences": text.count}
-
-
-def _start_from_counts(
-    plan: Plan, node: Node, model: Any, text: TextBatches, context: Context, work: Path
-) -> dict[str, Any]:
-    """What random weights begin as, where the stage says so; what is told of it. Of several processes the first does it: with
-    its weights all begin. A training that goes on has weights of its own."""
-    if not counts_words(node.spec, plan.teacher):
-        return {}
-    told = work / "start.json"
-    if not processes.is_first():
-        processes.broadcast(None)
-        return {}
-    if saved_step(work) is not None:
-        processes.broadcast(None)
-        return json.loads(told.read_text())
-    encoder = getattr(model, "base_model", model)
-    pairs, counts = count_pairs(text, lambda done, total: context.listener.progress("sequences counted", done, total))
-    width, _ = word_and_position_widths(encoder.config.hidden_size, encoder.config.num_attention_heads)
-    counted_start.begin_encoder(encoder, word_vectors(pairs, width, seed=node.seed))
-    if model is not encoder:
-        counted_start.begin_head(model, counts)
-    found = {"start": {"words": int((counts > 0).sum()), "pairs": int(pairs.nnz)}}
-    told.write_text(json.dumps(found))
-    processes.broadcast(None)
-    return found
 
 
 def _before_text(plan: Plan, node: Node, *, masked: bool) -> Any:

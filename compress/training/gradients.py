@@ -64,7 +64,7 @@ class Gradients:
         while True:
             size = min(self.micro or len(batch), max(1, len(share)))
             try:
-                with processes.computing_together():
+                with processes.connected(computes=True):
                     return torch.stack([self._backward(part, batch) for part in self._parts(share, batch, size)])
             except torch.OutOfMemoryError:
                 pass  # its traceback holds the tensors of the step: they go before the next try

@@ -38,11 +38,10 @@ def split(model: nn.Module, place: Callable[[nn.Module], nn.Module], device: tor
     mesh = init_device_mesh(device.type, (processes.count(),))
     for unit in [*_units(parted), parted]:
         fully_shard(unit, mesh=mesh)
-    own, split_kind = (
-        type(model),
-        type(parted),
-    )  # transformers knows by the name what a model can give beside its output
-    split_kind.__module__, split_kind.__qualname__ = own.__module__, own.__qualname__
+    # By its class's name transformers knows what a model can give beside its output.
+    kind, own = type(parted), type(model)
+    kind.__module__ = own.__module__
+    kind.__qualname__ = own.__qualname__
     for module in parted.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)  # losses are weighted by shares: gradients add up
