@@ -39,13 +39,19 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
+_TOGETHER = ("run", "ablate")  # all processes of torchrun take part; the rest is for the first alone
+
+
 @app.callback()
 def _top(
+    context: typer.Context,
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
     """Compress a BERT teacher by a recipe, measure what it cost, ship a verified int8 ONNX bundle."""
+    if not processes.is_first() and context.invoked_subcommand not in _TOGETHER:
+        raise typer.Exit
 
 
 def main() -> None:

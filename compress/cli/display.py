@@ -85,7 +85,7 @@ class Display(Listener):
         count = f"{done:,}" if total is None else f"{done:,} of {total:,}"
         if self._live is not None:
             self._advance(done, total, count, what)
-        elif self._is_due():
+        elif (done or total) and self._is_due():
             self._line(f"        {what}: {count}")
 
     def _is_due(self) -> bool:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.layer_maps import matched_layers
 from ..models.layers import copied_layers
+from ..pipeline.teacher_planning import counts_words
 from ..pipeline.trainlog import saved_step
 from ..report.uneven import uneven_sentence
-from ..spec.stages import Losses, QuantizeAware
+from ..spec.stages import Losses, Pretrain, QuantizeAware
 from ..store import Store
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
                 "cached": cache.find(node.key) is not None,
                 "saved_step": saved_step(cache.work(node.key)),
                 "key": node.key,
-                "settings": _settings(node.spec),
+                "settings": _settings(plan, node.spec),
                 "layer_map": _layer_map(plan, node.spec),
             }
             for node in plan.nodes
@@ -112,10 +113,11 @@ def _layer_map(plan: Plan, spec: Any) -> list[tuple[int, int]] | None:
     return list(matched_layers(spec, student_layers=student.layers, teacher_layers=teacher.layers)) or None
 
 
-def _settings(spec: Any) -> dict[str, Any]:
+def _settings(plan: Plan, spec: Any) -> dict[str, Any]:
     if not hasattr(spec, "model_dump"):
         return {}
-    return spec.model_dump(mode="json", exclude={"per_task"}, exclude_none=True)
+    beside = {"start"} if isinstance(spec, Pretrain) and not counts_words(spec, plan.teacher) else set()
+    return spec.model_dump(mode="json", exclude={"per_task", *beside}, exclude_none=True)
 
 
 def print_plans(documents: list[dict[str, Any]]) -> None:
@@ -153,13 +155,18 @@ def _state(stage: dict[str, Any]) -> str:
     return "to run" if stage["saved_step"] is None else f"to go on, step {stage['saved_step']}"
 
 
-_SHOWN = ("epochs", "max_steps", "learning_rate", "batch_size", "copies", "source", "graph", "opset", "method")
+_SHOWN = ("start", "epochs", "learning_rate", "batch_size", "copies", "source", "graph", "opset", "method")
 
 
 def _spelled(stage: dict[str, Any]) -> str:
     settings = stage["settings"]
     hidden = {"opset"} if settings.get("graph") == "fast" else set()  # the fast graph has one of its own
     words = [f"{name} {settings[name]}" for name in _SHOWN if name in settings and name not in hidden]
+    if "max_steps" in settings:
+        words = [
+            f"{word} or {settings['max_steps']} steps, if fewer" if word.startswith("epochs ") else word
+            for word in words
+        ]
     if losses := settings.get("losses"):
         words.append(" + ".join(f"{loss['weight']:g} {loss['name']}" for loss in losses if loss["weight"]))
     if stage["layer_map"]:

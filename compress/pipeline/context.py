@@ -83,7 +83,8 @@ class TextSource:
 @dataclass(frozen=True)
 class Context:
     """The surroundings of one run's stages. `precision` is resolved: fp32 or bf16. `together`: with other processes,
-    which hold parts of what is trained where `fsdp`."""
+    which hold parts of what is trained where `fsdp`.
+    `seen`: keys of the stages that this run has come to -> whether each was there before it."""
 
     task: TaskSource
     precision: str
@@ -91,6 +92,7 @@ class Context:
     listener: Listener
     checkpoint_seconds: float = 60.0
     notices: list[str] = field(default_factory=list)
+    seen: dict[str, bool] = field(default_factory=dict)
     together: Together | None = None
     fsdp: bool = False
 

@@ -40,7 +40,7 @@ def add_text(draft: Draft, max_tokens: int | None) -> str:
     """The text in tokens of the teacher's vocabulary; stages that read as much of it share it."""
     name = f"text-{max_tokens}" if max_tokens else "text"
     if draft.corpus is not None and not draft.has(name):
-        outside = {"text": draft.corpus.fingerprint, "teacher": draft.teacher.identity}
+        outside = {"text": draft.corpus.fingerprint, "tokenizer": draft.teacher.vocabulary}
         draft.add("tokenize", name, "text", max_tokens, {"max_tokens": max_tokens}, outside=outside, seed=0)
     return name
 

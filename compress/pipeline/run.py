@@ -214,8 +214,10 @@ def _build(
     for node in nodes:
         inputs = {role: artifacts[name] for role, name in node.inputs.items()}
         found = cache.find(node.key)
-        context.listener.stage(node.label, found is not None)
-        cached[node.id] = found is not None
+        if node.key not in context.seen:
+            context.seen[node.key] = found is not None
+            context.listener.stage(node.label, found is not None)
+        cached[node.id] = context.seen[node.key]
 
         def make(out: Path, work: Path, node=node, inputs=inputs) -> dict:
             return run_stage(plan, node, inputs, context, out, work)

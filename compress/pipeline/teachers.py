@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,6 +60,11 @@ class TeacherSource:
             grown = "" if self.small is None else f" grown from {_weights(self.small)}"
             return f"random {self.config} {words}{grown}"
         return f"{_weights(self.folder)} {_hashes(tokenizer_files(self.folder))}"
+
+    @cached_property
+    def vocabulary(self) -> str:
+        """What stands for its tokenizer in keys: teachers of one vocabulary share a text's tokens."""
+        return hashlib.sha256(self.tokenizer.to_str().encode()).hexdigest()
 
     @cached_property
     def fine_tuned(self) -> bool:

@@ -32,6 +32,7 @@ def every_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_stages_with_and_without_steps_are_told_in_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     with Display() as shown:
         shown.stage("tokenize text", False)
+        shown.progress("tokens", 0, None)
         shown.progress("tokens", 4194304, None)
         shown.stage("augment augmented", False)
         shown.progress("words", 1536, 20480)

@@ -52,6 +52,34 @@ def test_the_stage_and_its_settings_are_shown_from_any_folder(
     assert "pretrain pretrained" in out
 
 
+def test_the_start_is_shown_and_the_limit_that_may_end_a_stage(cli: Cli, folder: Path) -> None:
+    said = plan(cli, folder, "--set", "pretrain.max_steps=5").out
+    assert "start cooccurrence, epochs 1.0 or 5 steps, if fewer, learning_rate" in said
+
+
+def test_teachers_of_one_vocabulary_share_the_tokens_of_a_text(cli: Cli, folder: Path) -> None:
+    def text() -> str:
+        (document,) = json.loads(plan(cli, folder, "--json").out)
+        return document["stages"][0]["key"]
+
+    own = text()
+    (folder / "own.yaml").write_text(CARD.replace("layers: 2, hidden: 32", "layers: 3, hidden: 64"))
+    assert text() == own
+    given = ("vocab", "--corpus", str(folder / "text.txt"), "--size", "100", "-o", str(folder / "fewer"))
+    assert cli(*given).code == 0
+    (folder / "own.yaml").write_text(CARD.replace("./words", "./fewer"))
+    assert text() != own
+
+
+def test_of_several_processes_the_first_alone_shows_a_plan(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    assert plan(cli, folder) == (0, "", "")
+    assert cli("list", "--nonsense") == (0, "", "")  # what is wrong the first one says
+
+
 @pytest.mark.parametrize(
     ("field", "message"),
     [

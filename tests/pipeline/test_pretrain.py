@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from transformers import AutoModel, AutoModelForMaskedLM
 from worlds import TASK, encoder_world
 
+from compress.cli.plans import plan_document
 from compress.errors import CompressError
 from compress.models.masked_lm import has_masked_lm_head
 from compress.pipeline import Plan, Request, plan_all, starting
@@ -299,8 +300,11 @@ def test_what_reads_weights_beside_a_forward_is_not_split(settings: Any, feature
 def test_weights_of_a_checkpoint_do_not_begin_anew(world: Path, tiny_checkpoint: Any, toy_tokenizer: Tokenizer):
     text = (world / "text.txt").read_text()
     teacher = encoder_world(world, tiny_checkpoint("bert"), toy_tokenizer, text=text)
-    found = made(world, plan(world, teacher=str(teacher)), "tokenize", "pretrain")["pretrained"]
+    planned = plan(world, teacher=str(teacher))
+    found = made(world, planned, "tokenize", "pretrain")["pretrained"]
     assert "start" not in found.info
+    assert all("start" not in stage["settings"] for stage in plan_document(planned, world)["stages"])
+    assert any("start" in stage["settings"] for stage in plan_document(plan(world), world)["stages"])
 
 
 @pytest.mark.parametrize(
