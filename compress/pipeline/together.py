@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import processes
+from .. import processes, signals
 from ..errors import CompressError, Interrupted
 from ..results import Result
 from ..store import Artifact, Store
@@ -58,7 +58,7 @@ class Together:
 
     def tell(self, word: dict[str, Any]) -> None:
         if self.listening:
-            with suppress(processes.ProcessLost):
+            with suppress(processes.ProcessLost, Interrupted), signals.deferred():
                 processes.broadcast(word)
 
 
@@ -116,7 +116,8 @@ def _keys(plans: Iterable[Plan]) -> list[list[str]]:
 
 
 def _told() -> dict[str, Any]:
-    word: dict[str, Any] = processes.broadcast({})
+    with signals.deferred():  # a word that is broken off halfway would keep the first waiting
+        word: dict[str, Any] = processes.broadcast({})
     if "failed" in word:
         error = CompressError(word["failed"])
         error.exit_code = word["exit_code"]

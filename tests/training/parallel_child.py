@@ -218,8 +218,11 @@ def no_memory(folder: Path) -> None:
     learn(folder, Training(epochs=1, batch_size=8, learning_rate=1e-3), split=True)
 
 
-def command(folder: Path, *, arguments: list[str], nan: int | None = None, fail: bool = False) -> None:
-    """`compress ARGUMENTS`; process `nan` meets a loss that is not finite, the export of the first one fails."""
+def command(
+    folder: Path, *, arguments: list[str], nan: int | None = None, fail: bool = False, interrupt: bool = False
+) -> None:
+    """`compress ARGUMENTS`; process `nan` meets a loss that is not finite; the export of the first one fails, or all are
+    interrupted in it."""
     forward, calls = Objective.forward, []
 
     def poisoned(self: Objective, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -228,11 +231,16 @@ def command(folder: Path, *, arguments: list[str], nan: int | None = None, fail:
         return {name: term * (float("nan") if len(calls) == 2 else 1) for name, term in terms.items()}
 
     def failing(*given: Any) -> Any:
-        raise CompressError("the export cannot be done")
+        if fail:
+            raise CompressError("the export cannot be done")
+        for pid in pids:
+            os.kill(pid, signal.SIGINT)
+        raise AssertionError("a signal of its own comes at once")
 
+    pids = reversed(processes.gather(os.getpid())) if interrupt else ()
     if nan == processes.rank():
         Objective.forward = poisoned
-    if fail:
+    if fail or interrupt:
         stages.STAGES["export"] = failing
     os.chdir(folder)
     sys.argv = ["compress", *arguments]

@@ -337,6 +337,11 @@ def test_what_fails_in_the_first_process_alone_ends_all_with_one_line(processes:
     assert len(errors(world)) == 2
 
 
+def test_an_interrupt_while_the_others_wait_is_told_once(processes: Processes, world: Path):
+    assert processes.run("command", world, arguments=RUN, interrupt=True) == [130, 130]
+    assert errors(world) == ["error: interrupted; finished steps are kept, run the same command to continue"]
+
+
 def logged(folder: Path, kind: str) -> list[dict[str, float]]:
     """The losses of a stage, step by step."""
     for path in (folder / "runs" / ".store").glob("*/manifest.json"):
