@@ -36,7 +36,9 @@ Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="Recipe name or YA
 Rows = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="LABEL", help="Run this row beside `full`, e.g. 'without augment'; repeat for several. Default: all."
+        metavar="LABEL",
+        help="Run this row beside `full`, e.g. 'without augment', or 'student CARD' for the recipe with another student; "
+        "repeat for several. Default: all parts.",
     ),
 ]
 Report = Annotated[Path | None, typer.Option(help="Where the report goes. Default: OUT/ablation-RECIPE-TASKS.")]

@@ -1,4 +1,4 @@
-"""What each part of a recipe is worth: the recipe as it is, and without one part at a time."""
+"""What each part of a recipe is worth: the recipe as it is, without one part at a time, and with other students."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..catalog import load_recipe
+from ..catalog import load_recipe, load_student
 from ..errors import CompressError
 from ..results import Result
 from ..spec.losses import HardLabel
@@ -23,6 +23,7 @@ from .run import plan_all, run_all
 
 FULL = "full"
 WITHOUT_COPIES = "without augment"
+_STUDENT = "student "
 SWITCHES = ("general", "augment")
 LAYERWISE = ("embedding_mse", "hidden_mse", "attention_mse", "relation_kl", "hidden_cosine")
 TRANSFORMER = ("hidden_mse", "attention_mse")  # the losses of the layers that a layer map matches
@@ -33,11 +34,12 @@ _NAME_LENGTH = 64
 
 @dataclass(frozen=True)
 class Row:
-    """One variant: a recipe that ends in the fp32 student, which is what an ablation measures."""
+    """One variant: a recipe that ends in the fp32 student, which is what an ablation measures. `student`: another card."""
 
     label: str
     recipe: Recipe
     moved: tuple[str, str] | None = None
+    student: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,29 @@ def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]
 
 
 def choose(found: Sequence[Row], labels: Sequence[str]) -> list[Row]:
-    """`full` and the rows that are named; all of them where none is. Raises `CompressError` for unknown labels."""
+    """`full` and the rows that are named; all that are found where none is. `student CARD` is the recipe with that card.
+
+    Raises `CompressError` for unknown labels and cards.
+    """
     known = [row.label for row in found]
+    others = list(dict.fromkeys(label for label in labels if label.startswith(_STUDENT)))
     for label in labels:
-        if label not in known:
-            raise CompressError(f"--rows: no row `{label}`; this recipe has: {', '.join(known)}")
-    return [row for row in found if not labels or row.label == FULL or row.label in labels]
+        if label not in (*known, *others):
+            raise CompressError(
+                f"--rows: no row `{label}`; this recipe has: {', '.join(known)}; and `{_STUDENT}CARD` for any card"
+            )
+    kept = [row for row in found if not labels or row.label == FULL or row.label in labels]
+    return [*kept, *(_with_student(found[0].recipe, label) for label in others)]
+
+
+def _with_student(recipe: Recipe, label: str) -> Row:
+    if recipe.student is None:
+        raise CompressError(f"--rows: `{label}`: recipe {recipe.name} makes no student")
+    word = label.removeprefix(_STUDENT).strip()
+    card = load_student(word)
+    name = _named(recipe.name.removesuffix(f"-{FULL}"), f"{_STUDENT}{card.name[: _NAME_LENGTH // 2]}")
+    title = f"{recipe.title}: {_STUDENT}{card.name}"
+    return Row(label, recipe.model_copy(update={"name": name, "title": title}), student=word)
 
 
 def run_rows(found: Sequence[Row], request: Request, listener: Listener | None = None) -> dict[str, list[Result]]:
@@ -126,7 +145,8 @@ def _given(value: Any) -> list[Any]:
 
 def _request(request: Request, row: Row) -> Request:
     """Overrides are in the row's recipe already; latency is not what an ablation asks about."""
-    return replace(request, recipes=(row.recipe,), overrides=(), bench=None)
+    student = row.student or request.student
+    return replace(request, recipes=(row.recipe,), student=student, overrides=(), bench=None)
 
 
 def _changes_something(label: str, plans: dict[str, list[Plan]], listener: Listener) -> bool:
@@ -142,12 +162,16 @@ def _changes_something(label: str, plans: dict[str, list[Plan]], listener: Liste
 
 def _row(name: str, overrides: Sequence[str], change: _Change) -> Row:
     recipe = load_recipe(name, [*overrides, *change.overrides])
-    slug = change.label.replace(" ", "-")
-    name = f"{recipe.name[: _NAME_LENGTH - len(slug) - 1]}-{slug}"
+    name = _named(recipe.name, change.label)
     title = recipe.title if change.label == FULL else f"{recipe.title}: {change.label}"
     stages = tuple(stage for stage in recipe.stages if stage.kind not in ("quantize_aware", "quantize"))
     recipe = recipe.model_copy(update={"name": name, "title": title, "stages": stages})
     return Row(change.label, recipe, change.moved)
+
+
+def _named(recipe: str, label: str) -> str:
+    slug = label.replace(" ", "-")
+    return f"{recipe[: _NAME_LENGTH - len(slug) - 1]}-{slug}"
 
 
 def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:

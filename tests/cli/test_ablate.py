@@ -109,11 +109,25 @@ def test_rows_run_on_two_seeds_and_are_reported(cli: Cli, world: Path) -> None:
     assert gold["runs"] == [run.run for run in runs[2:]]
 
 
+def test_another_student_is_a_row(cli: Cli, world: Path) -> None:
+    (world / "three.yaml").write_text(FILES["two.yaml"].replace("two", "three").replace("layers: 2", "layers: 3"))
+    code, out, err = ablate(cli, "--rows", "student three.yaml", "--set", "augment.enabled=false", "--json")
+    assert code == 0, err
+    assert err.count("run     finetune") == 1
+    assert err.count("run     distill prediction") == 2
+    runs = {
+        run.student: run for run in map(read_result, (path.parent for path in (world / "runs").glob("*/result.json")))
+    }
+    assert [row["label"] for row in json.loads(out)["rows"]] == ["full", "student three.yaml"]
+    assert runs["three"].final.parameters > runs["two"].final.parameters
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["--rows", "without general"], "no row `without general`; this recipe has: full, without augment, "),
         (["--set", "quantise.method=dynamic"], "`mine` has neither a field nor a stage `quantise`"),
+        (["--rows", "student tiny-2"], "student `tiny-2` is not in the catalogue; did you mean `tiny-2l`?"),
         (["--teacher", "bert-bas"], "did you mean `bert-base`?"),
         (["--precision", "half"], "--precision: expected fp32, bf16 or auto; found 'half'"),
     ],

@@ -226,3 +226,15 @@ def test_the_command_makes_the_same_rows_again(tmp_path: Path) -> None:
         "compress ablate tinybert --task sst2 --task mrpc --teacher minilm-l6 --seeds 3 --seed 2 --base-seed 0 "
         "--data-dir glue --corpus a.txt --corpus 'b c' --set augment.copies=1 --rows 'map top' --refit"
     )
+
+
+def test_a_row_is_the_recipe_with_another_student() -> None:
+    labels = ("student albert-6x384-mean", "without intermediate", "student albert-6x384-mean")
+    full, without, other = choose(rows("albert", corpus=False), labels)
+    assert (full.label, without.label, other.label) == ("full", "without intermediate", labels[0])
+    assert (full.student, other.student) == (None, "albert-6x384-mean")
+    assert other.recipe.stages == full.recipe.stages
+    assert (other.recipe.name, other.recipe.title) == (
+        "albert-student-albert-6x384-mean",
+        "ALBERT: student albert-6x384-mean",
+    )
