@@ -32,7 +32,8 @@ Corpus = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATH",
-        help="Plain text for the stages that need it: files (.txt, .xz, .gz, .zst) or folders; repeat for several.",
+        help="Plain text for the stages that need it: files (.txt, .xz, .gz, .zst), folders, or "
+        "hub:OWNER/NAME@REVISION; repeat for several.",
     ),
 ]
 DataDir = Annotated[Path | None, typer.Option(help="Folder of GLUE's official files, or a saved `datasets` folder.")]

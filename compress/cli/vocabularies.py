@@ -13,9 +13,7 @@ from ..errors import CompressError
 def vocab(
     corpus: Annotated[
         list[str],
-        typer.Option(
-            "--corpus", help="Plain text: a file, a folder, or hub:OWNER/NAME@COMMIT:COLUMN; may be given again."
-        ),
+        typer.Option("--corpus", help="Plain text: a file, a folder, or hub:OWNER/NAME@REVISION; may be given again."),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The tokenizer's folder; new.", show_default=False)],
     kind: Annotated[
