@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -29,9 +30,17 @@ def test_the_readme_blocks_are_current(generator: ModuleType) -> None:
     assert text == generator.readme(text), "run `make docs`"
 
 
-def test_links_in_the_pages_lead_somewhere() -> None:
-    import re
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as GitHub names them: lower case, no punctuation, hyphens for spaces."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+@pytest.mark.parametrize("place", ["", "docs", "reports"])
+def test_links_in_the_pages_lead_somewhere(place: str) -> None:
+    for page in (ROOT / place).glob("*.md"):
+        for target in re.findall(r"\]\((?!https?://)([^)]+)\)", page.read_text(encoding="utf-8")):
+            path, _, anchor = target.partition("#")
+            file = page.parent / path if path else page
+            assert file.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(file), f"{page.name}: {target}"
