@@ -126,16 +126,20 @@ def test_the_objectives_combine(world: Path, losses: str, head: bool):
 
 def test_text_that_is_too_short_is_told_with_the_stage_and_the_files(world: Path):
     text = world / "text.txt"
-    for override, problem in (
-        ("pretrain.batch_size=10_000", "the corpus has .* tokens; a batch of 10000 sequences of 16 needs 140,000"),
-        ("pretrain.held_out=0.99", "held_out keeps .* of the .* sequences of 16 tokens from training"),
+    alone, many = "pretrain.losses=[{name: masked_lm}]", "pretrain.batch_size=10_000"
+    for number, (overrides, problem) in enumerate(
+        (
+            ((many, alone), "the corpus has .* tokens; a batch of 10000 sequences of 16 needs 140,000"),
+            ((many,), "the corpus gives 200 pairs of segments of 16 tokens, .*; a batch needs 10000"),
+            (("pretrain.held_out=0.99", alone), "held_out keeps .* of the .* sequences of 16 tokens from training"),
+        )
     ):
-        folder = world / override
+        folder = world / str(number)
         folder.mkdir()
         with pytest.raises(
             CompressError, match=f"recipe bert-pretrain, stage pretrain: {problem}.*; the text is {text}$"
         ):
-            made(folder, plan(world, override), "tokenize", "pretrain")
+            made(folder, plan(world, *overrides), "tokenize", "pretrain")
 
 
 def test_a_checkpoint_goes_on_with_its_own_head(world: Path):
