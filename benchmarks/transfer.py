@@ -20,8 +20,8 @@ from compress.bundle import copy_checkpoint
 from compress.cli.display import Display
 from compress.machine import describe, usable_cores
 from compress.pipeline import Request, build_stage, run_all
-from compress.report.intervals import PREDICTIONS, load_arrays, metric_of
-from compress.results import Result
+from compress.report.intervals import load_arrays, metric_of
+from compress.results import PREDICTIONS, Result
 from compress.spec.recipe import Recipe
 from compress.statistics import paired_bootstrap_seeds
 

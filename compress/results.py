@@ -17,6 +17,8 @@ from .spec.base import Spec
 SCHEMA = 1
 # Beside the result, paths in the store: of the graphs and checkpoints of its models, and of every stage's checkpoint.
 MODELS, CHECKPOINTS = "models.json", "checkpoints.json"
+PREDICTIONS = "predictions.npz"  # logits and gold of the reported splits
+REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg")
 
 
 class _Record(Spec):
@@ -202,9 +204,13 @@ def read_result(path: Path) -> Result:
         return Result.model_validate(document)
     except FileNotFoundError:
         raise CompressError(f"{file}: no such file; expected a run directory or its result.json") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CompressError(f"{file}: cannot be read as a result: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise CompressError(f"{file}: not a result of schema {SCHEMA}: {where}: {first['msg']}") from None
+    except (
+        OSError,
+        ValueError,
+        RecursionError,
+    ) as error:  # bytes that are no text, text that is no JSON, numbers too long
+        raise CompressError(f"{file}: cannot be read as a result: {error}") from None

@@ -28,6 +28,7 @@ FLOORS = {
         "signals",
         "fidelity",
         "processes",
+        "places",
     ),
     2: ("models", "objective", "tasks", "corpus"),
     3: ("training", "evaluate", "export", "quantize", "bench", "augment"),
@@ -38,8 +39,8 @@ FLOOR = {part: floor for floor, parts in FLOORS.items() for part in parts}
 SEPARATE = set(FLOORS[3])  # these do not import each other either
 HEAVY = {"torch", "transformers", "accelerate", "datasets", "neural_compressor"}
 LIGHT = ("errors", "spec", "catalog", "store", "results", "runtime", "statistics", "machine", "sessions", "graphs",
-         "packed", "signals", "fidelity", "processes", "tasks", "corpus", "evaluate", "quantize", "bench", "augment", "report", "bundle",
-         "cli", "__init__", "__main__")  # fmt: skip
+         "packed", "signals", "fidelity", "processes", "places", "tasks", "corpus", "evaluate", "quantize", "bench", "augment", "report",
+         "bundle", "cli", "__init__", "__main__")  # fmt: skip
 LIGHT_OF_MODELS = (
     "models/__init__.py",
     "models/checkpoints.py",

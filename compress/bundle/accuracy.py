@@ -65,6 +65,8 @@ def measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measu
             f"task {spec.name}: expected {info.task.kind} of {len(info.text_columns)} text column(s), the bundle's; "
             f"found {spec.kind} of {len(spec.text)}"
         )
+    if data_dir is not None and spec.hub is None:
+        raise CompressError(f"--data-dir names data, and task {spec.name} has its own; leave it out")
     data = load_task(spec, folder, data_dir)
     if data.labels != info.task.labels:
         raise CompressError(

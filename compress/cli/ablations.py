@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .. import processes
+from ..places import check_folder
 from .runs import (
     BaseSeed,
     Corpus,
@@ -72,6 +73,8 @@ def ablate(
     from ..report.ablation import ablation_document, write_ablation
 
     request = request_of({**locals(), "recipes": [recipe]})
+    if report is not None:
+        check_folder(report, "--report")
     ablated = _measured(recipe, tuple(rows or ()), request, quiet=quiet or not processes.is_first())
     if not processes.is_first():
         return

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from io import TextIOWrapper
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,13 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CheckFailed, CompressError
+from .runs import MOST_THREADS
 
 if TYPE_CHECKING:
     from ..runtime import Classifier, Prediction
 
 Text = str | tuple[str, str]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads. Default: the usable cores.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads. Default: the usable cores.")]
 
 
 def ship(
@@ -146,6 +148,8 @@ def _json_line(classifier: Classifier) -> Callable[[Text, Prediction], str]:
 def _lines(columns: int | None) -> Iterator[Text]:
     """Texts of stdin as they come; what has been answered goes out before more is waited for."""
     number = 0
+    if isinstance(sys.stdin, TextIOWrapper):  # where the locale is C, Python lets bytes through that are no text
+        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     try:
         for number, line in enumerate(sys.stdin, 1):
             text = line.rstrip("\r\n")

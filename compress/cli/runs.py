@@ -10,9 +10,12 @@ import typer
 
 from .. import processes
 from ..errors import CheckFailed, CompressError
+from ..places import check_folder
 
 if TYPE_CHECKING:
     from ..results import Result
+
+LARGEST_SEED, MOST_THREADS = 2**32 - 1, 1024
 
 Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)]
 Tasks = Annotated[
@@ -20,12 +23,14 @@ Tasks = Annotated[
 ]
 Teacher = Annotated[str | None, typer.Option(help="Teacher card, or a checkpoint folder. Default: the recipe's.")]
 Student = Annotated[str | None, typer.Option(help="Student card. Default: the recipe's for the teacher's depth.")]
-Seeds = Annotated[int, typer.Option(min=1, help="Run with this many seeds, from --seed on.")]
-Seed = Annotated[int, typer.Option(min=0, help="First seed.")]
+Seeds = Annotated[int, typer.Option(min=1, max=LARGEST_SEED, help="Run with this many seeds, from --seed on.")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="First seed.")]
 BaseSeed = Annotated[
     int | None,
     typer.Option(
-        min=0, help="Seed of the teacher, the general stage and the augmentation, which all seeds then share."
+        min=0,
+        max=LARGEST_SEED,
+        help="Seed of the teacher, the general stage and the augmentation, which all seeds then share.",
     ),
 ]
 Corpus = Annotated[
@@ -45,12 +50,13 @@ Overrides = Annotated[
     typer.Option("--set", metavar="PATH=VALUE", help="Override a field of the recipe, e.g. distill.epochs=5."),
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="Threads for training and evaluation. Default: the usable cores.")
+    int | None,
+    typer.Option(min=1, max=MOST_THREADS, help="Threads for training and evaluation. Default: the usable cores."),
 ]
 Fsdp = Annotated[
     bool, typer.Option("--fsdp", help="Under torchrun: split weights and optimizer among the processes that train.")
 ]
-BenchThreads = Annotated[int, typer.Option(min=1, help="Threads for latency.")]
+BenchThreads = Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads for latency.")]
 BenchRuns = Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.")]
 NoBench = Annotated[bool, typer.Option("--no-bench", help="Leave latency out: accuracy, fidelity and sizes alone.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
@@ -121,6 +127,8 @@ def run(
     from .display import Display, console
 
     request = request_of(locals())
+    if report is not None:
+        check_folder(report, "--report")
     with Display(quiet=quiet or not processes.is_first()) as display:
         results = run_all(request, display)
     if not processes.is_first():

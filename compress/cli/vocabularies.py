@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from ..errors import CompressError
+from ..places import check_folder
 
 
 def vocab(
@@ -19,7 +20,7 @@ def vocab(
     kind: Annotated[
         Literal["wordpiece", "bpe"], typer.Option(help="WordPiece as BERT has it, or byte-level BPE as RoBERTa has it.")
     ] = "wordpiece",
-    size: Annotated[int, typer.Option(min=1, help="Tokens, special ones included.")] = 30522,
+    size: Annotated[int, typer.Option(min=1, max=2**31 - 1, help="Tokens, special ones included.")] = 30522,
     cased: Annotated[bool, typer.Option("--cased", help="WordPiece: keep upper case and accents.")] = False,
 ) -> None:
     """Train a tokenizer on plain text, for teachers that begin with random weights."""
@@ -30,6 +31,7 @@ def vocab(
         raise CompressError(f"{out}: is there already; choose a new folder with --out")
     if cased and kind == "bpe":
         raise CompressError("--cased: byte-level BPE always keeps upper case; leave it out")
+    check_folder(out, "--out")
     tokenizer = train_vocabulary(corpus_sources(corpus), kind=kind, size=size, lowercase=not cased)
     save_tokenizer(tokenizer, out)
     found = tokenizer.get_vocab_size()

@@ -70,6 +70,8 @@ def tensor_names(folder: Path) -> set[str]:
 def is_classifier(folder: Path, config: dict[str, Any]) -> bool:
     """Whether the checkpoint carries a trained sequence-classification head."""
     architectures = config.get("architectures") or []
+    if not isinstance(architectures, list):
+        raise CompressError(f"{folder}/config.json: architectures: expected a list of names, found {architectures!r}")
     named = any(str(name).endswith("ForSequenceClassification") for name in architectures)
     return named and any(name.startswith("classifier.") for name in tensor_names(folder))
 
@@ -77,9 +79,13 @@ def is_classifier(folder: Path, config: dict[str, Any]) -> bool:
 def config_labels(config: dict[str, Any]) -> tuple[str, ...]:
     """Class names in id order, as the checkpoint's config gives them (`LABEL_0` … when it says nothing)."""
     names = config.get("id2label") or {}
-    if not names:
-        return tuple(f"LABEL_{index}" for index in range(int(config.get("num_labels", 2))))
-    return tuple(str(names[key]) for key in sorted(names, key=int))
+    try:
+        if not names:
+            return tuple(f"LABEL_{index}" for index in range(int(config.get("num_labels", 2))))
+        return tuple(str(names[key]) for key in sorted(names, key=int))
+    except (TypeError, ValueError, AttributeError):
+        found = f"id2label {names!r}" if names else f"num_labels {config['num_labels']!r}"
+        raise CompressError(f"config.json: expected names for the ids 0, 1, 2 …, found {found}"[:300]) from None
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
@@ -114,7 +120,7 @@ def _converted_tokenizer(folder: Path) -> Tokenizer:
         raise CompressError(f"{folder}: expected tokenizer.json, or a vocabulary it can be made from such as vocab.txt")
     try:
         return AutoTokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
-    except (OSError, ValueError, AttributeError) as error:
+    except Exception as error:  # tokenizers raises bare Exception
         reason = str(error).split("\n")[0]
         raise CompressError(f"{folder}: no tokenizer can be made from its vocabulary: {reason}") from None
 

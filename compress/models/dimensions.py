@@ -138,6 +138,11 @@ def dimensions(config: dict[str, Any], *, classes: int) -> Dimensions:
         raise CompressError(f"config.json: a size that a {family} has is missing: {error}") from None
     except (TypeError, ValueError) as error:
         raise CompressError(f"config.json: the sizes of a {family} are whole numbers: {error}") from None
+    if min(hidden, layers, heads, intermediate, vocabulary, positions) < 1 or hidden % heads:
+        raise CompressError(
+            f"config.json: expected sizes of 1 or more and heads that divide the hidden size, found {layers} layers, hidden "
+            f"{hidden}, {heads} heads, intermediate {intermediate}, {vocabulary} tokens, {positions} positions"
+        )
     blocks = _distinct(config, layers)
     return Dimensions(
         architecture=family,

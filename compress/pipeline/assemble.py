@@ -206,25 +206,39 @@ def _positive(data: TaskData) -> int:
 
 
 def write_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
-    """The run directory, whole: made beside its place and moved there; an older one goes with its report."""
+    """The run directory, whole: made beside its place and moved there. An older one goes with its report; what else lies in
+    it stays."""
     building = store_root / ".building" / folder.name
+    old = building.with_name(f"{folder.name}.old")
+    if old.exists():
+        _take_over(old, folder)  # a process that was killed left it
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
     _fill_run(building, result, plan, context, made, store_root)
     if folder.exists():
-        old = building.with_name(f"{folder.name}.old")
-        shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
         building.rename(folder)
-        shutil.rmtree(old)
+        _take_over(old, folder)
     else:
         building.rename(folder)
+
+
+def _take_over(old: Path, folder: Path) -> None:
+    """The files of `old` that are neither a run's nor its report's go to `folder`; `old` goes."""
+    folder.mkdir(exist_ok=True)
+    for path in old.iterdir():
+        if path.name not in (*_RUN_FILES, *results.REPORT) and not (folder / path.name).exists():
+            path.rename(folder / path.name)
+    shutil.rmtree(old)
+
+
+_RUN_FILES = (results.PREDICTIONS, results.MODELS, results.CHECKPOINTS, "log.jsonl", "result.json")
 
 
 def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
     arrays = {f"{label}/{split}": array for label, splits in made.logits.items() for split, array in splits.items()}
     arrays |= {f"gold/{split}": part.labels for split, part in context.task.data.reported.items()}
-    np.savez_compressed(folder / "predictions.npz", allow_pickle=False, **arrays)
+    np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
     paths = {
         model.label: {
             "onnx": model.onnx.relative_to(store_root).as_posix(),

@@ -40,6 +40,11 @@ def plan_all(request: Request) -> list[Plan]:
         tasks.append(TaskSource(spec, folder, request.data_dir))
         if len({task.fingerprint for task in tasks if task.spec.name == spec.name}) > 1:
             raise CompressError(f"two different tasks are named {spec.name}; give one of them another name")
+    if request.data_dir is not None and tasks and not any(task.spec.hub for task in tasks):
+        names = ", ".join(task.spec.name for task in tasks)
+        raise CompressError(
+            f"--data-dir names data, and no task here reads it ({names}: data of their own); leave it out"
+        )
     recipes = _recipes(request)
     corpus = _corpus(request, recipes)
     teachers: dict[str, TeacherSource] = {}

@@ -10,10 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import CompressError
-from ..results import Result, write_result
+from ..results import MODELS, Result, write_result
 from .collect import LIST_NAME, collect
 from .summary import markdown_table, summary_table
 
+_MARK = "<!-- compress report"  # the template's last line
 __all__ = ["collect", "markdown_table", "summary_table", "write_report"]
 
 
@@ -24,8 +25,10 @@ def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path
     `folders`: run directories, or folders of them, whose `predictions.npz` serve the intervals over seeds.
     The same results give the same bytes. A report of the same results that is there already is kept: it tells
     when and how they were first made, and a run that was cached throughout costs no drawing.
-    Raises `CompressError` where results do not go together or `out` cannot be written.
+    Raises `CompressError` where results do not go together, `out` cannot be written, is another run's folder, or has a
+    report that is not ours.
     """
+    _check_target(results, out)
     files = [out / name for name in ("report.md", "report.html", "plot.svg", *_pictures(results))]
     data = out / ("result.json" if len(results) == 1 else LIST_NAME)
     digest = _digest(results, folders)
@@ -39,6 +42,27 @@ def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path
             f"{out}: cannot be written: {error.strerror}; choose another folder for the report"
         ) from None
     return [*files, data]
+
+
+def _check_target(results: Sequence[Result], out: Path) -> None:
+    """Never over another run, nor over a page of somebody else's."""
+    if (out / MODELS).exists():
+        runs = [result.run for result in results]
+        if runs != [_named_in(out / "result.json")]:
+            raise CompressError(f"{out}: is the folder of another run; choose another folder for the report")
+    page = out / "report.md"
+    if page.is_file() and _MARK.encode() not in page.read_bytes()[-200:]:
+        raise CompressError(
+            f"{page}: is no report of this tool's and is not replaced; choose another folder for the report"
+        )
+
+
+def _named_in(file: Path) -> str | None:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return document.get("run") if isinstance(document, dict) else None
 
 
 def _pictures(results: Sequence[Result]) -> list[str]:

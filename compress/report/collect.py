@@ -66,7 +66,7 @@ def _files(path: Path) -> list[Path]:
             )
         return here or below
     matches = sorted(glob.glob(str(path)))  # noqa: PTH207 - the pattern may be absolute
-    if not matches:
+    if not matches or matches == [str(path)]:  # a link that leads nowhere matches itself
         raise CompressError(
             f"{path}: no such file or directory; expected a run directory, its result.json, or a pattern"
         )
@@ -85,7 +85,7 @@ def _read(file: Path) -> list[Result]:
     """A `result.json`, or a list of results as a report of several writes it."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError):
+    except (OSError, ValueError, RecursionError):
         document = None
     if not isinstance(document, list):
         return [read_result(file)]

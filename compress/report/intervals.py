@@ -9,11 +9,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..errors import CompressError
-from ..results import Delta, ModelResult, Result
+from ..results import PREDICTIONS, Delta, ModelResult, Result
 from ..statistics import Headline, paired_bootstrap_seeds
 from .runs import Variant
 
-PREDICTIONS = "predictions.npz"
 RECOMPUTED = "predictions of all seeds, resampled together with the seeds"
 ENVELOPE = "the widest of the seeds' own intervals (their predictions are not at hand)"
 

@@ -49,7 +49,7 @@ def shown(path: Path) -> str:
     """Relative to the working directory where it is below it."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
-    except (ValueError, OSError):
+    except (ValueError, OSError, RuntimeError):  # RuntimeError: a link that leads to itself
         return str(path)
 
 
@@ -126,7 +126,7 @@ class _Reader:
         self.document.spellings[where] = node.value
         try:
             return self.loader.construct_object(node)
-        except ValueError as error:  # e.g. a date that does not exist
+        except (ValueError, KeyError, AttributeError) as error:  # a date that does not exist, a tag that does not fit
             self._problem(node, where, f"cannot be read as a value ({error}); quote it if it is text")
             return None
 

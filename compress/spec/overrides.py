@@ -60,7 +60,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", NUMBER, list("-+.012345
 def _value(text: str) -> Any:
     try:
         return _frozen(yaml.load(text, _Loader))
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError):
         raise ValueError(f"{text!r} is not a YAML value; quote it if it is text") from None
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from .base import NonNegative, Spec
 
@@ -68,6 +69,16 @@ class Quantize(Spec):
     )
     embeddings: bool = Field(default=True, description="quantize the embedding tables of 16 rows and more too")
     exclude: tuple[str, ...] = Field(default=(), description="node names, as regular expressions, that stay fp32")
+
+    @field_validator("exclude")
+    @classmethod
+    def _are_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
+        return patterns
 
     @model_validator(mode="after")
     def _two_different_files(self) -> Quantize:

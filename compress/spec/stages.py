@@ -71,7 +71,9 @@ class PerTask(Spec):
             nested = {name: fields[name] for name in ("per_task", "enabled", "name") if name in fields}
             problems += [problem(("per_task", task, name), "extra_forbidden", value) for name, value in nested.items()]
             try:  # JSON: strict about types, yet a list does for a tuple
-                type(self).model_validate_json(json.dumps({**whole, **fields, "per_task": {}}), strict=True)
+                type(self).model_validate_json(
+                    json.dumps({**whole, **fields, "per_task": {}}, default=str), strict=True
+                )
             except ValidationError as error:
                 problems += [
                     problem(("per_task", task, *item["loc"]), item["type"], item["input"], item.get("ctx"))

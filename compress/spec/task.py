@@ -68,14 +68,20 @@ class TaskSpec(Spec):
     @model_validator(mode="after")
     def _consistent(self) -> TaskSpec:
         given = [name for name in ("files", "hub", "synthetic") if getattr(self, name) is not None]
-        if not given:
-            raise ValueError("expected one of `files`, `hub` or `synthetic`: where the data comes from")
+        if len(given) != 1:
+            found = f", found {' and '.join(given)}" if given else ""
+            raise ValueError(f"expected one of `files`, `hub` or `synthetic`: where the data comes from{found}")
+        for field in ("text", "metrics"):
+            if len(set(getattr(self, field))) != len(getattr(self, field)):
+                raise ValueError(f"`{field}` names one twice: {list(getattr(self, field))}")
         regression = {"pearson", "spearman"}
         wrong = [m for m in self.metrics if (m in regression) != (self.kind == "regression")]
         if wrong:
             raise ValueError(f"metrics {wrong} do not fit kind `{self.kind}`")
         if self.kind == "regression" and self.labels:
             raise ValueError("a regression task has no `labels`")
+        if self.kind == "regression" and self.positive is not None:
+            raise ValueError("a regression task has no labels, so no `positive` one; leave it out")
         if self.labels is not None and (len(set(self.labels)) != len(self.labels) or len(self.labels) < 2):
             raise ValueError("`labels` needs at least two different names")
         if self.positive is not None and self.labels is not None and self.positive not in self.labels:

@@ -104,10 +104,24 @@ def _check_texts(spec: TaskSpec, rows: Rows) -> None:
     for name, column in zip(spec.text, rows.texts, strict=True):
         wrong = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not isinstance(v, str)]
         refuse(rows.place, rows.unit, [(n, f"{name}: expected text, found {brief(v)}") for n, v in wrong])
+        halves = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not _is_unicode(v)]
+        refuse(
+            rows.place,
+            rows.unit,
+            [(n, f"{name}: expected Unicode text, found half of a surrogate pair") for n, _ in halves],
+        )
         if not any(text.strip() for text in column):
             raise CompressError(
                 f"{rows.place}: column {name!r} is empty in all {len(rows):,} rows; is it the right one?"
             )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _class_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:

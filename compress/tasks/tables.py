@@ -78,7 +78,7 @@ def read_jsonl(path: Path) -> Table:
     for number, line in enumerate(lines_of(read_text(path)), start=1):
         try:
             document = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
             problems.append((number, f"not JSON: {error}"))
             continue
         if not isinstance(document, dict):
@@ -101,7 +101,8 @@ def read_parquet(path: Path) -> Table:
 
     try:
         content = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(read_bytes(path))).read()
-    except (pyarrow.ArrowException, OSError) as error:
+        names = content.column_names
+        columns = {name: content.column(name).to_pylist() for name in names}
+    except (pyarrow.ArrowException, OSError, KeyError, OverflowError) as error:  # a name twice; a date beyond Python's
         raise CompressError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
-    columns = {name: content.column(name).to_pylist() for name in content.column_names}
     return Table(str(path), "row", range(1, content.num_rows + 1), columns)

@@ -1,0 +1,210 @@
+"""Input that nobody means: refused in one line before any work, and nothing of anybody's is lost."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
+
+QUICK = (
+    "--teacher",
+    "bert-mini",
+    "--threads",
+    "1",
+    "--set",
+    "finetune.max_steps=1",
+    "--set",
+    "quantize.method=dynamic",
+)
+
+
+def refused(cli: Cli, *arguments: object) -> str:
+    """The one line of a command that is refused."""
+    code, out, error = cli(*arguments)
+    assert (code, out) == (2, ""), (code, out, error)
+    assert error.startswith("error: ")
+    assert len(error.splitlines()) == 1, error
+    return error
+
+
+def test_what_is_not_a_runs_own_stays_and_reports_replace_nothing_else(
+    cli: Cli, tmp_path: Path, task_file: Path
+) -> None:
+    run = ("run", "int8", "--task", task_file, *QUICK, "--out", tmp_path / "runs", "--quiet")
+    assert cli(*run, "--no-bench").code == 0
+    (folder,) = (tmp_path / "runs").glob("int8-*")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "mine.txt").write_text("mine")
+    assert cli(*run, "--bench-runs", "1").code == 0  # the run is made again, with its latency
+    assert json.loads((folder / "result.json").read_text())["models"][0]["onnx"]
+    assert (folder / "notes" / "mine.txt").read_text() == "mine"
+
+    other = folder.with_name("other")
+    shutil.copytree(folder, other)
+    (other / "result.json").write_text((folder / "result.json").read_text().replace(folder.name, "other"))
+    before = (other / "result.json").read_bytes()
+    assert "is the folder of another run" in refused(cli, "report", folder, "-o", other)
+    assert (other / "result.json").read_bytes() == before
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "report.md").write_text("my thesis")
+    assert "is no report of this tool's" in refused(cli, "report", folder, "-o", tmp_path / "own")
+    assert [path.name for path in (tmp_path / "own").iterdir()] == ["report.md"]
+    assert cli("report", folder, "-o", folder).code == 0
+
+
+@pytest.mark.parametrize("place", ["file", "file/x", "link", "/proc/x"])
+def test_where_nothing_can_be_written_is_told_before_any_work(
+    cli: Cli, tmp_path: Path, task_file: Path, place: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("link")
+    (tmp_path / "text.txt").write_text("a film .\n")
+    to = tmp_path / place
+    assert f"error: {to}: cannot be written: " in refused(
+        cli, "run", "int8", "--task", task_file, "--out", tmp_path / "runs", "--report", to
+    )
+    assert not (tmp_path / "runs").exists()
+    if place != "file":  # which `vocab` finds in its place
+        assert f"error: {to}: cannot be written: " in refused(cli, "vocab", "--corpus", tmp_path / "text.txt", "-o", to)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--seed", "18446744073709551616"], "Invalid value for '--seed'"),
+        (["--base-seed", "18446744073709551616"], "Invalid value for '--base-seed'"),
+        (["--threads", "3000000000"], "Invalid value for '--threads'"),
+        (["--bench-threads", "3000000000"], "Invalid value for '--bench-threads'"),
+        (["--teacher", ""], "--teacher: expected a value, found an empty one"),
+        (["--corpus="], "--corpus: expected a value, found an empty one"),
+        (["--teacher", "~nobody-of-that-name/x"], "a path begins with ~"),
+        (
+            ["--data-dir", "."],
+            "--data-dir names data, and no task here reads it (mine: data of their own); leave it out",
+        ),
+        (["--set", 'quantize.exclude=["("]'], "'(' is not a regular expression: missing )"),
+        (["--set", "finetune.epochs=!!bool maybe"], "is not a YAML value"),
+        (["--set", "finetune.per_task.mine.epochs=2024-01-01"], "per_task.mine.epochs"),
+        (["--set", "finetune.max_length=2"], "finetune: max_length is 2; expected more than the 2 special tokens"),
+    ],
+)
+def test_options_without_sense(cli: Cli, tmp_path: Path, task_file: Path, arguments: list[str], expected: str) -> None:
+    out = tmp_path / "runs"
+    assert expected in refused(cli, "run", "int8", "--task", task_file, "--out", out, *arguments)
+    assert not out.exists()
+
+
+def test_half_a_surrogate_pair_is_found_with_its_line_before_any_training(
+    cli: Cli, tmp_path: Path, task_file: Path
+) -> None:
+    rows = [{"text": f"the film {n} is good", "label": ("yes", "no")[n % 2]} for n in range(12)]
+    (tmp_path / "dev.jsonl").write_text("\n".join(json.dumps(row) for row in rows).replace("film 3", "film \\ud83d"))
+    task_file.write_text(task_file.read_text().replace("dev.csv", "dev.jsonl"))
+    error = refused(cli, "run", "int8", "--task", task_file, "--teacher", "bert-mini", "--out", tmp_path / "runs", "-q")
+    assert "dev.jsonl: line 4: text: expected Unicode text, found half of a surrogate pair" in error
+
+
+def test_a_home_folder_after_an_equals_sign(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("a film and a story .\n")
+    assert cli("vocab", "--corpus=text.txt", "--size=40", "--out=~/words").code == 0
+    assert (tmp_path / "home" / "words" / "tokenizer.json").exists()
+    assert not (tmp_path / "~").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("dev.jsonl", "line 1: not JSON"), ("dev.parquet", "cannot be read as Parquet")]
+)
+def test_columns_that_nobody_can_read(cli: Cli, tmp_path: Path, task_file: Path, name: str, expected: str) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    (tmp_path / "dev.jsonl").write_text(f'{{"text": "a film", "label": "yes", "id": {"9" * 5000}}}')
+    columns = [pyarrow.array(["a film"]), pyarrow.array(["yes"]), pyarrow.array(["yes"])]
+    pyarrow.parquet.write_table(pyarrow.table(columns, names=["text", "label", "label"]), tmp_path / "dev.parquet")
+    task_file.write_text(task_file.read_text().replace("dev.csv", name))
+    error = refused(cli, "run", "int8", "--task", task_file, "--teacher", "bert-mini", "--out", tmp_path / "runs", "-q")
+    assert f"{name}: {expected}" in error
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "labels: ['no', 'yes']\nmetrics: [accuracy]",
+            "kind: regression\npositive: bad\nmetrics: [pearson]",
+            "`positive`",
+        ),
+        ("files:", "synthetic: {generator: sentiment, train: 20, dev: 9}\nfiles:", "found files and synthetic"),
+        ("metrics: [accuracy]", "metrics: [accuracy, accuracy]", "`metrics` names one twice"),
+    ],
+)
+def test_a_task_that_contradicts_itself(cli: Cli, task_file: Path, old: str, new: str, expected: str) -> None:
+    task_file.write_text(task_file.read_text().replace(old, new))
+    error = refused(cli, "plan", "int8", "--task", task_file, "--teacher", "bert-mini")
+    assert f"{task_file}:" in error
+    assert expected in error
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("id2label", ["bad", "good"], "expected names for the ids 0, 1, 2"),
+        ("id2label", 5, "expected names for the ids 0, 1, 2"),
+        ("architectures", 5, "architectures: expected a list of names, found 5"),
+        ("num_attention_heads", 0, "expected sizes of 1 or more and heads that divide the hidden size"),
+    ],
+)
+def test_a_config_of_wrong_types(
+    cli: Cli,
+    tmp_path: Path,
+    task_file: Path,
+    tiny_checkpoint: Callable[[str], Path],
+    toy_tokenizer: Any,
+    field: str,
+    value: object,
+    expected: str,
+) -> None:
+    folder = tmp_path / "teacher"
+    shutil.copytree(tiny_checkpoint("bert"), folder)
+    toy_tokenizer.save(str(folder / "tokenizer.json"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {field: value}))
+    given = ("int8", "--task", task_file, "--teacher", folder, "--out", tmp_path / "runs", "--quiet")
+    assert expected in refused(cli, "run", *given)
+
+
+def test_results_that_are_none_hide_no_others(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert "no such file or directory" in refused(cli, "report", tmp_path / "loop", "-o", tmp_path / "out")
+    (tmp_path / "runs" / "deep").mkdir(parents=True)
+    for text in ("[" * 100_000, '{"schema": ' + "9" * 5000 + "}"):
+        (tmp_path / "runs" / "deep" / "result.json").write_text(text)
+        assert "cannot be read as a result" in refused(
+            cli, "report", tmp_path / "runs" / "deep", "-o", tmp_path / "out"
+        )
+        code, _, error = cli("list", "runs", "--out", tmp_path / "runs")
+        assert code == 0
+        assert "cannot be read as a result" in error
+    assert "File name too long" in refused(cli, "ship", tmp_path / ("n" * 300), "-o", tmp_path / "bundle")
+
+
+def test_bytes_on_stdin_that_are_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    from compress.cli.bundles import _lines
+    from compress.errors import CompressError
+
+    stdin = io.TextIOWrapper(
+        io.BytesIO(b"good\nab\xff\n"), encoding="utf-8", errors="surrogateescape"
+    )  # as under LC_ALL=C
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with pytest.raises(CompressError, match="stdin: expected UTF-8 text, found invalid start byte"):
+        list(_lines(None))
