@@ -164,8 +164,7 @@ def _spelled(stage: dict[str, Any]) -> str:
     words = [f"{name} {settings[name]}" for name in _SHOWN if name in settings and name not in hidden]
     if "max_steps" in settings:
         words = [
-            f"{word} or {settings['max_steps']} steps, if fewer" if word.startswith("epochs ") else word
-            for word in words
+            f"{word}, at most {settings['max_steps']} steps" if word.startswith("epochs ") else word for word in words
         ]
     if losses := settings.get("losses"):
         words.append(" + ".join(f"{loss['weight']:g} {loss['name']}" for loss in losses if loss["weight"]))

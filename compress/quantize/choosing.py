@@ -85,10 +85,7 @@ def _excluded(model: ModelProto, patterns: tuple[str, ...], source: Path) -> set
     candidates = [*known.fp32, *known.stacked, *look_ups(model)]
     found: set[str] = set()
     for pattern in patterns:
-        try:
-            matches = [name for name in candidates if re.search(pattern, name)]
-        except re.error as error:
-            raise CompressError(f"quantize.exclude: {pattern!r} is not a regular expression: {error}") from None
+        matches = [name for name in candidates if re.search(pattern, name)]
         if not matches:
             raise CompressError(
                 f"quantize.exclude: {pattern!r} matches no weight product or embedding of {source}; "

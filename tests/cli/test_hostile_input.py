@@ -98,7 +98,8 @@ def test_where_nothing_can_be_written_is_told_before_any_work(
 )
 def test_options_without_sense(cli: Cli, tmp_path: Path, task_file: Path, arguments: list[str], expected: str) -> None:
     out = tmp_path / "runs"
-    assert expected in refused(cli, "run", "int8", "--task", task_file, "--out", out, *arguments)
+    teacher = () if "--teacher" in arguments else ("--teacher", "bert-mini")
+    assert expected in refused(cli, "run", "int8", "--task", task_file, "--out", out, *teacher, *arguments)
     assert not out.exists()
 
 

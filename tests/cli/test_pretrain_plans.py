@@ -54,7 +54,7 @@ def test_the_stage_and_its_settings_are_shown_from_any_folder(
 
 def test_the_start_is_shown_and_the_limit_that_may_end_a_stage(cli: Cli, folder: Path) -> None:
     said = plan(cli, folder, "--set", "pretrain.max_steps=5").out
-    assert "start cooccurrence, epochs 1.0 or 5 steps, if fewer, learning_rate" in said
+    assert "start cooccurrence, epochs 1.0, at most 5 steps, learning_rate" in said
 
 
 def test_teachers_of_one_vocabulary_share_the_tokens_of_a_text(cli: Cli, folder: Path) -> None:

@@ -129,13 +129,9 @@ def test_excluded_nodes_stay_fp32_and_are_named(tiny_onnx, tmp_path: Path) -> No
     assert (info["int8_gathers"], info["fp32_gathers"]) == (1, 2)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "message"), [("layer.7", "matches no weight product"), ("(", "regular expression")]
-)
-def test_a_wrong_exclude_is_named(tiny_onnx, tmp_path: Path, pattern: str, message: str) -> None:
-    with pytest.raises(CompressError, match=message) as error:
-        quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic", exclude=(pattern,)))
-    assert repr(pattern) in str(error.value)
+def test_an_exclude_that_matches_nothing_is_named(tiny_onnx, tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match=r"'layer\.7' matches no weight product"):
+        quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic", exclude=("layer.7",)))
     assert list(tmp_path.iterdir()) == []
 
 
