@@ -16,7 +16,9 @@ def trained(plan: Plan) -> list[Any]:
     """
     if plan.task.spec.kind != "regression":
         return [plan.nodes[-1].key]
-    return [_distilled(node) if node.kind == "distill" else node.key for node in plan.nodes if node.kind != "export"]
+    student = None if plan.student is None else plan.student.model_dump(mode="json", exclude={"title"})
+    stages = (node for node in plan.nodes if node.kind != "export")
+    return [student, *(_distilled(node) if node.kind == "distill" else node.key for node in stages)]
 
 
 def _distilled(node: Node) -> list[Any]:

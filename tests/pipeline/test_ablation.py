@@ -13,6 +13,7 @@ from compress.catalog import load_recipe
 from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
 from compress.pipeline.ablation import Row, as_long, choose, command_line, rows
+from compress.pipeline.alike import trained
 
 TINYBERT = [
     "full",
@@ -238,3 +239,25 @@ def test_a_row_is_the_recipe_with_another_student() -> None:
         "albert-student-albert-6x384-mean",
         "ALBERT: student albert-6x384-mean",
     )
+
+
+def test_another_student_is_another_on_a_regression_task(tmp_path: Path) -> None:
+    """Where plans are compared by their stages' settings and not by their keys."""
+    for name in ("train", "dev"):
+        lines = "\n".join(f"the {name} film {number},{number / 7}" for number in range(40))
+        (tmp_path / f"{name}.csv").write_text(f"text,label\n{lines}\n")
+    (tmp_path / "scores.yaml").write_text(
+        "name: scores\ntext: [text]\nlabel: label\nkind: regression\nmetrics: [pearson]\nmax_length: 16\n"
+        "files: {train: train.csv, dev: dev.csv}\n"
+    )
+
+    def learnt(layers: int) -> list[Any]:
+        card = tmp_path / f"own{layers}.yaml"
+        card.write_text(f"name: own{layers}\ntitle: Own\narchitecture: bert\nlayers: {layers}\ncopy_layers: first\n")
+        full = rows("distilbert", corpus=False)[0].recipe
+        request = Request((full,), (str(tmp_path / "scores.yaml"),), teacher="bert-mini", student=str(card))
+        (plan,) = plan_all(request)
+        return trained(plan)
+
+    assert learnt(2) == learnt(2)
+    assert learnt(2) != learnt(3)
