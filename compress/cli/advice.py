@@ -17,7 +17,7 @@ def advice() -> list[str]:
             "counts them and compares answers, and --set quantize.avx2=true adds a file that cannot saturate"
         )
     if not fast_bf16():
-        lines.append("this CPU has no matrix units for bf16: --precision bf16 trains more slowly than fp32 here")
+        lines.append("this CPU does not compute bf16 quickly: --precision bf16 trains more slowly than fp32 here")
     if usable_cores() < 2:
         lines.append(
             "one usable core: training will be slow, and latencies are measured beside everything else that runs"

@@ -79,7 +79,7 @@ class Recipe(Spec):
     )
     precision: Literal["auto", "fp32", "bf16"] = Field(
         default="auto",
-        description="of training but quantize_aware, which is fp32; auto: bf16 on CPUs with AMX, else fp32; on a GPU, say bf16",
+        description="of training but quantize_aware, which is fp32; auto: bf16 on CPUs where it is faster, else fp32; on a GPU, say bf16",
     )
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
 
