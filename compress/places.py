@@ -1,4 +1,4 @@
-"""Where a command is to write, seen to before the work that goes there."""
+"""Paths as users write them, and where a command is to write, seen to before the work that goes there."""
 
 from __future__ import annotations
 
@@ -17,3 +17,11 @@ def check_folder(folder: Path, option: str) -> None:
         raise CompressError(
             f"{folder}: cannot be written: {error.strerror}; choose another folder with {option}"
         ) from None
+
+
+def from_home(word: str | Path) -> Path:
+    """The path, with `~` or `~name` at its start read as that home folder. Raises `CompressError` where there is none."""
+    try:
+        return Path(word).expanduser()
+    except RuntimeError:
+        raise CompressError(f"{word}: begins with ~ and the name of nobody here; write it from / on") from None

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import CompressError, did_you_mean
 from ..models.checkpoints import weight_files
 from ..models.dimensions import read_config
+from ..places import from_home
 from ..runtime.folder import MODEL_FILES
 from ..sessions import check_graph_file
 from . import Candidate
@@ -73,7 +74,7 @@ def _split(word: str) -> tuple[str, Path]:
             raise CompressError(f"{word}: {runtime} needs the package {package}, which is not installed")
     if not path:
         raise CompressError(f"{word!r}: expected a path, found nothing")
-    return runtime, Path(path).expanduser()
+    return runtime, from_home(path)
 
 
 def _graphs(bundle: Path) -> list[Path]:

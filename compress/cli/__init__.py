@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import sys
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -12,12 +11,14 @@ import typer
 from .. import __version__, processes, signals
 from ..errors import CompressError, Interrupted
 from . import ablations, benching, bundles, info, runs, vocabularies
+from .words import as_meant
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
 _TOLD = (  # of the user's disk or paths
     errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR,
     errno.EISDIR,
 )  # fmt: skip
+_TOGETHER = ("run", "ablate")  # all processes of torchrun take part; the rest is for the first alone
 _PATIENCE = 20.0  # seconds; torchrun kills after 30
 
 app = typer.Typer(
@@ -44,9 +45,6 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-_TOGETHER = ("run", "ablate")  # all processes of torchrun take part; the rest is for the first alone
-
-
 @app.callback()
 def _top(
     context: typer.Context,
@@ -59,30 +57,11 @@ def _top(
         raise typer.Exit
 
 
-def _check_not_empty(words: list[str]) -> None:
-    """An option whose value is empty, as of a variable that is not set, would stand for its default, or for this folder."""
-    for before, word in zip(["", *words], words, strict=False):
-        option = before if word == "" else word.removesuffix("=")
-        if option != word and option in _VALUED:
-            raise CompressError(f"{option}: expected a value, found an empty one")
-
-
-def _expanded(word: str) -> str:
-    """`--out=~/runs` as `--out ~/runs`, which a shell expands."""
-    option, equals, value = word.partition("=")
-    return f"{option}={Path(value).expanduser()}" if equals and option in _VALUED and value.startswith("~") else word
-
-
-_VALUED = {"--teacher", "--student", "--task", "-t", "--corpus", "--data-dir", "--out", "-o", "--report", "--store"}
-
-
 def main() -> None:
     """Exit codes: 0 done, 1 a check failed, 2 wrong input, 130 and 143 interrupted."""
     signals.install()
     try:
-        words = [_expanded(word) for word in sys.argv[1:]]
-        _check_not_empty(words)
-        code = app(args=words, standalone_mode=False)
+        code = app(args=as_meant(sys.argv[1:]), standalone_mode=False)
         if code:
             sys.exit(code)
     except _UsageError as error:
@@ -98,11 +77,6 @@ def main() -> None:
         for line in str(error).splitlines():
             typer.echo(f"error: {who}{line}", err=True)
         sys.exit(error.exit_code)
-    except RuntimeError as error:
-        if "home directory" not in str(error):  # pathlib's, of ~name
-            raise
-        typer.echo("error: a path begins with ~ and the name of nobody here; write it from / on", err=True)
-        sys.exit(2)
     except OSError as error:
         if error.errno not in _TOLD:
             raise

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, did_you_mean
+from compress.places import from_home
 
 PREFIX = "hub:"
 SPLIT = "train"
@@ -41,7 +42,7 @@ def parse_hub(word: str) -> HubSource:
     place, _, column = word.removeprefix(PREFIX).partition(":")
     column = column or "text"
     if place.startswith((".", "/", "~")):
-        folder = Path(place).expanduser()
+        folder = from_home(place)
         if not folder.is_dir():
             raise CompressError(f"{folder}: no such folder; expected {_FORM}")
         return HubSource(folder.name, column=column, folder=folder)

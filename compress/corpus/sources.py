@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compress.errors import CompressError
+from compress.places import from_home
 from compress.store.hashing import canonical, hash_file, hash_folder
 
 from .files import SUFFIXES, file_lines
@@ -52,7 +53,7 @@ def corpus_sources(words: Sequence[str]) -> tuple[Source, ...]:
 def _sources(word: str) -> list[Source]:
     if word.startswith(PREFIX):
         return [parse_hub(word)]
-    path = Path(word).expanduser()
+    path = from_home(word)
     if path.is_dir():
         return list(_below(path))
     if not path.exists():

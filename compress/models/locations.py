@@ -7,6 +7,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from ..errors import CompressError
+from ..places import from_home
 from ..spec.cards import Checkpoint, TeacherCard
 
 _HUB_FILES = (
@@ -29,7 +30,7 @@ def locate(card: TeacherCard) -> Path:
     if checkpoint is None:
         raise CompressError(f"teacher {card.name} starts from random weights and has no checkpoint")
     if checkpoint.path is not None:
-        return Path(checkpoint.path).expanduser()
+        return from_home(checkpoint.path)
     if checkpoint.package is not None:
         module = _find_module(checkpoint.package.module)
         if module is not None and module.origin is not None:

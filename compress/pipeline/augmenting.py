@@ -20,6 +20,7 @@ from ..augment import (
 )
 from ..models.checkpoints import load_encoder, load_tokenizer
 from ..models.masked_lm import load_masked_lm
+from ..places import from_home
 from ..spec.stages import Augment
 from ..store import Artifact
 from ..tasks import Encoded, Split, encode
@@ -67,7 +68,7 @@ def _masked_lm(plan: Plan, spec: Augment, inputs: Inputs, tokenizer: Any) -> Mas
 
 def _others(plan: Plan, spec: Augment, inputs: Inputs, tokenizer: Any) -> WordProposer:
     if spec.glove is not None:
-        return GloveProposer(Path(spec.glove).expanduser())
+        return GloveProposer(from_home(spec.glove))
     folder = inputs["teacher"].path if "teacher" in inputs else untuned(plan, inputs)
     encoder: Any = load_encoder(folder)
     table = encoder.get_input_embeddings().weight.detach().numpy()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from .. import store
 from ..errors import CompressError
 from ..models.layer_maps import matched_layers
+from ..places import from_home
 from ..spec.quantization import Quantize
 from ..spec.recipe import Recipe, Stage
 from ..spec.stages import QuantizeAware
@@ -25,7 +25,7 @@ def quantize_spec(recipe: Recipe) -> Quantize:
 
 def calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
     """Hashes of what is read. The tuning split is, and that the text is of no reported one is seen, also where a text is given."""
-    text = {"text": store.hash_file(Path(spec.calibration_text).expanduser())} if spec.calibration_text else {}
+    text = {"text": store.hash_file(from_home(spec.calibration_text))} if spec.calibration_text else {}
     return {"data": draft.task.fingerprint} | text
 
 

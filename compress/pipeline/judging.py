@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import CompressError
+from ..places import from_home
 from ..spec.quantization import Quantize
 from ..store import hash_file
 from ..tasks import Split, encode, headline, normalized, score
@@ -42,7 +43,7 @@ def calibration(
     length = context.task.spec.max_length
     if spec.calibration_text is None:
         return spread(context.task.encoded("train", tokenizer, length), pad, spec.calibration_examples)
-    path = Path(spec.calibration_text).expanduser()
+    path = from_home(spec.calibration_text)
     texts = read_lines(path, len(context.task.spec.text))
     if hash_file(path) != outside["text"]:
         raise CompressError(f"quantize.calibration_text: {path}: it changed since this command started; start it again")

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..augment import read_glove
 from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, weight_files
+from ..places import from_home
 from ..spec.quantization import INC
 from .adoption import label_order
 from .aware_planning import AWARE
@@ -68,13 +69,13 @@ def _vectors_parse(plan: Plan, root: Path) -> None:
     """The first lines of the word vectors that an augment stage would read; the stage itself comes after training."""
     for node in _missing(plan, root):
         if node.kind == "augment" and node.spec.glove is not None:
-            read_glove(Path(node.spec.glove).expanduser(), _GLOVE_LINES)
+            read_glove(from_home(node.spec.glove), _GLOVE_LINES)
 
 
 def _calibration_text_serves(plan: Plan, root: Path) -> None:
     for node in _missing(plan, root):
         if node.kind == "quantize" and node.spec.calibration_text is not None:
-            texts = read_lines(Path(node.spec.calibration_text).expanduser(), len(plan.task.spec.text))
+            texts = read_lines(from_home(node.spec.calibration_text), len(plan.task.spec.text))
             refuse_reported(node.spec.calibration_text, texts, plan.task.data.reported)
 
 

@@ -24,6 +24,7 @@ from ..models.dimensions import Dimensions, dimensions, read_config
 from ..models.growing import check_growth
 from ..models.locations import locate
 from ..models.random_models import random_config
+from ..places import from_home
 from ..spec.cards import Checkpoint, TeacherCard
 from ..tasks import byte_level, wordpiece
 from ..tasks.synthetic import GENERATOR_VERSION
@@ -100,7 +101,7 @@ class TeacherSource:
 
 def resolve_teacher(name_or_path: str) -> TeacherSource:
     """A card's name, a card's file, or a checkpoint folder of the user's."""
-    folder = Path(name_or_path).expanduser()
+    folder = from_home(name_or_path)
     if folder.is_dir() and (is_path(name_or_path) or name_or_path not in names("teachers")):
         return TeacherSource(_own_card(folder), folder)
     if is_path(name_or_path) and folder.suffix not in (".yaml", ".yml"):
@@ -129,8 +130,8 @@ def _named(card: TeacherCard, field: str, word: str, base: Path) -> Path:
     """The folder that a card of random weights names, beside the card's file or from where the command runs, with a
     tokenizer. Raises `CompressError` where there is none."""
     where = f"teacher {card.name}: random.{field}:"
-    beside = base / Path(word).expanduser()
-    if is_path(word) and not beside.exists() and not Path(word).expanduser().exists():
+    beside = base / from_home(word)
+    if is_path(word) and not beside.exists() and not from_home(word).exists():
         kind = "--kind bpe " if card.random is not None and card.random.architecture == "roberta" else ""
         command = f"`compress vocab --corpus TEXT {kind}-o {word}`"
         made = f" with a tokenizer, which {command} makes" if field == "tokenizer" else ""

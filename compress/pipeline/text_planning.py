@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from .. import store
 from ..models.masked_lm import has_masked_lm_head
+from ..places import from_home
 from ..spec.losses import OF_TOKENS, TEXT_LABELS
 from ..spec.recipe import Stage
 from ..spec.stages import Augment, Losses
@@ -128,7 +127,7 @@ def plan_augment(draft: Draft, stage: Stage) -> None:
 
 def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str, str], dict[str, str]]:
     """Where the candidates of single-piece words come from: (source, inputs, hashes of what is outside)."""
-    outside = {"glove": store.hash_file(Path(spec.glove).expanduser())} if spec.glove else {}
+    outside = {"glove": store.hash_file(from_home(spec.glove))} if spec.glove else {}
     if spec.source == "embedding":
         return "embedding", {}, outside
     if spec.masked_lm is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, did_you_mean
+from compress.places import from_home
 from compress.spec.task import Hub, TaskSpec
 
 from .checks import Rows
@@ -27,7 +28,7 @@ def local_folder(spec: TaskSpec, folder: Path | None) -> Path | None:
     """The folder that `hub.path` names beside the task's file, if it does."""
     if folder is None:
         return None
-    path = folder / Path(hub_of(spec).path).expanduser()
+    path = folder / from_home(hub_of(spec).path)
     if path.is_dir():
         return path
     if hub_of(spec).path.startswith((".", "/", "~")):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from compress.errors import CompressError
+from compress.places import from_home
 from compress.spec.task import Files, TaskSpec
 
 from .checks import Rows, label_names, to_split
@@ -101,7 +102,7 @@ def _own_paths(spec: TaskSpec, folder: Path | None) -> dict[str, Path]:
         raise CompressError(
             f"task {spec.name}: files.dev: expected names other than train and tuning, found {list(dev)}"
         )
-    return {name: (folder or Path()) / Path(path).expanduser() for name, path in {"train": files.train, **dev}.items()}
+    return {name: (folder or Path()) / from_home(path) for name, path in {"train": files.train, **dev}.items()}
 
 
 def _file_rows(spec: TaskSpec, path: Path) -> Rows:

@@ -85,7 +85,8 @@ def test_where_nothing_can_be_written_is_told_before_any_work(
         (["--bench-threads", "3000000000"], "Invalid value for '--bench-threads'"),
         (["--teacher", ""], "--teacher: expected a value, found an empty one"),
         (["--corpus="], "--corpus: expected a value, found an empty one"),
-        (["--teacher", "~nobody-of-that-name/x"], "a path begins with ~"),
+        (["--teacher", "~nobody-of-that-name/x"], "~nobody-of-that-name/x: begins with ~"),
+        (["--teacher=~nobody-of-that-name/x"], "~nobody-of-that-name/x: begins with ~"),
         (
             ["--data-dir", "."],
             "--data-dir names data, and no task here reads it (mine: data of their own); leave it out",

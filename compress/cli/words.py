@@ -1,0 +1,30 @@
+"""The words of a command line, before they are read: slips of shells and scripts that would pass for something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import CompressError
+from ..places import from_home
+
+_VALUED = {"--teacher", "--student", "--task", "-t", "--corpus", "--data-dir", "--out", "-o", "--report", "--store"}
+
+
+def as_meant(words: Sequence[str]) -> list[str]:
+    """The words with `~` read where a shell leaves it. Raises `CompressError` for an option whose value is empty."""
+    _check_not_empty(words)
+    return [_expanded(word) for word in words]
+
+
+def _check_not_empty(words: Sequence[str]) -> None:
+    """An empty value, as of a variable that is not set, would stand for the option's default, or for this folder."""
+    for before, word in zip(["", *words], words, strict=False):
+        option = before if word == "" else word.removesuffix("=")
+        if option != word and option in _VALUED:
+            raise CompressError(f"{option}: expected a value, found an empty one")
+
+
+def _expanded(word: str) -> str:
+    """`--out=~/runs` as `--out ~/runs`, which a shell expands."""
+    option, equals, value = word.partition("=")
+    return f"{option}={from_home(value)}" if equals and option in _VALUED and value.startswith("~") else word
