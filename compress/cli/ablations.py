@@ -92,14 +92,15 @@ def _measured(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: 
     """The rows with these labels, run, side by side."""
     from dataclasses import replace
 
-    from ..pipeline import ablation
+    from ..pipeline.ablation import command_line, run_rows
+    from ..pipeline.variants import choose, rows
     from ..report.ablation import ablation_of
     from .display import Display
 
-    found = ablation.choose(ablation.rows(recipe, request.overrides, corpus=bool(request.corpus)), labels)
-    command = ablation.command_line(recipe, request, labels)
+    found = choose(rows(recipe, request.overrides, corpus=bool(request.corpus)), labels)
+    command = command_line(recipe, request, labels)
     with Display(quiet=quiet) as display:
-        results = ablation.run_rows(found, replace(request, command=command), display)
+        results = run_rows(found, replace(request, command=command), display)
     folders = [request.root / result.run for made in results.values() for result in made]
     return ablation_of(results, title=found[0].recipe.title, command=command, folders=folders)
 

@@ -1,18 +1,14 @@
-"""What each part of a recipe is worth: the recipe as it is, without one part at a time, and with other students."""
+"""What each part of a recipe is worth: its variants, planned and run together, each trained as long as the whole."""
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from ..catalog import load_recipe, load_student
 from ..errors import CompressError
 from ..results import Result
-from ..spec.losses import HardLabel
-from ..spec.recipe import Recipe, Stage
 from ..spec.stages import Distill
 from .alike import trained
 from .context import Listener
@@ -20,79 +16,7 @@ from .plan import Plan
 from .preflight import preflight
 from .request import Request
 from .run import plan_all, run_all
-
-FULL = "full"
-WITHOUT_COPIES = "without augment"
-_STUDENT = "student "
-SWITCHES = ("general", "augment")
-LAYERWISE = ("embedding_mse", "hidden_mse", "attention_mse", "relation_kl", "hidden_cosine")
-TRANSFORMER = ("hidden_mse", "attention_mse")  # the losses of the layers that a layer map matches
-SOFT = ("soft_cross_entropy", "soft_target")
-MAPS = ("uniform", "top", "bottom")
-_NAME_LENGTH = 64
-
-
-@dataclass(frozen=True)
-class Row:
-    """One variant: a recipe that ends in the fp32 student, which is what an ablation measures. `student`: another card."""
-
-    label: str
-    recipe: Recipe
-    moved: tuple[str, str] | None = None
-    student: str | None = None
-
-
-@dataclass(frozen=True)
-class _Change:
-    """`moved`: the distill stage that is left out, and the one that inherits its training."""
-
-    label: str
-    overrides: tuple[str, ...]
-    moved: tuple[str, str] | None = None
-
-
-def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]:
-    """`full`, then the recipe without each part that it has. `corpus`: is there plain text for a general stage?
-
-    The layer-wise losses and the layer map are those of the first distill stage that matches layers (without one, that
-    has any such loss); a general stage keeps its own. Where soft targets go, the gold label takes their place.
-
-    Raises `CompressError` where the recipe has no part to leave out, or its stages differ by task in what is varied.
-    """
-    recipe = load_recipe(name, overrides)
-    changes = list(_changes(recipe, corpus))
-    if not changes:
-        raise CompressError(
-            f"recipe {recipe.name}: there is nothing to leave out; an ablation needs a general or augment stage, "
-            "or distillation with several parts"
-        )
-    return [_row(name, overrides, change) for change in (_Change(FULL, ()), *changes)]
-
-
-def choose(found: Sequence[Row], labels: Sequence[str]) -> list[Row]:
-    """`full` and the rows that are named; all that are found where none is. `student CARD` is the recipe with that card.
-
-    Raises `CompressError` for unknown labels and cards.
-    """
-    known = [row.label for row in found]
-    others = list(dict.fromkeys(label for label in labels if label.startswith(_STUDENT)))
-    for label in labels:
-        if label not in (*known, *others):
-            raise CompressError(
-                f"--rows: no row `{label}`; this recipe has: {', '.join(known)}; and `{_STUDENT}CARD` for any card"
-            )
-    kept = [row for row in found if not labels or row.label == FULL or row.label in labels]
-    return [*kept, *(_with_student(found[0].recipe, label) for label in others)]
-
-
-def _with_student(recipe: Recipe, label: str) -> Row:
-    if recipe.student is None:
-        raise CompressError(f"--rows: `{label}`: recipe {recipe.name} makes no student")
-    word = label.removeprefix(_STUDENT).strip()
-    card = load_student(word)
-    name = _named(recipe.name.removesuffix(f"-{FULL}"), f"{_STUDENT}{card.name[: _NAME_LENGTH // 2]}")
-    title = f"{recipe.title}: {_STUDENT}{card.name}"
-    return Row(label, recipe.model_copy(update={"name": name, "title": title}), student=word)
+from .variants import FULL, WITHOUT_COPIES, Row
 
 
 def run_rows(found: Sequence[Row], request: Request, listener: Listener | None = None) -> dict[str, list[Result]]:
@@ -160,61 +84,6 @@ def _changes_something(label: str, plans: dict[str, list[Plan]], listener: Liste
     return len(same) < len(pairs)
 
 
-def _row(name: str, overrides: Sequence[str], change: _Change) -> Row:
-    recipe = load_recipe(name, [*overrides, *change.overrides])
-    name = _named(recipe.name, change.label)
-    title = recipe.title if change.label == FULL else f"{recipe.title}: {change.label}"
-    stages = tuple(stage for stage in recipe.stages if stage.kind not in ("quantize_aware", "quantize"))
-    recipe = recipe.model_copy(update={"name": name, "title": title, "stages": stages})
-    return Row(change.label, recipe, change.moved)
-
-
-def _named(recipe: str, label: str) -> str:
-    slug = label.replace(" ", "-")
-    return f"{recipe[: _NAME_LENGTH - len(slug) - 1]}-{slug}"
-
-
-def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
-    distills = [stage for stage in recipe.stages if stage.kind == "distill" and stage.spec.enabled]
-    for stage in recipe.stages:
-        needs_text = stage.kind == "general"
-        if stage.kind in SWITCHES and stage.spec.enabled is not False and (corpus or not needs_text):
-            yield _without(stage)
-    layers = _layerwise(distills)
-    soft = next((stage for stage in reversed(distills) if _weighted(stage, SOFT)), None)
-    if layers is not None:
-        yield from _layer_losses(layers)
-        if len(distills) > 1:
-            yield _without_stage(layers, distills)
-    if soft is not None:
-        gold = _with_gold(soft)
-        yield gold
-        if layers is not None and layers is not soft:
-            plain = _without_stage(layers, distills)
-            yield _Change(
-                f"{plain.label} and {' and '.join(_weighted(soft, SOFT))}", (*plain.overrides, *gold.overrides)
-            )
-    if layers is not None:
-        yield from _layer_maps(layers)
-
-
-def _layerwise(distills: Sequence[Stage]) -> Stage | None:
-    """The stage whose layer-wise losses are varied: the first that matches layers, else the first that has any."""
-    found = [stage for names in (TRANSFORMER, LAYERWISE) for stage in distills if _weighted(stage, names)]
-    return found[0] if found else None
-
-
-def _without(stage: Stage) -> _Change:
-    return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",))
-
-
-def _without_stage(stage: Stage, distills: Sequence[Stage]) -> _Change:
-    """Its training goes to the stage that comes after it (before it, for the last)."""
-    place = distills.index(stage)
-    heir = distills[place + 1] if place + 1 < len(distills) else distills[place - 1]
-    return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",), moved=(stage.id, heir.id))
-
-
 def as_long(row: Row, full: Sequence[Plan]) -> Row:
     """The row with the training of what it leaves out given to what is left, task by task, as the plans of `full` have it.
 
@@ -255,46 +124,3 @@ def _with_lengths(spec: Any, stage: str, longer: dict[str, dict[str, dict[str, A
             "per_task": spec.per_task | {task: spec.per_task.get(task, {}) | fields for task, fields in found.items()}
         }
     )
-
-
-def _weighted(stage: Stage, names: Sequence[str] | None = None) -> list[str]:
-    """The losses of a stage that count, of `names`, in the stage's order."""
-    return [loss.name for loss in stage.spec.losses if loss.weight > 0 and (names is None or loss.name in names)]
-
-
-def _layer_losses(stage: Stage) -> Iterator[_Change]:
-    """Without each layer-wise loss, and without those of the transformer layers; one loss at least must remain."""
-    _same_for_all_tasks(stage, "losses")
-    layerwise, transformer, count = _weighted(stage, LAYERWISE), _weighted(stage, TRANSFORMER), len(_weighted(stage))
-    for group in [*([name] for name in layerwise), *([transformer] if len(transformer) > 1 else [])]:
-        if len(group) < count:
-            places = [number for number, loss in enumerate(stage.spec.losses) if loss.name in group]
-            weights = tuple(f"{stage.id}.losses[{place}].weight=0" for place in places)
-            yield _Change(f"without {' and '.join(group)}", weights)
-
-
-def _with_gold(stage: Stage) -> _Change:
-    """The gold label in place of the soft targets; beside others that the stage has, where it is not there already."""
-    _same_for_all_tasks(stage, "losses")
-    kept = [loss for loss in stage.spec.losses if loss.name not in SOFT and loss.weight > 0]
-    kept += [] if any(loss.name == "hard_label" for loss in kept) else [HardLabel()]
-    written = json.dumps([loss.model_dump(mode="json") for loss in kept])
-    return _Change(f"without {' and '.join(_weighted(stage, SOFT))}", (f"{stage.id}.losses={written}",))
-
-
-def _layer_maps(stage: Stage) -> Iterator[_Change]:
-    if not _weighted(stage, TRANSFORMER):
-        return
-    _same_for_all_tasks(stage, "layer_map")
-    for rule in MAPS:
-        if rule != (stage.spec.layer_map or "uniform"):
-            yield _Change(f"map {rule}", (f"{stage.id}.layer_map={rule}",))
-
-
-def _same_for_all_tasks(stage: Stage, field: str) -> None:
-    tasks = [task for task, fields in stage.spec.per_task.items() if field in fields]
-    if tasks:
-        raise CompressError(
-            f"stage {stage.id}: per_task gives {', '.join(tasks)} its own `{field}`, which an ablation varies for all tasks "
-            "alike; write a recipe for these tasks apart"
-        )

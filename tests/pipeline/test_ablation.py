@@ -12,8 +12,9 @@ import pytest
 from compress.catalog import load_recipe
 from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
-from compress.pipeline.ablation import Row, as_long, choose, command_line, rows
+from compress.pipeline.ablation import as_long, command_line
 from compress.pipeline.alike import trained
+from compress.pipeline.variants import Row, choose, rows
 
 TINYBERT = [
     "full",

@@ -10,7 +10,8 @@ import pytest
 from compress.catalog import load_recipe
 from compress.errors import CompressError
 from compress.pipeline import Listener, Request, ablation
-from compress.pipeline.ablation import Row, choose, rows, run_rows
+from compress.pipeline.ablation import run_rows
+from compress.pipeline.variants import Row, choose, rows
 from compress.spec.recipe import Recipe
 
 TEACHER = """\
