@@ -18,7 +18,9 @@ SCHEMA = 1
 # Beside the result, paths in the store: of the graphs and checkpoints of its models, and of every stage's checkpoint.
 MODELS, CHECKPOINTS = "models.json", "checkpoints.json"
 PREDICTIONS = "predictions.npz"  # logits and gold of the reported splits
+RESULT, SEVERAL = "result.json", "results.json"
 REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg")
+REPORT_MARK = "<!-- compress report"  # the last line of a report.md
 
 
 class _Record(Spec):
@@ -186,7 +188,7 @@ class Result(_Record):
 
 def write_result(result: Result, folder: Path) -> Path:
     """`folder/result.json`, whole or not at all."""
-    path = folder / "result.json"
+    path = folder / RESULT
     temporary = path.with_suffix(".tmp")
     temporary.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
     temporary.replace(path)
@@ -198,7 +200,7 @@ def read_result(path: Path) -> Result:
 
     Raises `CompressError` naming the file when it is missing, not JSON, or of another schema.
     """
-    file = path / "result.json" if path.is_dir() else path
+    file = path / RESULT if path.is_dir() else path
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
         return Result.model_validate(document)
@@ -208,9 +210,11 @@ def read_result(path: Path) -> Result:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise CompressError(f"{file}: not a result of schema {SCHEMA}: {where}: {first['msg']}") from None
-    except (
-        OSError,
-        ValueError,
-        RecursionError,
-    ) as error:  # bytes that are no text, text that is no JSON, numbers too long
+    except (OSError, ValueError, RecursionError) as error:  # no text, no JSON, numbers too long, too deep
         raise CompressError(f"{file}: cannot be read as a result: {error}") from None
+
+
+def is_report(folder: Path) -> bool:
+    """Whether `report.md` in `folder` is one that this tool wrote."""
+    page = folder / REPORT[0]
+    return page.is_file() and REPORT_MARK.encode() in page.read_bytes()[-200:]

@@ -70,11 +70,12 @@ def ablate(
 
     The fp32 student of each is scored, without latency. Stages that rows share are made once.
     """
-    from ..report.ablation import ablation_document, write_ablation
+    from ..report.ablation import ablation_document, check_ablation_folder, write_ablation
 
     request = request_of({**locals(), "recipes": [recipe]})
     if report is not None:
         check_folder(report, "--report")
+        check_ablation_folder(report)
     ablated = _measured(recipe, tuple(rows or ()), request, quiet=quiet or not processes.is_first())
     if not processes.is_first():
         return

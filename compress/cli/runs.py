@@ -123,17 +123,20 @@ def run(
     all of its processes train.
     """
     from ..pipeline import run_all
-    from ..report import summary_table, write_report
+    from ..report import check_report_folder, summary_table, write_report
     from .display import Display, console
 
     request = request_of(locals())
-    if report is not None:
-        check_folder(report, "--report")
+    several = len(request.recipes) * len(request.tasks) * len(request.seeds) > 1
+    place = report or (out / "report" if several else None)  # else the run's own folder
+    if place is not None:
+        check_folder(place, "--report")
+        check_report_folder(place)
     with Display(quiet=quiet or not processes.is_first()) as display:
         results = run_all(request, display)
     if not processes.is_first():
         return
-    folder = report or (out / results[0].run if len(results) == 1 else out / "report")
+    folder = place or out / results[0].run
     runs = [out / result.run for result in results]
     write_report(results, folder, folders=runs)
     if json:

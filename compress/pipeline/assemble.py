@@ -206,33 +206,19 @@ def _positive(data: TaskData) -> int:
 
 
 def write_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
-    """The run directory, whole: made beside its place and moved there. An older one goes with its report; what else lies in
-    it stays."""
+    """The run's files, made apart and moved to `folder` with the result last: without it a run is not finished. An older
+    run's go first, with its report; what else lies there stays as it is."""
     building = store_root / ".building" / folder.name
-    old = building.with_name(f"{folder.name}.old")
-    if old.exists():
-        _take_over(old, folder)  # a process that was killed left it
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
     _fill_run(building, result, plan, context, made, store_root)
-    if folder.exists():
-        folder.rename(old)
-        building.rename(folder)
-        _take_over(old, folder)
-    else:
-        building.rename(folder)
-
-
-def _take_over(old: Path, folder: Path) -> None:
-    """The files of `old` that are neither a run's nor its report's go to `folder`; `old` goes."""
-    folder.mkdir(exist_ok=True)
-    for path in old.iterdir():
-        if path.name not in (*_RUN_FILES, *results.REPORT) and not (folder / path.name).exists():
-            path.rename(folder / path.name)
-    shutil.rmtree(old)
-
-
-_RUN_FILES = (results.PREDICTIONS, results.MODELS, results.CHECKPOINTS, "log.jsonl", "result.json")
+    folder.mkdir(parents=True, exist_ok=True)
+    reported = results.REPORT if results.is_report(folder) else ()
+    for name in (results.RESULT, *reported):
+        (folder / name).unlink(missing_ok=True)
+    for path in sorted(building.iterdir(), key=lambda path: path.name == results.RESULT):
+        path.replace(folder / path.name)
+    building.rmdir()
 
 
 def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:

@@ -10,7 +10,7 @@ from .. import processes
 from ..catalog import load_recipe
 from ..errors import CompressError, did_you_mean
 from ..machine import fast_bf16, usable_cores
-from ..results import CHECKPOINTS, Result, read_result
+from ..results import CHECKPOINTS, RESULT, Result, read_result
 from ..spec.recipe import Recipe
 from ..store import Artifact, Store
 from ..tasks import resolve_task
@@ -201,7 +201,7 @@ def _run(plan: Plan, request: Request, context: Context, cache: Store) -> Result
 
 def _finished(folder: Path, measurements: list[str]) -> Result | None:
     """The result that is there, when it is of the very same measurements, latency's, the last, maybe beside them."""
-    if not all((folder / name).exists() for name in ("result.json", CHECKPOINTS)):
+    if not all((folder / name).exists() for name in (RESULT, CHECKPOINTS)):
         return None
     try:
         result = read_result(folder)

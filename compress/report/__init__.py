@@ -10,12 +10,14 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import CompressError
-from ..results import MODELS, Result, write_result
-from .collect import LIST_NAME, collect
+from ..results import MODELS, REPORT, REPORT_MARK, RESULT, SEVERAL, Result, is_report, read_result, write_result
+from .collect import collect
 from .summary import markdown_table, summary_table
 
-_MARK = "<!-- compress report"  # the template's last line
-__all__ = ["collect", "markdown_table", "summary_table", "write_report"]
+__all__ = ["check_report_folder", "collect", "markdown_table", "summary_table", "write_report"]
+
+
+*_PAGES, _SEARCHED = REPORT
 
 
 def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path] = ()) -> list[Path]:
@@ -25,12 +27,14 @@ def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path
     `folders`: run directories, or folders of them, whose `predictions.npz` serve the intervals over seeds.
     The same results give the same bytes. A report of the same results that is there already is kept: it tells
     when and how they were first made, and a run that was cached throughout costs no drawing.
-    Raises `CompressError` where results do not go together, `out` cannot be written, is another run's folder, or has a
-    report that is not ours.
+    Raises `CompressError` where results do not go together, `out` cannot be written, is another run's folder, or has files
+    of these names that are not ours.
     """
-    _check_target(results, out)
-    files = [out / name for name in ("report.md", "report.html", "plot.svg", *_pictures(results))]
-    data = out / ("result.json" if len(results) == 1 else LIST_NAME)
+    check_report_folder(out)
+    if _is_run(out) and [result.run for result in results] != [_run_in(out)]:
+        raise CompressError(f"{out}: is the folder of another run; choose another folder for the report")
+    files = [out / name for name in (*_PAGES, *_pictures(results))]
+    data = out / (RESULT if len(results) == 1 else SEVERAL)
     digest = _digest(results, folders)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -44,31 +48,31 @@ def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path
     return [*files, data]
 
 
-def _check_target(results: Sequence[Result], out: Path) -> None:
-    """Never over another run, nor over a page of somebody else's."""
-    if (out / MODELS).exists():
-        runs = [result.run for result in results]
-        if runs != [_named_in(out / "result.json")]:
-            raise CompressError(f"{out}: is the folder of another run; choose another folder for the report")
-    page = out / "report.md"
-    if page.is_file() and _MARK.encode() not in page.read_bytes()[-200:]:
+def check_report_folder(out: Path) -> None:
+    """Raises `CompressError` where a report in `out` would replace a file that is neither a report's nor a run's."""
+    names = (*REPORT, SEVERAL) if _is_run(out) else (*REPORT, RESULT, SEVERAL)
+    found = next((name for name in names if (out / name).exists()), None)
+    if found is not None and not is_report(out):
         raise CompressError(
-            f"{page}: is no report of this tool's and is not replaced; choose another folder for the report"
+            f"{out / found}: is no report of this tool's and is not replaced; choose another folder for the report"
         )
 
 
-def _named_in(file: Path) -> str | None:
+def _is_run(out: Path) -> bool:
+    return (out / MODELS).exists()
+
+
+def _run_in(out: Path) -> str | None:
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return read_result(out).run
+    except CompressError:
         return None
-    return document.get("run") if isinstance(document, dict) else None
 
 
 def _pictures(results: Sequence[Result]) -> list[str]:
     """Beside the plot: of the models that were searched, where there are any."""
     found = any(model.info.get("divergence") for result in results for model in result.models)
-    return ["sensitivity.svg"] if found else []
+    return [_SEARCHED] if found else []
 
 
 def _draw(results: Sequence[Result], folders: Sequence[Path], files: list[Path], digest: str) -> None:
@@ -78,6 +82,8 @@ def _draw(results: Sequence[Result], folders: Sequence[Path], files: list[Path],
     tasks = tasks_of(results, folders)
     page = page_of(tasks, folders)
     report, html, plot, *sensitivity = files
+    if not report.exists():
+        write_text(report, f"{REPORT_MARK}: being written -->\n")  # so that the others are known for ours
     write_text(plot, render.plot(tasks))
     for path in sensitivity:
         write_text(path, render.sensitivity(tasks))

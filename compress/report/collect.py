@@ -10,9 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ..errors import CompressError
-from ..results import SCHEMA, Result, read_result
-
-LIST_NAME = "results.json"
+from ..results import RESULT, SCHEMA, SEVERAL, Result, read_result
 
 
 def collect(paths: Sequence[Path]) -> list[Result]:
@@ -58,8 +56,8 @@ def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        here = [path / name for name in ("result.json", LIST_NAME) if (path / name).is_file()]
-        below = sorted(path.glob("*/result.json"))
+        here = [path / name for name in (RESULT, SEVERAL) if (path / name).is_file()]
+        below = sorted(path.glob(f"*/{RESULT}"))
         if not here and not below:
             raise CompressError(
                 f"{path}: holds no result.json, neither itself nor in a folder below; name a finished run"

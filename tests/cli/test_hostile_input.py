@@ -53,11 +53,42 @@ def test_what_is_not_a_runs_own_stays_and_reports_replace_nothing_else(
     before = (other / "result.json").read_bytes()
     assert "is the folder of another run" in refused(cli, "report", folder, "-o", other)
     assert (other / "result.json").read_bytes() == before
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "report.md").write_text("my thesis")
-    assert "is no report of this tool's" in refused(cli, "report", folder, "-o", tmp_path / "own")
-    assert [path.name for path in (tmp_path / "own").iterdir()] == ["report.md"]
     assert cli("report", folder, "-o", folder).code == 0
+
+    (folder / "result.json").unlink()  # as a kill between the old run's end and the new one's would leave it
+    (folder / "report.md").write_text("my own words")
+    assert "is no report of this tool's" in cli(*run, "--bench-runs", "1").err
+    assert (folder / "report.md").read_text() == "my own words"
+    assert (folder / "notes" / "mine.txt").read_text() == "mine"
+    (folder / "report.md").unlink()
+    (folder / "report.html").unlink()
+    (folder / "plot.svg").unlink()
+    assert cli(*run, "--bench-runs", "1").code == 0
+    assert (folder / "report.md").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["report.md", "report.html", "plot.svg", "sensitivity.svg", "result.json", "results.json"]
+)
+def test_a_report_replaces_no_file_of_others(cli: Cli, tmp_path: Path, task_file: Path, name: str) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / name).write_text("my thesis")
+    line = refused(cli, "run", "int8", "--task", task_file, *QUICK, "--out", tmp_path / "runs", "--report", own)
+    assert f"{own / name}: is no report of this tool's" in line
+    assert [path.name for path in own.iterdir()] == [name]
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("name", ["ablation.md", "ablation.html", "ablation.svg", "ablation.json"])
+def test_an_ablation_replaces_no_file_of_others(cli: Cli, tmp_path: Path, task_file: Path, name: str) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / name).write_text("my thesis")
+    line = refused(cli, "ablate", "distilbert", "--task", task_file, "--out", tmp_path / "runs", "--report", own)
+    assert f"{own / name}: is no ablation of this tool's" in line
+    assert (own / name).read_text() == "my thesis"
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("place", ["file", "file/x", "link", "/proc/x"])

@@ -12,21 +12,23 @@ from .page import findings, html_ablation, markdown_ablation, page_of
 from .plot import picture
 from .tables import ablation_table
 
-__all__ = ["Ablation", "ablation_document", "ablation_of", "ablation_table", "findings", "write_ablation"]
+__all__ = [
+    "Ablation", "ablation_document", "ablation_of", "ablation_table", "check_ablation_folder", "findings", "write_ablation",
+]  # fmt: skip
+NAMES = ("ablation.md", "ablation.html", "ablation.svg", "ablation.json")
 
 
 def write_ablation(ablation: Ablation, out: Path) -> list[Path]:
     """Write `ablation.md`, `ablation.html`, `ablation.svg` and `ablation.json` to `out`. The same runs, the same bytes.
 
-    Raises `CompressError` where `out` cannot be written.
+    Raises `CompressError` where `out` cannot be written, or has files of these names that are not ours.
     """
+    check_ablation_folder(out)
     page, plot = page_of(ablation), picture(ablation)
-    texts = {
-        "ablation.md": markdown_ablation(page),
-        "ablation.html": html_ablation(page, plot),
-        "ablation.svg": plot + "\n",
-        "ablation.json": json.dumps(ablation_document(ablation), indent=1, ensure_ascii=False) + "\n",
-    }
+    document = json.dumps(ablation_document(ablation), indent=1, ensure_ascii=False)
+    texts = dict(
+        zip(NAMES, (markdown_ablation(page), html_ablation(page, plot), plot + "\n", document + "\n"), strict=True)
+    )
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
@@ -34,3 +36,15 @@ def write_ablation(ablation: Ablation, out: Path) -> list[Path]:
     except OSError as error:
         raise CompressError(f"{out}: cannot be written: {error.strerror}; choose another with --report") from None
     return [out / name for name in texts]
+
+
+def check_ablation_folder(out: Path) -> None:
+    """Raises `CompressError` where an ablation's pages in `out` would replace a file that is not of one."""
+    page = out / NAMES[0]
+    if page.is_file() and b"```sh\ncompress ablate " in page.read_bytes():  # the command that every such page has
+        return
+    found = next((name for name in NAMES if (out / name).exists()), None)
+    if found is not None:
+        raise CompressError(
+            f"{out / found}: is no ablation of this tool's and is not replaced; choose another folder with --report"
+        )
