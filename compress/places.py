@@ -11,12 +11,20 @@ from .errors import CompressError
 def check_folder(folder: Path, option: str) -> None:
     """Raise `CompressError` where `folder` neither is one that can be written nor could be made; what is tried leaves nothing."""
     try:
-        nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists() or place.is_symlink())
-        tempfile.TemporaryDirectory(dir=nearest).cleanup()
+        there = nearest(folder)
+        tempfile.TemporaryDirectory(dir=there).cleanup()
+        for name in folder.absolute().relative_to(there).parts:
+            (there / name).exists()  # raises where a name is too long
     except OSError as error:
         raise CompressError(
             f"{folder}: cannot be written: {error.strerror}; choose another folder with {option}"
         ) from None
+
+
+def nearest(folder: Path) -> Path:
+    """`folder`, or that of its parents which is there and lies next to it; a link to nothing is there."""
+    places = (folder.absolute(), *folder.absolute().parents)
+    return next(place for place in places if place.exists() or place.is_symlink())
 
 
 def from_home(word: str | Path) -> Path:

@@ -12,7 +12,7 @@ from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, tokenizer_files
 from ..runtime.folder import read_settings
 from ..spec.task import TaskSpec
-from ..tasks import Split, encode, load_task, resolve_task
+from ..tasks import Split, check_data_dir, encode, load_task, resolve_task
 from . import Candidate
 
 SAMPLE = 64  # texts, spread evenly over the split
@@ -25,6 +25,7 @@ def with_lengths(candidates: Sequence[Candidate], task: str, data_dir: Path | No
     candidate has one, the task is unknown or its data are, or a bundle is for another number of texts.
     """
     spec, folder = resolve_task(task)
+    check_data_dir(data_dir, [spec])
     homes = [_tokenizer_folder(candidate.path) for candidate in candidates]
     first = next((home for home in homes if home is not None), None)
     if first is None:

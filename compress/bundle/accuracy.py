@@ -9,7 +9,7 @@ import tokenizers
 
 from ..errors import CheckFailed, CompressError
 from ..runtime.folder import MODEL_FILES, read_settings
-from ..tasks import BUILTIN_TASKS, TaskData, encode, load_task, resolve_task, score
+from ..tasks import BUILTIN_TASKS, TaskData, check_data_dir, encode, load_task, resolve_task, score
 from .document import BundleInfo
 from .report import Check, check
 
@@ -65,8 +65,7 @@ def measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measu
             f"task {spec.name}: expected {info.task.kind} of {len(info.text_columns)} text column(s), the bundle's; "
             f"found {spec.kind} of {len(spec.text)}"
         )
-    if data_dir is not None and spec.hub is None:
-        raise CompressError(f"--data-dir names data, and task {spec.name} has its own; leave it out")
+    check_data_dir(data_dir, [spec])
     data = load_task(spec, folder, data_dir)
     if data.labels != info.task.labels:
         raise CompressError(

@@ -94,11 +94,11 @@ def _measured(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: 
     from dataclasses import replace
 
     from ..pipeline.ablation import command_line, run_rows
-    from ..pipeline.variants import choose, rows
+    from ..pipeline.variants import chosen
     from ..report.ablation import ablation_of
     from .display import Display
 
-    found = choose(rows(recipe, request.overrides, corpus=bool(request.corpus)), labels)
+    found = chosen(recipe, request.overrides, labels, corpus=bool(request.corpus))
     command = command_line(recipe, request, labels)
     with Display(quiet=quiet) as display:
         results = run_rows(found, replace(request, command=command), display)

@@ -11,11 +11,10 @@ import typer
 from .. import processes
 from ..errors import CheckFailed, CompressError
 from ..places import check_folder
+from ..spec.base import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 
 if TYPE_CHECKING:
     from ..results import Result
-
-LARGEST_SEED, MOST_THREADS = 2**32 - 1, 1024
 
 Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)]
 Tasks = Annotated[
@@ -23,7 +22,7 @@ Tasks = Annotated[
 ]
 Teacher = Annotated[str | None, typer.Option(help="Teacher card, or a checkpoint folder. Default: the recipe's.")]
 Student = Annotated[str | None, typer.Option(help="Student card. Default: the recipe's for the teacher's depth.")]
-Seeds = Annotated[int, typer.Option(min=1, max=LARGEST_SEED, help="Run with this many seeds, from --seed on.")]
+Seeds = Annotated[int, typer.Option(min=1, max=MOST_SEEDS, help="Run with this many seeds, from --seed on.")]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="First seed.")]
 BaseSeed = Annotated[
     int | None,

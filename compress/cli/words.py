@@ -11,17 +11,22 @@ _VALUED = {"--teacher", "--student", "--task", "-t", "--corpus", "--data-dir", "
 
 
 def as_meant(words: Sequence[str]) -> list[str]:
-    """The words with `~` read where a shell leaves it. Raises `CompressError` for an option whose value is empty."""
+    """The words with `~` read where a shell leaves it. Raises `CompressError` for an empty word where a name or place belongs."""
     _check_not_empty(words)
     return [_expanded(word) for word in words]
 
 
 def _check_not_empty(words: Sequence[str]) -> None:
-    """An empty value, as of a variable that is not set, would stand for the option's default, or for this folder."""
-    for before, word in zip(["", *words], words, strict=False):
+    """An empty value, as of a variable that is not set, would stand for the option's default, or for this folder. `predict`
+    reads its texts after the bundle, and one of them may be empty."""
+    for place, (before, word) in enumerate(zip(["", *words], words, strict=False)):
         option = before if word == "" else word.removesuffix("=")
         if option != word and option in _VALUED:
             raise CompressError(f"{option}: expected a value, found an empty one")
+        if word == "" and not before.startswith("-") and (words[0] != "predict" or place < 2):
+            raise CompressError(
+                f"compress {words[0]}: expected a name or a place, found an empty word".replace("  ", " ")
+            )
 
 
 def _expanded(word: str) -> str:

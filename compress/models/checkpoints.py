@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
+from ..runtime.folder import label_names, whole_number
 from .dimensions import usable_positions
 from .pretrained import load_pretrained, quiet_transformers
 
@@ -77,15 +78,8 @@ def is_classifier(folder: Path, config: dict[str, Any]) -> bool:
 
 
 def config_labels(config: dict[str, Any]) -> tuple[str, ...]:
-    """Class names in id order, as the checkpoint's config gives them (`LABEL_0` … when it says nothing)."""
-    names = config.get("id2label") or {}
-    try:
-        if not names:
-            return tuple(f"LABEL_{index}" for index in range(int(config.get("num_labels", 2))))
-        return tuple(str(names[key]) for key in sorted(names, key=int))
-    except (TypeError, ValueError, AttributeError):
-        found = f"id2label {names!r}" if names else f"num_labels {config['num_labels']!r}"
-        raise CompressError(f"config.json: expected names for the ids 0, 1, 2 …, found {found}"[:300]) from None
+    """Class names in id order, as the checkpoint's config gives them."""
+    return label_names(Path("config.json"), config)
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
@@ -126,7 +120,7 @@ def _converted_tokenizer(folder: Path) -> Tokenizer:
 
 
 def pad_id(config: dict[str, Any]) -> int:
-    return int(config.get("pad_token_id") or 0)
+    return whole_number(Path("config.json"), config, "pad_token_id", 0)
 
 
 def load_classifier(folder: Path, *, labels: tuple[str, ...], trained: bool) -> nn.Module:

@@ -20,6 +20,7 @@ _ALIASES = {
 
 _COUNTED_FROM_PADDING = ("roberta", "xlm-roberta", "camembert")
 
+_NO_NUMBER = (TypeError, ValueError, OverflowError)
 SUPPORTED = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "electra", "albert", "partial-albert")
 
 
@@ -86,7 +87,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CompressError(f"{path}: no such file; expected a transformers checkpoint folder") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # no text, no JSON, numbers too long, too deep
         raise CompressError(f"{path}: cannot be read: {error}") from None
     if not isinstance(config, dict) or config.get("model_type") not in SUPPORTED:
         found = config.get("model_type") if isinstance(config, dict) else type(config).__name__
@@ -95,9 +96,14 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def usable_positions(config: dict[str, Any]) -> int:
-    """The longest text in tokens."""
-    before = first_position(config["model_type"], config.get("pad_token_id", 1))
-    return int(config["max_position_embeddings"]) - before
+    """The longest text in tokens. Raises `CompressError` where the config's numbers are none."""
+    try:
+        before = first_position(config["model_type"], config.get("pad_token_id", 1))
+        return int(config["max_position_embeddings"]) - before
+    except (KeyError, *_NO_NUMBER) as error:
+        raise CompressError(
+            f"config.json: max_position_embeddings, pad_token_id: expected whole numbers: {error}"
+        ) from None
 
 
 def word_and_position_widths(hidden: int, heads: int) -> tuple[int, int]:
@@ -132,18 +138,19 @@ def dimensions(config: dict[str, Any], *, classes: int) -> Dimensions:
     try:
         hidden, layers = int(normalized.hidden_size), int(normalized.num_layers)
         heads = int(normalized.num_attention_heads)
-        intermediate = int(config["intermediate_size"])
+        intermediate, blocks = int(config["intermediate_size"]), _distinct(config, layers)
         vocabulary, positions = int(config["vocab_size"]), int(config["max_position_embeddings"])
+        token_types = 0 if family == "distilbert" else int(config.get("type_vocab_size", 2))
+        embedding = int(config.get("embedding_size", hidden)) if "albert" in family or family == "electra" else hidden
     except (AttributeError, KeyError) as error:
         raise CompressError(f"config.json: a size that a {family} has is missing: {error}") from None
-    except (TypeError, ValueError) as error:
+    except _NO_NUMBER as error:
         raise CompressError(f"config.json: the sizes of a {family} are whole numbers: {error}") from None
     if min(hidden, layers, heads, intermediate, vocabulary, positions) < 1 or hidden % heads:
         raise CompressError(
             f"config.json: expected sizes of 1 or more and heads that divide the hidden size, found {layers} layers, hidden "
             f"{hidden}, {heads} heads, intermediate {intermediate}, {vocabulary} tokens, {positions} positions"
         )
-    blocks = _distinct(config, layers)
     return Dimensions(
         architecture=family,
         layers=layers,
@@ -152,9 +159,9 @@ def dimensions(config: dict[str, Any], *, classes: int) -> Dimensions:
         intermediate=intermediate,
         vocabulary=vocabulary,
         positions=positions,
-        token_types=0 if family == "distilbert" else int(config.get("type_vocab_size", 2)),
+        token_types=token_types,
         classes=classes,
-        embedding=int(config.get("embedding_size", hidden)) if "albert" in family or family == "electra" else hidden,
+        embedding=embedding,
         attention_blocks=blocks["attention"],
         feed_forward_blocks=blocks["ffn"],
         pooled=True,

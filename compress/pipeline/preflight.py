@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 from ..augment import read_glove
 from ..errors import CompressError
-from ..models.checkpoints import load_tokenizer, weight_files
-from ..places import from_home
+from ..models.checkpoints import load_tokenizer, pad_id, weight_files
+from ..places import check_folder, from_home, nearest
 from ..spec.quantization import INC
+from ..tasks import check_room
 from .adoption import label_order
 from .aware_planning import AWARE
-from .draft import Node
+from .draft import KINDS, Node
 from .judging import read_lines, refuse_reported
 from .plan import Plan
 
@@ -23,14 +23,15 @@ _GLOVE_LINES = 100
 
 
 def preflight(plans: list[Plan], root: Path) -> None:
-    """Raise `CompressError` for the first thing that could not work; write nothing but `root` itself."""
+    """Raise `CompressError` for the first thing that could not work; write nothing."""
     for plan in plans:
         if _missing(plan, root):
             _checkpoint_fits(plan)
+            _texts_have_room(plan)
         _packages_are_there(plan, root)
         _vectors_parse(plan, root)
         _calibration_text_serves(plan, root)
-    _can_write(root)
+    check_folder(root, "--out")
     _disk_suffices(plans, root)
 
 
@@ -53,8 +54,24 @@ def _checkpoint_fits(plan: Plan) -> None:
             f"{folder}: the tokenizer knows {tokens} tokens and the embedding table (config.json: vocab_size) has {rows} rows; "
             "the tokenizer is not this checkpoint's"
         )
+    if (pad := pad_id(teacher.config)) >= rows:
+        raise CompressError(f"{folder / 'config.json'}: pad_token_id is {pad} and the embedding table has {rows} rows")
     if any(node.kind == "adopt" for node in plan.nodes):
         label_order(teacher.labels, labels, where=str(teacher.folder))
+
+
+def _texts_have_room(plan: Plan) -> None:
+    """Beside the special tokens, in every stage that cuts texts, and in the task's own length for those that do not."""
+    pair = len(plan.task.spec.text) == 2
+    places = {f"task {plan.task.spec.name}": (plan.task.spec.max_length, pair)}
+    for node in plan.nodes:
+        if length := getattr(node.spec, "max_length", None):
+            places[f"recipe {plan.recipe.name}, {node.stage}"] = length, pair and not KINDS[node.kind].reads_text
+    for where, (length, of_pairs) in places.items():
+        try:
+            check_room(plan.teacher.tokenizer, length, pair=of_pairs)
+        except CompressError as error:
+            raise CompressError(f"{where}: {error}") from None
 
 
 def _packages_are_there(plan: Plan, root: Path) -> None:
@@ -79,17 +96,6 @@ def _calibration_text_serves(plan: Plan, root: Path) -> None:
             refuse_reported(node.spec.calibration_text, texts, plan.task.data.reported)
 
 
-def _can_write(root: Path) -> None:
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CompressError(
-            f"{root}: runs cannot be written here: {error.strerror}; choose another folder with --out"
-        ) from None
-    if not os.access(root, os.W_OK):
-        raise CompressError(f"{root}: runs cannot be written here: permission denied; choose another folder with --out")
-
-
 def _disk_suffices(plans: list[Plan], root: Path) -> None:
     missing = {node.key: node for plan in plans for node in _missing(plan, root)}
     models = {
@@ -104,7 +110,7 @@ def _disk_suffices(plans: list[Plan], root: Path) -> None:
     sizes = {node.key: plan.sizes[models[node.kind]] for plan in plans for node in plan.nodes if node.kind in models}
     sizes |= {node.key: plan.sizes[node.model] for plan in plans for node in plan.nodes if node.kind == AWARE}
     needed = sum(sizes[key].parameters * _BYTES_PER_PARAMETER for key in missing if key in sizes)
-    free = shutil.disk_usage(root).free
+    free = shutil.disk_usage(nearest(root)).free
     if needed > free:
         raise CompressError(
             f"{root}: {free / 1e9:.1f} GB are free and this plan needs about {needed / 1e9:.1f} GB; "

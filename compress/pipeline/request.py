@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..catalog import load_recipe
+from ..errors import CompressError
+from ..spec.base import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..spec.recipe import Recipe
 from ..tasks import resolve_task
 from .measure import BenchSettings
@@ -44,6 +46,18 @@ class Request:
     bench: BenchSettings | None = field(default_factory=BenchSettings)
     checkpoint_seconds: float = 60.0
     command: str | None = None
+
+
+def check_numbers(request: Request) -> None:
+    """Raises `CompressError` for seeds that generators do not take, and for more seeds or threads than anybody means."""
+    seeds = [*request.seeds, *([] if request.base_seed is None else [request.base_seed])]
+    wrong = next((seed for seed in seeds if not 0 <= seed <= LARGEST_SEED), None)
+    if wrong is not None:
+        raise CompressError(f"seeds: expected 0 to {LARGEST_SEED}, found {wrong}")
+    if len(request.seeds) > MOST_SEEDS:
+        raise CompressError(f"seeds: expected at most {MOST_SEEDS}, found {len(request.seeds)}")
+    if request.threads is not None and not 1 <= request.threads <= MOST_THREADS:
+        raise CompressError(f"threads: expected 1 to {MOST_THREADS}, found {request.threads}")
 
 
 def overrides_for(request: Request, name: str) -> list[str]:

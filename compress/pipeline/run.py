@@ -13,7 +13,7 @@ from ..machine import fast_bf16, usable_cores
 from ..results import CHECKPOINTS, RESULT, Result, read_result
 from ..spec.recipe import Recipe
 from ..store import Artifact, Store
-from ..tasks import resolve_task
+from ..tasks import check_data_dir, resolve_task
 from .adoption import majority_score
 from .assemble import Made, build_result, described, write_run
 from .context import Context, Listener, TaskSource, TextSource
@@ -21,7 +21,7 @@ from .draft import KINDS, Node
 from .measure import benchmark, models_of, predictions
 from .plan import Plan, make_plan
 from .preflight import preflight
-from .request import Request, command_line, overrides_for
+from .request import Request, check_numbers, command_line, overrides_for
 from .teachers import TeacherSource, resolve_teacher
 from .together import Together, follow, lead, run_stage
 
@@ -32,19 +32,15 @@ def plan_all(request: Request) -> list[Plan]:
         raise CompressError(
             "--fsdp splits a model among processes, and this is one alone; start two or more by torchrun"
         )
-    if request.data_dir is not None and not request.data_dir.is_dir():
-        raise CompressError(f"{request.data_dir}: no such folder; --data-dir is the folder that holds the task's data")
+    check_numbers(request)
+    check_data_dir(request.data_dir, ())
     tasks: list[TaskSource] = []
     for name in request.tasks:
         spec, folder = resolve_task(name)
         tasks.append(TaskSource(spec, folder, request.data_dir))
         if len({task.fingerprint for task in tasks if task.spec.name == spec.name}) > 1:
             raise CompressError(f"two different tasks are named {spec.name}; give one of them another name")
-    if request.data_dir is not None and tasks and not any(task.spec.hub for task in tasks):
-        names = ", ".join(task.spec.name for task in tasks)
-        raise CompressError(
-            f"--data-dir names data, and no task here reads it ({names}: data of their own); leave it out"
-        )
+    check_data_dir(request.data_dir, [task.spec for task in tasks])
     recipes = _recipes(request)
     corpus = _corpus(request, recipes)
     teachers: dict[str, TeacherSource] = {}

@@ -58,8 +58,13 @@ class Together:
 
     def tell(self, word: dict[str, Any]) -> None:
         if self.listening:
-            with suppress(processes.ProcessLost, Interrupted), signals.deferred():
+            with suppress(processes.ProcessLost), signals.deferred():
                 processes.broadcast(word)
+
+    def tell_failure(self, message: str, exit_code: int) -> None:
+        """What the first process failed of is what is raised, not what goes wrong with telling it."""
+        with suppress(Interrupted):
+            self.tell({"failed": message, "exit_code": exit_code})
 
 
 def run_stage(plan: Plan, node: Node, inputs: dict[str, Artifact], context: Context, out: Path, work: Path) -> Any:
@@ -79,17 +84,13 @@ def lead(work: Callable[[Together], list[Result]]) -> list[Result]:
     try:
         results = work(together)
     except (CompressError, Interrupted) as error:
-        together.tell(_failed(str(error), error.exit_code))
+        together.tell_failure(str(error), error.exit_code)
         raise
     except BaseException as error:
-        together.tell(_failed(f"the first process ended with {type(error).__name__}", 1))
+        together.tell_failure(f"the first process ended with {type(error).__name__}", 1)
         raise
     together.tell({"results": [result.model_dump(mode="json") for result in results]})
     return results
-
-
-def _failed(message: str, exit_code: int) -> dict[str, Any]:
-    return {"failed": message, "exit_code": exit_code}
 
 
 def follow(make_plans: Callable[[], list[Plan]], context: Callable[[Plan, Together], Context], cache: Store) -> Any:

@@ -41,6 +41,14 @@ class _Change:
     moved: tuple[str, str] | None = None
 
 
+def chosen(name: str, overrides: Sequence[str], labels: Sequence[str], *, corpus: bool) -> list[Row]:
+    """`full` and the rows with these labels, all that `rows` finds where none is named. Other students alone need no part
+    that could be left out. Raises what `rows` and `choose` raise."""
+    if labels and all(label.startswith(_STUDENT) for label in labels):
+        return choose([_row(name, overrides, _Change(FULL, ()))], labels)
+    return choose(rows(name, overrides, corpus=corpus), labels)
+
+
 def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]:
     """`full`, then the recipe without each part that it has. `corpus`: is there plain text for a general stage?
 

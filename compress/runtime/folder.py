@@ -74,7 +74,7 @@ def read_settings(folder: Path) -> Settings:
     config = read_json(folder / "config.json")
     bundle = read_json(folder / "bundle.json", optional=True)
     tokenizer = read_json(folder / "tokenizer_config.json", optional=True)
-    labels = _labels(folder / "config.json", config)
+    labels = label_names(folder / "config.json", config)
     problem = config.get("problem_type")
     if problem == "multi_label_classification":
         raise CompressError(f"{folder / 'config.json'}: problem_type: expected one label per text, found {problem}")
@@ -84,7 +84,7 @@ def read_settings(folder: Path) -> Settings:
         regression=problem == "regression" or (problem is None and len(labels) == 1),
         columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2) else None,
         max_length=_max_length(folder, bundle, tokenizer, config),
-        pad_id=_integer(folder / "config.json", config, "pad_token_id", 0),
+        pad_id=whole_number(folder / "config.json", config, "pad_token_id", 0),
         truncation_side="left" if tokenizer.get("truncation_side") == "left" else "right",
     )
 
@@ -104,10 +104,13 @@ def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
     return document
 
 
-def _labels(path: Path, config: dict[str, Any]) -> tuple[str, ...]:
+def label_names(path: Path, config: dict[str, Any]) -> tuple[str, ...]:
+    """Class names in id order, as the config at `path` gives them (`LABEL_0` … when it says nothing)."""
     names = config.get("id2label")
     if names is None:
-        names = {str(i): f"LABEL_{i}" for i in range(_integer(path, config, "num_labels", 2))}  # as transformers does
+        names = {
+            str(i): f"LABEL_{i}" for i in range(whole_number(path, config, "num_labels", 2))
+        }  # as transformers does
     if not isinstance(names, dict) or not names or set(names) != {str(i) for i in range(len(names))}:
         raise CompressError(f"{path}: id2label: expected names for the ids 0, 1, 2 …, found {names!r}")
     labels = tuple(str(names[str(i)]) for i in range(len(names)))
@@ -116,7 +119,8 @@ def _labels(path: Path, config: dict[str, Any]) -> tuple[str, ...]:
     return labels
 
 
-def _integer(path: Path, config: dict[str, Any], name: str, default: int) -> int:
+def whole_number(path: Path, config: dict[str, Any], name: str, default: int) -> int:
+    """A field of the config at `path`; `default` where it is missing or null."""
     value = config.get(name)
     if value is None:
         return default

@@ -6,11 +6,24 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+LARGEST_SEED = 2**32 - 1  # numpy's
+MOST_SEEDS = 1000  # of one command
+MOST_THREADS = 1024
+
 
 class Spec(BaseModel):
     """A validated, immutable piece of configuration."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether it has no half of a surrogate pair, which no file takes: a run would end there."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 Positive = Annotated[int, Field(ge=1)]

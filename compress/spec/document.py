@@ -9,11 +9,14 @@ from typing import Any
 import yaml
 
 from ..errors import CompressError
+from .base import is_unicode
 
 Where = tuple[str | int, ...]
 MOST_BYTES = 1 << 20
 MOST_NODES = 5_000
 MOST_DEPTH = 40
+# What PyYAML raises for a scalar that does not fit its tag: a date that does not exist, `!!bool maybe`, `!!int ''`.
+UNREADABLE = (ValueError, KeyError, AttributeError, IndexError)
 PLAIN = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
@@ -124,11 +127,19 @@ class _Reader:
         if isinstance(node, yaml.SequenceNode):
             return tuple(self.value(item, (*where, index)) for index, item in enumerate(node.value))
         self.document.spellings[where] = node.value
+        return self._scalar(node, where)
+
+    def _scalar(self, node: yaml.Node, where: Where) -> Any:
         try:
-            return self.loader.construct_object(node)
-        except (ValueError, KeyError, AttributeError) as error:  # a date that does not exist, a tag that does not fit
-            self._problem(node, where, f"cannot be read as a value ({error}); quote it if it is text")
+            value = self.loader.construct_object(node)
+        except UNREADABLE as error:
+            reason = str(error) if type(error) is ValueError else f"no {node.tag.rpartition(':')[2]}"
+            self._problem(node, where, f"cannot be read as a value ({reason}); quote it if it is text")
             return None
+        if isinstance(value, str) and not is_unicode(value):
+            self._problem(node, where, "expected Unicode text, found half of a surrogate pair")
+            return None
+        return value
 
     def _mapping(self, node: yaml.MappingNode, where: Where) -> dict[str | int, Any]:
         data: dict[str | int, Any] = {}
@@ -149,7 +160,10 @@ class _Reader:
         if node.tag == "tag:yaml.org,2002:merge":
             self._problem(node, where, "merge keys (`<<`) are not supported; write the fields out")
             return None
-        key = self.loader.construct_object(node) if isinstance(node, yaml.ScalarNode) else None
+        before = len(self.problems)
+        key = self._scalar(node, where) if isinstance(node, yaml.ScalarNode) else None
+        if len(self.problems) > before:
+            return None
         if isinstance(key, str) or (isinstance(key, int) and not isinstance(key, bool)):
             return key
         found = f"`{node.value}`; quote it if it is text" if isinstance(node, yaml.ScalarNode) else "a list or mapping"

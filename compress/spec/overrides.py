@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from ..errors import CompressError, did_you_mean
-from .document import Document, spell
+from .base import is_unicode
+from .document import UNREADABLE, Document, spell
 
 PART = re.compile(r"\.?(?:(?P<name>[^.\[\]=]+)|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\])")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
@@ -60,7 +61,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", NUMBER, list("-+.012345
 def _value(text: str) -> Any:
     try:
         return _frozen(yaml.load(text, _Loader))
-    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError):
+    except (yaml.YAMLError, *UNREADABLE, RecursionError):
         raise ValueError(f"{text!r} is not a YAML value; quote it if it is text") from None
 
 
@@ -70,6 +71,8 @@ def _frozen(value: Any) -> Any:
         return tuple(_frozen(item) for item in value)
     if isinstance(value, dict):
         return {key: _frozen(item) for key, item in value.items()}
+    if isinstance(value, str) and not is_unicode(value):
+        raise ValueError("half of a surrogate pair")
     return value
 
 

@@ -76,7 +76,7 @@ class Quantize(Spec):
         for pattern in patterns:
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
         return patterns
 

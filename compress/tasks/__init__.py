@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .batches import BucketSampler, Encoded, TaskBatches, collate, encode, sorted_chunks
+from .batches import BucketSampler, Encoded, TaskBatches, check_room, collate, encode, sorted_chunks
 from .builtin import BUILTIN_TASKS
 from .data import Split, TaskData
-from .load import fingerprint, load_task
+from .load import check_data_dir, fingerprint, load_task
 from .metrics import headline, score
 from .resolve import resolve_task
 from .tuning import normalized
@@ -19,6 +19,8 @@ __all__ = [
     "TaskBatches",
     "TaskData",
     "byte_level",
+    "check_data_dir",
+    "check_room",
     "collate",
     "encode",
     "fingerprint",

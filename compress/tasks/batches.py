@@ -40,14 +40,19 @@ class Encoded:
         return Encoded(ids, types, self.labels[indices])
 
 
+def check_room(tokenizer: tokenizers.Tokenizer, max_length: int, *, pair: bool) -> None:
+    """Raises `CompressError` when `max_length` tokens leave no room for text beside the tokenizer's special ones."""
+    special = tokenizer.num_special_tokens_to_add(pair)
+    if max_length <= special:
+        raise CompressError(f"max_length is {max_length}; expected more than the {special} special tokens")
+
+
 def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> Encoded:
     """Token ids of every example, cut to `max_length` tokens; of a pair the longer text is cut first.
 
     The tokenizer given is not changed. Raises `CompressError` when `max_length` leaves no room for text.
     """
-    special = tokenizer.num_special_tokens_to_add(len(split.texts) == 2)
-    if max_length <= special:
-        raise CompressError(f"max_length is {max_length}; expected more than the {special} special tokens")
+    check_room(tokenizer, max_length, pair=len(split.texts) == 2)
     own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
     own.no_padding()
     own.enable_truncation(max_length, strategy="longest_first")

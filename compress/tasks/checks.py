@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from compress.errors import CompressError
+from compress.spec.base import is_unicode
 from compress.spec.task import TaskSpec
 
 from .data import Split
@@ -68,6 +69,10 @@ def label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
                 "list them under `labels` if they are classes, or set `kind: regression`"
             )
         names = tuple(sorted(found, key=_natural))
+    if not all(is_unicode(name) for name in names):
+        raise CompressError(
+            f"{train.place}: column {spec.label!r}: expected Unicode text, found half of a surrogate pair"
+        )
     _check_positive(spec, names)
     return names
 
@@ -104,7 +109,7 @@ def _check_texts(spec: TaskSpec, rows: Rows) -> None:
     for name, column in zip(spec.text, rows.texts, strict=True):
         wrong = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not isinstance(v, str)]
         refuse(rows.place, rows.unit, [(n, f"{name}: expected text, found {brief(v)}") for n, v in wrong])
-        halves = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not _is_unicode(v)]
+        halves = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not is_unicode(v)]
         refuse(
             rows.place,
             rows.unit,
@@ -114,14 +119,6 @@ def _check_texts(spec: TaskSpec, rows: Rows) -> None:
             raise CompressError(
                 f"{rows.place}: column {name!r} is empty in all {len(rows):,} rows; is it the right one?"
             )
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _class_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,19 @@ def load_task(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> Tas
         notes=tuple(notes),
         fingerprint=fingerprint(spec, folder, data_dir),
     )
+
+
+def check_data_dir(data_dir: Path | None, specs: Sequence[TaskSpec]) -> None:
+    """Raises `CompressError` where `data_dir` is no folder, or none of the tasks reads it."""
+    if data_dir is None:
+        return
+    if not data_dir.is_dir():
+        raise CompressError(f"{data_dir}: no such folder; --data-dir is the folder that holds the task's data")
+    if specs and not any(spec.hub for spec in specs):
+        names = ", ".join(spec.name for spec in specs)
+        raise CompressError(
+            f"--data-dir names data, and no task here reads it ({names}: data of their own); leave it out"
+        )
 
 
 def _locate(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> tuple[str, Path | None]:

@@ -103,6 +103,7 @@ def read_parquet(path: Path) -> Table:
         content = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(read_bytes(path))).read()
         names = content.column_names
         columns = {name: content.column(name).to_pylist() for name in names}
-    except (pyarrow.ArrowException, OSError, KeyError, OverflowError) as error:  # a name twice; a date beyond Python's
+    except (pyarrow.ArrowException, OSError, KeyError, OverflowError, ValueError) as error:
+        # a name twice; a date beyond Python's; bytes that are no text
         raise CompressError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
     return Table(str(path), "row", range(1, content.num_rows + 1), columns)

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+import compress
+from compress.errors import CompressError
+
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 
 QUICK = (
@@ -125,6 +128,11 @@ def test_where_nothing_can_be_written_is_told_before_any_work(
         (["--set", 'quantize.exclude=["("]'], "'(' is not a regular expression: missing )"),
         (["--set", "finetune.epochs=!!bool maybe"], "is not a YAML value"),
         (["--set", "finetune.per_task.mine.epochs=2024-01-01"], "per_task.mine.epochs"),
+        (["--set", "finetune.epochs=!!int ''"], "is not a YAML value"),
+        (["--set", 'title="\\ud83d"'], "is not a YAML value"),
+        (["--set", "quantize.exclude=['a{99999999999999}']"], "is not a regular expression"),
+        (["--seeds", "4294967295"], "Invalid value for '--seeds'"),
+        (["--seed", "4294967295", "--seeds", "2"], "seeds: expected 0 to 4294967295, found 4294967296"),
         (["--set", "finetune.max_length=2"], "finetune: max_length is 2; expected more than the 2 special tokens"),
     ],
 )
@@ -143,6 +151,26 @@ def test_half_a_surrogate_pair_is_found_with_its_line_before_any_training(
     task_file.write_text(task_file.read_text().replace("dev.csv", "dev.jsonl"))
     error = refused(cli, "run", "int8", "--task", task_file, "--teacher", "bert-mini", "--out", tmp_path / "runs", "-q")
     assert "dev.jsonl: line 4: text: expected Unicode text, found half of a surrogate pair" in error
+
+
+def test_half_a_surrogate_pair_in_a_label(cli: Cli, tmp_path: Path, task_file: Path) -> None:
+    rows = [{"text": f"the film {n} is good", "label": ("yes", "no")[n % 2]} for n in range(12)]
+    (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)).replace("yes", "\\ud83d"))
+    text = task_file.read_text().replace("train.csv", "train.jsonl")
+    task_file.write_text("\n".join(line for line in text.splitlines() if not line.startswith("labels")))
+    error = refused(cli, "run", "int8", "--task", task_file, "--teacher", "bert-mini", "--out", tmp_path / "runs", "-q")
+    assert "train.jsonl: column 'label': expected Unicode text, found half of a surrogate pair" in error
+
+
+@pytest.mark.parametrize("arguments", [("report", ""), ("ship", ""), ("verify", ""), ("predict", ""), ("list", "")])
+def test_an_empty_word_is_not_this_folder(cli: Cli, arguments: tuple[str, str]) -> None:
+    assert f"compress {arguments[0]}: expected a name or a place, found an empty word" in refused(cli, *arguments)
+
+
+@pytest.mark.parametrize("settings", [{"seeds": (2**65,)}, {"seeds": (-1,)}, {"threads": 3_000_000_000}])
+def test_numbers_that_nobody_means_from_python(task_file: Path, settings: dict[str, Any]) -> None:
+    with pytest.raises(CompressError, match=f"^{next(iter(settings))}: expected"):
+        compress.plan("int8", tasks=str(task_file), teacher="bert-mini", **settings)
 
 
 def test_a_home_folder_after_an_equals_sign(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,6 +221,10 @@ def test_a_task_that_contradicts_itself(cli: Cli, task_file: Path, old: str, new
     [
         ("id2label", ["bad", "good"], "expected names for the ids 0, 1, 2"),
         ("id2label", 5, "expected names for the ids 0, 1, 2"),
+        ("id2label", {"1": "a", "7": "b"}, "expected names for the ids 0, 1, 2"),
+        ("id2label", {"0": "a", "1": "a"}, "expected different names"),
+        ("type_vocab_size", "x", "the sizes of a bert are whole numbers"),
+        ("hidden_size", float("inf"), "the sizes of a bert are whole numbers"),
         ("architectures", 5, "architectures: expected a list of names, found 5"),
         ("num_attention_heads", 0, "expected sizes of 1 or more and heads that divide the hidden size"),
     ],

@@ -14,7 +14,7 @@ from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
 from compress.pipeline.ablation import as_long, command_line
 from compress.pipeline.alike import trained
-from compress.pipeline.variants import Row, choose, rows
+from compress.pipeline.variants import Row, choose, chosen, rows
 
 TINYBERT = [
     "full",
@@ -262,3 +262,10 @@ def test_another_student_is_another_on_a_regression_task(tmp_path: Path) -> None
 
     assert learnt(2) == learnt(2)
     assert learnt(2) != learnt(3)
+
+
+def test_another_student_needs_no_part_that_could_be_left_out() -> None:
+    with pytest.raises(CompressError, match="there is nothing to leave out"):
+        rows("tinybert-general", corpus=False)
+    found = chosen("tinybert-general", (), ["student tiny-2l"], corpus=False)
+    assert [(row.label, row.student) for row in found] == [("full", None), ("student tiny-2l", "tiny-2l")]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import tempfile
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
@@ -89,9 +91,9 @@ def case(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: 
     return Case(tmp_path, tiny_checkpoint, toy_tokenizer)
 
 
-def test_what_fits_passes_and_only_the_folder_is_made(case: Case):
+def test_what_fits_passes_and_nothing_is_written(case: Case):
     preflight(case.plan(), case.root)
-    assert list(case.root.iterdir()) == []
+    assert not case.root.exists()
 
 
 def test_texts_longer_than_the_teachers_positions(case: Case):
@@ -116,6 +118,16 @@ def test_a_tokenizer_with_more_tokens_than_the_embedding_table(case: Case):
         f"{case.teacher}: the tokenizer knows 64 tokens and the embedding table (config.json: vocab_size) has 40 rows; "
         "the tokenizer is not this checkpoint's"
     )
+
+
+@pytest.mark.parametrize(("pad", "expected"), [
+    ("x", "config.json: pad_token_id: expected a whole number, found 'x'"),
+    (10**6, "pad_token_id is 1000000 and the embedding table has"),
+])  # fmt: skip
+def test_a_padding_token_that_is_none(case: Case, pad: object, expected: str):
+    config = case.teacher / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"pad_token_id": pad}))
+    assert expected in case.refused(case.plan())
 
 
 def test_a_checkpoint_without_a_tokenizer(case: Case):
@@ -180,18 +192,22 @@ def test_what_is_in_the_store_needs_no_room_and_no_teacher(case: Case, monkeypat
 
 def test_an_output_folder_that_is_a_file_or_in_one(case: Case):
     (case.folder / "runs").write_text("mine")
-    assert case.refused(case.plan()).startswith(
-        f"{case.root}: runs cannot be written here: File exists; choose another"
-    )
+    assert case.refused(case.plan()).startswith(f"{case.root}: cannot be written: Not a directory; choose another")
     case.root = case.folder / "runs" / "below"
-    assert case.refused(case.plan()).startswith(f"{case.root}: runs cannot be written here: Not a directory; choose")
+    assert case.refused(case.plan()).startswith(f"{case.root}: cannot be written: Not a directory; choose")
     assert (case.folder / "runs").read_text() == "mine"
 
 
 def test_an_output_folder_that_may_not_be_written(case: Case, monkeypatch: pytest.MonkeyPatch):
     """root may write anywhere, so the answer of the system is put in its mouth."""
-    monkeypatch.setattr(os, "access", lambda path, mode: not (path == case.root and mode == os.W_OK))
-    assert case.refused(case.plan()).startswith(f"{case.root}: runs cannot be written here: permission denied; choose")
+
+    def refuses(**where: Path) -> None:
+        assert where == {"dir": case.root.absolute()}
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    case.root.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", refuses)
+    assert case.refused(case.plan()).startswith(f"{case.root}: cannot be written: Permission denied; choose")
 
 
 def test_a_teachers_identity_is_that_of_all_its_files(case: Case):

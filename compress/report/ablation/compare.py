@@ -64,6 +64,19 @@ class Ablation:
         return {run.task.name: run.task for run in self.full.runs}
 
     @property
+    def students(self) -> bool:
+        """Whether a row is another student than the full recipe's."""
+        return any(self._student(entry) != self._student(self.full) for entry in self.entries)
+
+    @property
+    def parts(self) -> bool:
+        """Whether a row is the same student, made in another way."""
+        return any(self._student(entry) == self._student(self.full) for entry in self.entries[1:])
+
+    def _student(self, entry: Entry) -> str | None:
+        return entry.runs[0].student
+
+    @property
     def seeds(self) -> list[int]:
         return sorted({run.seed for run in self.full.runs})
 
@@ -179,6 +192,7 @@ def ablation_document(ablation: Ablation) -> dict[str, Any]:
 def _row(ablation: Ablation, entry: Entry) -> dict[str, Any]:
     return {
         "label": entry.label,
+        "student": entry.runs[0].student,
         "runs": [run.run for run in entry.runs],
         "tasks": {task: _measure(measure) for task, measure in entry.tasks.items()},
         "mean": _measure(entry.mean),

@@ -47,7 +47,7 @@ class Page:
 def page_of(ablation: Ablation) -> Page:
     firsts = list({run.task.name: run for run in ablation.full.runs}.values())
     return Page(
-        title=f"{ablation.title}: what each part is worth",
+        title=f"{ablation.title}: what each {'part' if ablation.parts else 'student'} is worth",
         lede=_lede(ablation),
         warnings=(*warnings(ablation.results), *([ONE_SEED] if len(ablation.seeds) == 1 else [])),
         findings=tuple(findings(ablation)),

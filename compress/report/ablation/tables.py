@@ -32,7 +32,10 @@ def main_table(ablation: Ablation, *, narrow: bool = False) -> Table:
         cells += [_published(ablation, entry)] if ablation.published else []
         lines.append(Line(tuple(cells), "baseline" if entry is ablation.full else "model"))
     lines.append(_teacher(ablation, several))
-    return Table(f"{ablation.title}: the full recipe, and without its parts", tuple(columns), tuple(lines))
+    varied = "the full recipe, and " + " and ".join(
+        [*(["without its parts"] if ablation.parts else []), *(["with other students"] if ablation.students else [])]
+    )
+    return Table(f"{ablation.title}: {varied}", tuple(columns), tuple(lines))
 
 
 def _teacher(ablation: Ablation, several: bool) -> Line:
