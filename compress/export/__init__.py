@@ -14,7 +14,7 @@ from ..graphs import check_model, get_metadata, products, set_metadata, write_mo
 from ..packed import share_weights
 from ..runtime.folder import packed_beside
 from .cleaning import clean
-from .fast import FAMILIES, build_fast, first_difference
+from .fast import build_fast, check_parts, first_difference
 from .parity import TOLERANCE, check_parity, fast_tolerance
 from .tracing import SEGMENTS, Traced, load, trace
 
@@ -95,13 +95,10 @@ def _plain(traced: Traced, opset: int) -> ModelProto:
 
 
 def _fast(checkpoint: Path, traced: Traced) -> ModelProto:
+    check_parts(traced.model.config.to_dict(), str(checkpoint / "config.json"))
     model = build_fast(traced.model, pairs=SEGMENTS in traced.inputs)
     if model is None:
-        family = traced.model.config.model_type
-        raise CompressError(
-            f"{checkpoint / 'config.json'}: the fast graph is for {', '.join(FAMILIES)} with absolute positions and a common "
-            f"activation; this {family} is another: export with graph: plain"
-        )
+        raise RuntimeError("a model that has all parts has a fast graph")
     return model
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,13 @@ def _tensor_names(path: Path) -> set[str]:
 
 def tensor_names(folder: Path) -> set[str]:
     return set().union(*(_tensor_names(path) for path in weight_files(folder)))
+
+
+def layers_in(folder: Path) -> int:
+    """Layers that the weights number, 0 where they number none, as ALBERT's do. transformers drops those beyond the config's
+    without a word."""
+    numbers = (re.search(r"\.layer\.(\d+)\.", name) for name in tensor_names(folder))
+    return max((int(found[1]) + 1 for found in numbers if found), default=0)
 
 
 def is_classifier(folder: Path, config: dict[str, Any]) -> bool:

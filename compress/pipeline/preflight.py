@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..augment import read_glove
 from ..errors import CompressError
-from ..models.checkpoints import load_tokenizer, pad_id, weight_files
+from ..models.checkpoints import layers_in, load_tokenizer, pad_id, weight_files
 from ..places import check_folder, from_home, nearest
 from ..spec.quantization import INC
 from ..tasks import check_room
@@ -28,6 +28,7 @@ def preflight(plans: list[Plan], root: Path) -> None:
         if _missing(plan, root):
             _checkpoint_fits(plan)
             _texts_have_room(plan)
+            _graph_can_be_written(plan, root)
         _packages_are_there(plan, root)
         _vectors_parse(plan, root)
         _calibration_text_serves(plan, root)
@@ -48,6 +49,11 @@ def _checkpoint_fits(plan: Plan) -> None:
     if folder is None:
         return
     weight_files(folder)
+    found, expected = layers_in(folder), plan.sizes["teacher"].layers
+    if found > expected:
+        raise CompressError(
+            f"{folder}: the weights have {found} layers and config.json says {expected}; the config is another checkpoint's"
+        )
     tokens, rows = load_tokenizer(folder).get_vocab_size(), plan.sizes["teacher"].vocabulary
     if tokens > rows:
         raise CompressError(
@@ -72,6 +78,14 @@ def _texts_have_room(plan: Plan) -> None:
             check_room(plan.teacher.tokenizer, length, pair=of_pairs)
         except CompressError as error:
             raise CompressError(f"{where}: {error}") from None
+
+
+def _graph_can_be_written(plan: Plan, root: Path) -> None:
+    """The export comes after the fine-tuning."""
+    if any(node.kind == "export" and node.spec.graph == "fast" for node in _missing(plan, root)):
+        from ..export.fast import check_parts
+
+        check_parts(plan.teacher.config, f"recipe {plan.recipe.name}, teacher {plan.teacher.card.name}")
 
 
 def _packages_are_there(plan: Plan, root: Path) -> None:

@@ -130,6 +130,22 @@ def test_a_padding_token_that_is_none(case: Case, pad: object, expected: str):
     assert expected in case.refused(case.plan())
 
 
+def test_a_checkpoint_with_more_layers_than_its_config(case: Case):
+    config = case.teacher / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"num_hidden_layers": 1}))
+    assert case.refused(case.plan()) == (
+        f"{case.teacher}: the weights have 2 layers and config.json says 1; the config is another checkpoint's"
+    )
+
+
+@pytest.mark.parametrize("field", [{"hidden_act": "silu"}, {"position_embedding_type": "relative_key"}])
+def test_a_teacher_without_a_fast_graph_is_told_before_its_training(case: Case, field: dict[str, str]):
+    config = case.teacher / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | field))
+    assert "export with graph: plain" in case.refused(case.plan())
+    assert "this bert is another" in case.refused(case.plan())
+
+
 def test_a_checkpoint_without_a_tokenizer(case: Case):
     (case.teacher / "tokenizer.json").unlink()
     assert case.refused(case.plan()).startswith(f"{case.teacher}: expected tokenizer.json, or a vocabulary")

@@ -12,7 +12,7 @@ from .layers import run_layers
 from .packing import Packed, Padded
 from .parts import Encoder
 from .reading import read_encoder
-from .writing import ACTIVATIONS, Graph
+from .writing import Graph
 
 
 def build_fast(model: Any, *, pairs: bool = True, packed: bool = False, marked: bool = False) -> ModelProto | None:
@@ -23,7 +23,7 @@ def build_fast(model: Any, *, pairs: bool = True, packed: bool = False, marked: 
     part's name.
     """
     encoder = read_encoder(model)
-    if encoder is None or encoder.activation not in ACTIVATIONS:
+    if encoder is None:
         return None
     encoder = encoder if pairs else encoder.of_one_segment()
     graph = Graph(marked)

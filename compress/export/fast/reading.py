@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...errors import CompressError
 from .parts import Array, Block, Encoder, Linear, Norm
+from .writing import ACTIVATIONS
 
 
 def read_encoder(model: Any) -> Encoder | None:
     """The parts of a transformers sequence classifier; None for a family or a variant that is not known here."""
-    reader = FAMILIES.get(model.config.model_type)
-    return None if reader is None or not _plain(model.config) else reader(model)
+    config = model.config.to_dict()
+    return FAMILIES[config["model_type"]](model) if has_parts(config) else None
 
 
-def _plain(config: Any) -> bool:
-    """Whether the model is what the parts can say: no relative positions, no decoder, one layer per group."""
-    absolute = getattr(config, "position_embedding_type", None) in (None, "absolute")
-    return absolute and not getattr(config, "is_decoder", False) and getattr(config, "inner_group_num", 1) == 1
+def has_parts(config: Mapping[str, Any]) -> bool:
+    """Whether the parts can say what a classifier with this config.json is: a known family and activation, no relative
+    positions, no decoder, one layer per group."""
+    family = config["model_type"]
+    activation = config.get("activation" if family == "distilbert" else "hidden_act") or "gelu"
+    absolute = config.get("position_embedding_type") in (None, "absolute")
+    plain = absolute and not config.get("is_decoder") and config.get("inner_group_num") in (None, 1)
+    return family in FAMILIES and activation in ACTIVATIONS and plain
+
+
+def check_parts(config: Mapping[str, Any], where: str) -> None:
+    """Raises `CompressError`, which begins with `where`, for a classifier that has no fast graph."""
+    if not has_parts(config):
+        raise CompressError(
+            f"{where}: the fast graph is for {', '.join(FAMILIES)} with absolute positions and a common "
+            f"activation; this {config['model_type']} is another: export with graph: plain"
+        )
 
 
 def _array(tensor: Any) -> Array:
