@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,7 @@ from ..models.dimensions import Dimensions, usable_positions
 from ..models.students import student_dimensions
 from ..spec.cards import StudentCard
 from ..spec.recipe import Recipe
+from ..tasks import BUILTIN_TASKS
 from .context import TaskSource, TextSource
 from .draft import KINDS, Draft, Node
 from .planning import PLANNERS
@@ -95,10 +98,20 @@ def make_plan(
     for stage in recipe.stages:
         if getattr(stage.spec, "enabled", True) is not False:
             PLANNERS[stage.kind](draft, stage)
-    nodes, notes = tuple(draft.nodes), tuple(draft.notes)
+    nodes, notes = tuple(draft.nodes), (*draft.notes, *_misspelt_tasks(recipe, task.spec.name))
     plan = Plan(recipe, task, teacher, card, corpus, seed, base, precision, nodes, sizes, notes)
     _check_lengths(plan)
     return plan
+
+
+def _misspelt_tasks(recipe: Recipe, task: str) -> Iterator[str]:
+    """`per_task` may name tasks of other runs; one that is nearly this run's name, or a built-in one's, is a slip."""
+    known = [*BUILTIN_TASKS, task]
+    for stage in recipe.stages:
+        for name in getattr(stage.spec, "per_task", {}):
+            near = difflib.get_close_matches(name, known, n=2, cutoff=0.75)
+            if name not in known and near:
+                yield f"{stage.id}: per_task gives `{name}` settings of its own; did you mean {' or '.join(f'`{word}`' for word in near)}?"
 
 
 def _check_lengths(plan: Plan) -> None:

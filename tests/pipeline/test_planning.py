@@ -90,6 +90,12 @@ def test_without_text_what_needs_it_is_left_out_and_said(case: Case):
     )
 
 
+def test_a_task_that_is_nearly_another_is_noted_and_others_are_not(case: Case):
+    plan = case.plan("prediction.per_task.sts2.epochs=1", "prediction.per_task.reviews.epochs=1")
+    told = "prediction: per_task gives `sts2` settings of its own; did you mean `stsb` or `sst2`?"
+    assert [note for note in plan.notes if "per_task" in note] == [told]
+
+
 @pytest.mark.parametrize("stage", ["general", "masked_lm"])
 def test_a_stage_that_is_asked_for_without_text_is_a_mistake(case: Case, stage: str):
     with pytest.raises(CompressError, match=rf"recipe tinybert, stage {stage}: no plain text was given; say --corpus"):
