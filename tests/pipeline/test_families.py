@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_pretrain import made, world  # noqa: F401 - a fixture
-from test_pretrain import plan as plan_of
+from pretrain_toys import made
+from pretrain_toys import plan as plan_of
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
 
 from compress.corpus import corpus_sources, train_vocabulary
@@ -44,7 +44,7 @@ def plan(folder: Path, *overrides: str, **changes: Any) -> Plan:
 
 
 @pytest.fixture
-def teach(world: Path):  # noqa: F811
+def teach(world: Path):
     """family -> the world with a card of that family, and words of its kind."""
 
     def make(family: str, more: str = ', tokenizer: "./words"') -> Path:
@@ -155,7 +155,7 @@ def test_sizes_are_those_of_transformers(family: str):
         ("roberta", ", vocabulary: 100", "the size of the vocabulary: expected at least 261"),
     ],
 )
-def test_what_a_family_has_not_is_told(world: Path, family: str, more: str, message: str):  # noqa: F811
+def test_what_a_family_has_not_is_told(world: Path, family: str, more: str, message: str):
     (world / "own.yaml").write_text(CARD.format(family, more))
     with pytest.raises(CompressError, match=message):
         _ = plan(world).teacher.tokenizer

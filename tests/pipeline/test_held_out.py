@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_pretrain import made, plan, world  # noqa: F401 - a fixture
+from pretrain_toys import made, plan
 
 from compress.errors import CompressError
 from compress.pipeline import teaching, training_stages
@@ -16,7 +16,7 @@ from compress.pipeline.stages import STAGES
 
 
 def test_held_out_text_is_read_in_micro_batches_and_in_less_where_memory_runs_out(
-    world: Path,  # noqa: F811
+    world: Path,
     monkeypatch: pytest.MonkeyPatch,
 ):
     sizes: list[int] = []
@@ -47,7 +47,7 @@ def test_held_out_text_is_read_in_micro_batches_and_in_less_where_memory_runs_ou
     assert len([*(world / "never").glob("*-work/state/state.safetensors")]) == 1  # what was trained is kept
 
 
-def test_a_stage_that_had_no_step_left_tells_its_speed(world: Path, monkeypatch: pytest.MonkeyPatch):  # noqa: F811
+def test_a_stage_that_had_no_step_left_tells_its_speed(world: Path, monkeypatch: pytest.MonkeyPatch):
     def fails(*given: Any, **named: Any) -> None:
         raise RuntimeError("after the last step")
 
@@ -69,7 +69,7 @@ def test_a_stage_that_had_no_step_left_tells_its_speed(world: Path, monkeypatch:
     assert info["model_flops_per_second"] > 0
 
 
-def test_nothing_is_held_out_where_nothing_is_said_of_it(world: Path):  # noqa: F811
+def test_nothing_is_held_out_where_nothing_is_said_of_it(world: Path):
     counts = []
     for number, losses in enumerate(
         (

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from pretrain_toys import CARD, GROWN, made, plan
 from safetensors.torch import load_file, save_file
-from test_pretrain import CARD, GROWN, made, plan, world  # noqa: F401 - a fixture
 from tokenizers import Tokenizer
 
 from compress.corpus import corpus_sources, special_ids, train_vocabulary
@@ -17,7 +17,7 @@ from compress.models.checkpoints import save_tokenizer
 
 
 @pytest.fixture
-def byte_world(world: Path) -> Path:  # noqa: F811
+def byte_world(world: Path) -> Path:
     """As `world`, with byte-level BPE, whose token 0 is <s>."""
     tokenizer = train_vocabulary(corpus_sources([str(world / "text.txt")]), kind="bpe", size=300)
     save_tokenizer(tokenizer, world / "words")
@@ -35,7 +35,7 @@ def test_the_first_token_trains_where_another_one_is_the_padding(byte_world: Pat
     assert not rows[1].any()  # a row of padding starts as zeros and never trains
 
 
-def test_ids_with_gaps_have_rows_enough(world: Path):  # noqa: F811
+def test_ids_with_gaps_have_rows_enough(world: Path):
     path = world / "words" / "tokenizer.json"
     document = json.loads(path.read_text())
     document["model"]["vocab"]["not"] = 90
@@ -44,7 +44,7 @@ def test_ids_with_gaps_have_rows_enough(world: Path):  # noqa: F811
     assert plan(world).teacher.config["vocab_size"] == 91
 
 
-def test_a_tokenizer_that_puts_nothing_around_a_text_is_refused_with_its_field(world: Path):  # noqa: F811
+def test_a_tokenizer_that_puts_nothing_around_a_text_is_refused_with_its_field(world: Path):
     from tokenizers import models, pre_tokenizers
 
     bare = Tokenizer(models.WordPiece(vocab={"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
@@ -60,7 +60,7 @@ STUDENT = "name: tiny\ntitle: tiny\narchitecture: bert\nlayers: 1\nhidden: 16\nh
 
 
 @pytest.fixture
-def small(world: Path) -> Path:  # noqa: F811
+def small(world: Path) -> Path:
     """A trained masked language model of 2 x 16 that `own.yaml` grows from, to 2 x 32."""
     folder = made(world, plan(world), "tokenize", "pretrain")["pretrained"].path
     (world / "own.yaml").write_text(GROWN.format(folder, 32, 4))
@@ -68,12 +68,12 @@ def small(world: Path) -> Path:  # noqa: F811
     return folder
 
 
-def tinybert(world: Path, *overrides: str):  # noqa: F811
+def tinybert(world: Path, *overrides: str):
     brief = ("general.max_steps=2", "general.batch_size=4", "general.max_length=16", LAYERWISE)
     return plan(world, *brief, *overrides, recipe="tinybert-small", student=str(world / "tiny.yaml"))
 
 
-def test_what_has_grown_is_read_before_the_fine_tuning(world: Path, small: Path):  # noqa: F811
+def test_what_has_grown_is_read_before_the_fine_tuning(world: Path, small: Path):
     """Without pre-training: it knows what the small one knows, and the fine-tuning begins with the same weights."""
     planned = tinybert(world, "finetune.learning_rate=1e-12")
     reads = {node.id: node.inputs for node in planned.nodes}
@@ -91,7 +91,7 @@ def test_what_has_grown_is_read_before_the_fine_tuning(world: Path, small: Path)
     assert found["encoder"].info["steps"] == 2
 
 
-def test_tables_are_the_small_models(world: Path, small: Path):  # noqa: F811
+def test_tables_are_the_small_models(world: Path, small: Path):
     """More rows than its tokenizer has tokens, three kinds of segments, padding of its own."""
     config = {
         **json.loads((small / "config.json").read_text()),
@@ -115,7 +115,7 @@ def test_tables_are_the_small_models(world: Path, small: Path):  # noqa: F811
     assert load_file(found.path / "model.safetensors")["bert.embeddings.word_embeddings.weight"].shape == (72, 32)
 
 
-def test_nothing_grows_from_what_is_yet_to_grow_but_its_words_serve(world: Path, small: Path):  # noqa: F811
+def test_nothing_grows_from_what_is_yet_to_grow_but_its_words_serve(world: Path, small: Path):
     card = (world / "own.yaml").read_text().replace("name: own", "name: next")
     (world / "next.yaml").write_text(card.replace(str(small), str(world / "own.yaml")))
     with pytest.raises(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_pretrain import made
+from pretrain_toys import made
 from tokenizers import Tokenizer
 from worlds import encoder_world
 

@@ -1,0 +1,141 @@
+"""The commands under torchrun: the same result as alone, one line for what ends them, whoever it befell."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from parallel_processes import Processes, said, torchrun
+from tokenizers import Tokenizer
+
+TEACHER = """
+name: own
+title: own
+licence: Apache-2.0
+random: {{layers: 2, hidden: 16, heads: 2, intermediate: 32, max_positions: 32, tokenizer: "{0}"}}
+"""
+RECIPE = """
+name: recipe
+title: Toy
+teacher: own.yaml
+stages:
+  - pretrain: {batch_size: 8, max_steps: 4, max_length: 16, held_out: 0.1}
+  - finetune: {batch_size: 8, max_steps: 4, dropout: 0.0}
+  - export
+"""
+# Every stage that trains but `masked_lm`, whose loop is that of `pretrain`.
+ALL = """
+name: all
+title: Toy
+teacher: own.yaml
+student: small.yaml
+stages:
+  - pretrain: {batch_size: 8, max_steps: 4, max_length: 16, held_out: 0.1}
+  - finetune: {batch_size: 8, max_steps: 4, dropout: 0.0}
+  - general:
+      losses: [{name: masked_soft_target}, {name: masked_lm}, {name: hidden_cosine}]
+      batch_size: 8
+      max_steps: 4
+      max_length: 16
+      dropout: 0.0
+  - distill: {losses: [{name: soft_target}], batch_size: 8, epochs: 1, dropout: 0.0}
+  - quantize_aware: {losses: [{name: soft_target}], batch_size: 8, max_steps: 4, dropout: 0.0}
+  - export
+  - quantize: {method: qat}
+"""
+SMALL = "{name: small, title: S, architecture: bert, layers: 1, hidden: 16, heads: 2, intermediate: 32, init: random}"
+TASK = """
+name: toy
+text: [sentence]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: 16
+synthetic: {generator: sentiment, train: 40, dev: 8}
+"""
+RUN = ["run", "recipe.yaml", "--task", "task.yaml", "--corpus", "text.txt", "--no-bench", "--threads", "2"]
+
+
+@pytest.fixture
+def world(tmp_path: Path, toy_tokenizer: Tokenizer) -> Path:
+    """A folder with a teacher from plain text, its text, a recipe and a task."""
+    (tmp_path / "words").mkdir()
+    toy_tokenizer.save(str(tmp_path / "words" / "tokenizer.json"))
+    sentences = ("the film is good .", "the story is not bad .", "a very long old film .")
+    documents = [" ".join(sentences[(i + j) % 3] for j in range(4)) for i in range(60)]
+    texts = {
+        "own.yaml": TEACHER.format(tmp_path / "words"),
+        "recipe.yaml": RECIPE,
+        "all.yaml": ALL,
+        "small.yaml": SMALL,
+    }
+    texts["task.yaml"] = TASK
+    for name, text in (texts | {"text.txt": "\n\n".join(documents) + "\n"}).items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def errors(folder: Path) -> list[str]:
+    return [line for line in said(folder) if line.startswith("error:")]
+
+
+def test_fsdp_alone_is_refused(processes: Processes, world: Path):
+    assert processes.run("command", world, 1, arguments=[*RUN, "--fsdp"]) == [2]
+    assert errors(world) == [
+        "error: --fsdp splits a model among processes, and this is one alone; start two or more by torchrun"
+    ]
+    assert not (world / "runs").exists()
+
+
+def test_a_loss_that_is_not_finite_in_one_process_ends_all_with_one_line(processes: Processes, world: Path):
+    assert processes.run("command", world, arguments=RUN, nan=1) == [1, 1]
+    assert errors(world) == [
+        "error: step 2: loss masked_lm is nan; stopped before the weights were touched. "
+        "Lower learning_rate, or train with --precision fp32"
+    ]
+    assert not any("Traceback" in line for line in said(world))
+
+
+def test_what_fails_in_the_first_process_alone_ends_all_with_one_line(processes: Processes, world: Path):
+    assert processes.run("command", world, arguments=RUN, fail=True) == [2, 2]
+    assert errors(world) == ["error: the export cannot be done"]
+    assert processes.run("command", world, arguments=["run", "recipe.yaml", "--task", "tsak.yaml"]) == [2, 2]
+    assert len(errors(world)) == 2
+
+
+def test_an_interrupt_while_the_others_wait_is_told_once(processes: Processes, world: Path):
+    assert processes.run("command", world, arguments=RUN, interrupt=True) == [130, 130]
+    assert errors(world) == ["error: interrupted; finished steps are kept, run the same command to continue"]
+
+
+def logged(folder: Path, kind: str) -> list[dict[str, float]]:
+    """The losses of a stage, step by step."""
+    for path in (folder / "runs" / ".store").glob("*/manifest.json"):
+        if json.loads(path.read_text())["describe"]["kind"] == kind:
+            return [json.loads(line)["losses"] for line in path.with_name("log.jsonl").read_text().splitlines()]
+    raise AssertionError(f"no {kind} in the store")
+
+
+def test_the_command_runs_under_torchrun_as_it_does_alone(processes: Processes, world: Path):
+    command = ["run", "all.yaml", *RUN[2:]]
+    done = torchrun("-m", "compress", *command, cwd=world)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("report: ") == done.stdout.count("run:    ") == 1
+    assert done.stderr.count("pretrain pretrained") == 1
+    (world / "runs").rename(world / "two")
+    (world / "two" / "runs").mkdir()
+    (world / "two" / ".store").rename(world / "two" / "runs" / ".store")
+    assert processes.run("command", world, 1, arguments=command) == [0], said(world)
+    # Hidden tokens are counted in each share; ranges follow the means of other forwards.
+    shutil.copytree(world, world / "split", ignore=shutil.ignore_patterns("runs", "two", "said-*"))
+    assert processes.run("command", world / "split", arguments=[*command, "--fsdp"]) == [0, 0], said(world / "split")
+    told = "student-qat: every process holds the whole model, --fsdp or not: its roundings stand inside the model"
+    assert any(told in line for line in said(world / "split"))
+    tolerances = {"pretrain": 0.05, "finetune": 0.02, "general": 0.05, "distill": 0.05, "quantize_aware": 0.1}
+    for kind, tolerance in tolerances.items():
+        one, two, split = (logged(folder, kind) for folder in (world, world / "two", world / "split"))
+        assert len(one) == len(two) == len(split) == (5 if kind == "distill" else 4)
+        for mine, theirs in zip([*one, *one], [*two, *split], strict=True):
+            assert theirs == pytest.approx(mine, rel=tolerance, abs=1e-6)
