@@ -24,9 +24,8 @@ def _check_not_empty(words: Sequence[str]) -> None:
         if option != word and option in _VALUED:
             raise CompressError(f"{option}: expected a value, found an empty one")
         if word == "" and not before.startswith("-") and (words[0] != "predict" or place < 2):
-            raise CompressError(
-                f"compress {words[0]}: expected a name or a place, found an empty word".replace("  ", " ")
-            )
+            command = " ".join(["compress", *words[:1]]).strip()
+            raise CompressError(f"{command}: expected a name or a place, found an empty word")
 
 
 def _expanded(word: str) -> str:
