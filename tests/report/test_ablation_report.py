@@ -25,6 +25,7 @@ from compress.report.ablation import (
 )
 from compress.report.ablation.page import page_of
 from compress.report.ablation.published import TINYBERT, direction, published_of
+from compress.report.ablation.tables import main_table
 from compress.results import Delta, Result
 
 DROPS = {"full": 0.02, "without augment": 0.3, "without hidden_mse": 0.021, "map top": -0.09, "without luck": 0.2}
@@ -103,6 +104,21 @@ def test_a_change_that_may_be_chance_on_each_task_is_not_made_certain_by_their_m
     )
     delta = entry.mean.delta
     assert delta and not delta.distinguishable
+
+
+def test_rows_of_other_students_are_called_that(made: Callable[..., Rows], tmp_path: Path) -> None:
+    rows = made()
+    rows["student other"] = [run.model_copy(update={"student": "other"}) for run in rows.pop("without luck")]
+    mixed = ablated(rows, tmp_path)
+    alone = ablated({label: rows[label] for label in ("full", "student other")}, tmp_path)
+    parts = ablated({label: runs for label, runs in rows.items() if label != "student other"}, tmp_path)
+    titles = [(page_of(found).title, main_table(found).caption) for found in (mixed, alone, parts)]
+    assert titles == [
+        ("Mine: what each part is worth", "Mine: the full recipe, and without its parts and with other students"),
+        ("Mine: what each student is worth", "Mine: the full recipe, and with other students"),
+        ("Mine: what each part is worth", "Mine: the full recipe, and without its parts"),
+    ]
+    assert [row["student"] for row in ablation_document(alone)["rows"]] == [rows["full"][0].student, "other"]
 
 
 def test_findings_say_what_moved_and_whether_as_published(made: Callable[..., Rows], tmp_path: Path) -> None:
