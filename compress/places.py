@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from .errors import CompressError
@@ -14,7 +16,8 @@ def check_folder(folder: Path, option: str) -> None:
         there = nearest(folder)
         tempfile.TemporaryDirectory(dir=there).cleanup()
         for name in folder.absolute().relative_to(there).parts:
-            (there / name).exists()  # raises where a name is too long
+            with suppress(FileNotFoundError):
+                os.lstat(there / name)  # raises where a name is too long
     except OSError as error:
         raise CompressError(
             f"{folder}: cannot be written: {error.strerror}; choose another folder with {option}"

@@ -71,16 +71,17 @@ def ablate(
     The fp32 student of each is scored, without latency. Stages that rows share are made once.
     """
     from ..report.ablation import ablation_document, check_ablation_folder, write_ablation
+    from ..tasks import resolve_task
 
     request = request_of({**locals(), "recipes": [recipe]})
-    if report is not None:
-        check_folder(report, "--report")
-        check_ablation_folder(report)
+    names = dict.fromkeys(resolve_task(task)[0].name for task in request.tasks)
+    place = report or out / "-".join(["ablation", Path(recipe).stem, *names])
+    check_folder(place, "--report")
+    check_ablation_folder(place)
     ablated = _measured(recipe, tuple(rows or ()), request, quiet=quiet or not processes.is_first())
     if not processes.is_first():
         return
-    name = "-".join(["ablation", Path(recipe).stem, *ablated.tasks])
-    written = write_ablation(ablated, report or out / name)
+    written = write_ablation(ablated, place)
     if json:
         import json as encoder
 

@@ -126,7 +126,7 @@ def run(
     from .display import Display, console
 
     request = request_of(locals())
-    several = len(request.recipes) * len(request.tasks) * len(request.seeds) > 1
+    several = any(len(set(given)) > 1 for given in (request.recipes, request.tasks, request.seeds))
     place = report or (out / "report" if several else None)  # else the run's own folder
     if place is not None:
         check_folder(place, "--report")

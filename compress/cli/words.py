@@ -23,7 +23,7 @@ def _check_not_empty(words: Sequence[str]) -> None:
         option = before if word == "" else word.removesuffix("=")
         if option != word and option in _VALUED:
             raise CompressError(f"{option}: expected a value, found an empty one")
-        if word == "" and not before.startswith("-") and (words[0] != "predict" or place < 2):
+        if word == "" and (words[0] != "predict" or place < 2):
             command = " ".join(["compress", *words[:1]]).strip()
             raise CompressError(f"{command}: expected a name or a place, found an empty word")
 

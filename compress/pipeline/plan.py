@@ -14,7 +14,7 @@ from ..models.dimensions import Dimensions, usable_positions
 from ..models.students import student_dimensions
 from ..spec.cards import StudentCard
 from ..spec.recipe import Recipe
-from ..tasks import BUILTIN_TASKS
+from ..tasks import BUILTIN_TASKS, check_room
 from .context import TaskSource, TextSource
 from .draft import KINDS, Draft, Node
 from .planning import PLANNERS
@@ -70,6 +70,9 @@ class Plan:
         return tuple(node for node in self.nodes if node.id in wanted)
 
 
+_MOST_SPECIAL = 8  # more special tokens than any tokenizer here adds to a text or a pair
+
+
 def make_plan(
     recipe: Recipe,
     task: TaskSource,
@@ -116,16 +119,27 @@ def _misspelt_tasks(recipe: Recipe, task: str) -> Iterator[str]:
 
 def _check_lengths(plan: Plan) -> None:
     positions = usable_positions(plan.teacher.config)
-    lengths = {f"task {plan.task.spec.name}": plan.task.spec.max_length}
+    pair = len(plan.task.spec.text) == 2
+    lengths = {f"task {plan.task.spec.name}": (plan.task.spec.max_length, pair)}
     for node in plan.nodes:
         if getattr(node.spec, "max_length", None):
-            lengths[f"recipe {plan.recipe.name}, {node.stage}"] = node.spec.max_length
-    for where, length in lengths.items():
+            of_pairs = pair and not KINDS[node.kind].reads_text
+            lengths[f"recipe {plan.recipe.name}, {node.stage}"] = node.spec.max_length, of_pairs
+    for where, (length, of_pairs) in lengths.items():
+        if length <= _MOST_SPECIAL:
+            _check_room(plan.teacher, length, of_pairs, where)
         if length > positions:
             raise CompressError(
                 f"{where}: max_length is {length} tokens and teacher {plan.teacher.card.name} has {positions} positions; "
                 f"set max_length to at most {positions}"
             )
+
+
+def _check_room(teacher: TeacherSource, length: int, of_pairs: bool, where: str) -> None:
+    try:
+        check_room(teacher.tokenizer, length, pair=of_pairs)
+    except CompressError as error:
+        raise CompressError(f"{where}: {error}") from None
 
 
 def _classes(task: TaskSource, teacher: TeacherSource) -> int:

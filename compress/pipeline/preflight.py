@@ -10,10 +10,9 @@ from ..errors import CompressError
 from ..models.checkpoints import layers_in, load_tokenizer, pad_id, weight_files
 from ..places import check_folder, from_home, nearest
 from ..spec.quantization import INC
-from ..tasks import check_room
 from .adoption import label_order
 from .aware_planning import AWARE
-from .draft import KINDS, Node
+from .draft import Node
 from .judging import read_lines, refuse_reported
 from .plan import Plan
 
@@ -27,7 +26,6 @@ def preflight(plans: list[Plan], root: Path) -> None:
     for plan in plans:
         if _missing(plan, root):
             _checkpoint_fits(plan)
-            _texts_have_room(plan)
             _graph_can_be_written(plan, root)
         _packages_are_there(plan, root)
         _vectors_parse(plan, root)
@@ -64,20 +62,6 @@ def _checkpoint_fits(plan: Plan) -> None:
         raise CompressError(f"{folder / 'config.json'}: pad_token_id is {pad} and the embedding table has {rows} rows")
     if any(node.kind == "adopt" for node in plan.nodes):
         label_order(teacher.labels, labels, where=str(teacher.folder))
-
-
-def _texts_have_room(plan: Plan) -> None:
-    """Beside the special tokens, in every stage that cuts texts, and in the task's own length for those that do not."""
-    pair = len(plan.task.spec.text) == 2
-    places = {f"task {plan.task.spec.name}": (plan.task.spec.max_length, pair)}
-    for node in plan.nodes:
-        if length := getattr(node.spec, "max_length", None):
-            places[f"recipe {plan.recipe.name}, {node.stage}"] = length, pair and not KINDS[node.kind].reads_text
-    for where, (length, of_pairs) in places.items():
-        try:
-            check_room(plan.teacher.tokenizer, length, pair=of_pairs)
-        except CompressError as error:
-            raise CompressError(f"{where}: {error}") from None
 
 
 def _graph_can_be_written(plan: Plan, root: Path) -> None:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import CompressError
-from ..results import MODELS, REPORT, REPORT_MARK, RESULT, SEVERAL, Result, is_report, read_result, write_result
+from ..results import MODELS, REPORT, RESULT, SEVERAL, Result, is_report, read_result, write_result
 from .collect import collect
 from .summary import markdown_table, summary_table
 
@@ -31,16 +31,16 @@ def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path
     of these names that are not ours.
     """
     check_report_folder(out)
-    if _is_run(out) and [result.run for result in results] != [_run_in(out)]:
+    if (out / MODELS).exists() and [result.run for result in results] != [_run_in(out)]:
         raise CompressError(f"{out}: is the folder of another run; choose another folder for the report")
     files = [out / name for name in (*_PAGES, *_pictures(results))]
     data = out / (RESULT if len(results) == 1 else SEVERAL)
     digest = _digest(results, folders)
     try:
         out.mkdir(parents=True, exist_ok=True)
+        _write_data(results, data)
         if not _current(files, digest):
             _draw(results, folders, files, digest)
-        _write_data(results, data)
     except OSError as error:
         raise CompressError(
             f"{out}: cannot be written: {error.strerror}; choose another folder for the report"
@@ -50,16 +50,20 @@ def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path
 
 def check_report_folder(out: Path) -> None:
     """Raises `CompressError` where a report in `out` would replace a file that is neither a report's nor a run's."""
-    names = (*REPORT, SEVERAL) if _is_run(out) else (*REPORT, RESULT, SEVERAL)
-    found = next((name for name in names if (out / name).exists()), None)
-    if found is not None and not is_report(out):
-        raise CompressError(
-            f"{out / found}: is no report of this tool's and is not replaced; choose another folder for the report"
-        )
+    found = next((name for name in (*REPORT, RESULT, SEVERAL) if (out / name).exists()), None)
+    if found is None or is_report(out) or (found != REPORT[0] and _has_results(out)):
+        return
+    raise CompressError(
+        f"{out / found}: is no report of this tool's and is not replaced; choose another folder for the report"
+    )
 
 
-def _is_run(out: Path) -> bool:
-    return (out / MODELS).exists()
+def _has_results(out: Path) -> bool:
+    """Whether it holds the results of a run or a report, which are written before the report's pages."""
+    try:
+        return bool(collect([next(out / name for name in (RESULT, SEVERAL) if (out / name).exists())]))
+    except (StopIteration, CompressError):
+        return False
 
 
 def _run_in(out: Path) -> str | None:
@@ -82,8 +86,6 @@ def _draw(results: Sequence[Result], folders: Sequence[Path], files: list[Path],
     tasks = tasks_of(results, folders)
     page = page_of(tasks, folders)
     report, html, plot, *sensitivity = files
-    if not report.exists():
-        write_text(report, f"{REPORT_MARK}: being written -->\n")  # so that the others are known for ours
     write_text(plot, render.plot(tasks))
     for path in sensitivity:
         write_text(path, render.sensitivity(tasks))

@@ -107,7 +107,7 @@ def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
 def label_names(path: Path, config: dict[str, Any]) -> tuple[str, ...]:
     """Class names in id order, as the config at `path` gives them (`LABEL_0` … when it says nothing)."""
     names = config.get("id2label")
-    if names is None:
+    if names is None or names == {}:
         names = {
             str(i): f"LABEL_{i}" for i in range(whole_number(path, config, "num_labels", 2))
         }  # as transformers does

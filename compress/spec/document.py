@@ -16,7 +16,7 @@ MOST_BYTES = 1 << 20
 MOST_NODES = 5_000
 MOST_DEPTH = 40
 # What PyYAML raises for a scalar that does not fit its tag: a date that does not exist, `!!bool maybe`, `!!int ''`.
-UNREADABLE = (ValueError, KeyError, AttributeError, IndexError)
+UNREADABLE = (ValueError, KeyError, AttributeError, IndexError, OverflowError)
 PLAIN = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 

@@ -64,10 +64,13 @@ def test_what_is_not_a_runs_own_stays_and_reports_replace_nothing_else(
     assert (folder / "report.md").read_text() == "my own words"
     assert (folder / "notes" / "mine.txt").read_text() == "mine"
     (folder / "report.md").unlink()
-    (folder / "report.html").unlink()
-    (folder / "plot.svg").unlink()
-    assert cli(*run, "--bench-runs", "1").code == 0
+    assert cli(*run, "--bench-runs", "1").code == 0  # its own pages are drawn again beside its own result
     assert (folder / "report.md").exists()
+    results = tmp_path / "results"
+    results.mkdir()
+    shutil.copy(folder / "result.json", results)
+    assert cli("report", results, "-o", results).code == 0
+    assert (results / "report.md").exists()
 
 
 @pytest.mark.parametrize(
@@ -129,6 +132,8 @@ def test_where_nothing_can_be_written_is_told_before_any_work(
         (["--set", "finetune.epochs=!!bool maybe"], "is not a YAML value"),
         (["--set", "finetune.per_task.mine.epochs=2024-01-01"], "per_task.mine.epochs"),
         (["--set", "finetune.epochs=!!int ''"], "is not a YAML value"),
+        (["--set", f"title=1{':00' * 250}.0"], "is not a YAML value"),
+        (["-q", ""], "compress run: expected a name or a place, found an empty word"),
         (["--set", 'title="\\ud83d"'], "is not a YAML value"),
         (["--set", "quantize.exclude=['a{99999999999999}']"], "is not a regular expression"),
         (["--seeds", "4294967295"], "Invalid value for '--seeds'"),

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 from parallel_processes import Processes, said, torchrun
 from tokenizers import Tokenizer
+
+from compress import signals
+from compress.errors import CompressError, Interrupted
+from compress.pipeline import together
+from compress.results import Result
 
 TEACHER = """
 name: own
@@ -108,6 +114,31 @@ def test_what_fails_in_the_first_process_alone_ends_all_with_one_line(processes:
 def test_an_interrupt_while_the_others_wait_is_told_once(processes: Processes, world: Path):
     assert processes.run("command", world, arguments=RUN, interrupt=True) == [130, 130]
     assert errors(world) == ["error: interrupted; finished steps are kept, run the same command to continue"]
+
+
+def test_an_interrupt_while_the_last_word_is_told_is_not_lost(monkeypatch: pytest.MonkeyPatch):
+    told: list[dict[str, object]] = []
+
+    def broadcast(word: dict[str, object]) -> None:
+        told.append(word)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(together.processes, "broadcast", broadcast)
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    signals.install()
+    try:
+        with pytest.raises(Interrupted):
+            together.lead(lambda _: [])
+        with pytest.raises(CompressError, match=r"^mine$"):
+            together.lead(failing)
+    finally:
+        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+            signal.signal(number, handler)
+    assert told == [{"results": []}, {"failed": "mine", "exit_code": 2}]
+
+
+def failing(_: together.Together) -> list[Result]:
+    raise CompressError("mine")
 
 
 def logged(folder: Path, kind: str) -> list[dict[str, float]]:
