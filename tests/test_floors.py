@@ -13,7 +13,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "compress"
 FLOORS = {
-    0: ("errors", "losses"),
+    0: ("errors", "limits", "losses"),
     1: (
         "spec",
         "catalog",
@@ -38,7 +38,7 @@ FLOORS = {
 FLOOR = {part: floor for floor, parts in FLOORS.items() for part in parts}
 SEPARATE = set(FLOORS[3])  # these do not import each other either
 HEAVY = {"torch", "transformers", "accelerate", "datasets", "neural_compressor"}
-LIGHT = ("errors", "spec", "catalog", "store", "results", "runtime", "statistics", "machine", "sessions", "graphs",
+LIGHT = ("errors", "limits", "spec", "catalog", "store", "results", "runtime", "statistics", "machine", "sessions", "graphs",
          "packed", "signals", "fidelity", "processes", "places", "tasks", "corpus", "evaluate", "quantize", "bench", "augment", "report",
          "bundle", "cli", "__init__", "__main__")  # fmt: skip
 LIGHT_OF_MODELS = (

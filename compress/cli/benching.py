@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import CompressError
-from ..spec.base import MOST_THREADS
+from ..limits import MOST_THREADS
 from .bundles import Json
 
 if TYPE_CHECKING:
@@ -95,7 +95,9 @@ def _threads(texts: list[str] | None) -> tuple[int, ...]:
     counts = []
     for text in texts or ("1",):
         if text != "all" and not (text.isdecimal() and 1 <= int(text) <= MOST_THREADS):
-            raise CompressError(f"--threads: expected a whole number of 1 to {MOST_THREADS}, or all; found {text!r}")
+            raise CompressError(
+                f"--threads: expected a whole number of at least 1 and at most {MOST_THREADS}, or all; found {text!r}"
+            )
         counts.append(usable_cores() if text == "all" else int(text))
     return tuple(dict.fromkeys(counts))
 

@@ -10,8 +10,8 @@ import typer
 
 from .. import processes
 from ..errors import CheckFailed, CompressError
+from ..limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..places import check_folder
-from ..spec.base import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 
 if TYPE_CHECKING:
     from ..results import Result

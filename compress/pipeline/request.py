@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..catalog import load_recipe
 from ..errors import CompressError
-from ..spec.base import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
+from ..limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..spec.recipe import Recipe
 from ..tasks import resolve_task
 from .measure import BenchSettings

@@ -6,10 +6,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-LARGEST_SEED = 2**32 - 1  # numpy's
-MOST_SEEDS = 1000  # of one command
-MOST_THREADS = 1024
-
 
 class Spec(BaseModel):
     """A validated, immutable piece of configuration."""

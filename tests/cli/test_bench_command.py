@@ -57,8 +57,11 @@ def test_the_tables_name_threads_cpu_time_and_the_floor(cli, model: Path) -> Non
         (["--shape", "1by8"], "--shape: expected BATCHxLENGTH, two whole numbers such as 1x32; found '1by8'"),
         (["--shape", "0x8"], "--shape: expected BATCHxLENGTH"),
         (["--shape", "1x25"], "takes at most 24 tokens, asked for 25"),
-        (["--threads", "some"], "--threads: expected a whole number of at least 1, or all; found 'some'"),
-        (["--threads", "0"], "--threads: expected a whole number of at least 1, or all; found '0'"),
+        (
+            ["--threads", "some"],
+            "--threads: expected a whole number of at least 1 and at most 1024, or all; found 'some'",
+        ),
+        (["--threads", "0"], "--threads: expected a whole number of at least 1 and at most 1024, or all; found '0'"),
         (["--data-dir", "."], "--data-dir: expected --task beside it, found none"),
         (["--task", "toy-sentiment"], "--task toy-sentiment: expected a bundle or a checkpoint"),
         (["--task", "toy-nothing"], "no task 'toy-nothing'"),
