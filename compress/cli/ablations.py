@@ -76,7 +76,7 @@ def ablate(
     request = request_of({**locals(), "recipes": [recipe]})
     names = dict.fromkeys(resolve_task(task)[0].name for task in request.tasks)
     place = report or out / "-".join(["ablation", Path(recipe).stem, *names])
-    check_folder(place, "--report")
+    check_folder(place, "--report" if report else "--out")
     check_ablation_folder(place)
     ablated = _measured(recipe, tuple(rows or ()), request, quiet=quiet or not processes.is_first())
     if not processes.is_first():

@@ -14,6 +14,7 @@ from ..limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..places import check_folder
 
 if TYPE_CHECKING:
+    from ..pipeline import Request
     from ..results import Result
 
 Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)]
@@ -122,15 +123,11 @@ def run(
     all of its processes train.
     """
     from ..pipeline import run_all
-    from ..report import check_report_folder, summary_table, write_report
+    from ..report import summary_table, write_report
     from .display import Display, console
 
     request = request_of(locals())
-    several = any(len(set(given)) > 1 for given in (request.recipes, request.tasks, request.seeds))
-    place = report or (out / "report" if several else None)  # else the run's own folder
-    if place is not None:
-        check_folder(place, "--report")
-        check_report_folder(place)
+    place = _report_place(request, report)
     with Display(quiet=quiet or not processes.is_first()) as display:
         results = run_all(request, display)
     if not processes.is_first():
@@ -146,6 +143,18 @@ def run(
             typer.echo(f"run:    {out / result.run}")
         typer.echo(f"report: {folder / 'report.html'}")
     _check_goals(results)
+
+
+def _report_place(request: Request, report: Path | None) -> Path | None:
+    """Where the report goes, seen to before any work; None: to the folder of the one run."""
+    from ..report import check_report_folder
+
+    several = any(len(set(given)) > 1 for given in (request.recipes, request.tasks, request.seeds))
+    place = report or (request.root / "report" if several else None)
+    if place is not None:
+        check_folder(place, "--report" if report else "--out")
+        check_report_folder(place)
+    return place
 
 
 def _check_goals(results: Sequence[Result]) -> None:

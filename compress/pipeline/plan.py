@@ -21,6 +21,8 @@ from .planning import PLANNERS
 from .teacher_planning import plan_teacher
 from .teachers import TeacherSource
 
+_MOST_SPECIAL = 8  # more special tokens than any tokenizer here adds to a text or a pair
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -68,9 +70,6 @@ class Plan:
             if node.id in wanted:
                 wanted |= set(by_name[node.id].inputs.values())
         return tuple(node for node in self.nodes if node.id in wanted)
-
-
-_MOST_SPECIAL = 8  # more special tokens than any tokenizer here adds to a text or a pair
 
 
 def make_plan(

@@ -33,14 +33,13 @@ def plan_all(request: Request) -> list[Plan]:
             "--fsdp splits a model among processes, and this is one alone; start two or more by torchrun"
         )
     check_numbers(request)
-    check_data_dir(request.data_dir, ())
     tasks: list[TaskSource] = []
-    for name in request.tasks:
-        spec, folder = resolve_task(name)
+    resolved = [resolve_task(name) for name in request.tasks]
+    check_data_dir(request.data_dir, [spec for spec, _ in resolved])
+    for spec, folder in resolved:
         tasks.append(TaskSource(spec, folder, request.data_dir))
         if len({task.fingerprint for task in tasks if task.spec.name == spec.name}) > 1:
             raise CompressError(f"two different tasks are named {spec.name}; give one of them another name")
-    check_data_dir(request.data_dir, [task.spec for task in tasks])
     recipes = _recipes(request)
     corpus = _corpus(request, recipes)
     teachers: dict[str, TeacherSource] = {}

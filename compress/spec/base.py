@@ -13,6 +13,9 @@ class Spec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
+NOT_UNICODE = "expected Unicode text, found half of a surrogate pair"
+
+
 def is_unicode(text: str) -> bool:
     """Whether it has no half of a surrogate pair, which no file takes: a run would end there."""
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from ..errors import CompressError
-from .base import is_unicode
+from .base import NOT_UNICODE, is_unicode
 
 Where = tuple[str | int, ...]
 MOST_BYTES = 1 << 20
@@ -137,7 +137,7 @@ class _Reader:
             self._problem(node, where, f"cannot be read as a value ({reason}); quote it if it is text")
             return None
         if isinstance(value, str) and not is_unicode(value):
-            self._problem(node, where, "expected Unicode text, found half of a surrogate pair")
+            self._problem(node, where, NOT_UNICODE)
             return None
         return value
 

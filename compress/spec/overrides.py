@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from ..errors import CompressError, did_you_mean
-from .base import is_unicode
+from .base import NOT_UNICODE, is_unicode
 from .document import UNREADABLE, Document, spell
 
 PART = re.compile(r"\.?(?:(?P<name>[^.\[\]=]+)|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\])")
@@ -72,7 +72,7 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _frozen(item) for key, item in value.items()}
     if isinstance(value, str) and not is_unicode(value):
-        raise ValueError("half of a surrogate pair")
+        raise ValueError(NOT_UNICODE)
     return value
 
 

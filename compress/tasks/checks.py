@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from compress.errors import CompressError
-from compress.spec.base import is_unicode
+from compress.spec.base import NOT_UNICODE, is_unicode
 from compress.spec.task import TaskSpec
 
 from .data import Split
@@ -70,9 +70,7 @@ def label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
             )
         names = tuple(sorted(found, key=_natural))
     if not all(is_unicode(name) for name in names):
-        raise CompressError(
-            f"{train.place}: column {spec.label!r}: expected Unicode text, found half of a surrogate pair"
-        )
+        raise CompressError(f"{train.place}: column {spec.label!r}: {NOT_UNICODE}")
     _check_positive(spec, names)
     return names
 
@@ -109,12 +107,8 @@ def _check_texts(spec: TaskSpec, rows: Rows) -> None:
     for name, column in zip(spec.text, rows.texts, strict=True):
         wrong = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not isinstance(v, str)]
         refuse(rows.place, rows.unit, [(n, f"{name}: expected text, found {brief(v)}") for n, v in wrong])
-        halves = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not is_unicode(v)]
-        refuse(
-            rows.place,
-            rows.unit,
-            [(n, f"{name}: expected Unicode text, found half of a surrogate pair") for n, _ in halves],
-        )
+        halves = [n for n, v in zip(rows.numbers, column, strict=True) if not is_unicode(v)]
+        refuse(rows.place, rows.unit, [(n, f"{name}: {NOT_UNICODE}") for n in halves])
         if not any(text.strip() for text in column):
             raise CompressError(
                 f"{rows.place}: column {name!r} is empty in all {len(rows):,} rows; is it the right one?"

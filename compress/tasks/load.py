@@ -64,12 +64,12 @@ def load_task(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> Tas
 
 
 def check_data_dir(data_dir: Path | None, specs: Sequence[TaskSpec]) -> None:
-    """Raises `CompressError` where `data_dir` is no folder, or none of the tasks reads it."""
+    """Raises `CompressError` where `data_dir` is no folder, or none of these tasks reads it."""
     if data_dir is None:
         return
     if not data_dir.is_dir():
         raise CompressError(f"{data_dir}: no such folder; --data-dir is the folder that holds the task's data")
-    if specs and not any(spec.hub for spec in specs):
+    if not any(spec.hub for spec in specs):
         names = ", ".join(spec.name for spec in specs)
         raise CompressError(
             f"--data-dir names data, and no task here reads it ({names}: data of their own); leave it out"
