@@ -13,10 +13,12 @@ from ..spec.recipe import Recipe, Stage
 
 FULL = "full"
 WITHOUT_COPIES = "without augment"
+WITHOUT_UNTYING = "without untying"
 _STUDENT = "student "
 SWITCHES = ("general", "augment")
 LAYERWISE = ("embedding_mse", "hidden_mse", "attention_mse", "relation_kl", "hidden_cosine")
 TRANSFORMER = ("hidden_mse", "attention_mse")  # the losses of the layers that a layer map matches
+PULL = ("block_spread",)
 SOFT = ("soft_cross_entropy", "soft_target")
 MAPS = ("uniform", "top", "bottom")
 _NAME_LENGTH = 64
@@ -115,6 +117,7 @@ def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
             yield _without(stage)
     layers = _layerwise(distills)
     soft = next((stage for stage in reversed(distills) if _weighted(stage, SOFT)), None)
+    yield from _untied(distills)
     if layers is not None:
         yield from _layer_losses(layers)
         if len(distills) > 1:
@@ -153,15 +156,34 @@ def _weighted(stage: Stage, names: Sequence[str] | None = None) -> list[str]:
     return [loss.name for loss in stage.spec.losses if loss.weight > 0 and (names is None or loss.name in names)]
 
 
+def _untied(distills: Sequence[Stage]) -> Iterator[_Change]:
+    """Progressive sharing without what pulls the blocks together, and the same stages with shared blocks throughout."""
+    untied = [stage for stage in distills if stage.spec.untied]
+    for stage in untied:
+        _same_for_all_tasks(stage, "losses")
+        _same_for_all_tasks(stage, "untied")
+    pulled = [stage for stage in untied if _weighted(stage, PULL)]
+    if any(_weighted(stage) == _weighted(stage, PULL) for stage in untied):
+        return  # a stage with nothing else to learn is neither without its pull nor on shared blocks
+    free = tuple(override for stage in pulled for override in _unweighted(stage, PULL))
+    if pulled:
+        yield _Change(f"without {' and '.join(PULL)}", free)
+    if untied:
+        yield _Change(WITHOUT_UNTYING, (*free, *(f"{stage.id}.untied=false" for stage in untied)))
+
+
+def _unweighted(stage: Stage, names: Sequence[str]) -> tuple[str, ...]:
+    places = [number for number, loss in enumerate(stage.spec.losses) if loss.name in names]
+    return tuple(f"{stage.id}.losses[{place}].weight=0" for place in places)
+
+
 def _layer_losses(stage: Stage) -> Iterator[_Change]:
     """Without each layer-wise loss, and without those of the transformer layers; one loss at least must remain."""
     _same_for_all_tasks(stage, "losses")
     layerwise, transformer, count = _weighted(stage, LAYERWISE), _weighted(stage, TRANSFORMER), len(_weighted(stage))
     for group in [*([name] for name in layerwise), *([transformer] if len(transformer) > 1 else [])]:
         if len(group) < count:
-            places = [number for number, loss in enumerate(stage.spec.losses) if loss.name in group]
-            weights = tuple(f"{stage.id}.losses[{place}].weight=0" for place in places)
-            yield _Change(f"without {' and '.join(group)}", weights)
+            yield _Change(f"without {' and '.join(group)}", _unweighted(stage, group))
 
 
 def _with_gold(stage: Stage) -> _Change:

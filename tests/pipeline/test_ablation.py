@@ -185,6 +185,30 @@ def test_long_names_stay_names(recipe: Callable[..., Path]) -> None:
     assert len(set(found)) == len(found)
 
 
+def test_progressive_sharing_has_its_rows() -> None:
+    found = by_label("albert-progressive", corpus=False)
+    assert [*found][:3] == ["full", "without block_spread", "without untying"]
+    free, tied = found["without block_spread"], found["without untying"]
+    whole = weights(found["full"], "untied")
+    for row in (free, tied):
+        assert weights(row, "untied") == whole | {"block_spread": 0}
+        assert row.moved is None  # the same stages, as long
+    assert [stage.id for stage in free.recipe.stages if getattr(stage.spec, "untied", False)] == ["embeddings", "untied"]
+    assert not any(getattr(stage.spec, "untied", False) for stage in tied.recipe.stages)
+
+
+def test_a_stage_that_only_pulls_blocks_together_is_no_part(recipe: Callable[..., Path]) -> None:
+    pulling = "distill: {name: pull, untied: true, losses: [{name: block_spread}]}"
+    mine = recipe(pulling, f"distill: {LAYERS % ('', 'epochs: 1')}", f"distill: {ANSWERS}")
+    assert not any("block_spread" in label or "untying" in label for label in by_label(mine))
+
+
+def test_untying_of_one_task_is_refused(recipe: Callable[..., Path]) -> None:
+    first = "distill: {name: first, losses: [{name: embedding_mse}], untied: true, per_task: {cola: {untied: false}}}"
+    with pytest.raises(CompressError, match="stage first: per_task gives cola its own `untied`"):
+        rows(str(recipe(first, f"distill: {ANSWERS}")), corpus=False)
+
+
 def test_a_recipe_without_parts_is_refused() -> None:
     with pytest.raises(CompressError, match="int8: there is nothing to leave out"):
         rows("int8", corpus=True)
