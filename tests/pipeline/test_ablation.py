@@ -193,7 +193,10 @@ def test_progressive_sharing_has_its_rows() -> None:
     for row in (free, tied):
         assert weights(row, "untied") == whole | {"block_spread": 0}
         assert row.moved is None  # the same stages, as long
-    assert [stage.id for stage in free.recipe.stages if getattr(stage.spec, "untied", False)] == ["embeddings", "untied"]
+    assert [stage.id for stage in free.recipe.stages if getattr(stage.spec, "untied", False)] == [
+        "embeddings",
+        "untied",
+    ]
     assert not any(getattr(stage.spec, "untied", False) for stage in tied.recipe.stages)
 
 
