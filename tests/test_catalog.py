@@ -11,7 +11,7 @@ from compress.errors import CompressError
 from compress.spec.recipe import Recipe
 
 KINDS: tuple[catalog.Kind, ...] = ("recipes", "teachers", "students")
-COUNTS = {"recipes": 14, "teachers": 9, "students": 23}
+COUNTS = {"recipes": 15, "teachers": 9, "students": 23}
 FILES = [(kind, path) for kind in KINDS for path in sorted(catalog.catalogue_folder(kind).iterdir())]
 
 
@@ -49,6 +49,23 @@ def test_every_recipe_names_cards_that_exist(name: str):
         catalog.load_student(student)
 
 
+def test_progressive_sharing_trains_as_long_as_albert_does():
+    progressive, plain = catalog.load_recipe("albert-progressive"), catalog.load_recipe("albert")
+    assert progressive.student == plain.student
+    for task in ("stsb", "sst2", "mnli"):
+        first, *halves, last = (stage.spec.for_task(task) for stage in progressive.stages if stage.kind == "distill")
+        embeddings, intermediate, prediction = (
+            stage.spec.for_task(task) for stage in plain.stages if stage.kind == "distill"
+        )
+        assert first.pop("untied")
+        assert halves[0].pop("untied")
+        assert (first, last) == (embeddings, prediction)
+        assert sum(half["epochs"] for half in halves) == intermediate["epochs"]
+        for half in halves:
+            kept = tuple(loss for loss in half["losses"] if loss["name"] != "block_spread")
+            assert half | {"epochs": intermediate["epochs"], "losses": kept} == intermediate
+
+
 def test_the_distilbert_recipe_has_a_student_for_every_depth_and_the_weights_of_the_paper():
     recipe = catalog.load_recipe("distilbert")
     assert isinstance(recipe.student, dict)
@@ -84,7 +101,7 @@ def test_an_unknown_name_lists_what_there_is():
         catalog.load_recipe("distlbert")
     assert str(caught.value) == (
         "recipe `distlbert` is not in the catalogue; did you mean `distilbert`? known: albert, albert-int8, albert-pretrain, "
-        "bert-pretrain, distilbert, distilbert-general, distilbert-int8-qat, int8, minilm, roberta-pretrain, tinybert, "
+        "albert-progressive, bert-pretrain, distilbert, distilbert-general, distilbert-int8-qat, int8, minilm, roberta-pretrain, tinybert, "
         "tinybert-general, tinybert-int8-auto, tinybert-small; "
         "a file is given by its path, distlbert.yaml"
     )
