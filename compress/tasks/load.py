@@ -97,7 +97,10 @@ def _read(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> tuple[s
     if source == "saved" and place is not None:
         return source, read_saved(spec, place), []
     if source == "hub":
-        return source, read_hub(spec, folder), []
+        notes = (
+            [] if data_dir is None else ["--data-dir holds none of its data, which are read from where the task says"]
+        )
+        return source, read_hub(spec, folder), notes
     if spec.files is None and data_dir is not None:
         return source, *read_official(spec, data_dir)
     return source, {name: _file_rows(spec, path) for name, path in _own_paths(spec, folder).items()}, []

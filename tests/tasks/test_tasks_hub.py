@@ -90,6 +90,16 @@ def test_a_folder_laid_out_as_the_hub(repository: Path) -> None:
     assert data.reported["dev"].texts[1][2] == "dev sentence2 2"
 
 
+def test_a_data_directory_without_the_tasks_data_is_told(repository: Path) -> None:
+    spec, elsewhere = local("rte").model_copy(update={"name": "mine"}), repository.parent / "elsewhere"
+    elsewhere.mkdir()
+    data, plain = load_task(spec, repository.parent, elsewhere), load_task(spec, repository.parent, None)
+    assert data.source == "hub"
+    assert {*data.notes} - {*plain.notes} == {
+        "--data-dir holds none of its data, which are read from where the task says"
+    }
+
+
 def test_mnli_has_both_dev_sets(repository: Path) -> None:
     reported = load_task(local("mnli"), repository.parent, None).reported
     assert {name: len(split) for name, split in reported.items()} == {"dev_matched": 3, "dev_mismatched": 2}
