@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
+_IN_NO_VOCABULARY = "\U000103a0"  # Old Persian: a letter, which normalizers leave, and rare enough
 _VOCABULARIES = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 _BERT_TOKENIZER = ("bert", "distilbert")  # families that come with it
 _NEW_IN_A_CLASSIFIER = ("classifier.", "pre_classifier.", "pooler.")
@@ -99,7 +100,10 @@ def tokenizer_files(folder: Path) -> list[Path]:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """The checkpoint's fast tokenizer, without its stored truncation and padding."""
+    """The checkpoint's fast tokenizer, without its stored truncation and padding.
+
+    Raises `CompressError` where there is none, it cannot be read, or it cannot say an unknown word.
+    """
     from tokenizers import Tokenizer
 
     path = folder / "tokenizer.json"
@@ -112,7 +116,16 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         tokenizer = _converted_tokenizer(folder)
     tokenizer.no_truncation()
     tokenizer.no_padding()
+    _check_unknown(path if path.exists() else folder, tokenizer)
     return tokenizer
+
+
+def _check_unknown(place: Path, tokenizer: Tokenizer) -> None:
+    """A vocabulary without its unknown token fails at the first word that it does not know: in training, or in use."""
+    try:
+        tokenizer.encode(_IN_NO_VOCABULARY)
+    except Exception as error:  # tokenizers raises bare Exception
+        raise CompressError(f"{place}: the tokenizer cannot encode words that it does not know: {error}") from None
 
 
 def _converted_tokenizer(folder: Path) -> Tokenizer:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
 
 from compress.corpus.vocabulary import byte_level
 from compress.errors import CompressError
@@ -133,6 +134,18 @@ def test_a_folder_without_a_tokenizer_is_refused(folder: Path):
     refused(lambda: load_tokenizer(folder), f"{folder}: expected tokenizer.json, or a vocabulary")
     (folder / "tokenizer.json").write_text("{")
     refused(lambda: load_tokenizer(folder), f"{folder / 'tokenizer.json'}: not a tokenizer: ")
+
+
+def test_a_vocabulary_without_its_unknown_token_is_refused(folder: Path, toy_tokenizer: Tokenizer):
+    known = [word for word in toy_tokenizer.get_vocab() if word != "[UNK]"]
+    mine = Tokenizer(WordPiece(vocab={word: number for number, word in enumerate(known)}, unk_token="[UNK]"))
+    mine.save(str(folder / "tokenizer.json"))
+    refused(
+        lambda: load_tokenizer(folder), f"{folder / 'tokenizer.json'}: the tokenizer cannot encode words that it does"
+    )
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text("\n".join(known) + "\n")
+    refused(lambda: load_tokenizer(folder), f"{folder}: the tokenizer cannot encode words that it does not know: ")
 
 
 def test_labels_and_heads_as_the_config_tells_them(folder: Path):
