@@ -76,13 +76,18 @@ def _start(plan: Plan) -> str | None:
     card = plan.student
     if card is None:
         return None
-    if card.albert is None or card.init == "random":
-        layers = _layers(plan)
-        return "from random weights" if layers is None else f"copying teacher layers {layers}, counted from 0"
+    layers = _layers(plan)
+    if layers is not None:
+        return f"copying teacher layers {layers}, counted from 0"
+    if card.albert is None:
+        return "from random weights"
     converted = f"converted: E {card.albert.embedding}"
     shared = _shared(card.albert, card.layers)
     if any(getattr(node.spec, "untied", False) for node in plan.nodes):
-        return f"{converted}, {_OWN.format(card.layers)}, mean; later {shared}"
+        first = "from random weights, {}" if card.init == "random" else f"{converted}, {{}}, mean"
+        return f"{first.format(_OWN.format(card.layers))}; later {shared}"
+    if card.init == "random":
+        return "from random weights"
     block = card.albert.block
     return f"{converted}, {shared}, {block if isinstance(block, str) else f'from teacher layers {list(block)}'}"
 
@@ -161,7 +166,8 @@ _SHOWN = ("start", "epochs", "learning_rate", "batch_size", "copies", "source", 
 def _spelled(stage: dict[str, Any]) -> str:
     settings = stage["settings"]
     hidden = {"opset"} if settings.get("graph") == "fast" else set()  # the fast graph has one of its own
-    words = [f"{name} {settings[name]}" for name in _SHOWN if name in settings and name not in hidden]
+    words = ["untied"] if settings.get("untied") else []
+    words += [f"{name} {settings[name]}" for name in _SHOWN if name in settings and name not in hidden]
     if "max_steps" in settings:
         words = [
             f"{word}, at most {settings['max_steps']} steps" if word.startswith("epochs ") else word for word in words

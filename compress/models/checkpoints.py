@@ -102,7 +102,7 @@ def tokenizer_files(folder: Path) -> list[Path]:
 def load_tokenizer(folder: Path) -> Tokenizer:
     """The checkpoint's fast tokenizer, without its stored truncation and padding.
 
-    Raises `CompressError` where there is none, it cannot be read, or it cannot say an unknown word.
+    Raises `CompressError` where there is none, it cannot be read, or it fails at a word that it does not know.
     """
     from tokenizers import Tokenizer
 

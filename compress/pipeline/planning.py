@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..machine import cpu_name, isa, versions
+from ..spec.losses import BlockSpread
 from ..spec.quantization import INC, SEARCHED
 from ..spec.recipe import Stage
 from ..spec.stages import Distill
@@ -23,6 +24,7 @@ def _plan_distill(draft: Draft, stage: Stage) -> None:
     training = for_task(draft, (card.finetune, card.distill, stage.spec), Distill)
     check_stage_losses(draft, training, stage.id)
     _check_blocks(draft, training, stage)
+    training = _with_groups(draft, training)
     name = "student" if stage.id == "distill" else stage.id
     inputs = {"teacher": draft.latest["teacher"]}
     inputs |= {"student": draft.latest["student"]} if "student" in draft.latest else {}
@@ -44,9 +46,12 @@ def _check_blocks(draft: Draft, spec: Distill, stage: Stage) -> None:
         return
     if card.albert is None or card.albert.share != "all":
         raise draft.fails(stage.id, f"untied: student {card.name} is no ALBERT with `share: all`; leave it out")
-    if pull is not None and pull.groups != card.albert.groups:
+    if card.albert.groups == card.layers:
+        raise draft.fails(stage.id, f"untied: student {card.name} has a block for each layer as it is; leave it out")
+    if pull is not None and pull.groups not in (None, card.albert.groups):
         raise draft.fails(
-            stage.id, f"block_spread: groups is {pull.groups}, and student {card.name} has {card.albert.groups}"
+            stage.id,
+            f"block_spread: groups is {pull.groups}, and student {card.name} has {card.albert.groups}; leave it out",
         )
     if draft.has("encoder") or ("student" in draft.latest and not draft.untied):
         raise draft.fails(
@@ -55,6 +60,18 @@ def _check_blocks(draft: Draft, spec: Distill, stage: Stage) -> None:
         )
     if stage is [each for each in draft.recipe.stages if each.kind == "distill" and each.spec.enabled][-1]:
         raise draft.fails(stage.id, "untied: the last distill stage must share the blocks; add one after it")
+
+
+def _with_groups(draft: Draft, spec: Distill) -> Distill:
+    """`spec`, with the student's groups where its `block_spread` leaves them open."""
+    albert = draft.student.albert if draft.student is not None else None
+    if albert is None or not spec.untied:
+        return spec
+    losses = tuple(
+        loss.model_copy(update={"groups": albert.groups}) if isinstance(loss, BlockSpread) else loss
+        for loss in spec.losses
+    )
+    return spec.model_copy(update={"losses": losses})
 
 
 def _plan_export(draft: Draft, stage: Stage) -> None:

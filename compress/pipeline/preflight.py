@@ -8,6 +8,8 @@ from pathlib import Path
 from ..augment import read_glove
 from ..errors import CompressError
 from ..models.checkpoints import layers_in, load_tokenizer, pad_id, weight_files
+from ..models.dimensions import Dimensions
+from ..models.students import student_dimensions, untied_card
 from ..places import check_folder, from_home, nearest
 from ..spec.quantization import INC
 from .adoption import label_order
@@ -105,7 +107,12 @@ def _disk_suffices(plans: list[Plan], root: Path) -> None:
         "general": "student",
         "distill": "student",
     }
-    sizes = {node.key: plan.sizes[models[node.kind]] for plan in plans for node in plan.nodes if node.kind in models}
+    sizes = {
+        node.key: _untied_sizes(plan) if getattr(node.spec, "untied", False) else plan.sizes[models[node.kind]]
+        for plan in plans
+        for node in plan.nodes
+        if node.kind in models
+    }
     sizes |= {node.key: plan.sizes[node.model] for plan in plans for node in plan.nodes if node.kind == AWARE}
     needed = sum(sizes[key].parameters * _BYTES_PER_PARAMETER for key in missing if key in sizes)
     free = shutil.disk_usage(nearest(root)).free
@@ -114,3 +121,10 @@ def _disk_suffices(plans: list[Plan], root: Path) -> None:
             f"{root}: {free / 1e9:.1f} GB are free and this plan needs about {needed / 1e9:.1f} GB; "
             "free some, or choose another folder with --out"
         )
+
+
+def _untied_sizes(plan: Plan) -> Dimensions:
+    """Of the student while each of its layers has a block of its own."""
+    if plan.student is None:
+        raise RuntimeError("a stage is only untied with a student")
+    return student_dimensions(untied_card(plan.student), plan.sizes["teacher"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from ..spec.recipe import Recipe, Stage
 
 FULL = "full"
 WITHOUT_COPIES = "without augment"
-WITHOUT_UNTYING = "without untying"
+SHARED = "shared from the start"
 _STUDENT = "student "
 SWITCHES = ("general", "augment")
 LAYERWISE = ("embedding_mse", "hidden_mse", "attention_mse", "relation_kl", "hidden_cosine")
@@ -54,8 +55,8 @@ def chosen(name: str, overrides: Sequence[str], labels: Sequence[str], *, corpus
 def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]:
     """`full`, then the recipe without each part that it has. `corpus`: is there plain text for a general stage?
 
-    The layer-wise losses and the layer map are those of the first distill stage that matches layers (without one, that
-    has any such loss); a general stage keeps its own. Where soft targets go, the gold label takes their place.
+    The layer-wise losses and the layer map are those of the distill stages that match layers (without one, of the first
+    that has any such loss); a general stage keeps its own. Where soft targets go, the gold label takes their place.
 
     Raises `CompressError` where the recipe has no part to leave out, or its stages differ by task in what is varied.
     """
@@ -115,29 +116,32 @@ def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
         needs_text = stage.kind == "general"
         if stage.kind in SWITCHES and stage.spec.enabled is not False and (corpus or not needs_text):
             yield _without(stage)
+    yield from _untied(distills)
     layers = _layerwise(distills)
     soft = next((stage for stage in reversed(distills) if _weighted(stage, SOFT)), None)
-    yield from _untied(distills)
-    if layers is not None:
-        yield from _layer_losses(layers)
-        if len(distills) > 1:
-            yield _without_stage(layers, distills)
+    yield from _layer_losses(layers)
+    left_out = [_without_stage(stage, distills) for stage in layers if _can_go(stage, distills)]
+    yield from left_out
     if soft is not None:
         gold = _with_gold(soft)
         yield gold
-        if layers is not None and layers is not soft:
-            plain = _without_stage(layers, distills)
+        for plain in left_out if layers != [soft] and len(layers) == 1 else []:
             yield _Change(
                 f"{plain.label} and {' and '.join(_weighted(soft, SOFT))}", (*plain.overrides, *gold.overrides)
             )
-    if layers is not None:
-        yield from _layer_maps(layers)
+    yield from _layer_maps(layers)
 
 
-def _layerwise(distills: Sequence[Stage]) -> Stage | None:
-    """The stage whose layer-wise losses are varied: the first that matches layers, else the first that has any."""
-    found = [stage for names in (TRANSFORMER, LAYERWISE) for stage in distills if _weighted(stage, names)]
-    return found[0] if found else None
+def _layerwise(distills: Sequence[Stage]) -> list[Stage]:
+    """The stages whose layer-wise losses are varied: those that match layers, else the first that has any such loss."""
+    matching = [stage for stage in distills if _weighted(stage, TRANSFORMER)]
+    return matching or [stage for stage in distills if _weighted(stage, LAYERWISE)][:1]
+
+
+def _can_go(stage: Stage, distills: Sequence[Stage]) -> bool:
+    """Is there another that makes the student, with its blocks shared?"""
+    rest = [each for each in distills if each is not stage]
+    return bool(rest) and not rest[-1].spec.untied
 
 
 def _without(stage: Stage) -> _Change:
@@ -159,17 +163,18 @@ def _weighted(stage: Stage, names: Sequence[str] | None = None) -> list[str]:
 def _untied(distills: Sequence[Stage]) -> Iterator[_Change]:
     """Progressive sharing without what pulls the blocks together, and the same stages with shared blocks throughout."""
     untied = [stage for stage in distills if stage.spec.untied]
+    if not untied and not any("untied" in fields for stage in distills for fields in stage.spec.per_task.values()):
+        return
+    for stage in distills:
+        _same_for_all_tasks(stage, "untied")
     for stage in untied:
         _same_for_all_tasks(stage, "losses")
-        _same_for_all_tasks(stage, "untied")
-    pulled = [stage for stage in untied if _weighted(stage, PULL)]
-    if any(_weighted(stage) == _weighted(stage, PULL) for stage in untied):
-        return  # a stage with nothing else to learn is neither without its pull nor on shared blocks
-    free = tuple(override for stage in pulled for override in _unweighted(stage, PULL))
-    if pulled:
+        if not set(_weighted(stage)) - set(PULL):
+            return  # with nothing else to learn it is neither without its pull nor on shared blocks
+    free = tuple(itertools.chain(*(_unweighted(stage, PULL) for stage in untied)))
+    if free:
         yield _Change(f"without {' and '.join(PULL)}", free)
-    if untied:
-        yield _Change(WITHOUT_UNTYING, (*free, *(f"{stage.id}.untied=false" for stage in untied)))
+    yield _Change(SHARED, (*free, *(f"{stage.id}.untied=false" for stage in untied)))
 
 
 def _unweighted(stage: Stage, names: Sequence[str]) -> tuple[str, ...]:
@@ -177,13 +182,17 @@ def _unweighted(stage: Stage, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{stage.id}.losses[{place}].weight=0" for place in places)
 
 
-def _layer_losses(stage: Stage) -> Iterator[_Change]:
-    """Without each layer-wise loss, and without those of the transformer layers; one loss at least must remain."""
-    _same_for_all_tasks(stage, "losses")
-    layerwise, transformer, count = _weighted(stage, LAYERWISE), _weighted(stage, TRANSFORMER), len(_weighted(stage))
-    for group in [*([name] for name in layerwise), *([transformer] if len(transformer) > 1 else [])]:
-        if len(group) < count:
-            yield _Change(f"without {' and '.join(group)}", _unweighted(stage, group))
+def _layer_losses(stages: Sequence[Stage]) -> Iterator[_Change]:
+    """Without each layer-wise loss, and without those of the transformer layers; in each stage one loss must remain."""
+    for stage in stages:
+        _same_for_all_tasks(stage, "losses")
+    weighted = [_weighted(stage) for stage in stages]
+    names = [name for name in dict.fromkeys(itertools.chain(*weighted)) if name in LAYERWISE]
+    transformer = [name for name in names if name in TRANSFORMER]
+    for group in [*([name] for name in names), *([transformer] if len(transformer) > 1 else [])]:
+        if all(set(losses) - set(group) for losses in weighted):
+            weights = itertools.chain(*(_unweighted(stage, group) for stage in stages))
+            yield _Change(f"without {' and '.join(group)}", tuple(weights))
 
 
 def _with_gold(stage: Stage) -> _Change:
@@ -195,13 +204,13 @@ def _with_gold(stage: Stage) -> _Change:
     return _Change(f"without {' and '.join(_weighted(stage, SOFT))}", (f"{stage.id}.losses={written}",))
 
 
-def _layer_maps(stage: Stage) -> Iterator[_Change]:
-    if not _weighted(stage, TRANSFORMER):
-        return
-    _same_for_all_tasks(stage, "layer_map")
+def _layer_maps(stages: Sequence[Stage]) -> Iterator[_Change]:
+    matching = [stage for stage in stages if _weighted(stage, TRANSFORMER)]
+    for stage in matching:
+        _same_for_all_tasks(stage, "layer_map")
     for rule in MAPS:
-        if rule != (stage.spec.layer_map or "uniform"):
-            yield _Change(f"map {rule}", (f"{stage.id}.layer_map={rule}",))
+        if any(rule != (stage.spec.layer_map or "uniform") for stage in matching):
+            yield _Change(f"map {rule}", tuple(f"{stage.id}.layer_map={rule}" for stage in matching))
 
 
 def _same_for_all_tasks(stage: Stage, field: str) -> None:

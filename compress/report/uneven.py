@@ -21,9 +21,9 @@ def uneven_sentence(
 
     Every number is the model's over the teacher's; `file_size` and `latency`, with its shape, only where they were
     measured. Below 0.9 counts as shrunk: parameter counts differ by less for a head or a table of another length, and
-    latencies from run to run. The verdict, `smaller on disk, not faster` or the reverse, goes by what was measured, and
-    in a plan by parameters and FLOPs. It is left out where a file was measured and no latency, since the same FLOPs
-    take less time in int8.
+    latencies from run to run. The verdict, `smaller on disk, not faster at 1 × 128` or the reverse, goes by what was
+    measured, at the shape it was measured at, and in a plan by parameters and FLOPs. It is left out where a file was
+    measured and no latency, since the same FLOPs take less time in int8.
     """
     ratios = {"parameters": parameters, "FLOPs per token": flops}
     ratios |= {} if file_size is None else {"file size": file_size}
@@ -32,18 +32,19 @@ def uneven_sentence(
     same = [f"{name} ({numbers.percent(ratio)})" for name, ratio in ratios.items() if ratio >= SHRUNK]
     if not smaller or not same:
         return ""
-    verdict = _verdict(parameters, flops, file_size, None if latency is None else latency[1])
+    verdict = _verdict(parameters, flops, file_size, latency)
     return f"{model} shrinks {listed(smaller)} of the teacher's; it does not shrink {listed(same)}{verdict}."
 
 
-def _verdict(parameters: float, flops: float, file_size: float | None, latency: float | None) -> str:
+def _verdict(parameters: float, flops: float, file_size: float | None, latency: tuple[str, float] | None) -> str:
     if file_size is not None and latency is None:
         return ""
     small = (parameters if file_size is None else file_size) < SHRUNK
-    fast = (flops if latency is None else latency) < SHRUNK
+    fast = (flops if latency is None else latency[1]) < SHRUNK
     if small == fast:
         return ""
-    return ": smaller on disk, not faster" if small else ": faster, not smaller on disk"
+    faster = "faster" if latency is None else f"faster at {latency[0]}"
+    return f": smaller on disk, not {faster}" if small else f": {faster}, not smaller on disk"
 
 
 def listed(parts: Sequence[str]) -> str:

@@ -80,7 +80,9 @@ class BlockSpread(Spec):
 
     name: Literal["block_spread"] = "block_spread"
     weight: NonNegative = 1.0
-    groups: Positive = Field(default=1, description="distinct blocks that will remain, as the student's card says")
+    groups: Positive | None = Field(
+        default=None, description="distinct blocks that will remain; default: as many as the student's card says"
+    )
 
 
 class SentenceOrder(Spec):

@@ -73,6 +73,12 @@ def test_an_untied_start_says_what_comes_later(cli: Cli, folder: Path) -> None:
     assert code == 0, error
     start = "converted: E 8, a block for each of 4 layers, mean; later 2 blocks for 4 layers"
     assert json.loads(out)[0]["start"] == start
+    shown = " ".join(plan(cli, folder, {"albert": albert()}, "--set", "embeddings.untied=true")[1].split())
+    assert "distill embeddings to run untied, epochs" in shown
+    assert shown.count("untied") == 1
+    card = {"albert": albert(), "init": "random"}
+    (document,) = json.loads(plan(cli, folder, card, "--set", "embeddings.untied=true", "--json")[1])
+    assert document["start"] == "from random weights, a block for each of 4 layers; later one block for 4 layers"
 
 
 def test_what_sharing_does_not_shrink_is_said(cli: Cli, folder: Path) -> None:

@@ -187,8 +187,13 @@ def test_long_names_stay_names(recipe: Callable[..., Path]) -> None:
 
 def test_progressive_sharing_has_its_rows() -> None:
     found = by_label("albert-progressive", corpus=False)
-    assert [*found][:3] == ["full", "without block_spread", "without untying"]
-    free, tied = found["without block_spread"], found["without untying"]
+    assert [*found][:3] == ["full", "without block_spread", "shared from the start"]
+    free, tied = found["without block_spread"], found["shared from the start"]
+    for other in ("tied", "untied"):  # both match layers, so both are varied
+        assert weights(found["without hidden_mse and attention_mse"], other)["hidden_mse"] == 0
+        assert stage(found["map top"], other).layer_map == "top"
+    assert not [label for label in found if label.endswith("and soft_target")]
+    assert (found["without untied"].moved, found["without tied"].moved) == (("untied", "tied"), ("tied", "prediction"))
     whole = weights(found["full"], "untied")
     for row in (free, tied):
         assert weights(row, "untied") == whole | {"block_spread": 0}
@@ -203,11 +208,27 @@ def test_progressive_sharing_has_its_rows() -> None:
 def test_a_stage_that_only_pulls_blocks_together_is_no_part(recipe: Callable[..., Path]) -> None:
     pulling = "distill: {name: pull, untied: true, losses: [{name: block_spread}]}"
     mine = recipe(pulling, f"distill: {LAYERS % ('', 'epochs: 1')}", f"distill: {ANSWERS}")
-    assert not any("block_spread" in label or "untying" in label for label in by_label(mine))
+    assert not any("block_spread" in label or "shared" in label for label in by_label(mine))
 
 
-def test_untying_of_one_task_is_refused(recipe: Callable[..., Path]) -> None:
-    first = "distill: {name: first, losses: [{name: embedding_mse}], untied: true, per_task: {cola: {untied: false}}}"
+def test_the_only_stage_that_shares_blocks_is_never_left_out(recipe: Callable[..., Path]) -> None:
+    apart = "distill: {name: apart, untied: true, losses: [{name: embedding_mse}, {name: block_spread}]}"
+    mine = recipe(apart, "distill: {name: together, losses: [{name: hidden_mse}, {name: soft_target}]}")
+    assert [*by_label(mine)] == [
+        "full",
+        "without block_spread",
+        "shared from the start",
+        "without hidden_mse",
+        "without soft_target",
+        "map top",
+        "map bottom",
+    ]
+
+
+@pytest.mark.parametrize("general", ["true", "false"])
+def test_untying_of_one_task_is_refused(recipe: Callable[..., Path], general: str) -> None:
+    own = "true" if general == "false" else "false"
+    first = f"distill: {{name: first, losses: [{{name: embedding_mse}}], untied: {general}, per_task: {{cola: {{untied: {own}}}}}}}"
     with pytest.raises(CompressError, match="stage first: per_task gives cola its own `untied`"):
         rows(str(recipe(first, f"distill: {ANSWERS}")), corpus=False)
 

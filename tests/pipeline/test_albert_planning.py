@@ -57,9 +57,14 @@ def test_untied_stages_come_first_and_are_stages_of_their_own(case: Case):
 
 
 def test_an_untied_stage_of_other_groups_or_of_none(case: Case):
-    two = {"layers": 2, "albert": {"embedding": 8, "groups": 2}}
-    assert case.plan("embeddings.untied=true", f"embeddings.losses={PULL[:-2]}, groups: 2}}]", **two)
-    assert case.plan("embeddings.untied=true", f"embeddings.losses={PULL[:-2]}, weight: 0, groups: 1}}]", **two)
+    two: dict[str, Any] = {"layers": 4, "init": "random", "albert": {"embedding": 8, "groups": 2}}
+    untied = ("intermediate.enabled=false", "embeddings.untied=true")  # the teacher has two layers to match
+    said = case.plan(*untied, f"embeddings.losses={PULL[:-2]}, groups: 2}}]", **two)
+    left_open = case.plan(*untied, f"embeddings.losses={PULL}", **two)
+    assert keys(said) == keys(left_open)
+    (node,) = [node for node in left_open.nodes if node.id == "embeddings"]
+    assert [loss.groups for loss in node.spec.losses if loss.name == "block_spread"] == [2]
+    assert case.plan(*untied, f"embeddings.losses={PULL[:-2]}, weight: 0, groups: 1}}]", **two)
 
 
 BERT = {"architecture": "bert", "init": "copy", "albert": None}
@@ -79,7 +84,12 @@ REFUSED = [
     (
         ("embeddings.untied=true", f"embeddings.losses={PULL[:-2]}, groups: 2}}]"),
         {},
-        "stage embeddings: block_spread: groups is 2, and student s has 1",
+        "stage embeddings: block_spread: groups is 2, and student s has 1; leave it out",
+    ),
+    (
+        ("embeddings.untied=true",),
+        {"albert": {"embedding": 8, "groups": 2}},
+        "stage embeddings: untied: student s has a block for each layer as it is; leave it out",
     ),
     (
         ("intermediate.untied=true",),

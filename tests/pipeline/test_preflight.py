@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections import namedtuple
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,17 @@ class Case:
             overrides=overrides,
         )
         return plan_all(request)
+
+    def sharing(self, *overrides: str) -> list[Plan]:
+        """Plans of a recipe with three stages for an ALBERT of two layers that share a block."""
+        card = {"name": "s", "title": "S", "architecture": "albert", "layers": 2, "init": "convert"}
+        (self.folder / "s.yaml").write_text(json.dumps(card | {"albert": {"embedding": 8}}))
+        (self.folder / "task.yaml").write_text(TASK.format(length=16))
+        task, student = str(self.folder / "task.yaml"), str(self.folder / "s.yaml")
+        teacher = str(self.teacher)
+        return plan_all(
+            Request(("albert",), (task,), teacher=teacher, student=student, root=self.root, overrides=overrides)
+        )
 
     def refused(self, plans: list[Plan]) -> str:
         return self._said(lambda: preflight(plans, self.root))
@@ -178,6 +190,21 @@ def test_a_disk_that_is_too_small(case: Case, monkeypatch: pytest.MonkeyPatch):
     assert case.refused(plans).startswith(f"{case.root}: 0.0 GB are free and this plan needs about 0.0 GB; free some")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, needed))
     preflight(plans, case.root)
+
+
+def test_a_disk_too_small_for_a_block_for_each_layer(case: Case, monkeypatch: pytest.MonkeyPatch):
+    """The first of three stages has two blocks, where the student has one."""
+    usual, apart = case.sharing(), case.sharing("embeddings.untied=true")
+    sizes = usual[0].sizes
+    teacher, student = sizes["teacher"], sizes["student"]
+    block = teacher.parameters - replace(teacher, attention_blocks=1, feed_forward_blocks=1).parameters
+    assert teacher.layers == 2
+    for plans, blocks in ((usual, 0), (apart, 1)):
+        needed = (teacher.parameters + 3 * student.parameters + blocks * block) * 28
+        monkeypatch.setattr(shutil, "disk_usage", lambda path, free=needed - 1: Usage(0, 0, free))
+        assert "this plan needs about" in case.refused(plans)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path, free=needed: Usage(0, 0, free))
+        preflight(plans, case.root)
 
 
 def test_word_vectors_that_do_not_parse(case: Case):

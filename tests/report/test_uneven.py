@@ -32,7 +32,7 @@ ALBERT = {"parameters": 0.26, "flops": 1.0}
         (
             ALBERT | {"file_size": 0.27, "latency": ("1 × 128", 1.02)},
             "s shrinks parameters to 26% and file size to 27% of the teacher's; it does not shrink FLOPs per token "
-            "(100%) and latency at 1 × 128 (102%): smaller on disk, not faster.",
+            "(100%) and latency at 1 × 128 (102%): smaller on disk, not faster at 1 × 128.",
         ),
         (  # int8 is smaller and faster at the same count of both
             {"parameters": 1.0, "flops": 1.0, "file_size": 0.25, "latency": ("1 × 128", 0.5)},
@@ -46,7 +46,7 @@ ALBERT = {"parameters": 0.26, "flops": 1.0}
         (  # what was measured goes before what was counted
             {"parameters": 0.5, "flops": 0.5, "file_size": 0.5, "latency": ("1 × 32", 1.4)},
             "s shrinks parameters to 50%, FLOPs per token to 50% and file size to 50% of the teacher's; it does not "
-            "shrink latency at 1 × 32 (140%): smaller on disk, not faster.",
+            "shrink latency at 1 × 32 (140%): smaller on disk, not faster at 1 × 32.",
         ),
         ({"parameters": 0.26, "flops": 0.5}, ""),
         ({"parameters": 1.0, "flops": 1.0}, ""),
@@ -84,7 +84,7 @@ def test_the_report_says_what_sharing_does_not_shrink(fake: Callable[..., Result
     fp32, int8 = uneven(task)
     assert fp32 == (
         "distilbert, student fp32 shrinks parameters to 25% and file size to 25% of the teacher's; it does not shrink "
-        "FLOPs per token (100%) and latency at 1 × 128 (100%): smaller on disk, not faster."
+        "FLOPs per token (100%) and latency at 1 × 128 (100%): smaller on disk, not faster at 1 × 128."
     )
     assert int8.startswith("distilbert, student int8 shrinks parameters")
     assert int8.endswith("it does not shrink FLOPs per token (100%).")
