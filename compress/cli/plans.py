@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.layer_maps import matched_layers
 from ..models.layers import copied_layers
-from ..models.students import copies_block
 from ..pipeline.teacher_planning import counts_words
 from ..pipeline.trainlog import saved_step
 from ..report.uneven import uneven_sentence
@@ -84,14 +83,13 @@ def _start(plan: Plan) -> str | None:
         return "from random weights"
     converted = f"converted: E {card.albert.embedding}"
     shared = _shared(card.albert, card.layers)
-    untied = any(getattr(node.spec, "untied", False) for node in plan.nodes)
+    if any(getattr(node.spec, "untied", False) for node in plan.nodes):
+        first = "from random weights, {}" if card.init == "random" else f"{converted}, {{}}, mean"
+        return f"{first.format(_OWN.format(card.layers))}; later {shared}"
     if card.init == "random":
-        return f"from random weights, {_OWN.format(card.layers)}; later {shared}" if untied else "from random weights"
-    if untied and not copies_block(card):
-        return f"{converted}, {_OWN.format(card.layers)}, mean; later {shared}"
+        return "from random weights"
     block = card.albert.block
-    start = f"{converted}, {shared}, {block if isinstance(block, str) else f'from teacher layers {list(block)}'}"
-    return f"{start}; at first a copy for each layer" if untied else start
+    return f"{converted}, {shared}, {block if isinstance(block, str) else f'from teacher layers {list(block)}'}"
 
 
 def _shared(albert: Albert, layers: int) -> str:

@@ -45,15 +45,5 @@ def tie(untied: Any, into: Any) -> None:
             parameter.copy_(torch.stack([tensor.double() for tensor in uses[key]]).mean(0))
 
 
-def untie(shared: Any, into: Any) -> None:
-    """Fill `into`, an ALBERT with a block for each layer, from `shared`, the same whose layers share blocks: each layer gets a
-    copy of the block that it used, so that both give the same outputs."""
-    own = {name: tensor for name, tensor in shared.state_dict().items() if "albert_layer_groups." not in name}
-    into.load_state_dict(own, strict=False)
-    sources, targets = _blocks(shared), _blocks(into)
-    for number, target in enumerate(targets):
-        target.load_state_dict(sources[number * len(sources) // len(targets)].state_dict())
-
-
 def _blocks(model: Any) -> list[nn.Module]:
     return [group.albert_layers[0] for group in model.base_model.encoder.albert_layer_groups]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..machine import cpu_name, isa, versions
-from ..models.students import copies_block
 from ..spec.losses import BlockSpread
 from ..spec.quantization import INC, SEARCHED
 from ..spec.recipe import Stage
@@ -32,8 +31,6 @@ def _plan_distill(draft: Draft, stage: Stage) -> None:
     inputs |= {"encoder": "encoder"} if draft.has("encoder") and "student" not in draft.latest else {}
     inputs |= {"augmented": "augmented"} if draft.has("augmented") else {}
     described = seeded(draft, training, draft.seed) | described_student(draft)
-    if training.untied and draft.student is not None and copies_block(draft.student):
-        described |= {"untied_from": "block"}
     outside = {"data": draft.task.fingerprint}
     draft.add("distill", name, "student", training, described, inputs=inputs, outside=outside, stage=stage.id)
     draft.latest["student"] = name

@@ -25,7 +25,6 @@ from ..models.students import (
     STUDENTS,
     build_encoder,
     build_student,
-    build_untied,
     evaluating,
     load_body,
     sample_tokens,
@@ -88,15 +87,16 @@ def start_student(
 ) -> tuple[nn.Module, dict[str, Any]]:
     """The student that the stage trains, and what there is to say of a start that was computed."""
     card = _card(plan)
-    sizes = student_dimensions(untied_card(card) if spec.untied else card, plan.sizes["teacher"])
+    if spec.untied:
+        card = untied_card(card)
+    sizes = student_dimensions(card, plan.sizes["teacher"])
     if "student" in inputs:
         last = load_classifier(inputs["student"].path, labels=context.labels, trained=True)
         return _tied(card, last, sizes), {}
     sample, tokens = None, sample_tokens(card)
     if tokens and "encoder" not in inputs:
         sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=tokens)
-    build, known = (build_untied, plan.sizes["teacher"]) if spec.untied else (build_student, sizes)
-    student = build(card, teacher, known, sample)
+    student = build_student(card, teacher, sizes, sample)
     if "encoder" in inputs:
         encoder = inputs["encoder"]
         load_body(student, encoder.path, pooler=encoder.info.get("pooler_trained", False))

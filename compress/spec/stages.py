@@ -229,8 +229,7 @@ class Distill(PerTask, Losses, Training):
     untied: bool = Field(
         default=False,
         exclude_if=lambda value: value is False,  # what is dumped decides the store's keys
-        description="an ALBERT student with a block of its own for each layer, at first a copy of the shared one (with "
-        "`block: mean`, the teacher's own layer); the next stage makes them one, as their mean",
+        description="an ALBERT student with a block of its own for each layer; the next stage makes them one, as their mean",
     )
     name: Name | None = Field(default=None, exclude=True, description="tells several distill stages apart")
     enabled: bool = Field(default=True, exclude=True)

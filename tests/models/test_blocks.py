@@ -8,19 +8,16 @@ import numpy as np
 import pytest
 import torch
 from albert_toys import bert, blocks, card, converted, partial, sizes, text
-from test_student_projection import batches
 from torch import Tensor
 from transformers import AutoModelForSequenceClassification
 
 from compress.losses import block_spread_loss
 from compress.models.blocks import spread, tie
-from compress.models.dimensions import dimensions
 from compress.models.features import compute_features
-from compress.models.students import build_untied, untied_card
+from compress.models.students import untied_card
 from compress.models.students.albert import student_config
 from compress.models.students.modules import array
 from compress.objective import Objective
-from compress.spec.cards import StudentCard
 from compress.spec.losses import BlockSpread
 
 
@@ -88,40 +85,6 @@ def test_the_objective_pulls_the_blocks_together_without_text_or_teacher(untied:
         value().backward()
         optimizer.step()
     assert value().item() < 0.7 * first
-
-
-def apart(student: StudentCard) -> Any:
-    teacher = bert()
-    torch.manual_seed(0)
-    return build_untied(student, teacher, dimensions(teacher.config.to_dict(), classes=3), batches(1, 8)).eval()
-
-
-@pytest.mark.parametrize("chosen", [{"block": "fit"}, {"groups": 2}, {"block": [2]}])
-def test_untying_copies_each_block_and_tying_gives_it_back(chosen: dict[str, Any]):
-    torch.manual_seed(0)
-    shared = converted(card(**chosen), bert())
-    untied = apart(card(**chosen))
-    assert untied.config.num_hidden_groups == len(blocks(untied)) == 4
-    assert len({parameter.data_ptr() for block in blocks(untied) for parameter in block.parameters()}) == 4 * 16
-    assert spread(untied, chosen.get("groups", 1)).item() < 1e-12
-    with torch.no_grad():
-        mine, theirs = untied(**text()).logits, shared(**text()).logits
-        torch.testing.assert_close(mine, theirs, rtol=0, atol=0)
-    again = empty(card(**chosen), untied)
-    tie(untied, again)
-    given, back = shared.state_dict(), again.state_dict()
-    assert all(torch.equal(given[name], back[name]) for name in given)
-
-
-def test_untying_the_mean_gives_the_teachers_own_layers():
-    found, wanted = apart(card(block="mean")).state_dict(), converted(untied_card(card()), bert()).state_dict()
-    layers = [name for name in wanted if "albert_layer_groups" in name]
-    assert all(torch.equal(found[name], wanted[name]) for name in layers)
-    assert spread(apart(card(block="mean")), 1).item() > 0.1
-
-
-def test_untied_random_weights_are_different_blocks():
-    assert spread(apart(card(init="random")), 1).item() > 0.1
 
 
 def empty(student: Any, model: Any) -> Any:

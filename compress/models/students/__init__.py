@@ -2,11 +2,11 @@
 
 from .activations import evaluating
 from .body import load_body
-from .build import build_encoder, build_student, build_untied
+from .build import build_encoder, build_student
 from .conversion import CONVERSION
 from .factorising import table_errors
 from .modules import thinned
-from .sizes import copies_block, sample_tokens, student_dimensions, untied_card
+from .sizes import sample_tokens, student_dimensions, untied_card
 from .table import STUDENTS, Architecture
 
 __all__ = [
@@ -15,8 +15,6 @@ __all__ = [
     "Architecture",
     "build_encoder",
     "build_student",
-    "build_untied",
-    "copies_block",
     "evaluating",
     "load_body",
     "sample_tokens",

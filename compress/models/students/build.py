@@ -10,7 +10,6 @@ from ..layers import copied_layers
 from .activations import Sample
 from .conversion import convert
 from .projection import project
-from .sizes import copies_block, student_dimensions, untied_card
 from .table import STUDENTS
 
 if TYPE_CHECKING:
@@ -32,24 +31,6 @@ def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     _start(card, student, teacher, sample)
     if card.init == "copy" and form.head is not None:
         student.load_state_dict(form.head(teacher.state_dict(), teacher.config.model_type), strict=False)
-    return student
-
-
-def build_untied(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sample | None = None) -> nn.Module:
-    """As `build_student` of an ALBERT card, with a block of its own for each layer: a copy of the one that the card makes,
-    or, where `copies_block` says no, what `untied_card` starts as. `sizes` are the teacher's."""
-    from transformers import AutoModelForSequenceClassification
-
-    from ..blocks import untie
-
-    own = untied_card(card)
-    own_sizes = student_dimensions(own, sizes)
-    if not copies_block(card):
-        return build_student(own, teacher, own_sizes, sample)
-    shared = build_student(card, teacher, student_dimensions(card, sizes), sample)
-    config = STUDENTS[own.architecture].config(teacher.config, own_sizes)
-    student = AutoModelForSequenceClassification.from_config(config)
-    untie(shared, student)
     return student
 
 

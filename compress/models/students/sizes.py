@@ -21,18 +21,12 @@ def sample_tokens(card: StudentCard) -> int:
 
 
 def untied_card(card: StudentCard) -> StudentCard:
-    """The ALBERT `card` with a block of its own for each layer. As `block: mean` says it starts as the mean of the teacher
-    layers that it stands for: with as many layers as the teacher, as the teacher's layer. See `copies_block`."""
+    """The ALBERT `card` with a block of its own for each layer, which starts as the mean of the teacher layers that it
+    stands for: with as many layers as the teacher, as the teacher's layer."""
     if card.albert is None:
         raise CompressError(f"student {card.name} is no ALBERT: it has no blocks to untie")
     own = card.albert.model_copy(update={"share": "none", "groups": 1, "block": "mean"})
     return card.model_copy(update={"architecture": "albert", "albert": own})
-
-
-def copies_block(card: StudentCard) -> bool:
-    """Do the blocks of the untied `card` start as copies of the block that its layers will share? All that start
-    from the teacher do, but for `block: mean`: that is what the teacher's own layers become."""
-    return card.init == "convert" and card.albert is not None and card.albert.block != "mean"
 
 
 def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
