@@ -41,17 +41,21 @@ def _check_blocks(draft: Draft, spec: Distill, stage: Stage) -> None:
     """An untied ALBERT is trained before one that shares, and only there its blocks can be pulled together."""
     card, pull = draft.student, pull_of(spec)
     if pull is not None and not spec.untied:
-        raise draft.fails(stage.id, "block_spread compares blocks that `untied: true` gives; say both or neither")
+        raise draft.fails(
+            stage.id, "block_spread compares the blocks of an untied stage; leave it out, or say `untied: true`"
+        )
     if not spec.untied or card is None:
         return
     if card.albert is None or card.albert.share != "all":
-        raise draft.fails(stage.id, f"untied: student {card.name} is no ALBERT with `share: all`; leave it out")
+        raise draft.fails(stage.id, f"untied: student {card.name} is no ALBERT with `share: all`; leave `untied` out")
     if card.albert.groups == card.layers:
-        raise draft.fails(stage.id, f"untied: student {card.name} has a block for each layer as it is; leave it out")
+        raise draft.fails(
+            stage.id, f"untied: student {card.name} has a block for each layer as it is; leave `untied` out"
+        )
     if pull is not None and pull.groups not in (None, card.albert.groups):
         raise draft.fails(
             stage.id,
-            f"block_spread: groups is {pull.groups}, and student {card.name} has {card.albert.groups}; leave it out",
+            f"block_spread: groups is {pull.groups}, and student {card.name} has {card.albert.groups}; leave `groups` out",
         )
     if draft.has("encoder") or ("student" in draft.latest and not draft.untied):
         raise draft.fails(

@@ -69,11 +69,11 @@ def test_an_untied_stage_of_other_groups_or_of_none(case: Case):
 
 BERT = {"architecture": "bert", "init": "copy", "albert": None}
 REFUSED = [
-    ((f"embeddings.losses={PULL}",), {}, "stage embeddings: block_spread compares blocks that `untied: true` gives;"),
+    ((f"embeddings.losses={PULL}",), {}, "stage embeddings: block_spread compares the blocks of an untied stage;"),
     (
         ("embeddings.untied=true",),
         BERT,
-        "stage embeddings: untied: student s is no ALBERT with `share: all`; leave it out",
+        "stage embeddings: untied: student s is no ALBERT with `share: all`; leave `untied` out",
     ),
     (("embeddings.untied=true",), {"albert": {"embedding": 8, "share": "none"}}, "s is no ALBERT with `share: all`"),
     (
@@ -84,12 +84,12 @@ REFUSED = [
     (
         ("embeddings.untied=true", f"embeddings.losses={PULL[:-2]}, groups: 2}}]"),
         {},
-        "stage embeddings: block_spread: groups is 2, and student s has 1; leave it out",
+        "stage embeddings: block_spread: groups is 2, and student s has 1; leave `groups` out",
     ),
     (
         ("embeddings.untied=true",),
         {"albert": {"embedding": 8, "groups": 2}},
-        "stage embeddings: untied: student s has a block for each layer as it is; leave it out",
+        "stage embeddings: untied: student s has a block for each layer as it is; leave `untied` out",
     ),
     (
         ("intermediate.untied=true",),
