@@ -125,7 +125,7 @@ def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
     if soft is not None:
         gold = _with_gold(soft)
         yield gold
-        for plain in left_out if _alone(layers, soft) else ():
+        for plain in left_out if len(layers) == 1 and layers[0] is not soft else ():
             yield _Change(
                 f"{plain.label} and {' and '.join(_weighted(soft, SOFT))}", (*plain.overrides, *gold.overrides)
             )
@@ -136,11 +136,6 @@ def _layerwise(distills: Sequence[Stage]) -> list[Stage]:
     """The stages whose layer-wise losses are varied: those that match layers, else the first that has any such loss."""
     matching = [stage for stage in distills if _weighted(stage, TRANSFORMER)]
     return matching or [stage for stage in distills if _weighted(stage, LAYERWISE)][:1]
-
-
-def _alone(layers: Sequence[Stage], soft: Stage) -> bool:
-    """Is there one stage that matches layers, apart from that of the soft targets?"""
-    return len(layers) == 1 and layers[0] is not soft
 
 
 def _can_go(stage: Stage, distills: Sequence[Stage]) -> bool:
