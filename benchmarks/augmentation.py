@@ -17,17 +17,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from records import add_json, code_line, write_json
 from tokenizers import Tokenizer
 
 from compress.augment import MaskedLmProposer
 from compress.augment.batching import Slots
 from compress.augment.candidates import sort_words
 from compress.augment.texts import words_of
-from compress.machine import describe
 from compress.models.checkpoints import load_tokenizer
 from compress.models.masked_lm import new_masked_lm_head
-from compress.pipeline.teachers import resolve_teacher
-from compress.tasks import Split, load_task, resolve_task
+from compress.pipeline.plan.teachers import resolve_teacher
+from compress.results import Machine
+from compress.tasks import Split, load_training, resolve_task
 
 CANDIDATES = 15
 
@@ -69,10 +70,11 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, default=None)
     parser.add_argument("--texts", type=int, default=160, help="texts of each round")
     parser.add_argument("--rounds", type=int, default=3)
+    add_json(parser)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     spec, folder = resolve_task(arguments.task)
-    texts = load_task(spec, folder, arguments.data_dir).train.texts[0]
+    texts = load_training(spec, folder, arguments.data_dir).train.texts[0]
     source = resolve_teacher(arguments.teacher).folder
     if source is None:
         raise SystemExit("expected a teacher with a checkpoint")
@@ -91,7 +93,8 @@ def main() -> None:
         ratios.append(fast / slow)
         for rates, rate in zip(found.values(), (slow, fast), strict=True):
             rates.append(rate)
-    print(f"CPU: {describe().cpu}, {', '.join(describe().isa)}; one thread, fp32\n")
+    write_json(arguments.json, {"words_per_second": found, "ratios": ratios})
+    print(f"CPU: {Machine.here().cpu}, {', '.join(Machine.here().isa)}; one thread, fp32\n\n{code_line()}\n")
     print("| | words/s, median of rounds | slowest | fastest |\n|-|-|-|-|")
     for name, rates in found.items():
         print(f"| {name} | {statistics.median(rates):,.1f} | {min(rates):,.1f} | {max(rates):,.1f} |")

@@ -12,18 +12,24 @@ import statistics
 import time
 
 import torch
+from records import add_json, code_line, write_json
 from torch import Tensor
 
-from compress.catalog import load_student
 from compress.errors import CompressError
-from compress.machine import describe
+from compress.losses.attention_mse import AttentionMse
+from compress.losses.embedding_mse import EmbeddingMse
+from compress.losses.hard_label import HardLabel
+from compress.losses.hidden_mse import HiddenMse
+from compress.losses.relation_kl import RelationKl
+from compress.losses.soft_cross_entropy import SoftCrossEntropy
+from compress.models.cards import load_student
 from compress.models.checkpoints import load_classifier
 from compress.models.features import compute_features
 from compress.models.layer_maps import check_losses, layer_pairs
 from compress.models.students import build_student, sample_tokens, student_dimensions
 from compress.objective import Objective
-from compress.pipeline.teachers import resolve_teacher
-from compress.spec.losses import AttentionMse, EmbeddingMse, HardLabel, HiddenMse, RelationKl, SoftCrossEntropy
+from compress.pipeline.plan.teachers import resolve_teacher
+from compress.results import Machine
 
 LOSSES = {
     "floor: teacher forward + student step": (HardLabel(),),
@@ -54,7 +60,11 @@ class Pair:
             raise SystemExit("expected a teacher with a checkpoint, and a student that needs no text to start from")
         sizes = source.dimensions(2)
         small = student_dimensions(card, sizes)
-        self.teacher = load_classifier(source.folder, labels=("a", "b"), trained=False).eval().requires_grad_(False)
+        self.teacher = (
+            load_classifier(source.folder, kind="classification", labels=("a", "b"), trained=False)
+            .eval()
+            .requires_grad_(False)
+        )
         self.student = build_student(card, self.teacher, small).train().requires_grad_(True)
         self.steps: dict[str, tuple[Objective, torch.optim.Optimizer]] = {}
         for name, losses in LOSSES.items():
@@ -88,6 +98,7 @@ def main() -> None:
     parser.add_argument("--student", default="tiny-3l-384")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--threads", type=int, default=1)
+    add_json(parser)
     arguments = parser.parse_args()
     if arguments.rounds <= WARMUP_ROUNDS:
         parser.error(f"--rounds: expected more than {WARMUP_ROUNDS}, the first of which do not count")
@@ -98,7 +109,10 @@ def main() -> None:
     counted = rounds[WARMUP_ROUNDS:]
     medians = {name: statistics.median(seconds[name] for seconds in counted) for name in pair.steps}
     tokens = int(batch["attention_mask"].sum())
-    print(f"{describe().cpu}, {arguments.threads} thread(s), {arguments.teacher} -> {arguments.student}\n")
+    write_json(arguments.json, {"tokens": tokens, "seconds": counted})
+    print(
+        f"{Machine.here().cpu}, {arguments.threads} thread(s), {arguments.teacher} -> {arguments.student}\n\n{code_line()}\n"
+    )
     print("| step | tokens/s | of the floor |\n| :-- | --: | --: |")
     for name, median in medians.items():
         print(f"| {name} | {tokens / median:,.0f} | {medians[FLOOR] / median:.2f} |")

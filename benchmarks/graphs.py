@@ -10,20 +10,22 @@ process each, on one thread.
 from __future__ import annotations
 
 import argparse
-import subprocess
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from records import add_json, code_line, write_json
 
-from compress.catalog import load_student
+from compress.children import run
 from compress.export import export_onnx
+from compress.models.cards import load_student
 from compress.models.checkpoints import load_classifier, save_checkpoint
 from compress.models.dimensions import dimensions
 from compress.models.random_models import random_classifier
 from compress.models.students import build_student, student_dimensions
-from compress.pipeline.teachers import resolve_teacher
+from compress.pipeline.plan.teachers import resolve_teacher
 from compress.quantize import FILES, quantize_onnx
 from compress.spec.quantization import Quantize
 
@@ -32,6 +34,7 @@ FORMS = (("plain", "dynamic"), ("fast", "dynamic"), ("fast", "static"), ("fast",
 NAMES = tuple("-".join(form) for form in FORMS)
 TRAINED, BASE = "minilm-l6", "bert-base"
 SHAPES = ("1x32", "1x128", "8x128")
+BENCH_SECONDS = 4 * 3600.0  # for all files together
 
 
 def find_teacher(name: str) -> tuple[Any, Any]:
@@ -40,18 +43,18 @@ def find_teacher(name: str) -> tuple[Any, Any]:
     if source.folder is None:
         raise SystemExit(f"expected the teacher {TRAINED} with a checkpoint")
     if name == BASE:  # transformers' defaults are BERT base's
-        return random_classifier({"model_type": "bert"}, labels=LABELS).eval(), source.tokenizer
-    return load_classifier(source.folder, labels=LABELS, trained=False).eval(), source.tokenizer
+        return random_classifier({"model_type": "bert"}, kind="classification", labels=LABELS).eval(), source.tokenizer
+    return load_classifier(source.folder, kind="classification", labels=LABELS, trained=False).eval(), source.tokenizer
 
 
 def files(folder: Path, forms: tuple[tuple[str, str], ...]) -> list[Path]:
     """The int8 files of the checkpoint `folder`, in a folder for each form, each with its fp32 graph beside it."""
     made = []
-    for graph, layout in forms:
-        out = folder / f"{graph}-{layout}"
+    for graph, int8_format in forms:
+        out = folder / f"{graph}-{int8_format}"
         export_onnx(folder, out, graph=graph, opset=20, task_name="none", labels=LABELS, kind="classification")
-        quantize_onnx(out / "model.onnx", out, Quantize(method="dynamic"), layout=layout, feeds=feeds())
-        made.append(out / FILES[layout])
+        quantize_onnx(out / "model.onnx", out, Quantize(method="dynamic"), int8_format=int8_format, feeds=feeds())
+        made.append(out / FILES[int8_format])
     return made
 
 
@@ -68,6 +71,7 @@ def main() -> None:
     parser.add_argument("--form", action="append", choices=NAMES, help="default: all")
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--out", type=Path, default=Path("runs/graphs"))
+    add_json(parser)
     arguments = parser.parse_args()
     forms = tuple(form for form in FORMS if "-".join(form) in (arguments.form or NAMES))
     teacher, tokenizer = find_teacher(arguments.teacher)
@@ -79,13 +83,28 @@ def main() -> None:
         student: Any = build_student(card, teacher, student_dimensions(card, sizes))
         save_checkpoint(student.eval(), tokenizer, arguments.out / name)
         timed += files(arguments.out / name, forms)
-    for path in timed:
-        print(f"{path.relative_to(arguments.out)}: {path.stat().st_size / 1e6:.2f} MB")
+    for name, size in sizes_of(timed, arguments.out).items():
+        print(f"{name}: {size / 1e6:.2f} MB")
     shapes = [word for shape in SHAPES for word in ("--shape", shape)]
     program = Path(sys.executable).with_name("compress")
     baseline = arguments.out / "teacher" / "-".join(forms[0]) / "model.onnx"
-    command = [program, "bench", baseline, *timed, *shapes]
-    subprocess.run([*map(str, command), "--runs", str(arguments.runs), "--threads", "1"], check=True)
+    command = [program, "bench", baseline, *timed, *shapes, "--runs", str(arguments.runs), "--threads", "1", "--json"]
+    measured = json.loads(run(command, BENCH_SECONDS))
+    write_json(arguments.json, {"bytes": sizes_of(timed, arguments.out), "bench": measured})
+    print(f"{code_line()}\n\n{table(measured['latency'])}")
+
+
+def sizes_of(paths: list[Path], folder: Path) -> dict[str, int]:
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in paths}
+
+
+def table(latency: list[dict[str, Any]]) -> str:
+    """p50 of CPU time, and in brackets how often it fits into the baseline's."""
+    lines = [f"| {' | '.join(('model', *(f'{shape}, CPU ms' for shape in SHAPES)))} |", "|-|" + "-:|" * len(SHAPES)]
+    for entry in latency:
+        cells = [f"{row['cpu_p50']:.2f} ({row['cpu_speedup']:.2f}×)" for row in entry["latency"]]
+        lines.append(f"| {' | '.join((entry['name'], *cells))} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
         --method dynamic --method smoothquant --time sst2 --out runs --report reports/int8-methods.md
 
 Teachers are `compress run int8`'s, students `compress run distilbert`'s, with `--set quantize.method=…`; what is trained is
-taken from the store in OUT. A method may have settings of its own: `--method smoothquant,split=false`. Differences,
+taken from the store in OUT. A method may have settings of its own: `--method smoothquant,outlier_splitting=false`. Differences,
 flips and logits are those of the reported split, once for each model, against the fp32 file of the same checkpoint.
 `--time`: the task of whose teacher all files are timed, interleaved, a process each.
 """
@@ -14,18 +14,22 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from records import add_json, code_line, write_json
+
+from compress import children
 from compress.pipeline import Request, run_all
 from compress.results import ModelResult, Result
 
 METHODS = ("dynamic", "static", "smoothquant", "auto")
 COUNTED = ("int8_matmuls", "fp32_matmuls", "weight_only_matmuls")
 SHAPES = ("1x32", "1x128", "32x128")
+BENCH_SECONDS = 4 * 3600.0  # for all files together
 HEADINGS = (
     "Task", "Model", "Method", "MB", "Score", "Against fp32, points, 95% interval", "Flips",
     "Mean / worst logit difference", "int8 products",
@@ -76,6 +80,11 @@ def line(row: Row) -> str:
     return table_line(cells)
 
 
+def raw(row: Row) -> dict[str, Any]:
+    run = row.run.model_dump(mode="json", include={"run", "seed", "code", "origin", "stages", "task"})
+    return run | {"method": row.method, "model": row.model.model_dump(mode="json")}
+
+
 def table_line(cells: tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"
 
@@ -85,8 +94,8 @@ def table(headings: tuple[str, ...], lines: list[str], left: int) -> str:
     return "\n".join([table_line(headings), table_line(rule), *lines])
 
 
-def timed(found: list[Row], runs: int) -> str:
-    """Every method's file beside the fp32 one: p50 of CPU time, and in brackets how often it fits into fp32's."""
+def timed(found: list[Row], runs: int) -> dict[str, Any]:
+    """What `compress bench` says of every method's file beside the fp32 one."""
     store, first = found[0].file.parents[1], found[0]
     files = json.loads((store.parent / first.run.run / "models.json").read_text(encoding="utf-8"))
     baseline = store / files[f"{first.model.name}-fp32"]["onnx"]
@@ -99,13 +108,16 @@ def timed(found: list[Row], runs: int) -> str:
         *(row.file for row in found),
         *shapes,
         "--runs",
-        runs,
+        str(runs),
         "--threads",
         "1",
         "--json",
     ]
-    done = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
-    documents = json.loads(done.stdout)["latency"]
+    return json.loads(children.run(command, BENCH_SECONDS))
+
+
+def time_table(found: list[Row], documents: list[dict[str, Any]]) -> str:
+    """Every method's file beside the fp32 one: p50 of CPU time, and in brackets how often it fits into fp32's."""
     names = ("fp32", *(row.method for row in found))
     lines = []
     for name, document in zip(names, documents, strict=False):
@@ -124,6 +136,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--out", type=Path, default=Path("runs"))
     parser.add_argument("--report", type=Path)
+    add_json(parser)
     given = parser.parse_args()
     methods = given.method or list(METHODS)
     print(table(HEADINGS, [], 3))
@@ -134,15 +147,17 @@ def main() -> None:
     page = [
         "# int8 methods: how faithful to fp32\n",
         f"Measured on {first.machine.cpu}, {', '.join(first.machine.isa)}, ONNX Runtime {first.versions['onnxruntime']}, by\n",
+        f"{code_line()}\n",
         f"```\npython benchmarks/int8_methods.py {shlex.join(sys.argv[1:])}\n```\n",
         table(HEADINGS, [line(row) for group in found.values() for row in group], 3),
     ]
+    measured: dict[str, Any] = {"runs": [raw(row) for group in found.values() for row in group]}
     if given.time:
-        page += [
-            "",
-            f"CPU time, p50, one thread, the teacher of {given.time}:\n",
-            timed(found["int8", given.time], given.runs),
-        ]
+        group = found["int8", given.time]
+        measured["bench"] = timed(group, given.runs)
+        times = time_table(group, measured["bench"]["latency"])
+        page += ["", f"CPU time, p50, one thread, the teacher of {given.time}:\n", times]
+    write_json(given.json, measured)
     text = "\n".join(page) + "\n"
     print(text)
     if given.report:

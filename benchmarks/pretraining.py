@@ -4,8 +4,8 @@
 
 The same model (a card's sizes, random weights, the vocabulary of another card), sequences, batch size, precision and
 optimizer on both sides, no dropout; each masks as it does. The Trainer gives every token a score for every word, our loss
-only the hidden ones. Tokens/s are medians over the steps of all rounds after the first few; the loss is the mean of the last
-tenth of the steps (at least 3), in nats a hidden token. Prints a Markdown table.
+only the masked ones. Tokens/s are medians over the steps of all rounds after the first few; the loss is the mean of the last
+tenth of the steps (at least 3), in nats a masked token. Prints a Markdown table.
 """
 
 import argparse
@@ -20,18 +20,20 @@ from typing import Any
 
 import torch
 from accelerate.state import AcceleratorState
+from records import add_json, code_line, write_json
 from tokenizers import Tokenizer
 
 from compress.corpus import MaskedBatches, TextBatches, TokenShards, corpus_sources, tokenize_corpus
-from compress.machine import describe, fast_bf16, usable_cores
+from compress.losses.masked_lm import MaskedTokens
+from compress.machine import fast_bf16, usable_cores
 from compress.models.checkpoints import load_tokenizer
 from compress.models.features import layers_of
-from compress.models.masked_head import MaskedLmObjective
+from compress.models.masked_head import MaskedLmHeads
 from compress.models.masked_lm import masked_lm_around
 from compress.models.random_models import random_encoder
 from compress.objective import Objective
-from compress.pipeline.teachers import resolve_teacher
-from compress.spec.losses import MaskedTokens
+from compress.pipeline.plan.teachers import resolve_teacher
+from compress.results import Machine
 from compress.spec.stages import Pretrain
 from compress.training import StepReport, make_accelerator, train
 
@@ -90,7 +92,7 @@ def ours(setting: Setting, work: Path, *, compiled: bool = False) -> Steps:
     )
     train(
         model.base_model,
-        Objective((MaskedTokens(),), masked_lm=MaskedLmObjective(model)),
+        Objective((MaskedTokens(),), masked_lm=MaskedLmHeads(model)),
         MaskedBatches(setting.text),
         settings,
         accelerator=make_accelerator(setting.precision),
@@ -178,6 +180,7 @@ def main() -> None:
     parser.add_argument("--compiled", action="store_true", help="also our loop with layers that torch.compile made")
     parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="bf16" if fast_bf16() else "fp32")
+    add_json(parser)
     arguments = parser.parse_args()
     words = resolve_teacher(arguments.vocabulary).folder
     if words is None or arguments.steps < WARMUP_STEPS + 2:
@@ -200,7 +203,14 @@ def show(found: dict[str, list[Steps]], arguments: argparse.Namespace, setting: 
     seconds = {name: [each for steps in rounds for each in steps.seconds] for name, rounds in found.items()}
     rates = {name: tokens / statistics.median(times) for name, times in seconds.items()}
     base = rates["transformers Trainer"]
-    print(f"CPU: {describe().cpu}, {', '.join(describe().isa)}; {arguments.threads} threads, {arguments.precision}")
+    raw = {
+        name: [{"seconds": steps.seconds, "losses": steps.losses} for steps in rounds] for name, rounds in found.items()
+    }
+    write_json(arguments.json, {"tokens_a_step": tokens, "rounds": raw})
+    print(
+        f"CPU: {Machine.here().cpu}, {', '.join(Machine.here().isa)}; {arguments.threads} threads, {arguments.precision}"
+    )
+    print(code_line())
     sizes = f"{setting.teacher.dimensions(2)}, {setting.tokenizer.get_vocab_size():,} words"
     print(f"{sizes}; {arguments.batch_size} sequences of {arguments.length} tokens a step\n")
     print(

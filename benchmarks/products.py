@@ -16,8 +16,9 @@ import time
 import numpy as np
 import onnxruntime
 from onnx import TensorProto, checker, helper, numpy_helper
+from records import add_json, code_line, write_json
 
-from compress.machine import describe
+from compress.results import Machine
 from compress.sessions import session_options
 
 FORMS = ("fp32", "U8 x S8", "U8 x U8")
@@ -69,9 +70,14 @@ def graph(form: str, rows: int, columns: int) -> bytes:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", action="append", help="INxOUT; default: 384x384, 384x1536, 1536x384")
-    sizes = [tuple(map(int, size.split("x"))) for size in parser.parse_args().size or ()]
-    machine = describe()
-    print(f"CPU: {machine.cpu}, {', '.join(machine.isa)}; ONNX Runtime {onnxruntime.__version__}; 1 thread\n")
+    add_json(parser)
+    asked = parser.parse_args()
+    sizes = [tuple(map(int, size.split("x"))) for size in asked.size or ()]
+    measured = []
+    machine = Machine.here()
+    print(
+        f"CPU: {machine.cpu}, {', '.join(machine.isa)}; ONNX Runtime {onnxruntime.__version__}; 1 thread\n\n{code_line()}\n"
+    )
     print(f"| product | {' | '.join(f'{form}, µs' for form in FORMS)} |\n|-|{'-:|' * len(FORMS)}")
     for rows, columns in sizes or ((384, 384), (384, 1536), (1536, 384)):
         sessions = {
@@ -86,9 +92,11 @@ def main() -> None:
                     sessions[form].run(None, {"x": x})
                     if turn:
                         taken[form].append((time.thread_time() - started) / PRODUCTS * 1e6)
+            measured.append({"tokens": tokens, "in": rows, "out": columns, "microseconds": taken})
             medians = {form: statistics.median(taken[form]) for form in FORMS}
             cells = [f"{medians[form]:.0f} ({medians['fp32'] / medians[form]:.2f}×)" for form in FORMS]
             print(f"| {tokens} × {rows} by {rows} × {columns} | {' | '.join(cells)} |", flush=True)
+    write_json(asked.json, measured)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
+from records import add_json, code_line, write_json
 
 from compress.machine import cpu_name, isa
 from compress.runtime import Classifier
-from compress.runtime.batches import chunks, padded
-from compress.runtime.budget import BUDGETS, DEFAULT, fastest
-from compress.runtime.packing import open_packed
+from compress.runtime.batches import TOKENS_PER_RUN, chunks, padded
+from compress.runtime.unpadded import open_unpadded
 from compress.sessions import session_options
 
 SHAPES = {
@@ -31,9 +31,11 @@ SHAPES = {
     "1 × 128": [(1, 128)] * 2,
     "512 tokens, 5 to 60 long": [(512 // n, n) for n in (5, 12, 20, 35, 60)],
 }
+RUN_SIZES = (TOKENS_PER_RUN, 128, 256, 1024, 2048, 4096)  # tokens of a model run, padding included
 PAUSE = 0.03  # seconds, so that threads which spin after one candidate do not slow the next
 
 Work = Callable[[], object]
+MEASURED: dict[str, dict[str, tuple[float, float]]] = {}  # table -> candidate -> (CPU, wall), seconds
 
 
 def timed(candidates: dict[str, Work], rounds: int) -> dict[str, tuple[float, float]]:
@@ -56,6 +58,7 @@ def show(title: str, candidates: dict[str, Work], rounds: int) -> None:
     name, work = next(iter(candidates.items()))
     found = timed(candidates | {f"{name}, again": work}, rounds)
     base = found[name]
+    MEASURED[title] = found
     print(f"\n### {title}\n\n| | CPU ms | CPU ratio | wall ratio |\n|-|-:|-:|-:|")
     for name, (cpu, wall) in found.items():
         print(f"| {name} | {1e3 * cpu:.1f} | {cpu / base[0]:.3f} | {wall / base[1]:.3f} |", flush=True)
@@ -72,7 +75,7 @@ def paths(model: Classifier, texts: list[str], rounds: int) -> None:
     candidates: dict[str, Work] = {
         "batches of 32 in the order given": lambda: batches_in_order(model, texts, 32),
         "sorted, at most 64 texts and 4,096 tokens": lambda: model.logits(texts, batch_size=64, tokens=4096),
-        f"sorted, at most {DEFAULT} tokens": lambda: model.logits(texts),
+        f"sorted, at most {TOKENS_PER_RUN} tokens": lambda: model.logits(texts),
         "`predict` on the list": lambda: model.predict(texts),
         "`classify` on a stream": lambda: list(model.classify(iter(texts))),
         "tokenizing alone": lambda: model.tokenizer.encode_batch_fast(texts),
@@ -80,8 +83,8 @@ def paths(model: Classifier, texts: list[str], rounds: int) -> None:
     show(f"Text to answers, {len(texts)} ragged texts", candidates, rounds)
 
 
-def budgets(model: Classifier, texts: list[str], rounds: int) -> None:
-    """The model's part for each token budget, padding included."""
+def run_sizes(model: Classifier, texts: list[str], rounds: int) -> None:
+    """The model's part by the tokens of a run, padding included."""
     encodings = model.tokenizer.encode_batch_fast(texts)
     lengths = np.array([len(encoding) for encoding in encodings])
 
@@ -89,17 +92,7 @@ def budgets(model: Classifier, texts: list[str], rounds: int) -> None:
         for chunk in chunks(lengths, tokens):
             model._run([encodings[i] for i in chunk], model._engine)
 
-    order = [DEFAULT, *(budget for budget in BUDGETS if budget != DEFAULT)]
-    show("Token budget", {f"{tokens} tokens": lambda t=tokens: run(t) for tokens in order}, rounds)
-
-
-def search(model: Classifier, texts: list[str]) -> None:
-    """What the search finds, five times, and what it costs."""
-    flat = np.concatenate([encoding.ids for encoding in model.tokenizer.encode_batch_fast(texts)])
-    found, cpu = [], time.process_time()
-    for _ in range(5):
-        found.append(fastest(lambda rows, length: model._budget._seconds(flat, rows, length), 512))
-    print(f"\nThe search, five times: {found}; {(time.process_time() - cpu) / 5:.2f} s of CPU time each.")
+    show("Tokens per run", {f"{tokens} tokens": lambda t=tokens: run(t) for tokens in RUN_SIZES}, rounds)
 
 
 def options(model: Classifier, threads: list[int], rounds: int) -> None:
@@ -125,18 +118,21 @@ def options(model: Classifier, threads: list[int], rounds: int) -> None:
         show(f"Session options, {title}", work, rounds)
 
 
-def packing(model: Classifier, threads: int, rounds: int) -> None:
-    """The packed form against the padded one by the share of padding: 12 texts of up to 40 tokens."""
+def unpadding(model: Classifier, threads: int, rounds: int) -> None:
+    """The unpadded form against the padded one by the share of padding: 12 texts of up to 40 tokens."""
     started = time.perf_counter()
-    packed, word = open_packed(model.model, threads), model.tokenizer.encode("a").ids[1]
+    unpadded, word = open_unpadded(model.model, threads), model.tokenizer.encode("a").ids[1]
     size = model.model.stat().st_size / 1e6
-    print(f"\nOpening the packed form of {size:.0f} MB: {time.perf_counter() - started:.2f} s.")
+    print(f"\nOpening the unpadded form of {size:.0f} MB: {time.perf_counter() - started:.2f} s.")
     for share in (0.0, 0.02, 0.05, 0.1, 0.2, 0.4):
         lengths = np.linspace(40 * (1 - 2 * share), 40, 12).round().astype(int)
         mask = (np.arange(40) < lengths[:, None]).astype(np.int64)
         full = {"input_ids": mask * word, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
         feed = {name: full[name] for name in model._engine.inputs}
-        work: dict[str, Work] = {"padded": lambda f=feed: model._engine.run(f), "packed": lambda f=feed: packed.run(f)}
+        work: dict[str, Work] = {
+            "padded": lambda f=feed: model._engine.run(f),
+            "unpadded": lambda f=feed: unpadded.run(f),
+        }
         show(f"Padding of {1 - mask.mean():.1%}", work, rounds)
 
 
@@ -149,16 +145,18 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--most", type=int, default=1024, help="texts that are read")
+    add_json(parser)
     arguments = parser.parse_args()
     threads = arguments.threads or [1]
     texts = arguments.texts.read_text(encoding="utf-8").splitlines()[: arguments.most]
     model = Classifier(arguments.bundle, threads=threads[0])
     print(f"{cpu_name()}: {', '.join(isa())}; onnxruntime {onnxruntime.__version__}; {model.model.name}")
+    print(code_line())
     paths(model, texts, arguments.rounds)
-    budgets(model, texts, arguments.rounds)
-    search(model, texts)
-    packing(model, threads[0], 2 * arguments.rounds)
+    run_sizes(model, texts, arguments.rounds)
+    unpadding(model, threads[0], 2 * arguments.rounds)
     options(model, threads, 2 * arguments.rounds)
+    write_json(arguments.json, MEASURED)
 
 
 if __name__ == "__main__":

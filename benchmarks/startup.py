@@ -1,38 +1,49 @@
 """How long the interactive commands take, start to end, each as a user calls it.
 
-    python benchmarks/startup.py RUN_COMMAND_ARGUMENTS… -- BUNDLE
+    python benchmarks/startup.py RUN_COMMAND_ARGUMENTS… -- BUNDLE [--json FILE]
 
 e.g. `python benchmarks/startup.py distilbert --task sst2 --data-dir ../glue -- ./sst2-int8`. The run must be
 finished, so that every stage comes from the store. Prints a Markdown table: median and worst of the rounds,
 interleaved, in seconds of wall-clock time.
 """
 
+import argparse
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 
+from records import add_json, code_line, write_json
+
+from compress.children import run
+
 ROUNDS = 7
+SECONDS = 600.0  # for one command; far more than any takes
 TARGETS = {"compress --help": 0.4, "compress run, all cached": 3.0, "compress predict": 1.0}
 
 
 def main() -> None:
     """Measure and print."""
     split = sys.argv.index("--")
-    run, bundle = sys.argv[1:split], sys.argv[split + 1]
+    arguments = sys.argv[1:split]
+    parser = argparse.ArgumentParser(usage="startup.py RUN_COMMAND_ARGUMENTS… -- BUNDLE [--json FILE]")
+    parser.add_argument("bundle")
+    add_json(parser)
+    asked = parser.parse_args(sys.argv[split + 1 :])
     program = str(Path(sys.executable).with_name("compress"))
     commands = {
         "compress --help": [program, "--help"],
-        "compress run, all cached": [program, "run", *run, "--quiet"],
-        "compress predict": [program, "predict", bundle, "a charming and often affecting journey"],
+        "compress run, all cached": [program, "run", *arguments, "--quiet"],
+        "compress predict": [program, "predict", asked.bundle, "a charming and often affecting journey"],
     }
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(ROUNDS + 1):
         for name, command in commands.items():
             started = time.perf_counter()
-            subprocess.run(command, check=True, capture_output=True)
+            run(command, SECONDS)
             seconds[name].append(time.perf_counter() - started)
+    write_json(asked.json, {name: values[1:] for name, values in seconds.items()})
+    print(f"{code_line()}\n")
     print("| command | median s | worst s | target s |\n|-|-|-|-|")
     for name, values in seconds.items():
         warm = values[1:]

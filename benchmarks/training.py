@@ -12,13 +12,15 @@ import tempfile
 from pathlib import Path
 
 import torch
+from records import add_json, code_line, write_json
 
-from compress.machine import describe, fast_bf16, usable_cores
+from compress.losses.hard_label import HardLabel
+from compress.machine import fast_bf16, usable_cores
 from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
 from compress.objective import Objective
-from compress.pipeline.context import TaskSource
-from compress.pipeline.teachers import resolve_teacher
-from compress.spec.losses import HardLabel
+from compress.pipeline.plan.sources import TaskSource
+from compress.pipeline.plan.teachers import resolve_teacher
+from compress.results import Machine
 from compress.spec.stages import Training
 from compress.tasks import TaskBatches, resolve_task
 from compress.training import StepReport, make_accelerator, train
@@ -34,7 +36,7 @@ def tokens_per_second(arguments: argparse.Namespace, precision: str, seed: int) 
     teacher = resolve_teacher(arguments.teacher)
     if teacher.folder is None:
         raise SystemExit("expected a teacher with a checkpoint")
-    model = load_classifier(teacher.folder, labels=task.data.labels, trained=False)
+    model = load_classifier(teacher.folder, kind="classification", labels=task.data.labels, trained=False)
     encoded = task.encoded("train", load_tokenizer(teacher.folder), spec.max_length)
     settings = Training(max_steps=arguments.steps, keep="last")
     rates: list[float] = []
@@ -65,6 +67,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, default=None)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--bf16", action="store_true", help="measure bf16 also where the CPU emulates it")
+    add_json(parser)
     arguments = parser.parse_args()
     torch.set_num_threads(usable_cores())
     precisions = ["fp32", *(["bf16"] if fast_bf16() or arguments.bf16 else [])]
@@ -72,11 +75,13 @@ def main() -> None:
     for round_ in range(ROUNDS):
         for precision in precisions:
             found[precision].append(tokens_per_second(arguments, precision, round_))
-    print(f"CPU: {describe().cpu}, {', '.join(describe().isa)}; {usable_cores()} threads\n")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    write_json(arguments.json, {"tokens_per_second": found, "peak_memory_kib": peak})
+    print(f"CPU: {Machine.here().cpu}, {', '.join(Machine.here().isa)}; {usable_cores()} threads\n\n{code_line()}\n")
     print("| precision | tokens/s, median of rounds | slowest | fastest |\n|-|-|-|-|")
     for precision, rates in found.items():
         print(f"| {precision} | {statistics.median(rates):,.0f} | {min(rates):,.0f} | {max(rates):,.0f} |")
-    print(f"\npeak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    print(f"\npeak memory of this process: {peak / 2**20:.2f} GiB")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@
 
 Pre-trains once by `bert-pretrain` with --set, then fine-tunes both the same way, every task with every seed, and scores the
 reported split through ONNX Runtime. Differences have 95% intervals over examples and seeds. The same command goes on where
-it was stopped; with --task several processes can share the tasks of one --out. Prints Markdown.
+it was stopped; with --task several processes can share the tasks of one --out. Prints Markdown; once all is done, the same
+command with --json writes the raw figures from what it finds in --out, and beside them, as .npz, each model's answer for each
+example.
 """
 
 from __future__ import annotations
@@ -16,14 +18,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from records import add_json, code_line, write_json
+
 from compress.bundle import copy_checkpoint
 from compress.cli.display import Display
-from compress.machine import describe, usable_cores
+from compress.machine import usable_cores
 from compress.pipeline import Request, build_stage, run_all
-from compress.report.intervals import load_arrays, metric_of
-from compress.results import PREDICTIONS, Result
+from compress.report.intervals import metric_of
+from compress.report.predictions import load_answers, write_answers
+from compress.results import PREDICTIONS, Machine, Result
+from compress.significance import paired_bootstrap_seeds
 from compress.spec.recipe import Recipe
-from compress.statistics import paired_bootstrap_seeds
 
 TASKS = ("rte", "mrpc", "stsb", "cola", "sst2")
 # Fixed before a score was seen. Of the rates that Turc et al. 2019 (arXiv:1908.08962) search for models of this size the
@@ -43,12 +48,13 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--teacher", default="bert-mini-256", help="a card with random weights")
     parser.add_argument("--corpus", action="append", required=True)
-    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--data-dir", type=Path, help="default: from the hub")
     parser.add_argument("--task", action="append", help=f"default: {' '.join(TASKS)}")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--set", action="append", default=[], help="PATH=VALUE for bert-pretrain")
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--out", type=Path, required=True)
+    add_json(parser)
     return parser.parse_args()
 
 
@@ -89,36 +95,58 @@ def finetuned(asked: argparse.Namespace, task: str, teacher: str) -> list[Result
         return run_all(request, display)
 
 
-def logits(asked: argparse.Namespace, run: Result) -> tuple[Any, Any, Any]:
-    """(metric, logits, gold) of the fine-tuned teacher on the reported split."""
-    (model,), split, file = run.models, run.task.splits[0], asked.out / run.run / PREDICTIONS
-    found, gold = load_arrays(file, [f"{model.predictions}/{split}", f"gold/{split}"])
+def answers(asked: argparse.Namespace, run: Result) -> tuple[Any, Any, Any]:
+    """(metric, answers, gold) of the fine-tuned teacher on the reported split."""
+    (model,), file = run.models, asked.out / run.run / PREDICTIONS
+    (found,), gold = load_answers(file, run, [model.predictions])
     return metric_of(run, model, found, gold, file), found, gold
 
 
-def row(asked: argparse.Namespace, task: str, folder: Path) -> tuple[str, float, float]:
-    """The table's line, and both means."""
-    arms = [finetuned(asked, task, teacher) for teacher in (asked.teacher, str(folder))]
-    read = [[logits(asked, run) for run in runs] for runs in arms]
+def compared(asked: argparse.Namespace, arms: list[list[Result]]) -> dict[str, Any]:
+    """Both arms of a task, and their difference."""
+    read = [[answers(asked, run) for run in runs] for runs in arms]
     metric, _, gold = read[0][0]
     pairs = [(base[1], other[1]) for base, other in zip(*read, strict=True)]
     points, low, high = paired_bootstrap_seeds(metric, pairs, gold)
-    scores = [[run.models[0].headline for run in runs] for runs in arms]
-    cells = [f"{fmean(each):.2f} ({', '.join(f'{score:.2f}' for score in each)})" for each in scores]
-    title = arms[0][0].task.title
-    line = f"| {title} | {cells[0]} | {cells[1]} | {points:+.2f} ({low:+.2f} to {high:+.2f}) |"
-    return line, fmean(scores[0]), fmean(scores[1])
+    info = arms[0][0].task.model_dump(mode="json")
+    difference = {"points": points, "low": low, "high": high}
+    named = zip(("random", "pretrained"), arms, strict=True)
+    return {"task": info, "difference": difference} | {name: [recorded(run) for run in runs] for name, runs in named}
+
+
+def recorded(run: Result) -> dict[str, Any]:
+    (model,), document = run.models, run.model_dump(mode="json", include={"run", "seed", "code", "origin", "stages"})
+    return document | {"scores": model.scores, "headline": model.headline}
+
+
+def mean(runs: list[dict[str, Any]]) -> float:
+    return fmean(run["headline"] for run in runs)
+
+
+def line(found: dict[str, Any]) -> str:
+    cells = [found["task"]["title"]]
+    for runs in (found["random"], found["pretrained"]):
+        scores = ", ".join(f"{run['headline']:.2f}" for run in runs)
+        cells.append(f"{mean(runs):.2f} ({scores})")
+    difference = found["difference"]
+    cells.append(f"{difference['points']:+.2f} ({difference['low']:+.2f} to {difference['high']:+.2f})")
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
     asked = parsed()
     asked.task = asked.task or list(TASKS)
     folder, info = pretrained(asked)
-    rows = [row(asked, task, folder) for task in asked.task]
-    machine = describe()
+    arms = [[finetuned(asked, task, teacher) for teacher in (asked.teacher, str(folder))] for task in asked.task]
+    rows = [compared(asked, both) for both in arms]
+    write_json(asked.json, {"pretraining": info, "tasks": rows})
+    if asked.json:
+        runs = [run for both in arms for arm in both for run in arm]
+        write_answers(runs, [asked.out], asked.json.with_suffix(".npz"))
+    machine = Machine.here()
     held, rate = info["held_out"], info["tokens_per_second"]
     print(f"    python benchmarks/transfer.py {shlex.join(sys.argv[1:])}\n")
-    print(f"CPU: {machine.cpu}, {', '.join(machine.isa)}; {usable_cores()} threads\n")
+    print(f"CPU: {machine.cpu}, {', '.join(machine.isa)}; {usable_cores()} threads\n\n{code_line()}\n")
     print(
         f"Pre-training: {info['steps']:,} steps, {info['sequences']:,} sequences of {info['sequence_length']} tokens a pass, "
         f"{f'{rate:,.0f} tokens a second ' if rate else ''}in {info['precision']}; perplexity of held-out text "
@@ -126,8 +154,8 @@ def main() -> None:
     )
     print("| task | random weights, mean (seeds) | pre-trained, mean (seeds) | difference, points, 95% interval |")
     print("|-|-|-|-|")
-    print("\n".join(line for line, _, _ in rows))
-    better = sum(after > before for _, before, after in rows)
+    print("\n".join(map(line, rows)))
+    better = sum(mean(found["pretrained"]) > mean(found["random"]) for found in rows)
     print(f"\nPre-training has the better mean on {better} of {len(rows)} tasks.")
 
 

@@ -6,16 +6,17 @@ shipped bundle and imports neither torch nor anything else of this package.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from .version import __version__
 
 if TYPE_CHECKING:
     from .pipeline import Listener, Plan
     from .results import Result
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "plan", "run"]
 
 
@@ -29,7 +30,7 @@ def run(
     """Run recipes on tasks and return a typed `Result` per recipe, task and seed.
 
     `options` are the fields of `compress.pipeline.Request`: teacher, student, seeds, data_dir,
-    corpus, base_seed, root (the command line's --out), precision, refit, overrides (its --set: ["distill.epochs=1"]),
+    tuning, corpus, base_seed, root (the command line's --out), precision, refit, overrides (its --set: ["distill.epochs=1"]),
     threads, fsdp, bench, checkpoint_seconds, command. Raises `compress.errors.CompressError`.
     """
     from .pipeline import run_all
@@ -48,14 +49,14 @@ def _request(recipes: str | Sequence[str], tasks: str | Sequence[str], options: 
     from .errors import CompressError, did_you_mean
     from .pipeline import Request
 
-    known = [field.name for field in fields(Request) if field.name not in ("recipes", "tasks")]
+    known = [field.name for field in dataclasses.fields(Request) if field.name not in ("recipes", "tasks")]
     for name in options:
         if name not in known:
             raise CompressError(f"no option `{name}`{did_you_mean(name, known)}; they are {', '.join(known)}")
     overrides = options.get("overrides", ())
     if isinstance(overrides, str) or not all(isinstance(word, str) and "=" in word for word in overrides):
         raise CompressError(f'overrides: expected a list like ["distill.epochs=1"], found {overrides!r}')
-    for name in ("data_dir", "root"):
+    for name in ("data_dir", "tuning", "root"):
         if isinstance(options.get(name), str):
             options[name] = Path(options[name])
     return Request(recipes=_many(recipes), tasks=_many(tasks), **options)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from .errors import CompressError, did_you_mean
-from .spec.base import Spec
-from .spec.cards import StudentCard, TeacherCard
+from .fields import Spec
 from .spec.document import shown
+from .spec.quantization import Method
 from .spec.recipe import Recipe
 from .spec.source import load
 
 Kind = Literal["recipes", "teachers", "students"]
 Card = TypeVar("Card", bound=Spec)
-MODELS: dict[str, type[Spec]] = {"recipes": Recipe, "teachers": TeacherCard, "students": StudentCard}
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def catalogue_folder(kind: Kind) -> Path:
@@ -25,24 +25,17 @@ def catalogue_folder(kind: Kind) -> Path:
     return installed if installed.is_dir() else package.parent / kind
 
 
-def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """A recipe of the catalogue or a file, with `overrides` (`path=value`) applied before validation."""
-    return _load("recipes", name_or_path, Recipe, overrides)
+def load_recipe(
+    name_or_path: str | Path, overrides: Sequence[str] = (), methods: Mapping[str, Method] | None = None
+) -> Recipe:
+    """A recipe of the catalogue or a file, with `overrides` (`path=value`) applied before validation. `methods`: of
+    quantization; without them what a recipe says of its method is not checked here."""
+    return load_card("recipes", name_or_path, Recipe, overrides, {"methods": methods or {}})
 
 
-def load_teacher(name_or_path: str | Path) -> TeacherCard:
-    """A teacher card of the catalogue or a file."""
-    return _load("teachers", name_or_path, TeacherCard)
-
-
-def load_student(name_or_path: str | Path) -> StudentCard:
-    """A student card of the catalogue or a file."""
-    return _load("students", name_or_path, StudentCard)
-
-
-def list_cards(kind: Kind) -> dict[str, Any]:
+def list_cards(kind: Kind, model: type[Card]) -> dict[str, Card]:
     """Every card of the catalogue by name, sorted. Raises `CompressError` when one of them is wrong."""
-    return {name: _load(kind, name, MODELS[kind]) for name in names(kind)}
+    return {name: load_card(kind, name, model) for name in names(kind)}
 
 
 def names(kind: Kind) -> list[str]:
@@ -56,9 +49,16 @@ def is_path(name_or_path: str | Path) -> bool:
     return isinstance(name_or_path, Path) or "/" in text or "\\" in text or text.endswith((".yaml", ".yml"))
 
 
-def _load(kind: Kind, name_or_path: str | Path, model: type[Card], overrides: Sequence[str] = ()) -> Card:
+def load_card(
+    kind: Kind,
+    name_or_path: str | Path,
+    model: type[Card],
+    overrides: Sequence[str] = (),
+    context: Mapping[str, Any] | None = None,
+) -> Card:
+    """A card of the catalogue, or a file of the user's, as `model` validates it."""
     if is_path(name_or_path):
-        return _matching(Path(name_or_path), model, overrides)
+        return _matching(Path(name_or_path), model, overrides, context)
     name = str(name_or_path)
     if name not in names(kind):
         known = ", ".join(names(kind))
@@ -67,11 +67,11 @@ def _load(kind: Kind, name_or_path: str | Path, model: type[Card], overrides: Se
         raise CompressError(
             f"{kind[:-1]} `{name}` is not in the catalogue{hint}; a file is given by its path, {name}.yaml"
         )
-    return _matching(catalogue_folder(kind) / f"{name}.yaml", model, overrides)
+    return _matching(catalogue_folder(kind) / f"{name}.yaml", model, overrides, context)
 
 
-def _matching(path: Path, model: type[Card], overrides: Sequence[str]) -> Card:
-    card = load(path, model, overrides=overrides)
+def _matching(path: Path, model: type[Card], overrides: Sequence[str], context: Mapping[str, Any] | None) -> Card:
+    card = load(path, model, overrides=overrides, context=context)
     name = getattr(card, "name", path.stem)
     if name != path.stem and not any(text.partition("=")[0].strip() == "name" for text in overrides):
         raise CompressError(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+# What a message shows of input that it repeats: nobody reads more, and it may be a whole file.
+_WORD, _LINE, _LINES = 300, 2000, 50  # characters without a space between, characters, lines
+
 
 class CompressError(Exception):
     """The user's input is wrong or cannot be used: what was expected, what was found, what to do.
 
-    The command line prints the message without a traceback and exits with `exit_code`.
+    The command line prints the message without a traceback and exits with `exit_code`. What is too long to be read is
+    cut here, whatever it repeats.
     """
 
     exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        super().__init__(readable(message))
 
 
 class CheckFailed(CompressError):
@@ -27,6 +34,23 @@ class Interrupted(BaseException):
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+def readable(message: str) -> str:
+    """`message` with long words and lines cut in their middle, and characters that a terminal would obey written out."""
+    lines = message.split("\n")
+    shown = [_shown(line) for line in lines[:_LINES]]
+    return "\n".join([*shown, *([f"… and {len(lines) - _LINES:,} more lines"] if len(lines) > _LINES else [])])
+
+
+def _shown(line: str) -> str:
+    if len(line) > _WORD:  # long runs of anything but spaces are keys, values and paths: the words beside them stay
+        line = _cut(" ".join(_cut(word, _WORD) for word in line.split(" ")), _LINE)
+    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most * 2 // 3]} … {text[-most // 3 :]}"
 
 
 def did_you_mean(name: str, known: list[str]) -> str:

@@ -1,6 +1,6 @@
 """How faithful a quantized model is to its fp32 one on the same examples: flips, logit differences, calibration.
 
-Imports numpy alone. Logits are [example, class], or [example, 1] for regression.
+Imports numpy alone. Logits are [example, output]; answers are what was decided on, [example, ...].
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ def probabilities(logits: np.ndarray) -> np.ndarray:
     return powers / powers.sum(axis=1, keepdims=True)
 
 
-def flipped(fp32: np.ndarray, int8: np.ndarray) -> np.ndarray:
-    """Positions of the examples that the two decide differently, int64, those of which fp32 is most sure first; ties in
-    file order."""
-    found = np.flatnonzero(fp32.argmax(axis=1) != int8.argmax(axis=1))
-    confidence = probabilities(fp32[found]).max(axis=1) if len(found) else np.zeros(0)
-    return found[np.argsort(-confidence, kind="stable")]
+def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Whether two answers to the same example differ anywhere, bool [example]."""
+    return (one != other).reshape(len(one), -1).any(axis=1)
+
+
+def flipped(fp32: np.ndarray, int8: np.ndarray, confidence: np.ndarray) -> np.ndarray:
+    """Positions of the examples that get other answers, int64, the most confident first; ties in file order.
+
+    `confidence` [example]: how sure the fp32 model is of its answers.
+    """
+    positions = np.flatnonzero(differ(fp32, int8))
+    return positions[np.argsort(-confidence[positions], kind="stable")]
 
 
 def logit_difference(fp32: np.ndarray, int8: np.ndarray) -> tuple[float, float]:
@@ -31,14 +37,13 @@ def logit_difference(fp32: np.ndarray, int8: np.ndarray) -> tuple[float, float]:
     return float(difference.mean()), float(difference.max())
 
 
-def calibration_error(logits: np.ndarray, gold: np.ndarray, *, bins: int = BINS) -> float:
+def calibration_error(confidence: np.ndarray, correct: np.ndarray, *, bins: int = BINS) -> float:
     """Expected calibration error in points: |accuracy − mean confidence| within bins of equal width, weighted by their
-    examples (Guo et al. 2017, arXiv:1706.04599, §3, eq. 3). `gold`: class ids [example].
+    examples (Guo et al. 2017, arXiv:1706.04599, §3, eq. 3).
 
-    Confidence is the probability of the decision; bin m holds those in ((m − 1) / bins, m / bins].
+    `confidence` [example]: the probability of the decision; bin m holds those in ((m − 1) / bins, m / bins].
+    `correct`, bool [example]: whether it is the gold label's.
     """
-    chances = probabilities(logits)
-    confidence, correct = chances.max(axis=1), chances.argmax(axis=1) == gold
     place = np.digitize(confidence, np.arange(1, bins) / bins, right=True)
     gaps = np.bincount(place, weights=correct - confidence, minlength=bins)
     return 100 * float(np.abs(gaps).sum()) / len(confidence)

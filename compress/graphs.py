@@ -1,4 +1,4 @@
-"""What an ONNX graph holds: which tensors are constant, which matrix products are int8, what may be stripped.
+"""What an ONNX graph holds: which tensors are constant, which matmuls are int8, what may be stripped.
 
 Imports `onnx`: for export and quantization, not for what a shipped bundle needs.
 """
@@ -13,15 +13,16 @@ from pathlib import Path
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto
 
+from .atomic import write_bytes
 from .errors import CheckFailed, CompressError
 
-INTEGER_PRODUCTS = {"MatMulInteger", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QLinearMatMul"}
-FLOAT_PRODUCTS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"}
+INTEGER_MATMULS = {"MatMulInteger", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QLinearMatMul"}
+FLOAT_MATMULS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"}
 _PROTOBUF_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Products:
+class Matmuls:
     """Names of the nodes that multiply matrices: by a constant weight (int8 or fp32), by a weight that was cut into a
     matrix for each attention head (`stacked`, fp32), or two activations."""
 
@@ -41,30 +42,30 @@ def constants(graph: GraphProto) -> set[str]:
 
 
 def _weights(node: NodeProto) -> tuple[str, ...]:
-    """The operands of a product (not its scales, zero points or bias)."""
+    """The operands of a matmul (not its scales, zero points or bias)."""
     return (node.input[0], node.input[3]) if node.op_type == "QLinearMatMul" else tuple(node.input[:2])
 
 
-def products(graph: GraphProto) -> Products:
-    """Count every matrix product; a weight behind Identity, Transpose or DequantizeLinear is a weight.
+def matmuls(graph: GraphProto) -> Matmuls:
+    """Count every matmul; a weight behind Identity, Transpose or DequantizeLinear is a weight.
 
-    A plain product of two DequantizeLinear is int8: a runtime takes the three together.
+    A plain matmul of two DequantizeLinear is int8: a runtime takes the three together.
     """
     known = constants(graph)
     cut, restored = _cut(graph, known), _outputs_of(graph, "DequantizeLinear")
     found: dict[str, list[str]] = {"int8": [], "fp32": [], "activation": [], "stacked": []}
     for node in graph.node:
         operands = _weights(node)
-        if node.op_type not in INTEGER_PRODUCTS | FLOAT_PRODUCTS or all(name in known for name in operands):
+        if node.op_type not in INTEGER_MATMULS | FLOAT_MATMULS or all(name in known for name in operands):
             continue
         if not any(name in known for name in operands):
             kind = "activation"
-        elif node.op_type in INTEGER_PRODUCTS or all(name in restored for name in operands):
+        elif node.op_type in INTEGER_MATMULS or all(name in restored for name in operands):
             kind = "int8"
         else:
             kind = "stacked" if any(name in cut for name in operands) else "fp32"
         found[kind].append(node.name)
-    return Products(**{kind: tuple(names) for kind, names in found.items()})
+    return Matmuls(**{kind: tuple(names) for kind, names in found.items()})
 
 
 def _outputs_of(graph: GraphProto, kind: str) -> set[str]:
@@ -81,32 +82,32 @@ def _cut(graph: GraphProto, known: set[str]) -> set[str]:
     return cut
 
 
-def stored_weight(graph: GraphProto, product: NodeProto) -> str | None:
-    """The initialiser that a product's weight is made of, through whatever turns or cuts it."""
+def stored_weight(graph: GraphProto, matmul: NodeProto) -> str | None:
+    """The initialiser that a matmul's weight is made of, through whatever turns or cuts it."""
     producer = {name: node for node in graph.node for name in node.output}
     stored = {tensor.name for tensor in graph.initializer}
     known = constants(graph)
-    name = next((name for name in _weights(product) if name in known), "")
+    name = next((name for name in _weights(matmul) if name in known), "")
     while name not in stored and name in producer:
         name = producer[name].input[0]
     return name if name in stored else None
 
 
-def output_products(graph: GraphProto) -> tuple[str, ...]:
-    """The products nearest to the graph's outputs: the classifier's."""
-    return _products_behind(graph, INTEGER_PRODUCTS | FLOAT_PRODUCTS)
+def output_matmuls(graph: GraphProto) -> tuple[str, ...]:
+    """The matmuls nearest to the graph's outputs: the classifier's."""
+    return _matmuls_behind(graph, INTEGER_MATMULS | FLOAT_MATMULS)
 
 
-def head_products(graph: GraphProto) -> tuple[str, ...]:
-    """The products between the last LayerNormalization and the outputs: pooler and classifier, a row for each text. Of a
+def head_matmuls(graph: GraphProto) -> tuple[str, ...]:
+    """The matmuls between the last LayerNormalization and the outputs: pooler and classifier, a row for each text. Of a
     graph without one, no encoder, the classifier alone."""
     if not any(node.op_type == "LayerNormalization" for node in graph.node):
-        return output_products(graph)
-    return _products_behind(graph, {"LayerNormalization"})
+        return output_matmuls(graph)
+    return _matmuls_behind(graph, {"LayerNormalization"})
 
 
-def _products_behind(graph: GraphProto, ends: Container[str]) -> tuple[str, ...]:
-    """Back from the outputs, every product up to the first nodes of the kinds `ends`, those included."""
+def _matmuls_behind(graph: GraphProto, ends: Container[str]) -> tuple[str, ...]:
+    """Back from the outputs, every matmul up to the first nodes of the kinds `ends`, those included."""
     producer = {name: node for node in graph.node for name in node.output}
     found: dict[str, None] = {}
     seen: set[str] = set()
@@ -116,7 +117,7 @@ def _products_behind(graph: GraphProto, ends: Container[str]) -> tuple[str, ...]
         if node is None or node.output[0] in seen:
             continue
         seen.add(node.output[0])
-        if node.op_type in INTEGER_PRODUCTS | FLOAT_PRODUCTS:
+        if node.op_type in INTEGER_MATMULS | FLOAT_MATMULS:
             found[node.name] = None
         if node.op_type not in ends:
             waiting.extend(node.input)
@@ -133,7 +134,7 @@ def split_gemms(graph: GraphProto, names: Container[str]) -> None:
         if node.op_type != "Gemm" or node.name not in names or not plain or node.input[1] not in stored:
             nodes.append(node)
             continue
-        weight, product = stored[node.input[1]], f"{node.output[0]}_product"
+        weight, matmul = stored[node.input[1]], f"{node.output[0]}_product"
         if options.get("transB"):
             array = onnx.numpy_helper.to_array(weight).T.copy()
             weight = onnx.numpy_helper.from_array(array, f"{weight.name}_turned")
@@ -141,11 +142,11 @@ def split_gemms(graph: GraphProto, names: Container[str]) -> None:
                 graph.initializer.append(weight)
                 stored[weight.name] = weight
         unbiased = len(node.input) < 3 or not node.input[2]
-        made = node.output[0] if unbiased else product
+        made = node.output[0] if unbiased else matmul
         nodes.append(onnx.helper.make_node("MatMul", [node.input[0], weight.name], [made], name=node.name))
         if not unbiased:
             name = f"{node.name}_bias"
-            nodes.append(onnx.helper.make_node("Add", [product, node.input[2]], [node.output[0]], name=name))
+            nodes.append(onnx.helper.make_node("Add", [matmul, node.input[2]], [node.output[0]], name=name))
     replace_all(graph.node, nodes)
     drop_unused(graph)
 
@@ -153,7 +154,7 @@ def split_gemms(graph: GraphProto, names: Container[str]) -> None:
 def strip_identities(graph: GraphProto) -> int:
     """Remove Identity nodes, rewiring their readers; returns how many went.
 
-    Quantizers look for an initialiser directly at a product's input: ALBERT's shared weights sit behind
+    Quantizers look for an initialiser directly at a matmul's input: ALBERT's shared weights sit behind
     Identity nodes and would stay fp32 without a word. An Identity that feeds a graph output stays.
     """
     outputs = {value.name for value in graph.output}
@@ -171,7 +172,7 @@ def strip_identities(graph: GraphProto) -> int:
 
 
 def fold_transposes(graph: GraphProto) -> int:
-    """Store a weight as its products take it, where all that read it transpose it alike; returns how many nodes went.
+    """Store a weight as its matmuls take it, where all that read it transpose it alike; returns how many nodes went.
 
     The exporter does so for a large weight only if one node reads it. ALBERT's shared ones would stay behind
     Transpose nodes, which quantizers do not look behind, and be turned around at every run.
@@ -276,9 +277,4 @@ def write_model(model: ModelProto, path: Path) -> None:
             f"{path}: expected a model below 2 GiB, found {model.ByteSize():,} bytes; use a smaller teacher"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_bytes(model.SerializeToString(deterministic=True))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_bytes(path, model.SerializeToString(deterministic=True))

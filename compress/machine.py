@@ -7,10 +7,6 @@ import os
 import platform
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .results import Machine
 
 # Name shown -> the flags that kernels and operating systems give it.
 ISA = {
@@ -119,7 +115,9 @@ def fast_bf16() -> bool:
     return bool({"amx_bf16", "bf16"} & units) or ("avx512_bf16" in units and name.startswith("AMD"))
 
 
-def _gpu() -> str | None:
+@cache
+def gpu_name() -> str | None:
+    """The first NVIDIA GPU as its driver names it, without importing torch."""
     for information in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         for line in information.read_text().splitlines():
             if line.startswith("Model:"):
@@ -127,29 +125,26 @@ def _gpu() -> str | None:
     return None
 
 
-def _memory() -> int:
+@cache
+def memory_bytes() -> int:
+    """Of the whole machine."""
     import psutil
 
     return psutil.virtual_memory().total
 
 
-@cache
-def describe() -> Machine:
-    """What a result says of the machine, without importing torch."""
-    from .results import Machine
-
-    return Machine(
-        cpu=cpu_name(),
-        isa=isa(),
-        cores=usable_cores(),
-        memory_bytes=_memory(),
-        os=f"{platform.system()} {platform.release()}",
-        gpu=_gpu(),
-    )
+def operating_system() -> str:
+    """Name and release, e.g. "Linux 6.8.0"."""
+    return f"{platform.system()} {platform.release()}"
 
 
 def versions() -> dict[str, str]:
-    """Installed versions, from the packages' metadata: nothing is imported."""
+    """Installed versions, from the packages' metadata, read once: nothing is imported."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"python": platform.python_version()}

@@ -62,15 +62,20 @@ def _words() -> Any:
     from accelerate import PartialState
 
     PartialState()  # knows the backend of every device, and gives each process its own
-    atexit.register(_leave)
+    atexit.register(leave)
     return dist.new_group(backend="gloo", timeout=_PATIENCE)
 
 
-def _leave() -> None:
+def leave() -> None:
+    """End the connections while the interpreter still stands: a group that outlives it aborts the process."""
+    import gc
+
     import torch.distributed as dist
 
+    _words.cache_clear()
     if dist.is_initialized():
         dist.destroy_process_group()
+    gc.collect()  # wrapped models hold the default group, in circles
 
 
 @contextmanager

@@ -5,53 +5,92 @@ Scores are in points (0-100; correlations and Matthews × 100). Times are millis
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
+from . import machine
+from .atomic import write_text
 from .errors import CompressError
-from .spec.base import Spec
+from .fields import Spec
+from .provenance import Code, Corpus, TeacherOrigin
+from .recorded import (
+    Count,
+    Difference,
+    Duration,
+    FileName,
+    Magnitude,
+    ModelInfo,
+    Points,
+    Rate,
+    RecipeRecord,
+    Seed,
+    Settings,
+    Share,
+    Size,
+    contradictions,
+    read_json,
+)
+from .spec.kinds import KindName, MetricName
+from .spec.stage import problem
 
 SCHEMA = 1
 # Beside the result, paths in the store: of the graphs and checkpoints of its models, and of every stage's checkpoint.
 MODELS, CHECKPOINTS = "models.json", "checkpoints.json"
 PREDICTIONS = "predictions.npz"  # logits and gold of the reported splits
+PER_EXAMPLE = "per_example.npz"  # of a report's runs: class ids or scores, and gold
 RESULT, SEVERAL = "result.json", "results.json"
 REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg")
 REPORT_MARK = "<!-- compress report"  # the last line of a report.md
 
 
 class _Record(Spec):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
 
 
 class Machine(_Record):
     cpu: str
     isa: tuple[str, ...] = Field(description="the vector extensions that matter, e.g. avx2, avx512_vnni")
-    cores: int = Field(description="physical cores the process may use")
-    memory_bytes: int
+    cores: Count = Field(description="physical cores the process may use")
+    memory_bytes: Count
     os: str
     gpu: str | None = None
+
+    @classmethod
+    def here(cls) -> Machine:
+        """The one that this process runs on, without importing torch."""
+        return cls(
+            cpu=machine.cpu_name(),
+            isa=machine.isa(),
+            cores=machine.usable_cores(),
+            memory_bytes=machine.memory_bytes(),
+            os=machine.operating_system(),
+            gpu=machine.gpu_name(),
+        )
 
 
 class Data(_Record):
     """What was read: rows per split, and what is known about completeness."""
 
     source: str = Field(description="`files`, `hub`, `saved` or `synthetic`")
-    rows: dict[str, int] = Field(description="split -> examples; train excludes the tuning split")
+    rows: dict[str, Count] = Field(description="split -> examples; train excludes the tuning split")
     notes: tuple[str, ...] = Field((), description="e.g. 'train has 46,165 of 392,702 rows: a subset'")
     fingerprint: str
+    tuning: str | None = Field(default=None, description="SHA-256 of the tuning split's texts and labels")
 
 
 class TaskInfo(_Record):
     name: str
     title: str
-    kind: Literal["classification", "regression"]
+    kind: KindName
     labels: tuple[str, ...]
-    metrics: tuple[str, ...] = Field(description="the headline score is their mean")
-    splits: tuple[str, ...] = Field(description="reported splits; the headline is on the first")
+    metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)] = Field(
+        description="the headline score is their mean"
+    )
+    splits: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="reported splits; the headline is on the first"
+    )
     data: Data
 
 
@@ -59,9 +98,12 @@ class StageRecord(_Record):
     kind: str
     key: str
     cached: bool
-    seconds: float = Field(description="when it was built, whether or not it came from the cache now")
+    seconds: Duration = Field(description="when it was built, whether or not it came from the cache now")
     info: dict[str, Any] = Field(
         default_factory=dict, description="what the stage says of itself: steps, losses, counts"
+    )
+    code: Code | None = Field(
+        default=None, description="that built it, which a cached stage keeps; none where it was not recorded"
     )
 
 
@@ -69,10 +111,10 @@ class Delta(_Record):
     """Headline score against another model's on the same examples: the baseline's (the fp32 teacher), or that of the fp32
     model which a quantized one was made from. Positive: better than that one."""
 
-    points: float
-    low: float = Field(description="95% paired bootstrap interval")
-    high: float
-    mcnemar_p: float | None = Field(None, description="exact McNemar test, accuracy tasks only")
+    points: Difference
+    low: Difference = Field(description="95% paired bootstrap interval")
+    high: Difference
+    mcnemar_p: Share | None = Field(None, description="exact McNemar test, accuracy tasks only")
 
     @property
     def distinguishable(self) -> bool:
@@ -82,10 +124,10 @@ class Delta(_Record):
 class Flip(_Record):
     """An example that a quantized model decides otherwise than the fp32 model it was made from."""
 
-    row: int = Field(description="of the split's examples in file order: 1 is the first, a header does not count")
+    row: Count = Field(description="of the split's examples in file order: 1 is the first, a header does not count")
     fp32: str = Field(description="label name")
     int8: str = Field(description="label name")
-    confidence: float = Field(description="the fp32 model's probability of its decision, 0 to 1")
+    confidence: Share = Field(description="the fp32 model's probability of its decision, 0 to 1")
     gold: Literal["fp32", "int8", "neither"] = Field(description="which of the two the gold label agrees with")
 
 
@@ -94,41 +136,43 @@ class Fidelity(_Record):
 
     reference: str = Field(description="that fp32 model's array name in predictions.npz")
     split: str
-    examples: int
+    examples: Count
     delta: Delta = Field(description="against the reference")
-    flips: int | None = Field(None, description="examples that are decided otherwise; regression: none")
-    flip_rate: float | None = Field(None, description="share of the examples, 0 to 1")
+    flips: Count | None = Field(None, description="examples that are decided otherwise; regression: none")
+    flip_rate: Share | None = Field(None, description="share of the examples, 0 to 1")
     flipped: tuple[Flip, ...] = Field((), description="all of them, those of which fp32 is most sure first")
-    mean_logit_difference: float = Field(description="mean |fp32 − int8| over examples and classes")
-    worst_logit_difference: float
-    fp32_calibration_error: float | None = Field(
+    mean_logit_difference: Magnitude = Field(description="mean |fp32 − int8| over examples and classes")
+    worst_logit_difference: Magnitude
+    fp32_calibration_error: Points | None = Field(
         None, description="expected calibration error, points, 15 bins of equal width; regression: none"
     )
-    int8_calibration_error: float | None = None
+    int8_calibration_error: Points | None = None
 
 
 class Latency(_Record):
     """One shape. `batch` 0 with `length` 0: the task's own length distribution, one text at a time."""
 
-    batch: int
-    length: int
-    p50: float
-    p90: float
-    p99: float
-    examples_per_second: float
-    speedup: float = Field(description="baseline p50 over this p50, same interleaved run")
-    runs: int
-    cpu_p50: float | None = Field(default=None, description="p50 of the process's CPU time, all its threads together")
-    cpu_speedup: float | None = Field(default=None, description="baseline cpu_p50 over this one, same interleaved run")
+    batch: Count
+    length: Count
+    p50: Rate
+    p90: Rate
+    p99: Rate
+    examples_per_second: Rate
+    speedup: Rate = Field(description="baseline p50 over this p50, same interleaved run")
+    runs: Count
+    cpu_p50: Duration | None = Field(
+        default=None, description="p50 of the process's CPU time, all its threads together"
+    )
+    cpu_speedup: Rate | None = Field(default=None, description="baseline cpu_p50 over this one, same interleaved run")
 
 
 class Runtime(_Record):
     """One way of running one model."""
 
     latency: tuple[Latency, ...]
-    peak_memory_bytes: int
-    load_ms: float
-    threads: int
+    peak_memory_bytes: Count
+    load_ms: Duration
+    threads: Count
     engine: str | None = Field(default=None, description="what ran it, e.g. `onnxruntime 1.31.1`")
 
 
@@ -138,17 +182,17 @@ class ModelResult(_Record):
         description="`avx2`: int8 with 7-bit weights; `qdq`: int8 in portable operators"
     )
     architecture: str = Field(description="e.g. `6 x 384, 12 heads, FFN 1536`")
-    parameters: int
-    embedding_parameters: int
-    flops_per_token: int = Field(
+    parameters: Size
+    embedding_parameters: Count
+    flops_per_token: Size = Field(
         description="multiply-adds × 2 per token at length 128, attention included, embeddings are look-ups"
     )
-    flops_per_example: int = Field(description="the same at the task's mean length")
-    file_bytes: int
-    scores: dict[str, dict[str, float]] = Field(
+    flops_per_example: Size = Field(description="the same at the task's mean length")
+    file_bytes: Size
+    scores: dict[str, dict[str, Points]] = Field(
         description="reported split -> metric -> points, through ONNX Runtime on the whole split"
     )
-    headline: float
+    headline: Points
     delta: Delta | None = Field(None, description="none for the baseline itself")
     predictions: str = Field(
         description="array name in predictions.npz: float32 logits [example, class], in file order"
@@ -156,29 +200,43 @@ class ModelResult(_Record):
     onnx: Runtime | None = None
     torch_eager: Runtime | None = None
     fidelity: Fidelity | None = Field(default=None, description="of a quantized model; results of before have none")
-    info: dict[str, Any] = Field(
+    info: ModelInfo = Field(
         default_factory=dict,
-        description="parity, int8 and fp32 matrix products, what stayed fp32 and why, fidelity and signal-to-noise per part "
+        description="parity, int8 and fp32 matmuls, what stayed fp32 and why, fidelity and signal-to-noise per part "
         "on the tuning split",
     )
+    code: Code | None = Field(default=None, description="that computed its predictions, maybe before this run")
 
 
 class Result(_Record):
     schema_version: Literal[1] = SCHEMA
-    run: str = Field(description="name of the run directory")
+    run: FileName = Field(description="name of the run directory")
     created: str = Field(description="ISO 8601, UTC")
     command: str = Field(description="the command line that reproduces it")
-    recipe: dict[str, Any] = Field(description="resolved")
+    recipe: RecipeRecord = Field(description="resolved")
     teacher: str
     student: str | None
-    seed: int
+    seed: Seed
     task: TaskInfo
     machine: Machine
     versions: dict[str, str]
+    code: Code | None = Field(default=None, description="that put the result together; results of before have none")
+    origin: TeacherOrigin | None = Field(default=None, description="of the teacher; results of before have none")
+    corpus: Corpus | None = Field(default=None, description="none where no stage reads plain text")
     stages: tuple[StageRecord, ...]
-    models: tuple[ModelResult, ...] = Field(description="the first is the baseline: the fp32 teacher on ONNX Runtime")
+    models: Annotated[tuple[ModelResult, ...], Field(min_length=1)] = Field(
+        description="the first is the baseline: the fp32 teacher on ONNX Runtime"
+    )
     noise: tuple[Latency, ...] = Field((), description="A/A: the baseline measured against itself")
-    settings: dict[str, Any] = Field(default_factory=dict, description="threads, precision, benchmark settings")
+    timed_by: Code | None = Field(default=None, description="the code that took the latencies, maybe before this run")
+    settings: Settings = Field(default_factory=dict, description="threads, precision, benchmark settings")
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Result:
+        found = contradictions(self.task.splits, self.task.metrics, self.models)
+        if problems := [problem(where, "value_error", None, {"error": ValueError(text)}) for where, text in found]:
+            raise ValidationError.from_exception_data(type(self).__name__, problems)
+        return self
 
     @property
     def final(self) -> ModelResult:
@@ -189,29 +247,36 @@ class Result(_Record):
 def write_result(result: Result, folder: Path) -> Path:
     """`folder/result.json`, whole or not at all."""
     path = folder / RESULT
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_text(path, result.model_dump_json(indent=1) + "\n")
     return path
 
 
 def read_result(path: Path) -> Result:
     """A `result.json`, or the folder that holds one.
 
-    Raises `CompressError` naming the file when it is missing, not JSON, or of another schema.
+    Raises `CompressError` naming the file when it is missing, not JSON, or of another schema, and the field that is wrong.
     """
     file = path / RESULT if path.is_dir() else path
+    return _validated(file, read_json(file))
+
+
+def read_results(file: Path) -> list[Result]:
+    """A `result.json`, or a list of results as a report of several writes it. Raises as `read_result`."""
+    document = read_json(file)
+    if not isinstance(document, list):
+        return [_validated(file, document)]
+    return [_validated(file, item, (number,)) for number, item in enumerate(document)]
+
+
+def _validated(file: Path, document: Any, where: tuple[str | int, ...] = ()) -> Result:
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
         return Result.model_validate(document)
-    except FileNotFoundError:
-        raise CompressError(f"{file}: no such file; expected a run directory or its result.json") from None
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise CompressError(f"{file}: not a result of schema {SCHEMA}: {where}: {first['msg']}") from None
-    except (OSError, ValueError, RecursionError) as error:  # no text, no JSON, numbers too long, too deep
-        raise CompressError(f"{file}: cannot be read as a result: {error}") from None
+        parts = [part if str(part).isprintable() else ascii(part) for part in (*where, *first["loc"])]
+        place = ".".join(map(str, parts)) or "the document"
+        said = first.get("ctx", {}).get("error") or first["msg"]
+        raise CompressError(f"{file}: not a result of schema {SCHEMA}: {place}: {said}") from None
 
 
 def is_report(folder: Path) -> bool:

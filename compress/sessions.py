@@ -4,124 +4,137 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-from collections.abc import Callable, Iterator, Mapping
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import CompressError
 from .machine import usable_cores
+from .regular import open_regular, read_regular
+from .structure import Bytes, Call, External, Structure, structure
 
 if TYPE_CHECKING:
     import onnxruntime
 
-# ONNX Runtime follows an external-data location out of the model's folder, and `onnx` (whose checker
-# refuses) is not among what a shipped bundle needs. So the file is walked here: protobuf fields that can
-# hold a tensor, by message and field number (onnx.proto); everything else is skipped unread.
-_FIELDS: dict[str, dict[int, str]] = {
-    "model": {7: "graph", 20: "training", 25: "function"},
-    "training": {1: "graph", 2: "graph"},
-    "graph": {1: "node", 5: "tensor", 15: "sparse"},
-    "function": {7: "node", 11: "attribute"},
-    "node": {5: "attribute"},
-    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
-    "sparse": {1: "tensor", 2: "tensor"},
-    "tensor": {13: "external"},
-    "external": {1: "key", 2: "value"},
-}
+_MOST = 2**31  # bytes of an ONNX file: protobuf's limit
 WEIGHTS = "weights_sha256"  # metadata of a graph whose weights are in another file: that file's
-_Bytes = mmap.mmap | bytes
-_MAX_DEPTH = 100  # protobuf's own limit on nesting
 
 
-def _varint(data: _Bytes, at: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < end and shift < 64:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise ValueError("a number is cut off")
+def read_structure(path: Path) -> Structure:
+    """Of a graph file, never its weights (milliseconds). CompressError: a missing, truncated or foreign file."""
+    with open_regular(path, "an ONNX file") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise CompressError(f"{path}: expected an ONNX file, found an empty file")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _structure(path, data)
 
 
-def _fields(data: _Bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(field number, start, end) of each length-delimited field; the others are stepped over."""
-    while at < end:
-        tag, at = _varint(data, at, end)
-        kind = tag & 7
-        if kind == 2:
-            size, at = _varint(data, at, end)
-            if at + size > end:
-                raise ValueError(f"a field of {size} bytes is cut off after {end - at}")
-            yield tag >> 3, at, at + size
-            at += size
-        elif kind == 0:
-            _, at = _varint(data, at, end)
-        elif kind in (1, 5):
-            at += 8 if kind == 1 else 4
-        else:
-            raise ValueError(f"wire type {kind} does not occur in ONNX")
-    if at > end:
-        raise ValueError("a number is cut off")
+def _structure(path: Path, data: Bytes) -> Structure:
+    try:
+        found = structure(data)
+    except ValueError as error:
+        reason = "text in it is no UTF-8" if isinstance(error, UnicodeDecodeError) else error
+        raise CompressError(f"{path}: not an ONNX file, or a truncated one ({reason}); make it again") from None
+    if not found.complete:
+        raise CompressError(f"{path}: expected an ONNX model, found no graph in it; make it again")
+    return found
 
 
-def _locations(data: _Bytes, at: int, end: int, message: str = "model", depth: int = 0) -> Iterator[str]:
-    """Every external-data location below `message`."""
-    if depth > _MAX_DEPTH:
-        raise ValueError("nested too deeply")
-    entry: dict[str, list[bytes]] = {"key": [], "value": []}
-    for number, start, stop in _fields(data, at, end):
-        inner = _FIELDS[message].get(number)
-        if inner in entry:
-            entry[inner].append(bytes(data[start:stop]))
-        elif inner is not None:
-            yield from _locations(data, start, stop, inner, depth + 1)
-    if message == "external" and b"location" in entry["key"]:
-        yield from (value.decode() for value in entry["value"])
+def check_graph_file(path: Path) -> Structure:
+    """What may be handed to ONNX Runtime. CompressError: what `read_structure` says, weights outside the model's folder or
+    beyond their file's end, and inputs left out where none may be, at which ONNX Runtime crashes."""
+    path = Path(path)
+    found = read_structure(path)
+    for external in found.externals:
+        _check_external(path, external)
+    check_inputs(path, found)
+    return found
 
 
-def _has_graph(data: _Bytes) -> bool:
-    return any(number == 7 for number, _, _ in _fields(data, 0, len(data)))
+def _check_external(path: Path, external: External) -> None:
+    """Refuse what leaves the folder: absolute, `..`, or through a symbolic link; what is no file there, or less than it."""
+    locations = external.said.get("location", [])
+    for location in locations:
+        try:
+            found = _size_beside(path, location)
+        except (OSError, ValueError):  # a name that is too long, or none
+            found = None
+        if found is None:
+            raise CompressError(
+                f"{path}: external data: expected the file {location[:200]!r} beside the model, found none"
+            )
+        check_stretch(path, external, found)
+    if len(locations) != 1:
+        raise CompressError(
+            f"{path}: external data of {external.tensor[:200]!r}: expected one location, found {len(locations)}"
+        )
 
 
-def _check_location(path: Path, location: str) -> None:
-    """Refuse what leaves the folder: absolute, `..`, or through a symbolic link; and what is not there."""
+def _size_beside(path: Path, location: str) -> int | None:
+    """Bytes of the file at `location`, from the model's folder; None: there is none. CompressError: it is not in there."""
     plain = "\0" not in location and not Path(location).is_absolute() and ".." not in Path(location).parts
     target = path.parent / (location if plain else "")
     if not plain or not target.resolve().is_relative_to(path.parent.resolve()) or target.is_symlink():
         raise CompressError(
-            f"{path}: external data at {location!r} is outside the model's folder: refused; "
+            f"{path}: external data at {location[:200]!r} is outside the model's folder: refused; "
             "use a model whose weights are in the file or beside it"
         )
-    if not target.is_file():
-        raise CompressError(f"{path}: external data: expected the file {location!r} beside the model, found none")
+    return target.stat().st_size if target.is_file() else None
 
 
-def external_locations(path: Path) -> set[str]:
-    """Where a graph's weights are outside its file, as it says. CompressError: a missing, truncated or foreign file.
-
-    Reads the structure only, never the weights (milliseconds).
-    """
-    if not path.is_file():
-        raise CompressError(f"{path}: expected an ONNX file, found {'a folder' if path.is_dir() else 'nothing'}")
-    if path.stat().st_size == 0:
-        raise CompressError(f"{path}: expected an ONNX file, found an empty file")
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        try:
-            locations = set(_locations(data, 0, len(data)))
-            complete = _has_graph(data)
-        except (ValueError, RecursionError) as error:
-            raise CompressError(f"{path}: not an ONNX file, or a truncated one ({error}); make it again") from None
-    if not complete:
-        raise CompressError(f"{path}: expected an ONNX model, found no graph in it; make it again")
-    return locations
+def check_stretch(path: Path, external: External, size: int) -> None:
+    """CompressError: an `external` tensor of the graph in `path` that is not within the `size` bytes of its file."""
+    said = {name: external.said.get(name, ["0"]) for name in ("offset", "length")}
+    for name, values in said.items():
+        if len(values) != 1 or not re.fullmatch(r"[0-9]{1,18}", values[0]):
+            raise CompressError(
+                f"{path}: external data of {external.tensor[:200]!r}: {name}: expected a number of bytes, found {values[0][:40]!r}"
+            )
+    end = int(said["offset"][0]) + int(said["length"][0])
+    if end > size:
+        raise CompressError(
+            f"{path}: external data of {external.tensor[:200]!r} ends at byte {end:,} of a file of {size:,} bytes: refused"
+        )
 
 
-def check_graph_file(path: Path) -> None:
-    """As `external_locations`, and CompressError for weights outside the model's folder."""
-    for location in sorted(external_locations(Path(path))):
-        _check_location(path, location)
+def check_inputs(path: Path, found: Structure) -> None:
+    """CompressError: an input without a name that its operator does not say may be left out."""
+    for call in found.calls:
+        given = found.functions.get((call.domain, call.kind))
+        if given is not None and (len(call.inputs) != given or "" in call.inputs):
+            raise CompressError(
+                f"{path}: {call}: expected the {given} inputs of the function, found some left out: refused"
+            )
+        empty = [position for position, name in enumerate(call.inputs) if not name]
+        if empty and given is None:
+            _check_left_out(path, call, empty)
+
+
+def _check_left_out(path: Path, call: Call, positions: list[int]) -> None:
+    kinds = [kind for kind in _operators().get((call.domain, call.kind), ()) if kind.since_version <= call.version]
+    if not kinds:
+        return  # ONNX Runtime knows no such operator, and says so
+    inputs = max(kinds, key=lambda kind: kind.since_version).inputs
+    for position in positions:
+        parameter = inputs[min(position, len(inputs) - 1)] if inputs else None
+        if parameter is None or parameter.option.name != "Optional":
+            raise CompressError(f"{path}: {call}: input {position} has no name, and it may not be left out: refused")
+
+
+@cache
+def _operators() -> dict[tuple[str, str], list[Any]]:
+    """(domain, name) -> what ONNX Runtime knows of the operator, for each version that changed it."""
+    from onnxruntime.capi import _pybind_state
+
+    schemas: Any = _pybind_state  # its stub leaves them out
+    found: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for kind in schemas.get_all_operator_schema():
+        found[kind.domain, kind.name].append(kind)
+    return found
 
 
 def session_options(threads: int | None = None, spinning: bool = False) -> onnxruntime.SessionOptions:
@@ -160,13 +173,17 @@ def open_session(
 def open_sharing(path: Path, owner: Path, threads: int | None = None) -> onnxruntime.InferenceSession:
     """As `open_session`, of a graph whose weights are in the model file `owner` beside it. Both are read once, and what
     happens to the files afterwards is no matter. CompressError: the files, or a graph that was made for another `owner`."""
-    locations = external_locations(path)
-    if locations - {owner.name}:
-        raise CompressError(f"{path}: expected its weights in {owner.name}, found some in {sorted(locations)[0]!r}")
-    content = owner.read_bytes()
+    graph = read_regular(path, "an ONNX file", _MOST)
+    found = _structure(path, graph)
+    if strange := sorted(found.locations - {owner.name}):
+        raise CompressError(f"{path}: expected its weights in {owner.name}, found some in {strange[0][:200]!r}")
+    check_inputs(path, found)
+    content = read_regular(owner, "an ONNX file", _MOST)
+    for external in found.externals:
+        check_stretch(path, external, len(content))
     options = session_options(threads)
     options.add_external_initializers_from_files_in_memory([owner.name], [content], [len(content)])
-    session = _session(path, path.read_bytes(), options)
+    session = _session(path, graph, options)
     check_owner(path, session.get_modelmeta().custom_metadata_map, owner, content)
     return session
 

@@ -148,6 +148,7 @@ def start(world: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_killed_campaign_goes_on_and_comes_to_a_bundle_that_verifies(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\n\n".join(f"the film of number {n} was long and good ." for n in range(400)))
     first = start(tmp_path)

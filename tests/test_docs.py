@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
+import generate
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.fixture(scope="module")
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.mark.parametrize("page", generate.PAGES)
+def test_a_generated_page_is_current(page: str) -> None:
+    assert (ROOT / page).read_text(encoding="utf-8") == generate.PAGES[page](), "run `make docs`"
 
 
-def test_the_command_page_is_current(generator: ModuleType) -> None:
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == generator.cli_page(), "run `make docs`"
-
-
-def test_the_readme_blocks_are_current(generator: ModuleType) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert text == generator.readme(text), "run `make docs`"
+@pytest.mark.parametrize("page", generate.BLOCKS)
+def test_the_generated_blocks_of_a_page_are_current(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert text == generate.with_blocks(page, text), "run `make docs`"
 
 
 def anchors(page: Path) -> set[str]:
@@ -45,3 +37,37 @@ def test_links_in_the_pages_lead_somewhere(pages: str) -> None:
             file = page.parent / path if path else page
             assert file.exists(), f"{page.name}: {target}"
             assert not anchor or anchor in anchors(file), f"{page.name}: {target}"
+
+
+def test_the_indexes_name_every_page() -> None:
+    for index, pages in (
+        ("docs/README.md", "docs/*.md"),
+        ("reports/README.md", "reports/*/*.md"),
+        ("reports/README.md", "reports/*.md"),
+    ):
+        text = (ROOT / index).read_text(encoding="utf-8")
+        folder = (ROOT / index).parent
+        missing = [
+            page
+            for page in ROOT.glob(pages)
+            if page.name != "README.md" and f"({page.relative_to(folder)})" not in text
+        ]
+        assert not missing, f"{index}: {missing}"
+
+
+def test_the_readme_stays_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_the_modules_that_a_page_names_are_there(page: str) -> None:
+    names = re.findall(r"`([\w/]+(?:\.py|/))`", (ROOT / page).read_text(encoding="utf-8"))
+    missing = [name for name in names if not ((ROOT / name).exists() or (ROOT / "compress" / name).exists())]
+    assert names and not missing
+
+
+def test_every_field_of_the_reference_has_a_meaning() -> None:
+    fields = re.findall(
+        r"^\|(?: `\w+` \|)? `(\w+)` \| [^|]+ \| [^|]* \| *\|$", generate.PAGES["docs/reference.md"](), re.MULTILINE
+    )
+    assert not fields, "add a `description` with a unit"

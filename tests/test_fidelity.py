@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compress.fidelity import calibration_error, flipped, logit_difference, probabilities
+from compress.fidelity import calibration_error, differ, flipped, logit_difference, probabilities
 
 rng = np.random.default_rng(0)
 LOGITS = rng.normal(size=(200, 3)).astype(np.float32) * 3
@@ -17,11 +17,20 @@ def of(confidence: np.ndarray) -> np.ndarray:
     return np.stack([np.zeros_like(confidence), np.log(confidence / (1 - confidence))], axis=1)
 
 
+def flips(fp32: np.ndarray, int8: np.ndarray) -> list[int]:
+    return flipped(fp32.argmax(axis=1), int8.argmax(axis=1), probabilities(fp32).max(axis=1)).tolist()
+
+
+def calibration(logits: np.ndarray, gold: np.ndarray, **bins: int) -> float:
+    found = probabilities(logits)
+    return calibration_error(found.max(axis=1), found.argmax(axis=1) == gold, **bins)
+
+
 def test_a_model_beside_itself_differs_in_nothing() -> None:
     same = LOGITS.copy()
-    assert flipped(LOGITS, same).tolist() == []
+    assert flips(LOGITS, same) == []
     assert logit_difference(LOGITS, same) == (0.0, 0.0)
-    assert calibration_error(LOGITS, GOLD) == calibration_error(same, GOLD) > 0
+    assert calibration(LOGITS, GOLD) == calibration(same, GOLD) > 0
 
 
 def test_planted_flips_are_found_the_most_confident_first() -> None:
@@ -30,12 +39,12 @@ def test_planted_flips_are_found_the_most_confident_first() -> None:
     unsure, surest = int(sure.argmin()), int(sure.argmax())
     for row in (unsure, 17, surest):
         int8[row] = np.roll(LOGITS[row], 1)
-    assert flipped(LOGITS, int8).tolist() == [surest, 17, unsure]
+    assert flips(LOGITS, int8) == [surest, 17, unsure]
 
 
 def test_equal_confidence_keeps_the_order_of_the_file() -> None:
     fp32 = np.tile([[1.0, 0.0]], (40, 1))
-    assert flipped(fp32, fp32[:, ::-1]).tolist() == list(range(40))
+    assert flips(fp32, fp32[:, ::-1]) == list(range(40))
 
 
 def test_logit_differences_by_hand() -> None:
@@ -52,25 +61,31 @@ def test_calibration_error_by_hand() -> None:
     """Four at 0.9, three right; two at 0.6, one right: 4/6 · |0.75 − 0.9| + 2/6 · |0.5 − 0.6|."""
     logits = of(np.array([0.9, 0.9, 0.9, 0.9, 0.6, 0.6]))
     gold = np.array([1, 1, 1, 0, 1, 0])
-    assert calibration_error(logits, gold) == pytest.approx(100 * (0.6 + 0.2) / 6)
+    assert calibration(logits, gold) == pytest.approx(100 * (0.6 + 0.2) / 6)
 
 
 def test_gaps_cancel_within_a_bin_and_not_between_bins() -> None:
     logits = of(np.array([0.9, 0.9, 0.65, 0.65]))  # right: one of the sure, both of the unsure
     gold = np.array([1, 0, 1, 1])
-    assert calibration_error(logits, gold) == pytest.approx(100 * (0.4 + 0.35) / 2)
-    assert calibration_error(logits, gold, bins=1) == pytest.approx(100 * abs(0.75 - 0.775))
+    assert calibration(logits, gold) == pytest.approx(100 * (0.4 + 0.35) / 2)
+    assert calibration(logits, gold, bins=1) == pytest.approx(100 * abs(0.75 - 0.775))
 
 
 def test_a_bin_holds_its_upper_edge() -> None:
     """Of two bins, 0.5 is in the first: there with nobody else, so its gap does not cancel that of the others."""
     logits, gold = np.array([[0.0, 0.0], [0.0, 50.0]]), np.array([0, 0])  # 0.5 and right, 1 and wrong
-    assert calibration_error(logits, gold, bins=2) == pytest.approx(100 * (0.5 + 1) / 2)
+    assert calibration(logits, gold, bins=2) == pytest.approx(100 * (0.5 + 1) / 2)
 
 
 def test_what_is_right_as_often_as_it_says_is_calibrated() -> None:
     confidence = rng.uniform(0.5, 1, 200_000)
     gold = (rng.random(200_000) < confidence).astype(int)
-    assert calibration_error(of(confidence), gold) < 0.5
+    assert calibration(of(confidence), gold) < 0.5
     overconfident = 3 * of(confidence)
-    assert calibration_error(overconfident, gold) > 10
+    assert calibration(overconfident, gold) > 10
+
+
+def test_answers_of_several_parts_differ_where_any_part_does() -> None:
+    one, other = np.array([[0, 1], [1, 1], [0, 0]]), np.array([[0, 1], [1, 0], [1, 1]])
+    assert differ(one, other).tolist() == [False, True, True]
+    assert flipped(one, other, np.array([0.9, 0.6, 0.7])).tolist() == [2, 1]

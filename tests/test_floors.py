@@ -5,30 +5,35 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from import_walk import ALL, PACKAGE, Import, names, part_of, sources, walk
 
-PACKAGE = Path(__file__).parents[1] / "compress"
 FLOORS = {
-    0: ("errors", "limits", "losses"),
+    0: ("errors", "atomic", "version", "fields", "losses"),
     1: (
         "spec",
         "catalog",
         "store",
         "results",
+        "recorded",
         "runtime",
-        "statistics",
+        "metrics",
+        "significance",
         "machine",
         "sessions",
+        "structure",
+        "regular",
         "graphs",
-        "packed",
+        "shared_weights",
         "signals",
         "fidelity",
         "processes",
-        "places",
+        "paths",
+        "children",
+        "provenance",
+        "goals",
     ),
     2: ("models", "objective", "tasks", "corpus"),
     3: ("training", "evaluate", "export", "quantize", "bench", "augment"),
@@ -38,98 +43,49 @@ FLOORS = {
 FLOOR = {part: floor for floor, parts in FLOORS.items() for part in parts}
 SEPARATE = set(FLOORS[3])  # these do not import each other either
 HEAVY = {"torch", "transformers", "accelerate", "datasets", "neural_compressor"}
-LIGHT = ("errors", "limits", "spec", "catalog", "store", "results", "runtime", "statistics", "machine", "sessions", "graphs",
-         "packed", "signals", "fidelity", "processes", "places", "tasks", "corpus", "evaluate", "quantize", "bench", "augment", "report",
-         "bundle", "cli", "__init__", "__main__")  # fmt: skip
+USE_TORCH = {"export", "models", "objective", "training"}  # parts that work with tensors
+LIGHT = set(FLOOR) - USE_TORCH - {"pipeline"}
 LIGHT_OF_MODELS = (
     "models/__init__.py",
+    "models/cards.py",
+    "models/checkpoint_files.py",
+    "models/checkpoint_location.py",
     "models/checkpoints.py",
+    "models/config_fields.py",
     "models/dimensions.py",
     "models/layer_maps.py",
     "models/layers.py",
-    "models/locations.py",
     "models/masked_lm.py",
     "models/pretrained.py",
     "models/random_models.py",
     "models/students/__init__.py",
     "models/students/activations.py",
     "models/students/algebra.py",
-    "models/students/bert.py",
     "models/students/body.py",
     "models/students/build.py",
-    "models/students/distilbert.py",
+    "models/students/copying.py",
     "models/students/projection.py",
     "models/students/sizes.py",
-    "models/students/table.py",
-    "models/uses.py",
+    "models/quant_spec.py",
+    "models/vocabularies.py",
+    "models/weights.py",
 )
+BESIDE_A_BUNDLE = {
+    "runtime",
+    "errors",
+    "version",
+    "atomic",
+    "sessions",
+    "machine",
+    "structure",
+    "regular",
+}  # all that answering with one needs
 LATE = (
-    "pipeline/arithmetic.py",
-    "pipeline/aware_training.py",
-    "pipeline/starting.py",
-    "pipeline/teaching.py",
-    "pipeline/training_stages.py",
+    "pipeline/training/initial_student.py",
+    "pipeline/training/run.py",
+    "pipeline/training/teacher_targets.py",
+    "pipeline/training/throughput.py",
 )  # imported by stages that train, when they do
-
-
-@dataclass(frozen=True)
-class Import:
-    """`name` as seen from the root; `when`: `start`, `call` (inside a function) or `types` (TYPE_CHECKING)."""
-
-    file: str
-    line: int
-    name: str
-    when: str
-
-    @property
-    def part(self) -> str | None:
-        """The part of the package that is imported, or None for other packages; `__version__` is the root's own."""
-        words = self.name.split(".")
-        if words[0] != "compress" or words[1:] == ["__version__"]:
-            return None
-        return words[1] if len(words) > 1 else "__init__"
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.name} ({self.when})"
-
-
-def sources() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
-
-
-def part_of(file: str) -> str:
-    return file.split("/")[0].removesuffix(".py")
-
-
-def imports(path: Path) -> Iterator[Import]:
-    file = path.relative_to(PACKAGE).as_posix()
-    package = ["compress", *path.relative_to(PACKAGE).parts[:-1]]
-    for node, when in walk(ast.parse(path.read_text(encoding="utf-8")), "start"):
-        for name in names(node, package):
-            yield Import(file, node.lineno, name, when)
-
-
-def walk(node: ast.AST, when: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
-    for child in ast.iter_child_nodes(node):
-        inside = when
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            inside = "call"
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            inside = "types"
-        if isinstance(child, ast.Import | ast.ImportFrom):
-            yield child, inside
-        yield from walk(child, inside)
-
-
-def names(node: ast.Import | ast.ImportFrom, package: list[str]) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    base = package[: len(package) - node.level + 1] if node.level else []
-    module = ".".join([*base, *(node.module or "").split(".")]).strip(".")
-    return [f"{module}.{alias.name}" for alias in node.names]
-
-
-ALL = [found for path in sources() for found in imports(path)]
 
 
 def shown(wrong: list[Import]) -> str:
@@ -140,7 +96,7 @@ def test_the_walk_sees_every_kind_of_import(tmp_path: Path):
     """So that an empty list of violations means something."""
     text = """
 from ..errors import CompressError
-from .. import store, __version__
+from .. import store
 import torch.nn as nn
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
@@ -159,7 +115,6 @@ class A:
     assert [(item.name, item.when, item.part) for item in found] == [
         ("compress.errors.CompressError", "start", "errors"),
         ("compress.store", "start", "store"),
-        ("compress.__version__", "start", None),
         ("torch.nn", "start", None),
         ("typing.TYPE_CHECKING", "start", None),
         ("compress.cli.main", "types", "cli"),
@@ -182,13 +137,52 @@ def test_imports_go_downward_only():
     assert not wrong, shown(wrong)
 
 
+# Package -> its parts, floor by floor; those of one floor may import each other.
+INSIDE = {
+    "pipeline": (
+        ("plan",),
+        ("training", "results"),
+        ("stages",),
+        ("recipes",),
+        ("planner", "preflight", "distributed", "request"),
+        ("run",),
+        ("ablation", "__init__"),
+    ),
+    "spec": (
+        ("limits", "base", "document", "stage"),
+        ("kinds", "losses", "quantization", "schema"),
+        ("problems", "overrides", "stages"),
+        ("recipe", "cards", "task", "source"),
+    ),
+}
+
+
+def part_inside(name: str) -> str:
+    """`compress.pipeline.plan.Node` and `pipeline/plan/plan.py` -> `plan`; of the package itself `__init__`."""
+    words = name.removesuffix(".py").replace("/", ".").removeprefix("compress.").split(".")
+    return words[1] if len(words) > 1 else "__init__"
+
+
+@pytest.mark.parametrize("package", INSIDE)
+def test_imports_go_downward_inside_a_package_too(package: str):
+    floor = {part: number for number, parts in enumerate(INSIDE[package]) for part in parts}
+    parts = {part_inside(item.file) for item in ALL if part_of(item.file) == package}
+    assert parts <= floor.keys() | {"__init__"}, f"no floor inside {package} for {sorted(parts - floor.keys())}"
+    mine = [item for item in ALL if part_of(item.file) == item.part == package and part_inside(item.file) in floor]
+    wrong = [item for item in mine if floor.get(part_inside(item.name), 99) > floor[part_inside(item.file)]]
+    assert mine
+    assert not wrong, shown(wrong)
+
+
 def test_the_parts_of_floor_three_do_not_import_each_other():
     wrong = [item for item in ALL if {part_of(item.file), item.part} <= SEPARATE and item.part != part_of(item.file)]
     assert not wrong, shown(wrong)
 
 
-def test_losses_and_errors_stand_on_nothing_of_ours():
-    wrong = [item for item in ALL if FLOOR[part_of(item.file)] == 0 and item.part not in (None, part_of(item.file))]
+def test_the_ground_floor_stands_on_nothing_but_what_a_loss_says_in_a_recipe():
+    ground = [item for item in ALL if FLOOR[part_of(item.file)] == 0]
+    wrong = [item for item in ground if item.part not in (None, part_of(item.file))]
+    wrong = [item for item in wrong if (part_of(item.file), item.part) != ("losses", "fields")]
     assert not wrong, shown(wrong)
 
 
@@ -196,8 +190,10 @@ def test_the_runtime_needs_what_a_bundle_may_ask_of_its_user():
     allowed = {"onnxruntime", "tokenizers", "numpy", "compress"} | set(sys.stdlib_module_names)
     """OpenVINO is another runtime, imported when it is asked for."""
     for part, ours in (
-        ("runtime", {"runtime", "errors", "sessions", "machine"}),
-        ("sessions", {"sessions", "errors", "machine"}),
+        ("runtime", BESIDE_A_BUNDLE - {"structure"}),
+        ("sessions", {"sessions", "errors", "machine", "regular", "structure"}),
+        ("structure", {"structure"}),
+        ("regular", {"regular", "errors"}),
     ):
         mine = [item for item in ALL if part_of(item.file) == part]
         wrong = [item for item in mine if item.name.split(".")[0] not in allowed]
@@ -212,6 +208,7 @@ def test_light_parts_import_torch_only_when_they_need_it():
         for item in ALL
         if part_of(item.file) in LIGHT
         or item.file in LIGHT_OF_MODELS
+        or item.file.startswith("models/families/")
         or (part_of(item.file) == "pipeline" and item.file not in LATE)
     ]
     wrong = [item for item in light if item.when == "start" and item.name.split(".")[0] in HEAVY]
@@ -245,7 +242,7 @@ def test_importing_brings_in_no_torch(module: str):
 
 
 def test_importing_the_runtime_brings_in_only_what_counts_cores_and_opens_sessions():
-    ours = {f"compress.{part}" for part in FLOOR if part not in ("runtime", "errors", "sessions", "machine")}
+    ours = {f"compress.{part}" for part in FLOOR if part not in BESIDE_A_BUNDLE}
     assert loaded_by("compress.runtime", HEAVY | ours | {"pydantic", "pandas", "onnx"}) is None
 
 

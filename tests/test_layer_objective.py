@@ -9,9 +9,12 @@ import torch
 from torch import Tensor
 
 from compress.errors import CompressError
-from compress.losses import attention_mse_loss, hidden_mse_loss, relation_kl_loss
+from compress.losses.attention_mse import AttentionMse, attention_mse_loss
+from compress.losses.embedding_mse import EmbeddingMse
+from compress.losses.hidden_mse import HiddenMse, hidden_mse_loss
+from compress.losses.relation_kl import RelationKl, relation_kl_loss
+from compress.losses.soft_cross_entropy import SoftCrossEntropy
 from compress.objective import Objective
-from compress.spec.losses import AttentionMse, EmbeddingMse, HiddenMse, RelationKl, SoftCrossEntropy
 
 LAYERS = ((1, 2), (2, 4), (3, 6))
 WIDTHS = (8, 12)

@@ -89,7 +89,7 @@ def test_usable_cores_follow_affinity_and_quota(monkeypatch: pytest.MonkeyPatch)
 
 def test_description_is_of_this_machine_and_needs_no_torch() -> None:
     code = (
-        "import sys; from compress.machine import describe, versions; m = describe(); v = versions()\n"
+        "import sys; from compress.machine import versions; from compress.results import Machine; m = Machine.here(); v = versions()\n"
         "assert m.cpu and m.cores >= 1 and m.memory_bytes > 2**20, m\n"
         "assert v['python'] and v['onnxruntime'], v\n"
         "assert not {'torch', 'onnxruntime', 'transformers', 'onnx'} & set(sys.modules)"

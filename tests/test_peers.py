@@ -1,13 +1,18 @@
-"""The arithmetic of benchmarks/peers: how work is cut into calls, and what its page says of a result."""
+"""benchmarks/peers: how work is cut into calls, what is timed, how its processes are started, and what its page says."""
 
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from compress.catalog import load_recipe
+from compress.children import run
+from compress.quantize.methods import QUANTIZERS
 
 PEERS = Path(__file__).parents[1] / "benchmarks/peers"
 
@@ -100,3 +105,59 @@ def test_margins_that_go_another_way_do_not_agree(peers: Any):
     same = measuring._agreement(reference, (reference + 0.1).tolist())
     assert same == {"largest_difference": pytest.approx(0.1), "correlation": pytest.approx(1), "decisions": 1.0}
     assert measuring._agreement(reference, reference[:, ::-1].tolist())["correlation"] < measuring.LEAST_CORRELATION
+
+
+def test_the_default_form_is_what_a_recipe_without_settings_makes(
+    peers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the settings with which its file is written, beside those of the recipe `int8`."""
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr("compress.export.export_onnx", lambda source, out, **how: asked.update(how))
+    monkeypatch.setattr(
+        "compress.quantize.quantize_onnx", lambda source, out, spec, **how: asked.update(how, spec=spec)
+    )
+    ours = peers("ours")
+    assert next(iter(ours.VARIANTS)) == ours.DEFAULT  # the one that is timed twice
+    ours.convert(ours.DEFAULT, tmp_path, tmp_path)
+    specs = {stage.kind: stage.spec for stage in load_recipe("int8").stages}
+    assert asked["spec"] == specs["quantize"]
+    assert (asked["graph"], asked["opset"]) == (specs["export"].graph, specs["export"].opset)
+    assert asked["int8_format"] in (None, QUANTIZERS[specs["quantize"].method].int8_format)
+    assert len(asked["feeds"]) == ours._CALIBRATION
+
+
+def test_the_default_form_stands_in_brackets_beside_the_fastest(peers: Any, result: dict[str, Any]) -> None:
+    default = peers("ours").DEFAULT
+    result["variants"][default] = {"what": "a file", "ours": True}
+    (run,) = result["runs"]
+    run["agreement"][default] = run["agreement"]["mine"]
+    for cell in run["cells"].values():
+        cell[default] = samples(5, 5)
+    page = peers("report").render([result])
+    assert "| ours / other | **2.00 lost** (**5.00 lost**) | 0.50 (0.83) |" in page
+    assert f"`{default}`" in page
+
+
+def test_openvino_s_telemetry_is_off_in_every_child(peers: Any, tmp_path: Path) -> None:
+    """Asked of openvino itself, as convert_model and NNCF set it up, by a user who has never been asked."""
+    code = "from openvino.tools.ovc.telemetry_utils import init_ovc_telemetry as telemetry; print(telemetry().consent)"
+    variables = peers("process")._variables(Path(sys.executable), 1, ours=False)
+    for expected, less in (("False", {}), ("True", {"CI": ""})):
+        home = tmp_path / expected
+        home.mkdir()
+        environment = {**variables, "HOME": str(home), **less}
+        assert run([sys.executable, "-c", code], 120, environment=environment) == f"{expected}\n"
+
+
+def test_an_environment_that_hangs_is_given_up(peers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peer is left out, with the reason in a line; the others are measured."""
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nsleep 600\n")
+    program.chmod(0o755)
+    environments, candidates = peers("environments"), peers("candidates")
+    monkeypatch.setattr(environments.sys, "executable", str(program))
+    monkeypatch.setattr(environments, "_SECONDS", 0.2)
+    found, missing = candidates.interpreters(["pytorch"], tmp_path / "environments", lambda *words: None)
+    assert list(found) == [candidates.OURS]
+    assert "no environment: " in missing["pytorch"]
+    assert "had not ended after 0.2 s" in missing["pytorch"]

@@ -105,9 +105,37 @@ def test_the_same_result_is_the_same_bytes(result: Result, tmp_path: Path) -> No
         (("schema_version",), 2, "schema_version"),
         (("seed",), "zero", "seed"),
         (("surprise",), 1, "surprise"),
+        (("sur\nprise",), 1, r"'sur\nprise'"),
         (("task", "kind"), "ranking", "task.kind"),
         (("models", 0, "headline"), None, "models.0.headline"),
         (("models", 0, "onnx", "latency", 0, "p50"), "fast", "models.0.onnx.latency.0.p50"),
+        (("models", 0, "onnx", "latency", 0, "speedup"), 0, "models.0.onnx.latency.0.speedup"),
+        (("models", 0, "scores"), {}, "models.0.scores"),
+        (("models", 0, "scores", "dev"), {"f1": 88.88}, "models.0.scores"),
+        (("models", 0, "scores", "dev", "accuracy"), 1e300, "models.0.scores.dev.accuracy"),
+        (("models", 0, "headline"), 88.0, "models.0.headline"),
+        (("models", 0, "file_bytes"), 0, "models.0.file_bytes"),
+        (("models", 0, "info", "parity_max_abs_error"), "small", "models.0.info.parity_max_abs_error"),
+        (("models", 0, "info", "signal_to_noise_db"), {"x": "loud"}, "models.0.info.signal_to_noise_db.x"),
+        (("models", 0, "info", "divergence"), {"x": {"static": 1.0}}, "models.0.info"),
+        (("models", 0, "info", "goal"), {"drop": 0.5, "flips": 0.2}, "models.0.info"),
+        (("models", 0, "info", "reached"), {"drop": 0.1, "flipped": "two"}, "models.0.info.reached.flipped"),
+        (
+            ("models", 0, "info", "reached"),
+            {"drop": 0.1, "flips_interval": [0.1]},
+            "models.0.info.reached.flips_interval",
+        ),
+        (("models", 0, "info", "texts"), {"train": 3}, "models.0.info.texts.tuning"),
+        (("models",), [], "models"),
+        (("run",), "../elsewhere", "run"),
+        (("run",), "..", "run"),
+        (("run",), "n" * 256, "run"),
+        (("task", "splits"), [], "task.splits"),
+        (("task", "metrics"), [], "task.metrics"),
+        (("recipe", "stages"), [["finetune"]], "recipe.stages.0"),
+        (("recipe", "stages"), [{"finetune": {"name": {}}}], "recipe.stages.0.finetune.name"),
+        (("settings", "published"), {"a paper": "high"}, "settings.published.a paper"),
+        (("settings", "notices"), [{}], "settings.notices.0"),
     ],
 )
 def test_another_schema_names_file_and_field(
@@ -125,6 +153,36 @@ def test_another_schema_names_file_and_field(
     message = str(caught.value)
     assert message.startswith(f"{file}: not a result of schema 1: {field}: ")
     assert "\n" not in message
+
+
+def test_two_models_of_one_name_are_refused(result: Result, tmp_path: Path) -> None:
+    document = json.loads(write_result(result, tmp_path).read_text())
+    document["models"] *= 2
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    with pytest.raises(CompressError, match=r"models\.1\.name: a model before it is teacher fp32 too"):
+        read_result(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("9" * 5000, "expected a finite number"),
+        ("9" * 20, "expected a whole number of at most 9223372036854775807"),
+        ("-1e999", "expected a finite number"),
+        ("NaN", "expected a finite number"),
+        ('"\\ud83d"', "expected Unicode text, found half of a surrogate pair"),
+        ("[" * 60 + "]" * 60, "nested too deeply; at most 40 levels are read"),
+    ],
+)
+def test_values_that_no_reader_can_use_are_placed(result: Result, tmp_path: Path, value: str, problem: str) -> None:
+    """In an open part, too, which takes any."""
+    text = write_result(result, tmp_path).read_text()
+    (tmp_path / "result.json").write_text(text.replace('"steps": 9', f'"steps": {value}').replace('"steps":9', ""))
+    with pytest.raises(CompressError) as caught:
+        read_result(tmp_path)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'result.json'}: cannot be read as a result: stages[0].info.steps")
+    assert message.endswith(problem)
 
 
 def test_a_missing_field_is_named(result: Result, tmp_path: Path) -> None:
@@ -154,18 +212,19 @@ def test_a_write_that_fails_leaves_the_old_result_whole(
 ) -> None:
     """The disk fills while the new one is written: the old one stays, to the byte."""
     before = write_result(result, tmp_path).read_bytes()
-    write_text = Path.write_text
+    write_bytes = Path.write_bytes
 
-    def fills_up(self: Path, data: str, *args: Any, **options: Any) -> int:
-        write_text(self, data[: len(data) // 2], *args, **options)
+    def fills_up(self: Path, data: bytes) -> int:
+        write_bytes(self, data[: len(data) // 2])
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_text", fills_up)
-        with pytest.raises(OSError, match="No space left"):
+        patched.setattr(Path, "write_bytes", fills_up)
+        with pytest.raises(OSError, match=r"No space left on device: '.*/result\.json'"):
             write_result(result.model_copy(update={"seed": 1}), tmp_path)
     assert (tmp_path / "result.json").read_bytes() == before
     assert read_result(tmp_path).seed == 0
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize(

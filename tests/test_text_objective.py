@@ -1,4 +1,4 @@
-"""What plain text teaches by itself: the order of segments and hidden tokens, with heads that are not the student's."""
+"""What plain text teaches by itself: the order of segments and masked tokens, with heads that are not the student's."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import torch
 from torch import Tensor
 from transformers import AutoModel
 
-from compress.losses import sentence_order_loss
+from compress.losses.hidden_cosine import HiddenCosine
+from compress.losses.hidden_mse import HiddenMse
+from compress.losses.masked_lm import MaskedTokens
+from compress.losses.masked_soft_target import MaskedSoftTarget
+from compress.losses.sentence_order import SentenceOrder, sentence_order_loss
 from compress.models.features import compute_features
-from compress.models.masked_head import MaskedLmObjective
-from compress.models.masked_lm import copy_head, decoder, masked_lm_around, masked_lm_loss
+from compress.models.masked_head import MaskedLmHeads
+from compress.models.masked_lm import copy_head, decoder, masked_lm_around, masked_text_loss
 from compress.objective import Objective
-from compress.spec.losses import HiddenCosine, HiddenMse, MaskedSoftTarget, MaskedTokens, SentenceOrder
 
 FAMILIES = ("bert", "albert")
 WIDTHS = (32, 48)
@@ -90,14 +93,14 @@ def test_padding_does_not_change_what_is_said_of_the_order(encoder: Any):
 def test_masked_tokens_beside_the_order_in_one_objective(encoder: Any):
     model = masked_lm_around(encoder).eval()
     assert model.base_model is encoder
-    masked = MaskedLmObjective(model)
+    masked = MaskedLmHeads(model)
     objective = Objective((MaskedTokens(weight=2), SentenceOrder()), widths=WIDTHS, masked_lm=masked)
     assert objective.student_features == {"pooled", "hidden[-1]", "words"}
     assert objective.per_token == {"masked_lm"}
     batch = batch_of()
     found = terms(objective, encoder, batch)
     assert set(found) == {"masked_lm", "sentence_order"}
-    assert found["masked_lm"].item() == pytest.approx(2 * masked_lm_loss(model, batch).item(), rel=1e-5)  # fp32
+    assert found["masked_lm"].item() == pytest.approx(2 * masked_text_loss(model, batch).item(), rel=1e-5)  # fp32
     torch.stack(list(found.values())).sum().backward()
     own, others = ({id(p) for p in module.parameters()} for module in (objective, encoder))
     assert not own & others
@@ -120,7 +123,7 @@ def test_they_stand_beside_distillation(encoder: Any):
 def test_a_head_that_cannot_be_made_is_a_mistake_of_the_caller():
     with pytest.raises(ValueError, match="needs the student's width"):
         Objective((SentenceOrder(),))
-    with pytest.raises(ValueError, match="masked_lm needs a head"):
+    with pytest.raises(ValueError, match="needs masked-LM heads"):
         Objective((MaskedTokens(),), widths=WIDTHS)
     assert not list(Objective((HiddenMse(), SentenceOrder(weight=0)), layers=((1, 1),)).parameters())
 
@@ -141,7 +144,7 @@ def heads(tiny_checkpoint: Callable[[str], Path]) -> tuple[Any, Any]:
 
 def triple(student: Any, teacher: Any) -> Objective:
     losses = (MaskedSoftTarget(weight=5), MaskedTokens(weight=2), HiddenCosine())
-    return Objective(losses, widths=(32, 32), masked_lm=MaskedLmObjective(student, teacher))
+    return Objective(losses, widths=(32, 32), masked_lm=MaskedLmHeads(student, teacher))
 
 
 def both(objective: Objective, student: Any, teacher: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -170,7 +173,7 @@ def test_the_triple_loss_is_that_of_whole_models(heads: tuple[Any, Any]):
         total, count = total + 4 * float((p * (p / q).log()).sum()), count + 1
     assert count == 3
     assert found["masked_soft_target"].item() == pytest.approx(5 * total / count, rel=1e-4)  # fp32 logits
-    assert found["masked_lm"].item() == pytest.approx(2 * masked_lm_loss(student, batch).item(), rel=1e-5)
+    assert found["masked_lm"].item() == pytest.approx(2 * masked_text_loss(student, batch).item(), rel=1e-5)
     torch.stack(list(found.values())).sum().backward()
     assert all(parameter.grad is None for parameter in teacher.parameters())
     assert all(parameter.grad is not None for parameter in objective.parameters())

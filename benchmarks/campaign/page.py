@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from compress.provenance import Code
+
 from .state import Campaign
 
 _NONE = "–"
@@ -25,6 +27,8 @@ def _lines(campaign: Campaign) -> list[str]:
         f"# A campaign of {campaign.document['seconds'] / 60:.0f} minutes, {hardware}",
         "",
         f"    python benchmarks/gpu_campaign.py {shlex.join(sys.argv[1:])}",
+        "",
+        f"Code: {Code.model_validate(campaign.document['machine']['code'])}",
         "",
         f"CPU: {machine['cpu']}, {machine['cores']} cores. Scores are the reported split's, each model's once. Latency was not "
         "measured here; the bundles carry the models to the CPU that they are for.",

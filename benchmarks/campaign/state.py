@@ -12,6 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from compress.atomic import write_text
+from compress.children import end
+
 _GRACE = 60.0  # seconds that a stopped step has to save its state
 
 
@@ -47,9 +50,7 @@ class Campaign:
 
     def save(self) -> None:
         self.document["seconds"] = self._spent + time.monotonic() - self.started
-        temporary = self._path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(self.document, indent=1) + "\n", encoding="utf-8")
-        temporary.replace(self._path)
+        write_text(self._path, json.dumps(self.document, indent=1) + "\n")
 
     def step(self, name: str, work: str, what: dict[str, Any], limit: float) -> dict[str, Any] | None:
         """What `work` of child.py answers, done now or before; None where it failed or ran out of `limit` seconds."""
@@ -99,23 +100,34 @@ def _wait(process: subprocess.Popen[bytes], limit: float) -> tuple[int, bool]:
     try:
         return process.wait(limit), False
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGTERM)
-        try:
-            return process.wait(_GRACE), True
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait(), True
+        return _stop(process), True
     except BaseException:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
+        _stop(process)
         raise
+
+
+def _stop(process: subprocess.Popen[bytes]) -> int:
+    """Its exit status, after it was asked to save and stop."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        return process.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        code = end(process)
+        return -signal.SIGKILL if code is None else code
 
 
 def hardware() -> dict[str, Any]:
     """The machine, and the GPU as torch sees it: None where it sees none."""
     import torch
 
-    from compress.machine import describe, versions
+    from compress.machine import versions
+    from compress.provenance import running_code
+    from compress.results import Machine
 
     gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else None
-    return {"machine": describe().model_dump(mode="json"), "gpu": gpu, "versions": versions()}
+    return {
+        "machine": Machine.here().model_dump(mode="json"),
+        "gpu": gpu,
+        "versions": versions(),
+        "code": running_code().model_dump(mode="json"),
+    }

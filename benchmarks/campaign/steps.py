@@ -9,9 +9,9 @@ from typing import Any
 
 from compress.catalog import load_recipe
 from compress.pipeline import Request, plan_all
-from compress.pipeline.context import TextSource
-from compress.pipeline.draft import KINDS
+from compress.pipeline.plan.sources import TextSource
 from compress.pipeline.request import overrides_for
+from compress.pipeline.stages.registry import STAGES
 
 from .state import Campaign
 
@@ -107,7 +107,7 @@ def run_recipes(campaign: Campaign, teacher: str) -> None:
 
 def _what(campaign: Campaign, recipe: str, task: str, teacher: str, *, extra: tuple[str, ...] = ()) -> dict[str, Any]:
     asked = campaign.arguments
-    reads = any(KINDS[stage.kind].reads_text for stage in load_recipe(recipe).stages)
+    reads = any(STAGES[stage.kind].reads_text for stage in load_recipe(recipe).stages)
     return {
         "recipe": recipe,
         "task": task,

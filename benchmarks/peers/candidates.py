@@ -49,7 +49,7 @@ def interpreters(peers: Sequence[str], folder: Path, say: Say) -> tuple[dict[str
         say(f"environment of {peer}")
         try:
             found[peer] = environment(module(peer).ENVIRONMENT, folder)
-        except RuntimeError as error:
+        except CompressError as error:
             missing[peer] = f"no environment: {error}"
     return found, missing
 

@@ -10,12 +10,12 @@ import torch
 from inputs import checked
 from transformers import AutoModelForSequenceClassification
 
-from compress.catalog import load_student
+from compress.models.cards import load_student
 from compress.models.checkpoints import load_classifier, save_checkpoint
 from compress.models.dimensions import dimensions
 from compress.models.random_models import random_classifier
 from compress.models.students import build_student, student_dimensions
-from compress.pipeline.teachers import resolve_teacher
+from compress.pipeline.plan.teachers import resolve_teacher
 
 LABELS = ("a", "b")
 _TRAINED, _BASE = "minilm-l6", "bert-base"
@@ -27,7 +27,11 @@ def make_checkpoint(name: str, out: Path) -> None:
     if source.folder is None:
         raise SystemExit(f"expected the teacher {_TRAINED} with a checkpoint")
     torch.manual_seed(0)
-    model = load_classifier(source.folder, labels=LABELS, trained=False) if name == _TRAINED else _random(name)
+    model = (
+        load_classifier(source.folder, kind="classification", labels=LABELS, trained=False)
+        if name == _TRAINED
+        else _random(name)
+    )
     save_checkpoint(model.eval(), source.tokenizer, out)
 
 
@@ -40,7 +44,9 @@ def reference_logits(checkpoint: Path) -> np.ndarray:
 
 
 def _random(name: str) -> Any:
-    base: Any = random_classifier({"model_type": "bert"}, labels=LABELS)  # transformers' defaults are BERT base's
+    base: Any = random_classifier(
+        {"model_type": "bert"}, kind="classification", labels=LABELS
+    )  # transformers' defaults are BERT base's
     if name == _BASE:
         return base
     card = load_student(name).model_copy(update={"init": "random"})

@@ -10,27 +10,34 @@ import numpy as np
 from inputs import padded, ragged_lengths
 from onnx_session import predictor
 
+from compress.spec.quantization import Quantize
+from compress.spec.stages import Export
+
+DEFAULT = "ours default"  # what `compress run` makes and `ship` ships where a recipe says nothing
 ENVIRONMENT = ""
 PACKAGES = ("bert-compress", "onnxruntime", "onnx", "torch", "transformers")
+_CALIBRATION = 96  # sequences, as many as OpenVINO's
 VARIANTS = {
-    "ours fast": "export with graph: fast, quantize, as `compress run` does",
-    "ours static": "the same with quantize.method=static, ranges from 96 sequences of random ids",
-    "ours packed": "the packed form of `ours static`, which the runner takes for padded batches",
+    DEFAULT: f"export and quantize without settings, as `compress run` does: the fast graph, method {Quantize().method}; "
+    f"ranges and α from {_CALIBRATION} sequences of random ids",
+    "ours default unpadded": "its unpadded form, which the runner takes for padded batches",
+    "ours fast": "the fast graph with quantize.method=dynamic",
+    "ours static": f"the same with quantize.method=static, ranges from the {_CALIBRATION} sequences",
+    "ours unpadded": "the unpadded form of `ours static`",
     "ours QDQ": "the portable file of quantize.portable=true, in ONNX Runtime",
-    "ours plain": "export with graph: plain, quantize",
+    "ours plain": "the plain graph with quantize.method=dynamic",
 }
 LABELS = ("a", "b")
-_CALIBRATION = 96  # sequences, as many as OpenVINO's
 
 
-def _make(graph: str, layout: str) -> Callable[[Path, Path], None]:
+def _make(export: Export, how: Quantize, int8_format: str | None = None) -> Callable[[Path, Path], None]:
     def make(checkpoint: Path, out: Path) -> None:
         from compress.export import export_onnx
         from compress.quantize import quantize_onnx
-        from compress.spec.quantization import Quantize
 
-        export_onnx(checkpoint, out, graph=graph, opset=20, task_name="none", labels=LABELS, kind="classification")
-        quantize_onnx(out / "model.onnx", out, Quantize(method="dynamic"), layout=layout, feeds=_feeds())
+        graph, opset = export.graph, export.opset
+        export_onnx(checkpoint, out, graph=graph, opset=opset, task_name="none", labels=LABELS, kind="classification")
+        quantize_onnx(out / "model.onnx", out, how, int8_format=int8_format, feeds=_feeds())
 
     return make
 
@@ -45,13 +52,18 @@ def _feeds() -> list[dict[str, np.ndarray]]:
 
 # variant -> writes its int8 file for a checkpoint folder
 MAKE = {
-    "ours fast": _make("fast", "dynamic"),
-    "ours static": _make("fast", "static"),
-    "ours packed": _make("fast", "static"),
-    "ours QDQ": _make("fast", "qdq"),
-    "ours plain": _make("plain", "dynamic"),
+    DEFAULT: _make(Export(), Quantize()),
+    "ours default unpadded": _make(Export(), Quantize()),
+    "ours fast": _make(Export(graph="fast"), Quantize(method="dynamic")),
+    "ours static": _make(Export(graph="fast"), Quantize(method="static")),
+    "ours unpadded": _make(Export(graph="fast"), Quantize(method="static")),
+    "ours QDQ": _make(Export(graph="fast"), Quantize(method="static"), "qdq"),
+    "ours plain": _make(Export(graph="plain"), Quantize(method="dynamic")),
 }
-_FILES = {"ours QDQ": "model_qdq.onnx", "ours packed": "model_quantized_packed.onnx"}
+_FILES = {
+    "ours QDQ": "model_qdq.onnx",
+    **dict.fromkeys(("ours default unpadded", "ours unpadded"), "model_quantized_unpadded.onnx"),
+}
 
 
 def convert(variant: str, model: Path, out: Path) -> None:

@@ -18,7 +18,9 @@ def start(python: Path, peer: str, threads: int, *, ours: bool) -> Worker:
 
 def _variables(python: Path, threads: int, ours: bool) -> dict[str, str]:
     """Our package for our own candidates alone; the environment's programs first, as when it is activated; threads
-    that wait sleep, or they would spin through the next candidate's turn."""
+    that wait sleep, or they would spin through the next candidate's turn. `CI` turns OpenVINO's telemetry off, in
+    convert_model and in NNCF (openvino_telemetry's `disable_in_ci`, which both set): it starts a process for each event,
+    which hangs where there is no network."""
     return {
         **os.environ,
         "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", "")]),
@@ -26,5 +28,6 @@ def _variables(python: Path, threads: int, ours: bool) -> dict[str, str]:
         "OMP_NUM_THREADS": str(threads),
         "OMP_WAIT_POLICY": "PASSIVE",
         "HF_HUB_OFFLINE": "1",
+        "CI": "true",
         "TOKENIZERS_PARALLELISM": "false",
     }

@@ -14,6 +14,7 @@ from typing import Any
 
 from inputs import CELLS, clock, way_name
 from measuring import AGAIN
+from ours import DEFAULT
 
 SAME_RUNTIME = ("ours QDQ in OpenVINO", "OpenVINO int8")  # our file in the runtime that the peer is run by
 _HEAD = """# Beside other runtimes
@@ -23,14 +24,15 @@ of its own; medians of the rounds. minilm-l6 has its trained weights under a ran
 does not depend on them, how far a candidate is from torch does. Waiting threads sleep, for all alike. `32x128` and
 `ragged` ({sequences} sequences, {mean:.0f} tokens on average, at most {longest}) are cut into calls in the way that is
 fastest for each candidate. A ratio is ours / peer, the median over rounds of both times in the same round: below 1 ours
-is faster, and where it is not the cell says **lost**. With one thread a time is CPU time, which a busy machine disturbs
+is faster, and where it is not the cell says **lost**. It is that of our fastest form in the cell, and in brackets that of
+`{default}`, the form that `compress run` ships. With one thread a time is CPU time, which a busy machine disturbs
 least; with more it is wall-clock time.
 """
 
 
 def render(results: Sequence[dict[str, Any]]) -> str:
     """The whole page; a result is what `run.py` writes."""
-    parts = [_HEAD.format(**results[0]["ragged"])]
+    parts = [_HEAD.format(**results[0]["ragged"], default=DEFAULT)]
     for result in results:
         parts.append(_setting(result))
         for run in result["runs"]:
@@ -79,11 +81,17 @@ def _ratios(run: dict[str, Any], result: dict[str, Any]) -> str:
     rows = [["our best", *(bests[cell] or "none" for cell in cells)]]
     for name in result["variants"]:
         if name not in ours:
-            rows.append([f"ours / {name}", *(_share(cells[cell], bests[cell], name, kind) for cell in cells)])
+            rows.append([f"ours / {name}", *(_shares(cells[cell], bests[cell], name, kind) for cell in cells)])
     if {*SAME_RUNTIME} <= {*result["variants"]}:
         rows.append([" / ".join(SAME_RUNTIME), *(_share(cells[cell], *SAME_RUNTIME, kind) for cell in cells)])
     rows.append([AGAIN, *(_share(cells[cell], AGAIN, ours[0], kind, lost=False) for cell in cells)])
     return _table(["", *cells], rows)
+
+
+def _shares(cell: dict[str, Any], best: str | None, other: str, kind: str) -> str:
+    """Of our best form and, in brackets, of the default one; results of before it was timed have the first alone."""
+    default = f" ({_share(cell, DEFAULT, other, kind)})" if DEFAULT in cell and other in cell else ""
+    return _share(cell, best, other, kind) + default
 
 
 def _share(cell: dict[str, Any], mine: str | None, other: str, kind: str, lost: bool = True) -> str:

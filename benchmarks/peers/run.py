@@ -4,7 +4,8 @@
 
 Makes an environment per peer (pip, CPU builds), converts the same checkpoint in each peer's documented way, checks
 every candidate against torch, then times all of them interleaved. Sizes other than minilm-l6 have random weights:
-latency does not depend on them. Writes result.json into the folder; `report.py` joins several into one page.
+latency does not depend on them. Writes result.json into the folder, and beside the report; `report.py` joins several into
+one page.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -26,8 +28,11 @@ from measuring import measure
 from process import start
 from report import render
 
+from compress.atomic import write_text
 from compress.errors import CompressError
-from compress.machine import describe
+from compress.paths import shown
+from compress.provenance import running_code
+from compress.results import Machine
 
 
 def say(*words: str) -> None:
@@ -39,9 +44,10 @@ def main() -> None:
     pythons, missing = interpreters(arguments.peer or PEERS, arguments.out / "environments", say)
     environments = _versions(pythons, missing)
     result = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": shlex.join(["python", *map(shown, sys.argv)]),
+        "code": running_code().model_dump(mode="json"),
         "date": datetime.date.today().isoformat(),
-        "machine": describe().model_dump(mode="json"),
+        "machine": Machine.here().model_dump(mode="json"),
         "rounds": arguments.rounds,
         "ragged": _ragged(),
         "variants": _variants(pythons),
@@ -50,10 +56,11 @@ def main() -> None:
     }
     for run in _runs(arguments, pythons, missing):
         result["runs"].append(run)
-        (arguments.out / "result.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write_text(arguments.out / "result.json", json.dumps(result, indent=1) + "\n")
     page = render([result])
     if arguments.report:
-        arguments.report.write_text(page, encoding="utf-8")
+        write_text(arguments.report, page)
+        write_text(arguments.report.with_suffix(".json"), json.dumps(result) + "\n")
     print(page)
 
 

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .batching import Slots
-from .draws import pick
 from .masked import MaskedLmProposer
 from .neighbours import WordProposer
-from .pieces import pieces_of
-from .texts import Texts
+from .texts import Texts, pieces_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -41,8 +39,9 @@ class Candidates:
 
     def pick(self, word: int, share: float) -> str | None:
         """The candidate at `share` (0 to 1) of those that word number `word` has; None when it has none."""
-        found = pick(self.table[word], share)
-        return self.vocabulary[found] if found >= 0 else None
+        row = self.table[word]
+        count = int((row >= 0).sum())
+        return self.vocabulary[row[int(share * count)]] if count else None
 
 
 def find_candidates(

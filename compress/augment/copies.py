@@ -12,7 +12,6 @@ import numpy as np
 from ..errors import CompressError
 from ..tasks import Split
 from .candidates import Candidates, Proposers, find_candidates
-from .draws import Draws, draw
 from .texts import Texts, words_of
 from .words import match_case
 
@@ -95,6 +94,20 @@ class _Drawing:
         for example in range(len(self.texts.of_example)):
             needed[self.texts.numbers(example)[self(example).replaced.any(0)]] = True
         return needed
+
+
+@dataclass(frozen=True)
+class Draws:
+    """bool [copy, word]: is it replaced; float64 [copy, word] in [0, 1): by which share of its candidates."""
+
+    replaced: np.ndarray
+    share: np.ndarray
+
+
+def draw(seed: int, example: int, *, copies: int, words: int, probability: float) -> Draws:
+    """Those of one example. They depend on nothing but the arguments: neither other examples nor candidates."""
+    rng = np.random.default_rng([seed % 2**64, example])
+    return Draws(rng.random((copies, words)) < probability, rng.random((copies, words)))
 
 
 def _copies(texts: Texts, found: Candidates, example: int, draws: Draws) -> list[tuple[str, ...]]:

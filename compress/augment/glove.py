@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CompressError
-from .choose import NONE
 from .neighbours import nearest, normalized
-from .words import is_content_word
+from .words import NONE, is_content_word
 
 MOST_WORDS = 100_000  # from the top of the file, where the frequent words are; as in the official code
 

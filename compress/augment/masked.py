@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..atomic import replacing
 from ..errors import CompressError
 from .batching import Batch, Slots, batches_of
-from .choose import SPARE, without_itself
-from .parts import kept_or_made
-from .words import fold_numbers, folded, whole_words
+from .words import SPARE, fold_numbers, folded, whole_words, without_itself
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -61,7 +60,7 @@ class MaskedLmProposer:
             part = batches[start : start + per_part]
             members = np.concatenate([batch.slots for batch in part])
             file = None if work is None else work / f"candidates-{tokens}-{start:06d}.npy"
-            ranked = kept_or_made(
+            ranked = _kept_or_made(
                 file, (len(members), self._count(candidates)), lambda part=part: self._rank(slots, part, candidates)
             )
             out[members] = without_itself(ranked, self._fold, own[members], candidates)
@@ -111,3 +110,26 @@ class MaskedLmProposer:
         states = masked_states(self._model, inputs, torch.from_numpy(masked).to(self._device))
         ranked = [linear(part, *rows).topk(count).indices for part in states.split(HEAD_AT_ONCE)]
         return torch.cat(ranked).cpu().numpy().astype(np.int32)
+
+
+def _kept_or_made(path: Path | None, shape: tuple[int, ...], make: Callable[[], np.ndarray]) -> np.ndarray:
+    """The int32 array in the file at `path`, or a new one, put there whole; without `path` nothing is kept.
+
+    A file of another shape, or cut short, is made again.
+    """
+    found = None if path is None else _read_part(path)
+    if found is not None and found.shape == shape and found.dtype == np.int32:
+        return found
+    made = make()
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as part, part.open("wb") as file:
+            np.save(file, made, allow_pickle=False)
+    return made
+
+
+def _read_part(path: Path) -> np.ndarray | None:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None

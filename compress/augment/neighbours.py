@@ -9,8 +9,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from ..errors import CompressError
-from .choose import NONE, SPARE, best, without_itself
-from .words import fold_numbers, folded, whole_words, word_mark
+from .words import NONE, SPARE, fold_numbers, folded, whole_words, without_itself, word_mark
 
 AT_ONCE = 256  # words; bounds the table of similarities, [words, vocabulary]
 LEAST = 0.35  # cosine with the mean of several pieces; below, what is nearest shares a syllable, not a meaning
@@ -90,8 +89,16 @@ def nearest(
         cosines = normalized(vectors[part]) @ table.T
         for row, columns in enumerate(barred[part]):
             cosines[row, columns] = -np.inf
-        ranked = best(cosines, candidates + SPARE)
+        ranked = _best(cosines, candidates + SPARE)
         near = np.take_along_axis(cosines, ranked, 1)
         ranked = np.where((near >= least[part, None]) & (near > -np.inf), ranked, NONE)
         found.append(without_itself(ranked, fold, own[part], candidates))
     return np.concatenate(found)
+
+
+def _best(scores: np.ndarray, count: int) -> np.ndarray:
+    """Columns of the `count` highest scores of every row, best first: int32 [row, count]."""
+    count = min(count, scores.shape[1])
+    part = np.argpartition(-scores, count - 1, axis=1)[:, :count]
+    order = np.argsort(-np.take_along_axis(scores, part, 1), axis=1, kind="stable")
+    return np.take_along_axis(part, order, 1).astype(np.int32)

@@ -31,6 +31,8 @@ _UNSPACED = re.compile(
 _SPLIT = pre_tokenizers.BertPreTokenizer()
 
 Span = tuple[int, int]
+SPARE = 3  # a vocabulary holds a word in at most so many cases: word, Word, WORD
+NONE = -1
 
 
 def is_content_word(word: str) -> bool:
@@ -82,3 +84,16 @@ def folded(words: Sequence[str], numbers: dict[str, int] | None = None) -> np.nd
     """int32 [word]: the words' numbers in `numbers` (default: in their own), -1 for one that has none."""
     known = fold_numbers(words) if numbers is None else numbers
     return np.array([known.get(word.casefold(), -1) for word in words], np.int32)
+
+
+def without_itself(ranked: np.ndarray, fold: np.ndarray, own: np.ndarray, count: int) -> np.ndarray:
+    """The first `count` of every row of `ranked` (int32 [row, more], -1 for none) but the row's own word in any case.
+
+    `fold` (int32 [word]) numbers words whatever their case, `own` (int32 [row]) is that of the word to be replaced.
+    int32 [row, count], -1 where there are no more.
+    """
+    kept = (ranked >= 0) & (fold[ranked] != own[:, None])
+    order = np.argsort(~kept, axis=1, kind="stable")[:, :count]
+    chosen = np.where(np.take_along_axis(kept, order, 1), np.take_along_axis(ranked, order, 1), NONE)
+    missing = count - chosen.shape[1]
+    return np.pad(chosen, ((0, 0), (0, missing)), constant_values=NONE).astype(np.int32)

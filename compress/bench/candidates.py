@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
-from ..models.checkpoints import weight_files
 from ..models.dimensions import read_config
-from ..places import from_home
+from ..models.weights import weight_files
+from ..paths import from_home
 from ..runtime.folder import MODEL_FILES
 from ..sessions import check_graph_file
-from . import Candidate
 from .runners import IMPORTS
+from .spec import Candidate
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import json
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from .runners import IMPORTS, RUNNERS, Runner
+from .worker import serve
 
 # Above this a run's own work hides the cost of waking up; below, one untimed run goes first.
 _SETTLE_BELOW_MS = 50.0
@@ -81,22 +79,5 @@ def _timed(work: Callable[[], object]) -> tuple[float, float]:
     return (time.perf_counter() - start) * 1000, (time.process_time() - busy) * 1000
 
 
-def _answer(server: Server, request: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return {"value": getattr(server, request.pop("do"))(**request)}
-    except Exception as error:  # whatever a model's code raises is reported to the parent in one line
-        return {"error": " ".join(str(error).split()) or type(error).__name__}
-
-
-def main(requests: TextIO, answers: TextIO) -> None:
-    server = Server()
-    for line in requests:  # ends when the parent closes the pipe, also by dying
-        answers.write(json.dumps(_answer(server, json.loads(line))) + "\n")
-        answers.flush()
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
-    channel = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print must not mix with the answers
-    main(sys.stdin, channel)
+    serve(Server())

@@ -12,14 +12,14 @@ import numpy as np
 
 Shape = Sequence[int]
 
-# Rows, inner size, columns of the products that rates are measured on: large enough that starting one costs
+# Rows, inner size, columns of the matmuls that rates are measured on: large enough that starting one costs
 # nothing, and no more than 2 MB together. Which is faster depends on the CPU's caches.
 SIZES = ((256, 512, 512), (512, 512, 512))
 SECONDS = 0.5  # per size and precision
 
 
-def product_macs(left: Shape, out: Shape) -> int:
-    """Of the matrix product of `left` [..., M, K], possibly transposed, into `out` [..., M, N]."""
+def matmul_macs(left: Shape, out: Shape) -> int:
+    """Of the matmul of `left` [..., M, K], possibly transposed, into `out` [..., M, N]."""
     rows = prod(out[:-1])
     inner = prod(left) // max(1, rows)
     if len(left) != len(out) or inner not in left:  # the left operand is repeated along the batch
@@ -28,7 +28,7 @@ def product_macs(left: Shape, out: Shape) -> int:
 
 
 def attention_macs(query: Shape, key: Shape, out: Shape) -> int:
-    """Of both products of attention: queries by keys, probabilities by values.
+    """Of both matmuls of attention: queries by keys, probabilities by values.
 
     [batch, length, hidden] or [batch, heads, length, size]; `out` is shaped as the query, the value's size last.
     """
@@ -43,7 +43,7 @@ def fused_attention_macs(hidden: Shape, out: Shape) -> tuple[int, int]:
 def measured_rates() -> dict[str, float]:
     """Multiply-accumulates per second of CPU time on one thread, `int8` (uint8 by int8) and `fp32`.
 
-    The best of many runs of ONNX Runtime's own product on data that stay in the cache: what its kernels reach
+    The best of many runs of ONNX Runtime's own matmul on data that stay in the cache: what its kernels reach
     here, and not the processor's peak.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +53,7 @@ def measured_rates() -> dict[str, float]:
 def _rate(folder: Path, kind: str, size: tuple[int, int, int]) -> float:
     from ..sessions import open_session
 
-    session = open_session(_product(folder / "product.onnx", kind, size), threads=1)
+    session = open_session(_product(folder / "matmul.onnx", kind, size), threads=1)
     left = np.random.default_rng(0).integers(0, 255, size[:2]).astype(np.uint8 if kind == "int8" else np.float32)
     least, end = float("inf"), time.monotonic() + SECONDS
     while time.monotonic() < end or least == float("inf"):
@@ -64,7 +64,7 @@ def _rate(folder: Path, kind: str, size: tuple[int, int, int]) -> float:
 
 
 def _product(path: Path, kind: str, size: tuple[int, int, int]) -> Path:
-    """One product with a constant right operand, as a layer's is."""
+    """One matmul with a constant right operand, as a layer's is."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -73,7 +73,7 @@ def _product(path: Path, kind: str, size: tuple[int, int, int]) -> Path:
     types = (TensorProto.UINT8, TensorProto.INT32) if kind == "int8" else (TensorProto.FLOAT, TensorProto.FLOAT)
     graph = helper.make_graph(
         [helper.make_node("MatMulInteger" if kind == "int8" else "MatMul", ["left", "right"], ["out"])],
-        "product",
+        "matmul",
         [helper.make_tensor_value_info("left", types[0], [rows, inner])],
         [helper.make_tensor_value_info("out", types[1], [rows, columns])],
         [numpy_helper.from_array(right.astype(np.int8 if kind == "int8" else np.float32), "right")],

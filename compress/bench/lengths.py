@@ -12,8 +12,8 @@ from ..errors import CompressError
 from ..models.checkpoints import load_tokenizer, tokenizer_files
 from ..runtime.folder import read_settings
 from ..spec.task import TaskSpec
-from ..tasks import Split, check_data_dir, encode, load_task, resolve_task
-from . import Candidate
+from ..tasks import Split, check_data_dir, encode, load_training, resolve_task
+from .spec import Candidate
 
 SAMPLE = 64  # texts, spread evenly over the split
 
@@ -32,7 +32,7 @@ def with_lengths(candidates: Sequence[Candidate], task: str, data_dir: Path | No
         raise CompressError(
             f"--task {task}: expected a bundle or a checkpoint, whose tokenizer says how long the texts are; found none"
         )
-    tuning = load_task(spec, folder, data_dir).tuning
+    tuning = load_training(spec, folder, data_dir).tuning
     texts = tuning.select(sampled(len(tuning)))
     lengths = {home: _lengths(home, spec, texts) for home in {*homes, first} if home is not None}
     return [

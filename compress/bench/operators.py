@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from .floor import attention_macs, fused_attention_macs, product_macs
+from .floor import attention_macs, fused_attention_macs, matmul_macs
 
 if TYPE_CHECKING:
     import onnx
@@ -20,13 +20,13 @@ RUNS, WARMUP, MIN_RUNS, SECONDS = 20, 3, 3, 10.0
 _KERNEL = "_kernel_time"
 
 # What an operator's time is spent on.
-INT8, FP32, ATTENTION, REST = "int8 products", "fp32 products", "attention", "rest"
+INT8, FP32, ATTENTION, REST = "int8 matmuls", "fp32 matmuls", "attention", "rest"
 
 
 @dataclass(frozen=True)
 class Operator:
     """One node of the graph as ONNX Runtime rewrote it. `op`: its kind; `group`: one of the four above;
-    `macs`: precision -> multiply-accumulates of the matrix products in it."""
+    `macs`: precision -> multiply-accumulates of the matmuls in it."""
 
     name: str
     op: str
@@ -39,7 +39,7 @@ def operators(path: Path, rows: Sequence[int]) -> tuple[int, list[Operator]]:
     """(profiled runs, every node that they executed with its least time over them), on one thread.
 
     The least, for the profiler goes by the clock: a node that had to wait for its core would count the wait.
-    The batch has texts of `rows` tokens. CompressError: a model that cannot run it, or a product of a kind whose
+    The batch has texts of `rows` tokens. CompressError: a model that cannot run it, or a matmul of a kind whose
     multiply-accumulates are not known.
     """
     import onnx
@@ -91,10 +91,10 @@ def _key(event: dict[str, Any]) -> tuple[str, str]:
 
 
 def _groups(graph: onnx.GraphProto) -> dict[str, str]:
-    """Node -> group: products by a weight are int8 or fp32; those of two activations, and softmax, are attention."""
-    from ..graphs import products
+    """Node -> group: matmuls by a weight are int8 or fp32; those of two activations, and softmax, are attention."""
+    from ..graphs import matmuls
 
-    found = products(graph)
+    found = matmuls(graph)
     groups = {node.name: ATTENTION for node in graph.node if "Attention" in node.op_type or node.op_type == "Softmax"}
     groups |= dict.fromkeys(found.activation, ATTENTION)
     return groups | dict.fromkeys(found.int8, INT8) | dict.fromkeys(found.fp32 + found.stacked, FP32)
@@ -102,15 +102,15 @@ def _groups(graph: onnx.GraphProto) -> dict[str, str]:
 
 def _macs(path: Path, node: onnx.NodeProto | None, op: str, event: dict[str, Any]) -> dict[str, int]:
     """Precision -> multiply-accumulates. An event has the shapes of activations; those of weights may be gone."""
-    from ..graphs import FLOAT_PRODUCTS, INTEGER_PRODUCTS
+    from ..graphs import FLOAT_MATMULS, INTEGER_MATMULS
 
     shapes, outs = ([next(iter(shape.values())) for shape in event[f"{end}_type_shape"]] for end in ("input", "output"))
     if not any(word in op for word in ("MatMul", "Gemm", "Attention", "Conv")):
         return {}
     if node is None:
         raise CompressError(f"{path}: a {op} has no name of its own, so its time cannot be told; leave --profile out")
-    if op in INTEGER_PRODUCTS | FLOAT_PRODUCTS:
-        return {"int8" if op in INTEGER_PRODUCTS else "fp32": product_macs(shapes[0], outs[0])}
+    if op in INTEGER_MATMULS | FLOAT_MATMULS:
+        return {"int8" if op in INTEGER_MATMULS else "fp32": matmul_macs(shapes[0], outs[0])}
     fused = node.domain == "com.microsoft" and not any(one.name == "qkv_hidden_sizes" for one in node.attribute)
     if op == "MultiHeadAttention" or (op == "Attention" and not node.domain):
         return {"fp32": attention_macs(shapes[0], shapes[1], outs[0])}

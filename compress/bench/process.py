@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import CompressError
 from .operators import Operator
-from .worker import Worker
-
-if TYPE_CHECKING:
-    from . import Candidate
+from .spec import Candidate
+from .worker import Worker, environment
 
 TIMEOUT_SECONDS = 600.0  # for one answer: loading a large model from a cold disk, or one large batch
 
@@ -31,7 +28,7 @@ class Child:
     def __init__(self, candidate: Candidate, threads: int, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self.candidate, self.name, self.threads = candidate, candidate.name, threads
         command = [sys.executable, "-m", "compress.bench.child"]
-        self.worker = Worker(command, _environment(threads), timeout_seconds)
+        self.worker = Worker(command, environment(threads), timeout_seconds)
 
     def __enter__(self) -> Child:
         return self
@@ -78,11 +75,3 @@ class Child:
             return self.worker.ask(do, **arguments)
         except CompressError as error:
             raise type(error)(f"bench: {self.name}: {error}") from None
-
-
-def _environment(threads: int) -> dict[str, str]:
-    """The package findable from any directory; torch's waiting threads asleep, as ONNX Runtime's are:
-    otherwise they would spin through the next candidate's turn."""
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}

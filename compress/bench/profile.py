@@ -11,7 +11,7 @@ from .floor import floor_ms
 from .operators import FP32, INT8, Operator
 
 if TYPE_CHECKING:
-    from . import Candidate, Progress, Shape
+    from .spec import Candidate, Progress, Shape
 
 __all__ = ["Kind", "Profile", "profile", "summary"]
 
@@ -34,9 +34,9 @@ class Profile:
 
     `kinds`: each node's least time over the runs, the longest first; `groups`: group -> share; `operators_ms`: the
     sum of the kinds. `whole_ms`: a run without the profiler, the least CPU time. `macs`: precision -> the
-    multiply-accumulates of all matrix products; `rates`: precision -> the most per second that ONNX Runtime reached
-    here (`floor.measured_rates`). `floor_ms`: all `macs` at those rates; `products_floor_ms`: those of the products
-    by weights alone, whose time is `products_ms`; the two `…_over_floor` are the distances from them.
+    multiply-accumulates of all matmuls; `rates`: precision -> the most per second that ONNX Runtime reached
+    here (`floor.measured_rates`). `floor_ms`: all `macs` at those rates; `matmuls_floor_ms`: those of the matmuls
+    by weights alone, whose time is `matmuls_ms`; the two `…_over_floor` are the distances from them.
     """
 
     batch: int
@@ -45,18 +45,18 @@ class Profile:
     kinds: tuple[Kind, ...]
     groups: dict[str, float]
     operators_ms: float
-    products_ms: float
+    matmuls_ms: float
     whole_ms: float
     macs: dict[str, int]
     rates: dict[str, float]
     floor_ms: float
-    products_floor_ms: float
-    products_over_floor: float
+    matmuls_floor_ms: float
+    matmuls_over_floor: float
     whole_over_floor: float
 
     @property
     def gemm_share(self) -> float:
-        """Of the products by weights, int8 and fp32."""
+        """Of the matmuls by weights, int8 and fp32."""
         return self.groups.get(INT8, 0.0) + self.groups.get(FP32, 0.0)
 
 
@@ -93,19 +93,19 @@ def summary(
 ) -> Profile:
     """`operators` of `runs` profiled runs; `whole_ms` of a run without the profiler; see `Profile`.
 
-    CompressError: no matrix product among them, or no time.
+    CompressError: no matmul among them, or no time.
     """
     total = sum(operator.milliseconds for operator in operators)
     macs = _macs(operators)
-    products = [operator for operator in operators if operator.group in (INT8, FP32)]
-    if not total or not products:
-        raise CompressError(f"--profile: expected a model with matrix products, found {len(operators)} operators")
+    matmuls = [operator for operator in operators if operator.group in (INT8, FP32)]
+    if not total or not matmuls:
+        raise CompressError(f"--profile: expected a model with matmuls, found {len(operators)} operators")
     kinds = _kinds(operators, total)
     groups: dict[str, float] = {}
     for kind in kinds:
         groups[kind.group] = groups.get(kind.group, 0.0) + kind.share
-    products_ms = sum(operator.milliseconds for operator in products)
-    least, least_products = floor_ms(macs, rates), floor_ms(_macs(products), rates)
+    matmuls_ms = sum(operator.milliseconds for operator in matmuls)
+    least, least_matmuls = floor_ms(macs, rates), floor_ms(_macs(matmuls), rates)
     return Profile(
         batch=shape[0],
         length=shape[1],
@@ -113,13 +113,13 @@ def summary(
         kinds=kinds,
         groups=groups,
         operators_ms=total,
-        products_ms=products_ms,
+        matmuls_ms=matmuls_ms,
         whole_ms=whole_ms,
         macs=macs,
         rates=rates,
         floor_ms=least,
-        products_floor_ms=least_products,
-        products_over_floor=products_ms / least_products,
+        matmuls_floor_ms=least_matmuls,
+        matmuls_over_floor=matmuls_ms / least_matmuls,
         whole_over_floor=whole_ms / least,
     )
 

@@ -87,18 +87,15 @@ def openvino_runner(path: Path, threads: int, precision: str) -> Runner:
 def torch_runner(path: Path, threads: int) -> Runner:
     """The checkpoint in eager fp32, as most people run it before any of this."""
     import torch
-    from transformers import AutoModelForSequenceClassification
-    from transformers.utils import logging
 
-    from ..models import partial_albert  # noqa: F401 - makes its classes known
     from ..models.dimensions import read_config, usable_positions
+    from ..models.heads import auto_class, head_named
+    from ..models.pretrained import load_pretrained
 
-    logging.disable_progress_bar()
     torch.set_num_threads(threads)
-    longest = usable_positions(read_config(path))
-    model = AutoModelForSequenceClassification.from_pretrained(
-        path, attn_implementation="eager", dtype=torch.float32, local_files_only=True, use_safetensors=True
-    ).eval()
+    config = read_config(path)
+    longest, auto = usable_positions(config), auto_class(head_named(config.get("architectures") or ()))
+    model, _ = load_pretrained(auto, path, "a classifier", attention="eager")
 
     def prepare(rows: Sequence[int]) -> Callable[[], object]:
         check_length(path, rows, longest)
@@ -125,5 +122,5 @@ IMPORTS = {
     "onnx": ("onnxruntime",),
     "openvino-f32": ("openvino",),
     "openvino-bf16": ("openvino",),
-    "torch": ("torch", "transformers.models.auto.modeling_auto", "compress.models.partial_albert"),
+    "torch": ("torch", "transformers.models.auto.modeling_auto"),
 }

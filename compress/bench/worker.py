@@ -1,30 +1,43 @@
-"""The parent's side of one child process: requests and answers as lines of JSON, deadlines, and the end of it."""
+"""A child process that does as it is told: requests and answers as lines of JSON, deadlines, and the end of it."""
 
 from __future__ import annotations
 
 import json
+import os
 import queue
+import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any
 
+from ..children import end, how_it_ended
 from ..errors import CheckFailed, CompressError
+
+_READER_SECONDS = 5.0  # for the rest of a dead child's answers
 
 
 class Worker:
     """A child that answers {"do": …, arguments} with {"value": …} or {"error": …}, a line each.
 
-    A context manager: on leaving, the process is gone. `timeout_seconds` is for one answer; `environment` is the
-    child's whole one.
+    A context manager: on leaving, the process is gone, and so is what it started. `timeout_seconds` is for one answer;
+    `environment` is the child's whole one.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], timeout_seconds: float) -> None:
         self.timeout = timeout_seconds
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, env=environment, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=environment,
+            text=True,
+            process_group=0,
         )
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -34,10 +47,9 @@ class Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-        for pipe in (self._process.stdin, self._process.stdout, self._log):
+        end(self._process)
+        self._reader.join(_READER_SECONDS)  # a process that left the group may hold the answers open for ever
+        for pipe in (self._process.stdin, self._log):
             try:
                 if pipe is not None:
                     pipe.close()
@@ -59,7 +71,7 @@ class Worker:
         except BrokenPipeError:
             line = ""
         except queue.Empty:
-            self._process.kill()  # a late answer would be taken for the next one's
+            end(self._process)  # a late answer would be taken for the next one's
             raise CheckFailed(
                 f"no answer in {self.timeout:g} s to {request}; ask for less at once, as smaller shapes"
             ) from None
@@ -72,18 +84,44 @@ class Worker:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._answers.put(line)
+        with self._process.stdout as answers:
+            for line in answers:
+                self._answers.put(line)
         self._answers.put("")
 
     def _epitaph(self) -> str:
         try:
             code = self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:  # it closed its answers and hangs
-            self._process.kill()
-            code = self._process.wait()
+            code = end(self._process)
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").strip().splitlines()
         last = lines[-1].strip() if lines else "it said nothing"
-        how = f"signal {-code}" if code < 0 else f"exit status {code}"
+        how = "and the kernel did not let go of it" if code is None else how_it_ended(code)
         return f"its process died ({how}): {last}"
+
+
+def environment(threads: int) -> dict[str, str]:
+    """A child's: the package findable from any directory; torch's waiting threads asleep, as ONNX Runtime's are: otherwise
+    they would spin through the next one's turn."""
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
+
+
+def serve(server: object) -> None:
+    """The child's side: a request {"do": …, arguments} calls the method of that name. Ends when the parent closes the pipe,
+    also by dying."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    channel = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print must not mix with the answers
+    for line in sys.stdin:
+        channel.write(json.dumps(_answer(server, json.loads(line))) + "\n")
+        channel.flush()
+
+
+def _answer(server: object, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"value": getattr(server, request.pop("do"))(**request)}
+    except Exception as error:  # whatever a model's code raises is reported to the parent in one line
+        return {"error": " ".join(str(error).split()) or type(error).__name__}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,39 +10,42 @@ import tokenizers
 
 from ..errors import CheckFailed, CompressError
 from ..runtime.folder import MODEL_FILES, read_settings
-from ..tasks import BUILTIN_TASKS, TaskData, check_data_dir, encode, load_task, resolve_task, score
+from ..tasks import BUILTIN_TASKS, ReportedData, check_data_dir, encode, load_reported, resolve_task, score
 from .document import BundleInfo
-from .report import Check, check
+from .report import Step
 
+SCORES = "scores"  # what the steps' names begin with
 POINTS = 0.5  # how far a score may be from the recorded one, either way
 
 
 @dataclass(frozen=True)
 class Measured:
     info: BundleInfo
-    data: TaskData
+    data: ReportedData
 
-    def checks(self, folder: Path, threads: int | None) -> list[Check]:
-        return [check(f"scores {p}", lambda p=p: self._compare(folder, p, threads)) for p in self.info.models]
+    def steps(self, folder: Path, threads: int | None) -> Iterator[Step]:
+        for precision in self.info.models:
+            name = f"onnx/{MODEL_FILES[precision]}"
+            yield Step(f"{SCORES} {precision}", name, lambda p=precision: self._compare(folder, p, threads))
 
     def _compare(self, folder: Path, precision: str, threads: int | None) -> str:
         """Every metric of every reported split. CheckFailed: one is off by more than `POINTS`."""
         recorded = self.info.models[precision].scores  # type: ignore[index]
-        told, off = [], False
-        for name in self.data.reported:
+        lines, off = [], False
+        for name in self.data.splits:
             for metric, points in self._scores(folder, precision, name, threads).items():
                 then = recorded.get(name, {}).get(metric)
-                told.append(f"{name} {metric} {points:.2f} (recorded {'none' if then is None else f'{then:.2f}'})")
+                lines.append(f"{name} {metric} {points:.2f} (recorded {'none' if then is None else f'{then:.2f}'})")
                 off |= then is None or not abs(points - then) <= POINTS
         if off:
-            raise CheckFailed(f"{', '.join(told)}; expected the recorded scores within {POINTS} points")
-        return ", ".join(told)
+            raise CheckFailed(f"{', '.join(lines)}; expected the recorded scores within {POINTS} points")
+        return ", ".join(lines)
 
     def _scores(self, folder: Path, precision: str, split: str, threads: int | None) -> dict[str, float]:
         from ..evaluate import predict_onnx
 
         tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-        encoded = encode(tokenizer, self.data.reported[split], self.info.max_length)
+        encoded = encode(tokenizer, self.data.splits[split], self.info.max_length)
         model = folder / "onnx" / MODEL_FILES[precision]
         logits = predict_onnx(model, encoded, read_settings(folder).pad_id, threads=threads)
         return score(self.data.spec, self.data.labels, logits, encoded.labels)
@@ -66,7 +70,7 @@ def measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measu
             f"found {spec.kind} of {len(spec.text)}"
         )
     check_data_dir(data_dir, [spec])
-    data = load_task(spec, folder, data_dir)
+    data = load_reported(spec, folder, data_dir)
     if data.labels != info.task.labels:
         raise CompressError(
             f"task {spec.name}: expected the labels {list(info.task.labels)}, found {list(data.labels)}"

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
+from ..report.words import KIND_WORDS, METRIC_WORDS
 from ..results import Latency, ModelResult
 from ..runtime.folder import MODEL_FILES
 from .document import BundleInfo, Precision
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
-# Our metric -> (type, name) of the `evaluate` metrics that model hubs know.
-METRICS = {
-    "accuracy": ("accuracy", "Accuracy"),
-    "f1": ("f1", "F1"),
-    "f1_macro": ("f1", "F1 (macro)"),
-    "matthews": ("matthews_correlation", "Matthews correlation"),
-    "pearson": ("pearsonr", "Pearson correlation"),
-    "spearman": ("spearmanr", "Spearman correlation"),
-}
-
-
 _DTYPES = {"fp32": "fp32", "int8": "q8"}  # what transformers.js calls them
 
 
@@ -29,12 +20,16 @@ def render(info: BundleInfo) -> str:
     import jinja2
     import yaml
 
-    front = yaml.safe_dump(front_matter(info), sort_keys=False, allow_unicode=True, width=10_000)
+    from ..report.markdown import code_span, escape
+
+    # Values of one line each: a parser that looks for the closing `---` alone finds no other.
+    front = yaml.safe_dump(_one_line(front_matter(info)), sort_keys=False, allow_unicode=True, width=math.inf)
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
+    environment.filters |= {"md": escape, "code": code_span}
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(info=info, front=front, **_facts(info))
+    return template.render(info=info, front=front, recipe=info.recipe.get("name", "unknown"), **_facts(info))
 
 
 def front_matter(info: BundleInfo) -> dict[str, Any]:
@@ -43,7 +38,7 @@ def front_matter(info: BundleInfo) -> dict[str, Any]:
     if info.licence:
         fields["license"] = info.licence.lower()
     fields["library_name"] = "transformers"
-    fields["pipeline_tag"] = "text-classification"
+    fields["pipeline_tag"] = KIND_WORDS[info.task.kind].pipeline_tag
     fields["tags"] = ["onnx", "bert-compress", *(["int8"] if _quantized(info) else [])]
     if info.base_model:
         fields["base_model"] = info.base_model
@@ -51,15 +46,25 @@ def front_matter(info: BundleInfo) -> dict[str, Any]:
     return fields
 
 
+def _one_line(value: Any) -> Any:
+    from ..report.markdown import one_line
+
+    if isinstance(value, dict):
+        return {name: _one_line(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_one_line(each) for each in value]
+    return one_line(value) if isinstance(value, str) else value
+
+
 def _index(info: BundleInfo) -> list[dict[str, Any]]:
     """Scores of the model that is run by default, as fractions, one entry per split."""
     shipped = _shipped(info)
     return [
         {
-            "task": {"type": "text-classification", "name": info.task.title},
+            "task": {"type": KIND_WORDS[info.task.kind].pipeline_tag, "name": info.task.title},
             "dataset": {"name": info.task.title, "type": info.task.name, "split": split},
             "metrics": [
-                {"type": METRICS[name][0], "name": METRICS[name][1], "value": round(points / 100, 4)}
+                {"type": METRIC_WORDS[name].hub[0], "name": METRIC_WORDS[name].hub[1], "value": round(points / 100, 4)}
                 for name, points in scores.items()
             ],
         }
@@ -84,11 +89,11 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
     split = info.task.splits[0]
     shown = {(info.baseline.name, info.baseline.precision): info.baseline}
     shown |= {(model.name, model.precision): model for model in info.models.values()}
-    columns = [METRICS[name][1] for name in info.task.metrics]
+    columns = [METRIC_WORDS[name].hub[1] for name in info.task.metrics]
     shapes = [(one.batch, one.length) for one in _latencies(_shipped(info))]
     return {
         "split": split,
-        "regression": info.task.kind == "regression",
+        "words": KIND_WORDS[info.task.kind],
         "pair": len(info.text_columns) == 2,
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
         "dtypes": " and ".join(f'"{_DTYPES[name]}"' for name in info.models if name in _DTYPES),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import CheckFailed
+from ..fidelity import differ
+from ..tasks import TASK_KINDS
 from .document import BundleInfo
 
 # Relative to the largest logit, at least 1. fp32: the same arithmetic in another order of sums; a wrong
@@ -29,19 +31,19 @@ def recorded(info: BundleInfo, precision: str) -> np.ndarray:
 def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.ndarray) -> tuple[str, bool]:
     """(what to say, whether it is as near as kernels of two CPUs may be), of logits [text, label] of one form."""
     largest = float(np.abs(found - expected).max())
-    limit, changed = _limit(info, precision), flips(found, expected)
-    told = f"largest difference {largest:.2g} (at most {limit:.2g})"
-    if info.task.kind == "classification":
-        told += f", labels changed {changed} of {len(found)}"
-    return told, largest <= limit and changed <= (0 if precision == "fp32" else FLIPS)
+    limit, changed = _limit(info, precision), flips(info, found, expected)
+    detail = f"largest difference {largest:.2g} (at most {limit:.2g})"
+    if TASK_KINDS[info.task.kind].decides:
+        detail += f", labels changed {changed} of {len(found)}"
+    return detail, largest <= limit and changed <= (0 if precision == "fp32" else FLIPS)
 
 
 def compared(info: BundleInfo, precision: str, found: np.ndarray) -> str:
     """Against the bundle's record. CheckFailed: too far from it."""
-    told, near = distance(info, precision, found, recorded(info, precision))
+    detail, near = distance(info, precision, found, recorded(info, precision))
     if not near:
-        raise CheckFailed(f"{told}; this CPU does not compute what the bundle's record says")
-    return told
+        raise CheckFailed(f"{detail}; this CPU does not compute what the bundle's record says")
+    return detail
 
 
 def _limit(info: BundleInfo, precision: str) -> float:
@@ -53,6 +55,7 @@ def _limit(info: BundleInfo, precision: str) -> float:
     return max(INT8_TOLERANCE * scale, INT8_TIMES_QUANTIZATION_ERROR * own)
 
 
-def flips(first: np.ndarray, second: np.ndarray) -> int:
-    """Texts whose label differs."""
-    return int((first.argmax(axis=1) != second.argmax(axis=1)).sum())
+def flips(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> int:
+    """Texts whose label differs; none where answers are no labels."""
+    kind = TASK_KINDS[info.task.kind]
+    return int(differ(kind.answers(first), kind.answers(second)).sum()) if kind.decides else 0

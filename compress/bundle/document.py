@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from ..errors import CheckFailed, CompressError
+from ..fields import Spec
+from ..provenance import Code, Corpus, TeacherOrigin
+from ..regular import read_regular
 from ..results import Machine, ModelResult, TaskInfo
-from ..spec.base import Spec
 
 NAME = "bundle.json"
 SCHEMA = 1
@@ -40,13 +41,20 @@ class Probe(_Record):
 
 
 class GraphFile(_Record):
-    """A graph of the bundle. `packed`: its form for padded batches, whose weights are those in `file`."""
+    """A graph of the bundle. `unpadded`: its form for padded batches, whose weights are those in `file`."""
 
     file: str
     layout: Literal["fp32", "dynamic", "static", "qdq"] = Field(
         description="fp32; int8 with ranges of each run, with calibrated ranges, or with those in portable operators"
     )
-    packed: str | None = None
+    unpadded: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_before(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and "packed" in fields:
+            raise ValueError("`packed` is now `unpadded`: an earlier version made this bundle; ship its run again")
+        return fields
 
 
 class BundleInfo(_Record):
@@ -71,6 +79,12 @@ class BundleInfo(_Record):
     measured_on: Machine
     verified_on: Machine = Field(description="where the probe's logits were computed")
     versions: dict[str, str]
+    code: Code | None = Field(
+        default=None, description="that put the run's result together; bundles of before have none"
+    )
+    shipped_by: Code | None = Field(default=None, description="the code that made the bundle of it")
+    origin: TeacherOrigin | None = Field(default=None, description="of the teacher")
+    corpus: Corpus | None = Field(default=None, description="plain text that stages read")
     recipe: dict[str, Any] = Field(description="resolved")
     probe: Probe
     files: dict[str, FileEntry] = Field(description="every file but this one")
@@ -97,7 +111,9 @@ def read_bundle(folder: Path) -> BundleInfo:
         info = BundleInfo.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        where = (
+            " ".join(".".join(str(part) for part in first["loc"]).split()) or "the file"
+        )  # a key may hold line breaks
         raise CheckFailed(f"{path}: not a bundle of schema {SCHEMA}: {where}: {first['msg']}") from None
     if hashlib.sha256(_unsealed(text, info.digest).encode()).hexdigest() != info.digest:
         raise CheckFailed(f"{path}: was altered: its text does not match its own digest; ship or download it again")
@@ -116,14 +132,12 @@ def _unsealed(text: str, digest: str) -> str:
 
 def _read(path: Path) -> str:
     """Never through a link, never a pipe or device, never without bound."""
-    if path.is_symlink() or not path.is_file():
+    if path.is_symlink() or not path.exists():
         found = "a link" if path.is_symlink() else "no such file"
         raise CompressError(f"{path}: expected a bundle's own file, found {found}; `compress ship` makes bundles")
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise CheckFailed(f"{path}: expected at most {MOST_BYTES >> 20} MiB, found more; not a bundle")
-        return data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_regular(path, "a bundle's own file", MOST_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
         raise CheckFailed(f"{path}: cannot be read: {error}") from None
+    except CompressError as error:
+        raise CheckFailed(str(error)) from None

@@ -7,15 +7,33 @@ import re
 import stat
 from pathlib import Path, PurePosixPath
 
+from ..runtime.folder import MODEL_FILES, unpadded_beside
 from ..store.hashing import sha256_all
 from .document import NAME, FileEntry
 
+GRAPHS = tuple(f"onnx/{name}" for name in MODEL_FILES.values())
+# Beside tokenizer.json, where a checkpoint has them: consumers other than `tokenizers` read some of them.
+TOKENIZER_FILES = ("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt")
+_HELD = {"README.md", "config.json", "tokenizer.json", "tokenizer_config.json", *TOKENIZER_FILES, *GRAPHS}
+_HELD |= {unpadded_beside(Path(name)).as_posix() for name in GRAPHS}
+_WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
 def is_plain(name: str) -> bool:
     """A relative POSIX path below the folder, of plain letters: no `..`, no root, no drive, no separators of others."""
     return name == PurePosixPath(name).as_posix() and all(_PLAIN.fullmatch(part) for part in name.split("/"))
+
+
+def belongs(name: str) -> bool:
+    """Whether a bundle may hold a file of this name (docs/bundle.md: Layout): what `compress ship` writes, nothing that runs
+    when it is loaded."""
+    return name in _HELD or is_weights(name)
+
+
+def is_weights(name: str) -> bool:
+    """Whether a checkpoint's file of this name holds weights in safetensors, or says which of several does."""
+    return _WEIGHTS.fullmatch(name) is not None
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -42,7 +60,7 @@ def measure(folder: Path) -> dict[str, FileEntry]:
 
 
 def problems(folder: Path, listed: dict[str, FileEntry]) -> list[str]:
-    """One line per listed name that is unsafe, and per file that is missing, added, a link or altered."""
+    """One line per listed name that is unsafe, and per file that is missing, added, of no kind of a bundle's, a link or altered."""
     unsafe = [f"{name!r}: not a plain name inside the bundle" for name in listed if not is_plain(name) or name == NAME]
     if unsafe:
         return unsafe
@@ -51,6 +69,9 @@ def problems(folder: Path, listed: dict[str, FileEntry]) -> list[str]:
     lines = [f"{name}: {kind} instead of a file" for name, kind in found.items() if kind != "file"]
     lines += [f"{name}: missing" for name in listed if name not in found]
     lines += [f"{name!r}: not listed in {NAME}" for name in found if name not in listed]
+    lines += [
+        f"{name!r}: no file that a bundle may hold; remove it, and from {NAME}" for name in listed if not belongs(name)
+    ]
     if lines:
         return lines
     return [line for name in listed if (line := _altered(folder / name, name, listed[name]))]

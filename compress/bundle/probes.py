@@ -10,8 +10,8 @@ from ..errors import CheckFailed
 from ..runtime import Classifier
 from ..runtime.batches import padded
 from ..runtime.folder import find_model, read_settings, read_tokenizer
-from ..runtime.packing import open_packed
 from ..runtime.reading import Text
+from ..runtime.unpadded import open_unpadded
 
 # Written for this purpose, in no data set. Plain and odd ones: accents, emoji, digits, markup, one word,
 # nothing at all, and one that is longer than any limit.
@@ -59,12 +59,12 @@ def probe_texts(columns: int) -> tuple[tuple[str, ...], ...]:
     return tuple(zip(SENTENCES, FOLLOW_UPS, strict=True)) if columns == 2 else tuple((text,) for text in SENTENCES)
 
 
-def packed_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...]) -> np.ndarray:
-    """float32 [text, class] from the packed form of the graph: each text twice in a batch, with padding to leave out. A text
+def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...]) -> np.ndarray:
+    """float32 [text, class] from the unpadded form of the graph: each text twice in a batch, with padding to leave out. A text
     beside another would change the ranges that dynamic int8 measures, and with them its answer."""
     settings, (_, model) = read_settings(folder), find_model(folder, precision)
     encodings = read_tokenizer(folder / "tokenizer.json", settings).encode_batch_fast(examples(texts))
-    engine = open_packed(model, threads=1)
+    engine = open_unpadded(model, threads=1)
     found = []
     for encoding in encodings:
         batch = padded([encoding, encoding], engine.inputs, settings.pad_id)
@@ -76,7 +76,7 @@ def packed_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ..
 
 def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...], threads: int | None) -> np.ndarray:
     """float32 [text, class], one text at a time, so that no answer depends on another. CheckFailed: non-finite."""
-    model = Classifier(folder, precision=precision, threads=threads)
+    model = Classifier(folder, precision=precision, threads=threads, verify=False)  # `verify` hashes all
     logits = model.logits(examples(texts), batch_size=1)
     if not np.isfinite(logits).all():
         raise CheckFailed(f"{model.model}: gives non-finite scores for plain sentences; do not use this model")

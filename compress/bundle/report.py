@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pydantic import Field, computed_field
 
 from ..errors import CheckFailed, CompressError
-from ..spec.base import Spec
+from ..fields import Spec
+from ..provenance import Code, running_code
 
 
 class Check(Spec):
@@ -21,6 +23,7 @@ class Report(Spec):
 
     bundle: str
     isa: tuple[str, ...] = Field(description="vector extensions of the CPU that the checks ran on")
+    code: Code = Field(default_factory=running_code, description="that made the checks")
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()
 
@@ -34,6 +37,15 @@ class Report(Spec):
         failed = [f"{check.name}: {check.detail}" for check in self.checks if not check.passed]
         if failed:
             raise CheckFailed("\n".join(failed))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A check that is yet to be made. `file`: of the bundle, what it opens."""
+
+    name: str
+    file: str
+    found: Callable[[], str]
 
 
 def check(name: str, found: Callable[[], str]) -> Check:

@@ -1,4 +1,4 @@
-"""What this CPU's int8 kernels make of a bundle, and what those of another kind would: integer products, 16-bit saturation."""
+"""What this CPU's int8 kernels make of a bundle, and what those of another kind would: integer matmuls, 16-bit saturation."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .probes import examples
 
 
 def integer_kernels(path: Path) -> str:
-    """Of the file as ONNX Runtime rewrites it here. CheckFailed: a product that the file has in int8 is computed in fp32."""
-    from ..graphs import INTEGER_PRODUCTS, products
+    """Of the file as ONNX Runtime rewrites it here. CheckFailed: a matmul that the file has in int8 is computed in fp32."""
+    from ..graphs import INTEGER_MATMULS, matmuls
 
     def configure(options: object) -> None:
         options.optimized_model_filepath = str(rewritten)  # type: ignore[attr-defined]
@@ -32,14 +32,14 @@ def integer_kernels(path: Path) -> str:
         rewritten = Path(folder) / "rewritten.onnx"
         open_session(path, threads=1, configure=configure)
         nodes = onnx.load(rewritten, load_external_data=False).graph.node
-    here = sum(node.op_type in INTEGER_PRODUCTS for node in nodes)  # what is still QDQ here runs in fp32
-    there = len(products(onnx.load(path, load_external_data=False).graph).int8)
+    here = sum(node.op_type in INTEGER_MATMULS for node in nodes)  # what is still QDQ here runs in fp32
+    there = len(matmuls(onnx.load(path, load_external_data=False).graph).int8)
     if here < there:
         raise CheckFailed(
-            f"{there - here} of {there} int8 products are computed in fp32: this ONNX Runtime has no int8 kernel for "
+            f"{there - here} of {there} int8 matmuls are computed in fp32: this ONNX Runtime has no int8 kernel for "
             "them here, so answers differ a little and nothing is faster; use another version, or the fp32 file"
         )
-    return f"all {there} int8 products are computed in integers"
+    return f"all {there} int8 matmuls are computed in integers"
 
 
 def saturation(folder: Path, info: BundleInfo, precision: str) -> str:
@@ -64,10 +64,10 @@ def elsewhere(folder: Path, info: BundleInfo, precision: str, found: np.ndarray)
     """What an x86 CPU of the other kind answers to the probe, beside `found`, this one's. CheckFailed: too far from it."""
     other = "without VNNI" if not machine.saturates() else "with VNNI"
     logits = _simulated(folder, info, precision, saturating=not machine.saturates())
-    told, near = distance(info, precision, logits, found)
+    detail, near = distance(info, precision, logits, found)
     if not near:
-        raise CheckFailed(f"{told}; a CPU {other} answers otherwise than this one")
-    return f"{told}, between this CPU and one {other}"
+        raise CheckFailed(f"{detail}; a CPU {other} answers otherwise than this one")
+    return f"{detail}, between this CPU and one {other}"
 
 
 def explanation(folder: Path, info: BundleInfo, precision: str, found: np.ndarray) -> str:

@@ -12,21 +12,20 @@ from typing import Any
 
 from .. import machine
 from ..errors import CompressError
-from ..results import ModelResult
-from ..runtime.folder import MODEL_FILES, packed_beside, read_json
+from ..models.dimensions import read_config
+from ..models.vocabularies import tokenizer_settings
+from ..paths import without_places
+from ..provenance import running_code
+from ..results import Machine, ModelResult, TaskInfo
+from ..runtime.folder import MODEL_FILES, unpadded_beside
+from ..runtime.kinds import ANSWER_KINDS, output_names
 from . import card
 from .document import BundleInfo, Probe, write_bundle
-from .files import measure
+from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
-from .place import building, check_target, settle
+from .place import building, check_target, recover, settle
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
-
-# Beside tokenizer.json, where a checkpoint has them: consumers other than `tokenizers` read some of them.
-_TOKENIZER_FILES = ("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt")
-_WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
-# What transformers 5 writes of the machine and of itself: of no use elsewhere, or a path.
-_PRIVATE = ("_name_or_path", "name_or_path", "tokenizer_file", "vocab_file", "backend", "is_local", "local_files_only")
 
 
 def ship(
@@ -47,13 +46,14 @@ def ship(
     safetensors. Raises `CompressError`: the run, its artefacts, `out`; CheckFailed: a model that does not answer.
     """
     run, out = Path(run), Path(out)
+    recover(out)
     check_target(out, force)
     out = out.resolve()
     source = read_source(run, Path(store), model, precisions)
     with building(out) as folder:
         _fill(folder, source, with_checkpoint)
         check_target(out, force)  # again: making it took a while
-        settle(folder, out)
+        settle(folder, out, replaces=force)
     return out
 
 
@@ -62,10 +62,10 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool) -> None:
     (folder / "onnx").mkdir()
     for precision, graph in source.graphs.items():
         shutil.copyfile(graph, folder / "onnx" / MODEL_FILES[precision])
-        if packed_beside(graph).is_file():
-            shutil.copyfile(packed_beside(graph), packed_beside(folder / "onnx" / MODEL_FILES[precision]))
+        if unpadded_beside(graph).is_file():
+            shutil.copyfile(unpadded_beside(graph), unpadded_beside(folder / "onnx" / MODEL_FILES[precision]))
     if with_checkpoint:
-        for path in (path for pattern in _WEIGHTS for path in source.checkpoint.glob(pattern)):
+        for path in filter(lambda path: is_weights(path.name), source.checkpoint.iterdir()):
             shutil.copyfile(path, folder / path.name)
     info = _describe(folder, source)
     (folder / "README.md").write_text(card.render(info), encoding="utf-8")
@@ -74,38 +74,37 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool) -> None:
 
 def _copy_configuration(folder: Path, source: Source) -> None:
     checkpoint = source.checkpoint
-    _write_json(folder / "config.json", _config(checkpoint / "config.json", source.result.task.labels))
+    _write_json(folder / "config.json", _config(checkpoint, source.result.task))
     _write_json(folder / "tokenizer_config.json", _tokenizer_config(checkpoint, source.max_length))
     if (checkpoint / "tokenizer.json").is_file():
         shutil.copyfile(checkpoint / "tokenizer.json", folder / "tokenizer.json")
     else:
         from ..models.checkpoints import load_tokenizer
 
-        load_tokenizer(checkpoint).save(str(folder / "tokenizer.json"))
-    for name in _TOKENIZER_FILES:
+        (folder / "tokenizer.json").write_text(load_tokenizer(checkpoint).to_str(pretty=True), encoding="utf-8")
+    for name in TOKENIZER_FILES:
         if (checkpoint / name).is_file():
             shutil.copyfile(checkpoint / name, folder / name)
 
 
-def _config(path: Path, labels: tuple[str, ...]) -> dict[str, Any]:
+def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
     """The checkpoint's, with the task's label names. Names that contradict the task's are refused."""
-    config = {key: value for key, value in read_json(path).items() if key not in _PRIVATE}
-    expected = labels or ("score",)
+    path, config = checkpoint / "config.json", read_config(checkpoint)
+    expected = output_names(task.kind, task.labels)
     given = config.get("id2label") or {}
-    names = [str(given[key]) for key in sorted(given, key=int)]
+    names = [given[key] for key in sorted(given, key=int)]
     generic = all(re.fullmatch(r"LABEL_\d+", name) for name in names)
-    if labels and not generic and [name.casefold() for name in names] != [name.casefold() for name in expected]:
+    if task.labels and not generic and [name.casefold() for name in names] != [name.casefold() for name in expected]:
         raise CompressError(f"{path}: id2label: expected the task's {list(expected)}, found {names}")
     config["id2label"] = {str(index): name for index, name in enumerate(expected)}
     config["label2id"] = {name: index for index, name in enumerate(expected)}
-    config["problem_type"] = "single_label_classification" if labels else "regression"
+    config["problem_type"] = ANSWER_KINDS[task.kind].problem_type
     return config
 
 
 def _tokenizer_config(checkpoint: Path, max_length: int) -> dict[str, Any]:
     """The limit of the bundle, for consumers that cut there, and a class that transformers 4 knows too."""
-    fields = read_json(checkpoint / "tokenizer_config.json", optional=True)
-    fields = {key: value for key, value in fields.items() if key not in _PRIVATE}
+    fields = tokenizer_settings(checkpoint)
     if fields.get("tokenizer_class") in (None, "TokenizersBackend"):
         fields["tokenizer_class"] = "PreTrainedTokenizerFast"
     return {**fields, "model_max_length": max_length}
@@ -124,16 +123,20 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         licence=None if licence == "unknown" else licence,
         task=result.task,
         text_columns=source.columns,
-        labels=result.task.labels or ("score",),
+        labels=output_names(result.task.kind, result.task.labels),
         max_length=source.max_length,
         models=source.models,  # type: ignore[arg-type]
         graphs={name: graph_file(folder, name) for name in source.graphs},  # type: ignore[misc]
         fastest=_fastest(source.models),  # type: ignore[arg-type]
         baseline=result.models[0],
         measured_on=result.machine,
-        verified_on=machine.describe(),
+        verified_on=Machine.here(),
         versions=result.versions | machine.versions(),
-        recipe=result.recipe,
+        code=result.code,
+        shipped_by=running_code(),
+        origin=result.origin,
+        corpus=result.corpus,
+        recipe=without_places(result.recipe),  # of a run made before results were without paths
         probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]
         files={},
     )

@@ -8,15 +8,16 @@ from typing import Any
 
 import typer
 
-from .. import __version__, processes, signals
+from .. import processes, signals
 from ..errors import CompressError, Interrupted
+from ..version import __version__
 from . import ablations, benching, bundles, info, runs, vocabularies
 from .words import as_meant
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
 _TOLD = (  # of the user's disk or paths
-    errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR,
-    errno.EISDIR,
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EACCES, errno.EROFS, errno.EPERM, errno.ENAMETOOLONG,
+    errno.ELOOP, errno.ENOTDIR, errno.EISDIR,
 )  # fmt: skip
 _TOGETHER = ("run", "ablate")  # all processes of torchrun take part; the rest is for the first alone
 _PATIENCE = 20.0  # seconds; torchrun kills after 30

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .. import processes
-from ..places import check_folder
+from ..paths import check_folder
 from .runs import (
     BaseSeed,
     Corpus,
@@ -26,7 +26,9 @@ from .runs import (
     Tasks,
     Teacher,
     Threads,
-    request_of,
+    Tuning,
+    checked_precision,
+    seed_range,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def ablate(
     seed: Seed = 0,
     base_seed: BaseSeed = None,
     data_dir: DataDir = None,
+    tuning: Tuning = None,
     corpus: Corpus = None,
     out: Out = Path("runs"),
     precision: Precision = None,
@@ -66,19 +69,42 @@ def ablate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure what each part of a recipe is worth: run it whole, and without one part at a time.
+    """Measure what each part of a recipe contributes: run it whole, and without one part at a time.
 
     The fp32 student of each is scored, without latency. Stages that rows share are made once.
     """
+    from ..pipeline import Request
+
+    request = Request(
+        recipes=(recipe,),
+        tasks=tuple(tasks),
+        teacher=teacher,
+        student=student,
+        seeds=seed_range(seed, seeds),
+        base_seed=base_seed,
+        data_dir=data_dir,
+        tuning=tuning,
+        corpus=tuple(corpus or ()),
+        root=out,
+        precision=checked_precision(precision),
+        refit=refit,
+        overrides=tuple(overrides or ()),
+        threads=threads,
+        fsdp=fsdp,
+    )
+    _ablate(request, tuple(rows or ()), report, json=json, quiet=quiet)
+
+
+def _ablate(request: Request, rows: tuple[str, ...], report: Path | None, *, json: bool, quiet: bool) -> None:
     from ..report.ablation import ablation_document, check_ablation_folder, write_ablation
     from ..tasks import resolve_task
 
-    request = request_of({**locals(), "recipes": [recipe]})
+    recipe = str(request.recipes[0])
     names = dict.fromkeys(resolve_task(task)[0].name for task in request.tasks)
-    place = report or out / "-".join(["ablation", Path(recipe).stem, *names])
+    place = report or request.root / "-".join(["ablation", Path(recipe).stem, *names])
     check_folder(place, "--report" if report else "--out")
     check_ablation_folder(place)
-    ablated = _measured(recipe, tuple(rows or ()), request, quiet=quiet or not processes.is_first())
+    ablated = _measured(recipe, rows, request, quiet=quiet or not processes.is_first())
     if not processes.is_first():
         return
     written = write_ablation(ablated, place)
@@ -94,8 +120,8 @@ def _measured(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: 
     """The rows with these labels, run, side by side."""
     from dataclasses import replace
 
-    from ..pipeline.ablation import command_line, run_rows
-    from ..pipeline.variants import chosen
+    from ..pipeline.ablation.rows import chosen
+    from ..pipeline.ablation.run import command_line, run_rows
     from ..report.ablation import ablation_of
     from .display import Display
 

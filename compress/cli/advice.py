@@ -13,7 +13,7 @@ def advice() -> list[str]:
     lines = []
     if saturates():
         lines.append(
-            "this CPU has no VNNI: int8 products gain less speed, and sums of two saturate at 16 bits; `compress verify` "
+            "this CPU has no VNNI: int8 matmuls gain less speed, and sums of two saturate at 16 bits; `compress verify` "
             "counts them and compares answers, and --set quantize.avx2=true adds a file that cannot saturate"
         )
     if not fast_bf16():

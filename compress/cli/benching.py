@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import CompressError
-from ..limits import MOST_THREADS
+from ..spec.limits import MOST_THREADS
 from .bundles import Json
 
 if TYPE_CHECKING:
@@ -107,12 +107,15 @@ def _print_json(
 ) -> None:
     import json
 
-    from ..machine import describe, versions
+    from ..machine import versions
+    from ..provenance import running_code
+    from ..results import Machine
 
     document = {
         **settings,
-        "machine": describe().model_dump(mode="json"),
+        "machine": Machine.here().model_dump(mode="json"),
         "versions": versions(),
+        "code": running_code().model_dump(mode="json"),
         "latency": [
             {"name": name, **runtime.model_dump(mode="json")} for found in measured for name, runtime in found.items()
         ],
@@ -172,11 +175,11 @@ def _print_profile(name: str, profile: Profile) -> None:
     shares = ", ".join(f"{group} {share:.1%}" for group, share in profile.groups.items())
     rates = ", ".join(f"{precision} {rate / 1e9:.1f}" for precision, rate in profile.rates.items())
     for line in (
-        f"products by weights (GEMM) {profile.gemm_share:.1%}; {shares}",
+        f"matmuls by weights (GEMM) {profile.gemm_share:.1%}; {shares}",
         f"operators {profile.operators_ms:.3f} ms; a whole run {profile.whole_ms:.3f} ms of CPU time without the profiler",
-        f"arithmetic floor {profile.floor_ms:.3f} ms, of products by weights {profile.products_floor_ms:.3f} ms"
+        f"arithmetic floor {profile.floor_ms:.3f} ms, of matmuls by weights {profile.matmuls_floor_ms:.3f} ms"
         f" (best measured, billion MACs/s: {rates})",
-        f"distance: products by weights {profile.products_over_floor:.2f} x their floor,"
+        f"distance: matmuls by weights {profile.matmuls_over_floor:.2f} x their floor,"
         f" a whole run {profile.whole_over_floor:.2f} x the floor",
     ):
         out.print(line, markup=False)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CheckFailed, CompressError
-from ..limits import MOST_THREADS
+from ..spec.limits import MOST_THREADS
 
 if TYPE_CHECKING:
     from ..runtime import Classifier, Prediction
@@ -105,20 +105,28 @@ def predict(
     precision_hint: Annotated[
         str | None, typer.Option(help="What openvino computes in: f32 or bf16. Default: f32.")
     ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify/--no-verify", help="Check the SHA-256 of the files that are run, where a bundle lists it."
+        ),
+    ] = True,
     json: Json = False,
 ) -> None:
-    """Answer with a bundle: label and score, tab-separated. Lines on stdin may hold a pair, tab-separated; answers
-    come while it is read."""
+    """Answer with a bundle: label and score, tab-separated.
+
+    A line on stdin is a text, or a pair with a tab between. Answers come while stdin is read.
+    """
     from ..runtime import Classifier
 
     warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
     classifier = Classifier(
-        bundle, precision=precision, threads=threads, runtime=runtime, precision_hint=precision_hint
+        bundle, precision=precision, threads=threads, runtime=runtime, precision_hint=precision_hint, verify=verify
     )
     piped = not texts or texts == ["-"]
     examples, kept = tee(_lines(classifier.columns) if piped else _given(texts or [], pair))
     answers = classifier.classify(examples, window=1 if piped and sys.stdin.isatty() else None)
-    line = _json_line(classifier) if json else _plain_line
+    line = (_json_line if json else _plain_line)(classifier)
     try:
         for answer, text in zip(answers, kept, strict=False):  # a stream's end is the answers' end
             sys.stdout.write(f"{line(text, answer)}\n")
@@ -127,8 +135,8 @@ def predict(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
 
 
-def _plain_line(_: Text, answer: Prediction) -> str:
-    return f"{answer.score:.4f}" if answer.label is None else f"{answer.label}\t{answer.score:.4f}"
+def _plain_line(classifier: Classifier) -> Callable[[Text, Prediction], str]:
+    return lambda _, answer: classifier.settings.kind.line(answer)
 
 
 def _json_line(classifier: Classifier) -> Callable[[Text, Prediction], str]:
@@ -139,8 +147,7 @@ def _json_line(classifier: Classifier) -> Callable[[Text, Prediction], str]:
     by |= {"precision_hint": classifier.precision_hint} if classifier.precision_hint else {}
 
     def line(text: Text, answer: Prediction) -> str:
-        found = {"text": text, "label": answer.label, "score": answer.score, "scores": answer.scores}
-        return json.dumps(found | by, ensure_ascii=False)
+        return json.dumps({"text": text, **vars(answer), **by}, ensure_ascii=False)
 
     return line
 

@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from ..pipeline.context import Listener
+from ..pipeline.plan import Listener
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -56,6 +56,8 @@ def _table(rows: list[dict[str, str]]) -> Table:
 
 def _cards(kind: str) -> list[dict[str, str]]:
     from ..catalog import list_cards
+    from ..models.cards import StudentCard, TeacherCard
+    from ..spec.recipe import Recipe
 
     if kind == "recipes":
         return [
@@ -65,7 +67,7 @@ def _cards(kind: str) -> list[dict[str, str]]:
                 "paper": card.paper or "",
                 "about": card.description,
             }
-            for name, card in list_cards("recipes").items()
+            for name, card in list_cards("recipes", Recipe).items()
         ]
     if kind == "students":
         return [
@@ -76,11 +78,11 @@ def _cards(kind: str) -> list[dict[str, str]]:
                 "copies": str(card.copy_layers),
                 "about": card.title,
             }
-            for name, card in list_cards("students").items()
+            for name, card in list_cards("students", StudentCard).items()
         ]
     return [
         {"teacher": name, "from": _origin(card), "licence": card.licence, "about": card.title}
-        for name, card in list_cards("teachers").items()
+        for name, card in list_cards("teachers", TeacherCard).items()
     ]
 
 
@@ -93,13 +95,13 @@ def _origin(card: object) -> str:
 
 
 def _tasks() -> list[dict[str, str]]:
-    from ..tasks import BUILTIN_TASKS
+    from ..tasks import BUILTIN_TASKS, TASK_KINDS
 
     return [
         {
             "task": name,
             "texts": " + ".join(spec.text),
-            "labels": ", ".join(spec.labels) if spec.labels else "a score",
+            "labels": ", ".join(spec.labels) if spec.labels else TASK_KINDS[spec.kind].label_words,
             "metrics": ", ".join(spec.metrics),
             "data": "embedded" if spec.synthetic else "--data-dir, or the hub",
         }
@@ -135,16 +137,17 @@ def _runs(root: Path) -> list[dict[str, str]]:
 
 def doctor(
     measure: Annotated[
-        bool, typer.Option("--measure", help="Time an int8 and an fp32 product here (two seconds).")
+        bool, typer.Option("--measure", help="Time an int8 and an fp32 matmul here (two seconds).")
     ] = False,
     json: Json = False,
 ) -> None:
     """Show CPU features, threads and versions, and what int8 gains here; warn of combinations known to be bad."""
-    from ..machine import describe, fast_bf16, usable_cores, versions
+    from ..machine import fast_bf16, usable_cores, versions
+    from ..results import Machine
     from .advice import advice
     from .outlook import measured_outlook, outlook
 
-    machine = describe()
+    machine = Machine.here()
     document = {
         "machine": machine.model_dump(mode="json"),
         "usable_cores": usable_cores(),

@@ -16,7 +16,7 @@ def outlook() -> str:
     features = set(isa())
     if saturates() and features & {"avx2", "avx512f"}:
         return (
-            f"about {_AVX2} as fast as fp32 (measured with AVX2 on MiniLM-L6 and BERT base): without VNNI a product "
+            f"about {_AVX2} as fast as fp32 (measured with AVX2 on MiniLM-L6 and BERT base): without VNNI a matmul "
             "takes three instructions, with sums of two in 16 bits, which saturate"
         )
     if saturates():
@@ -29,12 +29,12 @@ def outlook() -> str:
     if has_vnni():
         kind = "i8mm" if "i8mm" in features else "dotprod"
         return f"faster than fp32 by an amount that was not measured: Arm {kind}, exact sums of four products or more"
-    return "maybe no faster than fp32: the CPU has no instruction for int8 products that is known here"
+    return "maybe no faster than fp32: the CPU has no instruction for int8 matmuls that is known here"
 
 
 def measured_outlook(rates: Mapping[str, float]) -> str:
-    """`rates`: multiply-accumulates per second, `int8` and `fp32`. A whole model gains less: what is not a product stays."""
+    """`rates`: multiply-accumulates per second, `int8` and `fp32`. A whole model gains less: what is not a matmul stays."""
     return (
-        f"measured now: products of {rates['int8'] / 1e9:.0f} billion multiply-accumulates a second in int8 and "
+        f"measured now: matmuls of {rates['int8'] / 1e9:.0f} billion multiply-accumulates a second in int8 and "
         f"{rates['fp32'] / 1e9:.0f} in fp32, {rates['int8'] / rates['fp32']:.1f} times as fast; a whole model gains less"
     )

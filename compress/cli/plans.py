@@ -5,17 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..goals import in_words, texts_to_judge
 from ..models.layer_maps import matched_layers
 from ..models.layers import copied_layers
-from ..pipeline.teacher_planning import counts_words
-from ..pipeline.trainlog import saved_step
-from ..report.uneven import uneven_sentence
+from ..pipeline.results.reported import nearness
+from ..pipeline.stages.pretrain import uses_cooccurrence_init
+from ..pipeline.training.log import saved_step
+from ..quantize.methods import QUANTIZERS
+from ..spec.stage import StageSpec
 from ..spec.stages import Losses, Pretrain, QuantizeAware
 from ..store import Store
 
 if TYPE_CHECKING:
+    from ..fields import Spec
+    from ..models.cards import Albert
     from ..pipeline import Plan
-    from ..spec.cards import Albert
+    from ..pipeline.plan import Node
+
+
+def plan_documents(plans: list[Plan], root: Path) -> list[dict[str, Any]]:
+    """The plans as plain data; how near the tuning split is to train is a note where the data are at hand."""
+    tasks = {plan.task.fingerprint: plan.task for plan in plans}
+    near = {key: note for key, task in tasks.items() if (note := nearness(task)) is not None}
+    documents = [plan_document(plan, root) for plan in plans]
+    for plan, document in zip(plans, documents, strict=True):
+        document["notes"] += [near[plan.task.fingerprint]] if plan.task.fingerprint in near else []
+    return documents
 
 
 def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
@@ -37,7 +52,7 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
                 "cached": cache.find(node.key) is not None,
                 "saved_step": saved_step(cache.work(node.key)),
                 "key": node.key,
-                "settings": _settings(plan, node.spec),
+                "settings": _settings(plan, node),
                 "layer_map": _layer_map(plan, node.spec),
             }
             for node in plan.nodes
@@ -51,11 +66,8 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
             }
             for name, sizes in plan.sizes.items()
         },
-        "uneven": _uneven(plan) or None,
+        "tradeoff": _tradeoff(plan) or None,
     }
-
-
-_OWN = "a block for each of {} layers"
 
 
 def _layers(plan: Plan) -> list[int] | None:
@@ -79,35 +91,30 @@ def _start(plan: Plan) -> str | None:
     layers = _layers(plan)
     if layers is not None:
         return f"copying teacher layers {layers}, counted from 0"
-    if card.albert is None:
-        return "from random weights"
-    converted = f"converted: E {card.albert.embedding}"
-    shared = _shared(card.albert, card.layers)
-    if any(getattr(node.spec, "untied", False) for node in plan.nodes):
-        first = "from random weights, {}" if card.init == "random" else f"{converted}, {{}}, mean"
-        return f"{first.format(_OWN.format(card.layers))}; later {shared}"
-    if card.init == "random":
+    if card.albert is None or card.init == "random":
         return "from random weights"
     block = card.albert.block
-    return f"{converted}, {shared}, {block if isinstance(block, str) else f'from teacher layers {list(block)}'}"
+    start = block if isinstance(block, str) else f"from teacher layers {list(block)}"
+    return f"converted: E {card.albert.embedding}, {_shared(card.albert, card.layers)}, {start}"
 
 
 def _shared(albert: Albert, layers: int) -> str:
     """`one block for 6 layers`."""
     if albert.share == "none" or albert.groups == layers:
-        return _OWN.format(layers)
+        return f"a block for each of {layers} layers"
     blocks = "one block" if albert.groups == 1 else f"{albert.groups} blocks"
-    what = {"attention": "one attention", "ffn": "one feed-forward network"}.get(albert.share, blocks)
-    return f"{what} for {layers} layers"
+    return f"{blocks} for {layers} layers"
 
 
-def _uneven(plan: Plan) -> str:
+def _tradeoff(plan: Plan) -> str:
     """What the student shrinks and what not, from its sizes alone."""
     if "student" not in plan.sizes:
         return ""
+    from ..report.tradeoffs import tradeoff_sentence
+
     mine, theirs = plan.sizes["student"], plan.sizes["teacher"]
     flops = mine.flops_per_token() / theirs.flops_per_token()
-    return uneven_sentence("the student", parameters=mine.parameters / theirs.parameters, flops=flops)
+    return tradeoff_sentence("the student", parameters=mine.parameters / theirs.parameters, flops=flops)
 
 
 def _layer_map(plan: Plan, spec: Any) -> list[tuple[int, int]] | None:
@@ -118,10 +125,12 @@ def _layer_map(plan: Plan, spec: Any) -> list[tuple[int, int]] | None:
     return list(matched_layers(spec, student_layers=student.layers, teacher_layers=teacher.layers)) or None
 
 
-def _settings(plan: Plan, spec: Any) -> dict[str, Any]:
-    if not hasattr(spec, "model_dump"):
+def _settings(plan: Plan, node: Node[Spec]) -> dict[str, Any]:
+    """Of a stage that recipes name."""
+    if not isinstance(node.spec, StageSpec):
         return {}
-    beside = {"start"} if isinstance(spec, Pretrain) and not counts_words(spec, plan.teacher) else set()
+    spec = node.spec
+    beside = {"start"} if isinstance(spec, Pretrain) and not uses_cooccurrence_init(spec, plan.teacher) else set()
     return spec.model_dump(mode="json", exclude={"per_task", *beside}, exclude_none=True)
 
 
@@ -149,8 +158,8 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
             parameters = f"{model['parameters'] / 1e6:.1f}M{share}"
             sizes.add_row(name, model["architecture"], parameters, f"{model['flops_per_token'] / 1e6:.1f}M{flops}")
         screen.print(sizes)
-        if document["uneven"]:
-            screen.print(document["uneven"])
+        if document["tradeoff"]:
+            screen.print(document["tradeoff"])
         screen.print()
 
 
@@ -166,12 +175,16 @@ _SHOWN = ("start", "epochs", "learning_rate", "batch_size", "copies", "source", 
 def _spelled(stage: dict[str, Any]) -> str:
     settings = stage["settings"]
     hidden = {"opset"} if settings.get("graph") == "fast" else set()  # the fast graph has one of its own
-    words = ["untied"] if settings.get("untied") else []
-    words += [f"{name} {settings[name]}" for name in _SHOWN if name in settings and name not in hidden]
+    words = [f"{name} {settings[name]}" for name in _SHOWN if name in settings and name not in hidden]
     if "max_steps" in settings:
         words = [
             f"{word}, at most {settings['max_steps']} steps" if word.startswith("epochs ") else word for word in words
         ]
+    if "method" in settings and QUANTIZERS[settings["method"]].counts_flips:
+        texts = texts_to_judge(settings["max_flips"])
+        words.append(
+            f"at most {in_words({'drop': settings['max_drop'], 'flips': settings['max_flips']})} of {texts:,} texts"
+        )
     if losses := settings.get("losses"):
         words.append(" + ".join(f"{loss['weight']:g} {loss['name']}" for loss in losses if loss["weight"]))
     if stage["layer_map"]:

@@ -10,8 +10,9 @@ import typer
 
 from .. import processes
 from ..errors import CheckFailed, CompressError
-from ..limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
-from ..places import check_folder
+from ..goals import in_words, outcome
+from ..paths import check_folder
+from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 
 if TYPE_CHECKING:
     from ..pipeline import Request
@@ -42,6 +43,13 @@ Corpus = Annotated[
     ),
 ]
 DataDir = Annotated[Path | None, typer.Option(help="Folder of GLUE's official files, or a saved `datasets` folder.")]
+Tuning = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Examples to choose checkpoints and settings on, in the format of the task's files. Default: held out of train.",
+    ),
+]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Where runs and the store of artefacts are kept.")]
 Precision = Annotated[str | None, typer.Option(help="fp32, bf16 or auto. Default: the recipe's.")]
 Refit = Annotated[bool, typer.Option("--refit", help="Fine-tune a teacher that is fine-tuned already.")]
@@ -60,38 +68,21 @@ BenchThreads = Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Thread
 BenchRuns = Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.")]
 NoBench = Annotated[bool, typer.Option("--no-bench", help="Leave latency out: accuracy, fidelity and sizes alone.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; notes are still told.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; notes are still shown.")]
 Report = Annotated[
     Path | None, typer.Option(help="Where the report goes. Default: the run's folder, or OUT/report for several.")
 ]
 
 
-def request_of(options: dict[str, Any]) -> Any:
-    """The `pipeline.Request` of a command's options, by their names."""
-    from ..pipeline import BenchSettings, Request
+def seed_range(first: int, count: int) -> tuple[int, ...]:
+    return tuple(range(first, first + count))
 
-    if options["precision"] not in (None, "auto", "fp32", "bf16"):
-        raise CompressError(f"--precision: expected fp32, bf16 or auto; found {options['precision']!r}")
-    first = options["seed"]
-    return Request(
-        recipes=tuple(options["recipes"]),
-        tasks=tuple(options["tasks"]),
-        teacher=options["teacher"],
-        student=options["student"],
-        seeds=tuple(range(first, first + options["seeds"])),
-        base_seed=options["base_seed"],
-        data_dir=options["data_dir"],
-        corpus=tuple(options["corpus"] or ()),
-        root=options["out"],
-        precision=options["precision"],
-        refit=options["refit"],
-        overrides=tuple(options["overrides"] or ()),
-        threads=options.get("threads"),
-        fsdp=options.get("fsdp", False),
-        bench=None
-        if options.get("no_bench")
-        else BenchSettings(runs=options.get("bench_runs", 30), threads=options.get("bench_threads", 1)),
-    )
+
+def checked_precision(precision: str | None) -> str | None:
+    """Raises `CompressError` for one that training does not know."""
+    if precision not in (None, "auto", "fp32", "bf16"):
+        raise CompressError(f"--precision: expected fp32, bf16 or auto; found {precision!r}")
+    return precision
 
 
 def run(
@@ -103,6 +94,7 @@ def run(
     seed: Seed = 0,
     base_seed: BaseSeed = None,
     data_dir: DataDir = None,
+    tuning: Tuning = None,
     corpus: Corpus = None,
     out: Out = Path("runs"),
     precision: Precision = None,
@@ -119,28 +111,52 @@ def run(
 ) -> None:
     """Carry a teacher through recipes: fine-tune, distil, export, quantize, measure, report.
 
-    Finished stages are kept and shared; an interrupted run continues with the same command. Under torchrun
-    all of its processes train.
+    Finished stages are kept and shared; an interrupted run continues with the same command.
+
+    Under torchrun, all of its processes train.
     """
+    from ..pipeline import BenchSettings, Request
+
+    request = Request(
+        recipes=tuple(recipes),
+        tasks=tuple(tasks),
+        teacher=teacher,
+        student=student,
+        seeds=seed_range(seed, seeds),
+        base_seed=base_seed,
+        data_dir=data_dir,
+        tuning=tuning,
+        corpus=tuple(corpus or ()),
+        root=out,
+        precision=checked_precision(precision),
+        refit=refit,
+        overrides=tuple(overrides or ()),
+        threads=threads,
+        fsdp=fsdp,
+        bench=None if no_bench else BenchSettings(runs=bench_runs, threads=bench_threads),
+    )
+    _run(request, report, json=json, quiet=quiet)
+
+
+def _run(request: Request, report: Path | None, *, json: bool, quiet: bool) -> None:
     from ..pipeline import run_all
     from ..report import summary_table, write_report
     from .display import Display, console
 
-    request = request_of(locals())
     place = _report_place(request, report)
     with Display(quiet=quiet or not processes.is_first()) as display:
         results = run_all(request, display)
     if not processes.is_first():
         return
-    folder = place or out / results[0].run
-    runs = [out / result.run for result in results]
+    runs = [request.root / result.run for result in results]
+    folder = place or runs[0]
     write_report(results, folder, folders=runs)
     if json:
         typer.echo("[" + ",\n".join(result.model_dump_json() for result in results) + "]")
     else:
         console().print(summary_table(results, runs))
-        for result in results:
-            typer.echo(f"run:    {out / result.run}")
+        for result, made in zip(results, runs, strict=True):
+            typer.echo("\n".join([f"run:    {made}", *(f"goal:   {line}" for line in _goals_met(result))]))
         typer.echo(f"report: {folder / 'report.html'}")
     _check_goals(results)
 
@@ -160,8 +176,8 @@ def _report_place(request: Request, report: Path | None) -> Path | None:
 def _check_goals(results: Sequence[Result]) -> None:
     """CheckFailed, after all was made and told: a search found no mix that meets its goal."""
     missed = [
-        f"{result.run}: {model.name} {model.precision}: expected at most {_losses(model.info['goal'])}, found "
-        f"{_losses(model.info['reached'])} in the nearest mix, which was kept{_in_the_way(model.info)}"
+        f"{result.run}: {model.name} {model.precision}: expected at most {in_words(model.info['goal'])}, found in the nearest "
+        f"mix, which was kept, {outcome(model.info)}{_in_the_way(model.info)}"
         for result in results
         for model in result.models
         if model.info.get("goal_met") is False
@@ -171,13 +187,17 @@ def _check_goals(results: Sequence[Result]) -> None:
 
 
 def _in_the_way(info: Mapping[str, Any]) -> str:
-    names = info.get("in_the_way")
-    return f"; in the way: {', '.join(names)}" if names else ""
+    names = info.get("blocking_matmuls")
+    return f"; blocking matmuls: {', '.join(names)}" if names else ""
 
 
-def _losses(lost: dict[str, float]) -> str:
-    """`0.5 points, 0.2% flips` on the tuning split."""
-    return f"{lost['drop']:g} points" + (f" and {lost['flips']:g}% flips" if "flips" in lost else "")
+def _goals_met(result: Result) -> list[str]:
+    """A line for each searched model that keeps its goal."""
+    return [
+        f"{model.name} {model.precision}: at most {in_words(model.info['goal'])}, met with {outcome(model.info)}"
+        for model in result.models
+        if model.info.get("goal_met")
+    ]
 
 
 def plan(
@@ -189,6 +209,7 @@ def plan(
     seed: Seed = 0,
     base_seed: BaseSeed = None,
     data_dir: DataDir = None,
+    tuning: Tuning = None,
     corpus: Corpus = None,
     out: Out = Path("runs"),
     precision: Precision = None,
@@ -197,10 +218,25 @@ def plan(
     json: Json = False,
 ) -> None:
     """Show what `run` would do: stages, what is cached, sizes and FLOPs. Runs and writes nothing."""
-    from ..pipeline import plan_all
-    from .plans import plan_document, print_plans
+    from ..pipeline import Request, plan_all
+    from .plans import plan_documents, print_plans
 
-    documents = [plan_document(plan, out) for plan in plan_all(request_of(locals()))]
+    request = Request(
+        recipes=tuple(recipes),
+        tasks=tuple(tasks),
+        teacher=teacher,
+        student=student,
+        seeds=seed_range(seed, seeds),
+        base_seed=base_seed,
+        data_dir=data_dir,
+        tuning=tuning,
+        corpus=tuple(corpus or ()),
+        root=out,
+        precision=checked_precision(precision),
+        refit=refit,
+        overrides=tuple(overrides or ()),
+    )
+    documents = plan_documents(plan_all(request), out)
     if json:
         import json as encoder
 
@@ -211,15 +247,17 @@ def plan(
 
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders or result files.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the report.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the report. Default: RUN, where it is one folder.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Write report.md, report.html and the plots from finished runs."""
+    """Write report.md, report.html and the plots from finished runs, or again from a report's own folder."""
     from ..report import collect, summary_table, write_report
     from .display import console
 
     results = collect(runs)
-    written = write_report(results, out, folders=runs)
+    written = write_report(results, out or _only_folder(runs), folders=runs)
     if json:
         import json as encoder
 
@@ -228,3 +266,12 @@ def report(
     console().print(summary_table(results, runs))
     for path in written:
         typer.echo(path)
+
+
+def _only_folder(runs: list[Path]) -> Path:
+    """Where a report goes that was not told where."""
+    from ..results import RESULT, SEVERAL
+
+    if len(runs) == 1 and any((runs[0] / name).is_file() for name in (RESULT, SEVERAL)):
+        return runs[0]
+    raise CompressError("--out: expected a folder for the report, unless RUN is the one folder of a run or a report")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from ..errors import CompressError
-from ..places import check_folder
+from ..paths import check_folder
 
 
 def vocab(
@@ -24,6 +24,7 @@ def vocab(
     cased: Annotated[bool, typer.Option("--cased", help="WordPiece: keep upper case and accents.")] = False,
 ) -> None:
     """Train a tokenizer on plain text, for teachers that begin with random weights."""
+    from ..bundle.place import building, settle
     from ..corpus import corpus_sources, train_vocabulary
     from ..models.checkpoints import save_tokenizer
 
@@ -33,6 +34,9 @@ def vocab(
         raise CompressError("--cased: byte-level BPE always keeps upper case; leave it out")
     check_folder(out, "--out")
     tokenizer = train_vocabulary(corpus_sources(corpus), kind=kind, size=size, lowercase=not cased)
-    save_tokenizer(tokenizer, out)
+    place = out.resolve()
+    with building(place) as folder:
+        save_tokenizer(tokenizer, folder)
+        settle(folder, place)
     found = tokenizer.get_vocab_size()
     typer.echo(f"{out}: {found:,} tokens" + (f", the text has no more than these of {size:,}" if found < size else ""))

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import CompressError
-from ..places import from_home
+from ..paths import from_home
 
-_VALUED = {"--teacher", "--student", "--task", "-t", "--corpus", "--data-dir", "--out", "-o", "--report", "--store"}
+_VALUED = {
+    "--teacher",
+    "--student",
+    "--task",
+    "-t",
+    "--corpus",
+    "--data-dir",
+    "--tuning",
+    "--out",
+    "-o",
+    "--report",
+    "--store",
+}
 
 
 def as_meant(words: Sequence[str]) -> list[str]:

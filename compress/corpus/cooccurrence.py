@@ -23,7 +23,7 @@ def count_pairs(
 
     A sparse float matrix [word, word], symmetric: a pair that is d tokens apart counts 1/d, up to `WINDOW`; and int64
     [word]. Special tokens are in no pair, and neither are two segments, nor two documents where `text` keeps those apart.
-    Of a long text sequences at even distances are counted. `on_progress` is told how many of how many.
+    Of a long text sequences at even distances are counted. `on_progress` takes how many of how many.
     """
     from scipy import sparse
 
@@ -36,11 +36,11 @@ def count_pairs(
         ids = batch["input_ids"]
         plain, documents = ~np.isin(ids, special), batch.get("documents", batch["token_type_ids"])
         each += np.bincount(ids[plain], minlength=words)
-        found = []
+        near_pairs = []
         for apart in range(1, WINDOW + 1):
             near = plain[:, apart:] & plain[:, :-apart] & (documents[:, apart:] == documents[:, :-apart])
-            found.append((np.full(int(near.sum()), 1 / apart), ids[:, :-apart][near], ids[:, apart:][near]))
-        weights, before, after = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            near_pairs.append((np.full(int(near.sum()), 1 / apart), ids[:, :-apart][near], ids[:, apart:][near]))
+        weights, before, after = (np.concatenate(parts) for parts in zip(*near_pairs, strict=True))
         pairs += sparse.csr_matrix((weights, (before, after)), (words, words))
         on_progress(start + len(ids), len(chosen))
     return pairs + pairs.T, each
@@ -56,12 +56,12 @@ def word_vectors(pairs: Any, width: int, *, seed: int) -> np.ndarray:
     from scipy import sparse
     from scipy.sparse.linalg import svds
 
-    found = pairs.tocoo()
+    entries = pairs.tocoo()
     own = np.asarray(pairs.sum(1)).ravel()
     share = own**_SMOOTHED / max((own**_SMOOTHED).sum(), 1.0)
-    information = np.log(found.data / (own[found.row] * share[found.col]))
+    information = np.log(entries.data / (own[entries.row] * share[entries.col]))
     kept = information > 0
-    matrix: Any = sparse.csr_matrix((information[kept], (found.row[kept], found.col[kept])), pairs.shape)
+    matrix: Any = sparse.csr_matrix((information[kept], (entries.row[kept], entries.col[kept])), pairs.shape)
     used = np.flatnonzero(own)
     matrix = matrix[used][:, used]
     rank = min(width, max(0, len(used) - 1))

@@ -1,4 +1,4 @@
-"""Lines of text files, plain or compressed, in bounded memory; what is wrong with a file is told in one line."""
+"""Lines of text files, plain or compressed, in bounded memory; one line says what is wrong with a file."""
 
 from __future__ import annotations
 

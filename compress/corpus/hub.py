@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, did_you_mean
-from compress.places import from_home
+from compress.paths import from_home
 
 PREFIX = "hub:"
 SPLIT = "train"
@@ -46,16 +46,16 @@ def parse_hub(word: str) -> HubSource:
         if not folder.is_dir():
             raise CompressError(f"{folder}: no such folder; expected {_FORM}")
         return HubSource(folder.name, column=column, folder=folder)
-    found = re.fullmatch(r"(?P<name>[^/@]+(/[^/@]+)?)(/(?P<config>[^/@]+))?(@(?P<revision>.*))?", place)
-    if found is None:
+    match = re.fullmatch(r"(?P<name>[^/@]+(/[^/@]+)?)(/(?P<config>[^/@]+))?(@(?P<revision>.*))?", place)
+    if match is None:
         raise CompressError(f"{word}: expected {_FORM}")
-    revision = found["revision"]
+    revision = match["revision"]
     if not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
         raise CompressError(
             f"{word}: expected a commit (40 hexadecimal digits) after @, found {revision!r}; "
-            f"see the history of the data set {found['name']!r} on the hub"
+            f"see the history of the data set {match['name']!r} on the hub"
         )
-    return HubSource(found["name"], found["config"], revision, column)
+    return HubSource(match["name"], match["config"], revision, column)
 
 
 def hub_lines(source: HubSource) -> Iterator[str]:

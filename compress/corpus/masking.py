@@ -1,21 +1,21 @@
-"""Masked language modelling: what is hidden from the model, and what it must say there (Devlin et al. 2018, §3.1)."""
+"""Masked language modelling: which tokens are masked, and what the model must say there (Devlin et al. 2018, §3.1)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from compress.errors import CompressError
+from compress.losses.masked_lm import IGNORED
 
 from .batches import TextBatches
 
 SELECTED = 0.15  # of the tokens that are not special
 MASKED, REPLACED = 0.8, 0.1  # of the selected; the rest stays as it is
-IGNORED = -100
 _STREAM = 0x6D61736B  # keeps these draws apart from those that order the sequences
 
 
 class MaskedBatches:
-    """`TextBatches`, or `PairBatches`, with hidden tokens: `labels` int64 [batch, length] are the hidden ones, -100 elsewhere.
+    """`TextBatches`, or `PairBatches`, with masked tokens: `labels` int64 [batch, length] are the masked ones, -100 elsewhere.
 
     Masking is dynamic: it depends on (seed, epoch, sequence) alone, so an id is epoch · sequences + sequence. With `masks`
     it is that of epoch modulo `masks`. Each token that is not special is selected with probability 0.15, at least one a
@@ -43,7 +43,7 @@ class MaskedBatches:
         return self.text.lengths(indices)
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """Those of `text`, `input_ids` with hidden tokens, and `labels`."""
+        """Those of `text`, `input_ids` with masked tokens, and `labels`."""
         epochs, sequences = np.divmod(indices, self.text.count)
         batch = self.text.collate(indices)
         ids = batch["input_ids"]

@@ -4,7 +4,7 @@ of another document in half of the pairs (Devlin et al. 2018, §3.1)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import tokenizers
@@ -15,7 +15,7 @@ from .batches import TextBatches
 from .shards import TokenShards
 
 SWAPPED = 0.5  # of the pairs; or with a second segment of another document
-_TRIES = 8  # sequences looked at for a segment of another document; without one the pair stays as it is
+_DRAWS = 32  # sequences looked at for a segment of another document; without one the pair stays as it is
 LEAST = 8  # tokens of a document that gives a pair
 _MARKS = (".", "!", "?", "。", "！", "？")
 _STREAM = 0x706169727320  # keeps these draws apart from those that order the sequences and mask them
@@ -23,12 +23,20 @@ _STREAM = 0x706169727320  # keeps these draws apart from those that order the se
 
 def sentence_ends(tokenizer: tokenizers.Tokenizer) -> tuple[int, ...]:
     """Ids of the tokens that end a sentence, as many as the vocabulary has."""
-    found = (tokenizer.token_to_id(mark) for mark in _MARKS)
-    return tuple(number for number in found if number is not None)
+    numbers = (tokenizer.token_to_id(mark) for mark in _MARKS)
+    return tuple(number for number in numbers if number is not None)
 
 
 # The two segments as the model sees them, and whether they are not what stands in the text.
 Pair = tuple[np.ndarray, np.ndarray, bool]
+
+
+class _Run(NamedTuple):
+    """The text of a pair, the places where it may be split, and whether these are between sentences."""
+
+    text: np.ndarray
+    places: np.ndarray
+    sentences: bool
 
 
 class PairBatches(TextBatches):
@@ -41,8 +49,9 @@ class PairBatches(TextBatches):
     fewer than two sentences fit, it is `length` - 3 tokens (or the whole document) split anywhere. What is left of
     `length` is padding. `ends` are the tokens that end a sentence.
 
-    The B of another document is whole sentences too, as near to the one that it stands for in length as there are, so
-    that neither its end nor the length of the pair tells.
+    The B of another document is as long as the one that it stands for, or as near to it as there is, above or below, and
+    made in the same way: whole sentences for whole sentences, a piece cut anywhere for a piece cut anywhere. So neither
+    its end nor the length of the pair tells the label.
 
     The place, the swap and the other document depend on (seed, epoch, sequence) alone, so an id is epoch · sequences +
     sequence. Raises `CompressError` as `TextBatches` does, and for "next_sentence" of a single document.
@@ -117,7 +126,8 @@ class PairBatches(TextBatches):
 
     def _drawn(self, index: int) -> Pair:
         epoch, sequence = divmod(index, self.count)
-        text, places = self._run(self.first + sequence)
+        run = self._run(self.first + sequence)
+        text, places = run.text, run.places
         rng = np.random.default_rng([_STREAM, self.seed % 2**64, epoch, sequence])
         place, swap = rng.random(2)
         split = places[int(place * len(places))]
@@ -126,36 +136,51 @@ class PairBatches(TextBatches):
             return one, other, False
         if self._labels == "sentence_order":
             return other, one, True
-        strange = self._elsewhere(self.first + sequence, len(other), rng.integers(0, self.count, _TRIES))
+        drawn = rng.integers(0, self.count, _DRAWS)
+        room = self.length - 3 - len(one)
+        strange = self._elsewhere(self.first + sequence, len(other), room if run.sentences else None, drawn)
         return (one, other, False) if strange is None else (one, strange, True)
 
-    def _elsewhere(self, sequence: int, length: int, drawn: np.ndarray) -> np.ndarray | None:
-        """Of the `drawn` sequences the first of another document with an end for a pair that is not longer than `length`:
-        the longest such end. None where there is none."""
-        own = self._document(sequence)
-        for each in self.first + drawn:
-            text, places = self._run(int(each))
-            fitting = places[len(text) - places <= length]
-            if len(fitting) and self._document(each) != own:
-                return text[fitting[0] :]
-        return None
+    def _elsewhere(self, sequence: int, length: int, room: int | None, drawn: np.ndarray) -> np.ndarray | None:
+        """Of the `drawn` sequences of other documents the end whose length is nearest to `length`, None where there is none.
+
+        Whole sentences of at most `room` tokens; `room` None: the last `length` tokens of a sequence cut anywhere.
+        """
+        own, best, distance = self._document(sequence), None, self.length
+        for each in (self.first + drawn).tolist():
+            if self._document(each) == own:
+                continue
+            text, places, sentences = self._run(each, whole=room is not None)
+            if room is None and len(text) > length:
+                return text[-length:]
+            if room is None or not sentences:
+                continue
+            sizes = len(text) - places
+            gaps = np.where(sizes <= room, np.abs(sizes - length), self.length)
+            nearest = int(gaps.argmin())
+            if gaps[nearest] < distance:
+                best, distance = text[places[nearest] :], int(gaps[nearest])
+            if distance == 0:
+                break
+        return best
 
     def _document(self, sequences: Any) -> Any:
         return np.searchsorted(self._first, sequences, side="right") - 1
 
-    def _run(self, sequence: int) -> tuple[np.ndarray, np.ndarray]:
-        """The text of a pair, and the places where it may be split."""
+    def _run(self, sequence: int, *, whole: bool = True) -> _Run:
+        """`whole`: whole sentences where two fit."""
         room = self.length - 3
         document = int(self._document(sequence))
         size, last = int(self._sizes[document]), int(self._first[document + 1] - self._first[document] - 1)
         start = (size - room) * (sequence - int(self._first[document])) // last if last else 0
         text = self.shards.read(int(self._starts[document]) + start, min(2 * room, size - start))
-        marks = self._boundaries(text, start == 0, start + len(text) == size)
-        whole = marks[marks <= marks[0] + room] if len(marks) and marks[0] < room else marks[:0]
-        if len(whole) > 2:
-            return text[whole[0] : whole[-1]], whole[1:-1] - whole[0]
+        if whole:
+            marks = self._boundaries(text, start == 0, start + len(text) == size)
+            fitting = marks[marks <= marks[0] + room] if len(marks) and marks[0] < room else marks[:0]
+            if len(fitting) > 2:
+                return _Run(text[fitting[0] : fitting[-1]], fitting[1:-1] - fitting[0], True)
         text = text[:room]
-        return text, np.arange(1, len(text))
+        return _Run(text, np.arange(1, len(text)), False)
 
     def _boundaries(self, text: np.ndarray, begins: bool, ends: bool) -> np.ndarray:
         """Where a sentence ends and another begins, as positions in `text`; with the edges of a document."""

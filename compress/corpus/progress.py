@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from compress.atomic import write_bytes, write_text
 from compress.store.hashing import canonical
 
 from .shards import shard_name
@@ -74,19 +75,11 @@ class Progress:
         if not self.pending:
             return
         ids = np.concatenate(self._parts)
-        self._write(shard_name(len(self.shards)), ids.tobytes())
+        write_bytes(self.work / shard_name(len(self.shards)), ids.tobytes())
         self.shards.append({"tokens": len(ids), "documents": int(np.count_nonzero(ids == self.sep))})
         self._parts, self.pending = [], 0
         state = {"identity": self.identity, "shards": self.shards, "blocks": self.blocks}
-        self._write(_STATE, json.dumps(state).encode())
-
-    def _write(self, name: str, content: bytes) -> None:
-        part = self.work / f"{name}.part"
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self.work / name)
+        write_text(self.work / _STATE, json.dumps(state))
 
     def place(self, out: Path) -> None:
         """The shards into `out`, by link where the disk allows it, so that `work` is whole until it is removed."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compress.errors import CompressError
-from compress.places import from_home
+from compress.paths import from_home
 from compress.store.hashing import canonical, hash_file, hash_folder
 
 from .files import SUFFIXES, file_lines
@@ -65,13 +65,13 @@ def _sources(word: str) -> list[Source]:
 
 def _below(folder: Path) -> list[FileSource]:
     names = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.suffix in SUFFIXES}
-    kept = sorted(name for name in names if names[name].is_file() and not _hidden(name))
+    kept = sorted(name for name in names if names[name].is_file() and not _is_hidden(name))
     if not kept:
         raise CompressError(f"{folder}: expected text files named {_any_suffix()}, found none")
     return [FileSource(names[name], name) for name in kept]
 
 
-def _hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     return any(part.startswith(".") for part in name.split("/"))
 
 

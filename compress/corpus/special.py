@@ -1,4 +1,4 @@
-"""The special tokens of a tokenizer, found by what it does rather than by what it calls them."""
+"""The special tokens of a tokenizer, by what it does rather than by what it calls them."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def special_ids(tokenizer: tokenizers.Tokenizer) -> SpecialIds:
 
 
 def _named(tokenizer: tokenizers.Tokenizer, names: tuple[str, ...]) -> int | None:
-    found = (tokenizer.token_to_id(name) for name in names)
-    return next((number for number in found if number is not None), None)
+    numbers = (tokenizer.token_to_id(name) for name in names)
+    return next((number for number in numbers if number is not None), None)
 
 
 def plain(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
@@ -68,7 +68,7 @@ def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
     """
     kinds = json.loads(tokenizer.to_str())
     words = tokenizer.get_vocab(with_added_tokens=False)
-    found = np.zeros(max(tokenizer.get_vocab().values()) + 1, bool)
+    continues = np.zeros(max(tokenizer.get_vocab().values()) + 1, bool)
     if kinds["model"]["type"] == "WordPiece":
         prefix = kinds["model"]["continuing_subword_prefix"]
         goes_on = [number for word, number in words.items() if word.startswith(prefix) and word != prefix]
@@ -78,6 +78,6 @@ def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
         raise CompressError(
             f"whole_words: a {kinds['model']['type']} tokenizer does not say which tokens begin a word; leave whole_words out"
         )
-    found[goes_on] = True
-    found[list(special_ids(tokenizer).every)] = False
-    return found
+    continues[goes_on] = True
+    continues[list(special_ids(tokenizer).every)] = False
+    return continues

@@ -10,9 +10,11 @@ from typing import Any
 from onnx import ModelProto
 
 from ..errors import CheckFailed, CompressError
-from ..graphs import check_model, get_metadata, products, set_metadata, write_model
-from ..packed import share_weights
-from ..runtime.folder import packed_beside
+from ..graphs import check_model, get_metadata, matmuls, set_metadata, write_model
+from ..runtime.folder import unpadded_beside
+from ..runtime.kinds import output_names
+from ..shared_weights import share_weights
+from ..spec.kinds import KindName
 from .cleaning import clean
 from .fast import build_fast, check_parts, first_difference
 from .parity import TOLERANCE, check_parity, fast_tolerance
@@ -28,38 +30,38 @@ def export_onnx(
     opset: int,
     task_name: str,
     labels: tuple[str, ...],
-    kind: str,
+    kind: KindName,
     graph: str,
     pairs: bool = True,
 ) -> dict[str, Any]:
     """Write `out`/model.onnx, fp32, and check it: the ONNX checker, then parity with torch. Of the fast graph also
-    its packed form, in the same way: model_packed.onnx, without weights of its own.
+    its unpadded form, in the same way: model_unpadded.onnx, without weights of its own.
 
     Inputs: int64 [batch, length] `input_ids`, `attention_mask` and, where the model has more than one segment,
     `token_type_ids`; the fast graph of a task whose examples are not `pairs` has no such input. Output: float32 `logits`
     [batch, class]. The metadata names task, kind and labels. `graph`: `plain` is torch's exporter's, in `opset`; `fast`
     is `build_fast`'s, in its own.
-    Returns the largest error per shape and the counts of nodes and matrix products. CompressError: the
+    Returns the largest error per shape and the counts of nodes and matmuls. CompressError: the
     checkpoint; CheckFailed: the outcome, and then no file is left.
     """
-    traced = load(Path(checkpoint))
+    traced = load(Path(checkpoint), kind)
     if graph == "fast" and not pairs:
         traced = replace(traced, inputs=tuple(name for name in traced.inputs if name != SEGMENTS))
-    _check_labels(Path(checkpoint), traced, labels, kind)
+    _check_outputs(Path(checkpoint), traced, len(output_names(kind, labels)))
     model = _fast(Path(checkpoint), traced) if graph == "fast" else _plain(traced, opset)
-    set_metadata(model, _metadata(traced, task_name, labels, kind))
+    set_metadata(model, _metadata(traced, task_name, labels))
     path = Path(out) / "model.onnx"
-    packed = packed_beside(path)
-    packed.unlink(missing_ok=True)  # of an earlier file
+    unpadded = unpadded_beside(path)
+    unpadded.unlink(missing_ok=True)  # of an earlier file
     try:
-        errors, packed_errors = _write(traced, model, path, graph), {}
+        errors, unpadded_errors = _write(traced, model, path, graph), {}
         if graph == "fast":
-            packed_errors = _write(traced, _packed(traced, model, path), packed, "packed")
+            unpadded_errors = _write(traced, _unpadded(traced, model, path), unpadded, "unpadded")
     except BaseException:
         path.unlink(missing_ok=True)
-        packed.unlink(missing_ok=True)
+        unpadded.unlink(missing_ok=True)
         raise
-    found = products(model.graph)
+    found = matmuls(model.graph)
     return {
         "graph": graph,
         "opset": model.opset_import[0].version,
@@ -68,7 +70,7 @@ def export_onnx(
         "weight_matmuls": len(found.fp32) + len(found.stacked),
         "activation_matmuls": len(found.activation),
         "parity_max_abs_error": errors,
-        "packed_parity_max_abs_error": packed_errors,
+        "unpadded_parity_max_abs_error": unpadded_errors,
     }
 
 
@@ -78,14 +80,14 @@ def _write(traced: Traced, model: ModelProto, path: Path, form: str) -> dict[str
     return _parity(traced, path, form)
 
 
-def _packed(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
-    """The packed form of the fast graph `model`, which stands in `path`."""
-    packed = build_fast(traced.model, pairs=SEGMENTS in traced.inputs, packed=True)
-    if packed is None:
-        raise RuntimeError("a model that has a fast graph has a packed one")
-    set_metadata(packed, get_metadata(model))
-    share_weights(packed, path)
-    return packed
+def _unpadded(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
+    """The unpadded form of the fast graph `model`, which stands in `path`."""
+    unpadded = build_fast(traced.model, kind=traced.kind, pairs=SEGMENTS in traced.inputs, unpadded=True)
+    if unpadded is None:
+        raise RuntimeError("a model that has a fast graph has an unpadded one")
+    set_metadata(unpadded, get_metadata(model))
+    share_weights(unpadded, path)
+    return unpadded
 
 
 def _plain(traced: Traced, opset: int) -> ModelProto:
@@ -96,7 +98,7 @@ def _plain(traced: Traced, opset: int) -> ModelProto:
 
 def _fast(checkpoint: Path, traced: Traced) -> ModelProto:
     check_parts(traced.model.config.to_dict(), str(checkpoint / "config.json"))
-    model = build_fast(traced.model, pairs=SEGMENTS in traced.inputs)
+    model = build_fast(traced.model, kind=traced.kind, pairs=SEGMENTS in traced.inputs)
     if model is None:
         raise RuntimeError("a model that has all parts has a fast graph")
     return model
@@ -109,13 +111,12 @@ def _parity(traced: Traced, path: Path, form: str) -> dict[str, float]:
     try:
         return check_parity(traced, path, fast_tolerance(traced.model.config.num_hidden_layers))
     except CheckFailed as error:
-        part = first_difference(traced, packed=form == "packed")
+        part = first_difference(traced, unpadded=form == "unpadded")
         told = "no part differs by itself" if part is None else f"the first part that differs is {part}"
         raise CheckFailed(f"{error}; {told}") from None
 
 
-def _check_labels(checkpoint: Path, traced: Traced, labels: tuple[str, ...], kind: str) -> None:
-    expected = 1 if kind == "regression" else len(labels)
+def _check_outputs(checkpoint: Path, traced: Traced, expected: int) -> None:
     if traced.classes != expected:
         raise CompressError(
             f"{checkpoint / 'config.json'}: expected {expected} outputs for the task, found {traced.classes}; "
@@ -123,10 +124,10 @@ def _check_labels(checkpoint: Path, traced: Traced, labels: tuple[str, ...], kin
         )
 
 
-def _metadata(traced: Traced, task_name: str, labels: tuple[str, ...], kind: str) -> dict[str, str]:
+def _metadata(traced: Traced, task_name: str, labels: tuple[str, ...]) -> dict[str, str]:
     return {
         "task": task_name,
-        "kind": kind,
+        "kind": traced.kind,
         "labels": json.dumps(list(labels), ensure_ascii=False),
         "max_length": str(traced.max_length),
         "vocab_size": str(traced.vocab_size),

@@ -7,7 +7,7 @@ from collections import Counter
 
 from onnx import GraphProto, ModelProto, NodeProto
 
-from ..graphs import FLOAT_PRODUCTS, drop_unused, fold_transposes, merge_duplicates, strip_identities
+from ..graphs import FLOAT_MATMULS, drop_unused, fold_transposes, merge_duplicates, strip_identities
 from .tracing import PREFIX
 
 _SCOPES = "pkg.torch.onnx.name_scopes"
@@ -58,7 +58,7 @@ def _name_tensors(graph: GraphProto) -> None:
         if name.startswith(f"{PREFIX}."):
             renamed[name] = name.removeprefix(f"{PREFIX}.")
     for node in graph.node:
-        if node.op_type in FLOAT_PRODUCTS and "/" in node.name:
+        if node.op_type in FLOAT_MATMULS and "/" in node.name:
             for name in node.input[:2]:
                 if name in initializers and name not in renamed:
                     renamed[name] = f"{node.name.rpartition('/')[0]}.weight"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 from onnx import ModelProto
 from torch import Tensor, nn
 
+from ..spec.kinds import KindName
 from .cleaning import clean
-from .tracing import PREFIX, Traced, examples, load, shapes, wrap, write
+from .tracing import PREFIX, Traced, examples, load, quiet, shapes, wrap, write
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class Program:
         """Of the submodule that a node of the graph is called after."""
         return f"{PREFIX}.{name}"
 
+    def quiet(self) -> AbstractContextManager[None]:
+        """While open, neither the exporter nor a loop over its programs tells the terminal of its steps."""
+        return quiet()
+
     def graph(self, module: nn.Module) -> ModelProto:
         """ONNX of `module`, or of what was made of it, its nodes and weights named as in the plain graph."""
         model = write(self.traced, module, self.opset)
@@ -46,8 +52,8 @@ class Program:
         return model
 
 
-def read_program(checkpoint: Path, inputs: Sequence[str], opset: int) -> Program:
+def read_program(checkpoint: Path, inputs: Sequence[str], opset: int, *, kind: KindName) -> Program:
     """Eager attention, fp32. `inputs`: the names of those that an exported graph of it has."""
-    traced = load(Path(checkpoint))
+    traced = load(Path(checkpoint), kind)
     traced = replace(traced, inputs=tuple(name for name in traced.inputs if name in inputs))
     return Program(wrap(traced), opset, traced)

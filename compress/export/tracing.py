@@ -16,6 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CompressError
+from ..models.heads import HEADS, auto_class
+from ..models.pretrained import load_pretrained
+from ..spec.kinds import KindName
 
 SEGMENTS = "token_type_ids"
 INPUTS = ("input_ids", "attention_mask", SEGMENTS)
@@ -24,9 +27,10 @@ PREFIX = "traced"  # the attribute that holds the model: the first part of every
 
 @dataclass(frozen=True)
 class Traced:
-    """A model in eval mode and what its graph must be told."""
+    """A model in eval mode, for tasks of `kind`, and what its graph must be told."""
 
     model: Any
+    kind: KindName
     inputs: tuple[str, ...]
     classes: int
     vocab_size: int
@@ -59,41 +63,26 @@ class _OwnMask(_AdditiveMask):
         return self.traced(input_ids=input_ids, attention_mask=attention_mask, **more).logits
 
 
-def load(checkpoint: Path) -> Traced:
+def load(checkpoint: Path, kind: KindName) -> Traced:
     """Read a checkpoint folder: safetensors only, eager attention, fp32. CompressError names the file."""
-    from transformers import AutoModelForSequenceClassification
-
-    from ..models import partial_albert  # noqa: F401 - makes its classes known
-
-    if not (checkpoint / "config.json").is_file():
-        raise CompressError(f"{checkpoint}: expected a checkpoint folder with config.json, found none")
-    try:
-        with quiet():
-            model, report = AutoModelForSequenceClassification.from_pretrained(
-                checkpoint,
-                attn_implementation="eager",
-                dtype=torch.float32,
-                local_files_only=True,
-                output_loading_info=True,
-                use_safetensors=True,
-            )
-    except Exception as error:  # transformers and safetensors raise many unrelated types
-        raise CompressError(f"{checkpoint}: cannot be loaded: {' '.join(str(error).split())}") from None
-    if report["missing_keys"]:
-        missing = ", ".join(sorted(report["missing_keys"]))
+    model, report = load_pretrained(auto_class(HEADS[kind]), checkpoint, "a classifier", attention="eager")
+    lacking = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
+    if lacking:
+        missing = ", ".join(sorted(lacking))
         raise CompressError(
-            f"{checkpoint / 'model.safetensors'}: expected the weights {missing}; found none: fine-tune it first"
+            f"{checkpoint / 'model.safetensors'}: expected the weights {missing}; found none, or of other sizes: fine-tune it first"
         )
-    return describe(model.eval())
+    return describe(model.eval(), kind)
 
 
-def describe(model: Any) -> Traced:
+def describe(model: Any, kind: KindName = "classification") -> Traced:
     config = model.config
     segments = (
         "token_type_ids" in inspect.signature(model.forward).parameters and getattr(config, "type_vocab_size", 0) > 1
     )
     return Traced(
         model=model,
+        kind=kind,
         inputs=INPUTS if segments else INPUTS[:2],
         classes=config.num_labels,
         vocab_size=config.vocab_size,

@@ -1,7 +1,17 @@
+from typing import Literal
+
 from jaxtyping import Float, Int
-from torch import Tensor
 
 from .documents import same_document
+from .features import attention
+from .loss import Batch, Compared, Loss, LossSpec, Pairs, Sizes
+from .tensors import Tensor
+
+
+class AttentionMse(LossSpec):
+    """Squared error of the attention scores, before softmax, of matched layers; needs equal head counts."""
+
+    name: Literal["attention_mse"] = "attention_mse"
 
 
 def attention_mse_loss(
@@ -21,3 +31,23 @@ def attention_mse_loss(
     if documents is not None:
         pairs = pairs * same_document(documents)
     return ((pairs * square).sum((1, 2)) / pairs.sum((1, 2)).clamp(min=1)).mean()
+
+
+def _compares(spec: AttentionMse, layers: Pairs) -> Compared:
+    return tuple((attention("scores", mine - 1), attention("scores", theirs - 1)) for mine, theirs in layers)
+
+
+def _compute(spec: AttentionMse, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    return attention_mse_loss(student, teacher, batch["attention_mask"], batch.get("documents"))
+
+
+def _problem(spec: AttentionMse, student: Sizes, teacher: Sizes) -> str | None:
+    if student.heads == teacher.heads:
+        return None
+    return (
+        f"attention_mse needs equal heads: the student has {student.heads}, the teacher {teacher.heads}; "
+        "choose another student card, or use relation_kl, which needs neither equal heads nor equal widths"
+    )
+
+
+ATTENTION_MSE = Loss(AttentionMse, "states", _compares, _compute, problem=_problem)

@@ -1,5 +1,6 @@
 from jaxtyping import Bool, Int
-from torch import Tensor
+
+from .tensors import Tensor
 
 
 def same_document(documents: Int[Tensor, "batch length"]) -> Bool[Tensor, "batch length length"]:

@@ -1,8 +1,27 @@
-import torch.nn.functional as F
+from typing import Literal
+
 from jaxtyping import Float, Int
-from torch import Tensor
+
+from .features import LOGITS
+from .loss import Batch, Loss, LossSpec, always
+from .tensors import Tensor
+
+
+class HardLabel(LossSpec):
+    """Cross-entropy with the gold label; for regression, squared error."""
+
+    name: Literal["hard_label"] = "hard_label"
 
 
 def hard_label_loss(logits: Float[Tensor, "batch classes"], labels: Int[Tensor, " batch"]) -> Float[Tensor, ""]:
     """Cross-entropy with the gold class in nats, averaged over the batch."""
+    import torch.nn.functional as F
+
     return F.cross_entropy(logits, labels)
+
+
+def _compute(spec: HardLabel, logits: Tensor, teacher: None, batch: Batch) -> Tensor:
+    return hard_label_loss(logits, batch["labels"])
+
+
+HARD_LABEL = Loss(HardLabel, "classes", always(LOGITS, None), _compute)

@@ -1,6 +1,16 @@
-import torch.nn.functional as F
+from typing import Literal
+
 from jaxtyping import Float, Int
-from torch import Tensor
+
+from .features import LAST_HIDDEN
+from .loss import Batch, Loss, LossSpec, Sizes, always
+from .tensors import Tensor
+
+
+class HiddenCosine(LossSpec):
+    """1 - cosine of the last hidden states, over real tokens."""
+
+    name: Literal["hidden_cosine"] = "hidden_cosine"
 
 
 def hidden_cosine_loss(
@@ -12,6 +22,26 @@ def hidden_cosine_loss(
 
     Padding (mask 0) never changes the value (Sanh et al. 2019, arXiv:1910.01108, §3).
     """
+    import torch.nn.functional as F
+
     distance = 1 - F.cosine_similarity(student, teacher, dim=-1)
     real = mask.to(distance.dtype)
     return (distance * real).sum() / real.sum().clamp(min=1)
+
+
+def _compute(spec: HiddenCosine, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    return hidden_cosine_loss(student, teacher, batch["attention_mask"])
+
+
+def _problem(spec: HiddenCosine, student: Sizes, teacher: Sizes) -> str | None:
+    if student.hidden == teacher.hidden:
+        return None
+    return (
+        f"hidden_cosine needs equal widths: the student has {student.hidden}, the teacher {teacher.hidden}; "
+        "choose another student card, or use hidden_mse, which learns a projection"
+    )
+
+
+HIDDEN_COSINE = Loss(
+    HiddenCosine, "states", always(LAST_HIDDEN, LAST_HIDDEN), _compute, per_token=True, problem=_problem
+)

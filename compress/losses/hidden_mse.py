@@ -1,5 +1,16 @@
+from typing import Literal
+
 from jaxtyping import Float, Int
-from torch import Tensor
+
+from .features import hidden
+from .loss import Batch, Compared, Loss, LossSpec, Pairs
+from .tensors import Tensor
+
+
+class HiddenMse(LossSpec):
+    """Squared error of the hidden states of matched layers, through a learned projection where widths differ."""
+
+    name: Literal["hidden_mse"] = "hidden_mse"
 
 
 def hidden_mse_loss(
@@ -15,3 +26,14 @@ def hidden_mse_loss(
     square = (student - teacher).square().mean(-1)
     real = mask.to(square.dtype)
     return (square * real).sum() / real.sum().clamp(min=1)
+
+
+def _compares(spec: HiddenMse, layers: Pairs) -> Compared:
+    return tuple((hidden(mine), hidden(theirs)) for mine, theirs in layers)
+
+
+def _compute(spec: HiddenMse, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    return hidden_mse_loss(student, teacher, batch["attention_mask"])
+
+
+HIDDEN_MSE = Loss(HiddenMse, "states", _compares, _compute, per_token=True, projected=True)

@@ -1,7 +1,23 @@
-from jaxtyping import Float
-from torch import Tensor
+from typing import Literal
 
+from jaxtyping import Float
+from pydantic import Field
+
+from ..fields import PositiveNumber
+from .features import TOKEN_SCORES
+from .loss import Batch, Loss, LossSpec, always
 from .soft_target import soft_target_loss
+from .tensors import Tensor
+
+
+class MaskedSoftTarget(LossSpec):
+    """T² · KL(teacher ‖ student) over the vocabulary at the masked tokens of plain text (DistilBERT's pre-training), between
+    what the masked-LM heads of both say."""
+
+    name: Literal["masked_soft_target"] = "masked_soft_target"
+    temperature: PositiveNumber = Field(
+        default=2.0, description="T: divides the scores of both heads; higher is softer"
+    )
 
 
 def masked_soft_target_loss(
@@ -10,9 +26,16 @@ def masked_soft_target_loss(
     *,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """T² · KL(teacher_T ‖ student_T) over the vocabulary in nats, averaged over the hidden positions; 0 where there are none.
+    """T² · KL(teacher_T ‖ student_T) over the vocabulary in nats, averaged over the masked positions; 0 where there are none.
 
     The soft targets of DistilBERT's pre-training (Sanh et al. 2019, arXiv:1910.01108, §2), which its authors' code takes
-    at every real token, or, by an option, at the hidden ones alone.
+    at every real token, or, by an option, at the masked ones alone.
     """
     return soft_target_loss(student, teacher, temperature=temperature) if len(student) else student.sum()
+
+
+def _compute(spec: MaskedSoftTarget, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    return masked_soft_target_loss(student, teacher, temperature=spec.temperature)
+
+
+MASKED_SOFT_TARGET = Loss(MaskedSoftTarget, "tokens", always(TOKEN_SCORES, TOKEN_SCORES), _compute, per_token=True)

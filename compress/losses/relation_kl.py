@@ -1,9 +1,26 @@
-import torch
-import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from math import gcd
+from typing import Annotated, Literal
 
+from jaxtyping import Bool, Float, Int
+from pydantic import Field
+
+from ..fields import Positive
 from .documents import same_document
+from .features import attention
+from .loss import Batch, Compared, Loss, LossSpec, Pairs, Sizes
+from .tensors import Tensor
+
+
+class RelationKl(LossSpec):
+    """KL of the relations between queries, between keys and between values of one layer (MiniLM v2)."""
+
+    name: Literal["relation_kl"] = "relation_kl"
+    relations: Annotated[tuple[Literal["queries", "keys", "values"], ...], Field(min_length=1)] = Field(
+        default=("queries", "keys", "values"), description="what to relate with itself"
+    )
+    heads: Positive | None = Field(default=None, description="relation heads; default: the teacher's heads")
+    teacher_layer: Positive | None = Field(default=None, description="counted from 1; default: the last")
+    student_layer: Positive | None = Field(default=None, description="counted from 1; default: the last")
 
 
 def relation_kl_loss(
@@ -20,6 +37,8 @@ def relation_kl_loss(
     of width d_r, so that neither head counts nor widths need to agree; `heads` divides both widths. Padding is no
     key and no query, nor is another document's token a key (Wang et al. 2021, arXiv:2012.15828, §3.1).
     """
+    import torch.nn.functional as F
+
     keys = mask[:, None, :] != 0
     if documents is not None:
         keys = keys & same_document(documents)
@@ -32,9 +51,41 @@ def relation_kl_loss(
 def _log_relations(
     vectors: Float[Tensor, "batch heads length size"], keys: Bool[Tensor, "batch _ length"], heads: int
 ) -> Float[Tensor, "batch relation_heads length length"]:
+    import torch
+    import torch.nn.functional as F
+
     batch, _, length, _ = vectors.shape
     joined = vectors.transpose(1, 2).reshape(batch, length, heads, -1).transpose(1, 2)
     relations = joined @ joined.transpose(-1, -2) * joined.shape[-1] ** -0.5
     # Not -inf: 0 · (inf - inf) of two padded keys would be no number.
-    hidden = torch.finfo(relations.dtype).min / 2
-    return F.log_softmax(relations.masked_fill(~keys[:, None], hidden), dim=-1)
+    masked = torch.finfo(relations.dtype).min / 2
+    return F.log_softmax(relations.masked_fill(~keys[:, None], masked), dim=-1)
+
+
+def _compares(spec: RelationKl, layers: Pairs) -> Compared:
+    mine, theirs = (-1 if layer is None else layer - 1 for layer in (spec.student_layer, spec.teacher_layer))
+    return tuple((attention(kind, mine), attention(kind, theirs)) for kind in spec.relations)
+
+
+def _compute(spec: RelationKl, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    heads = spec.heads or teacher.shape[1]
+    loss = relation_kl_loss(student, teacher, batch["attention_mask"], batch.get("documents"), heads=heads)
+    return loss / len(spec.relations)
+
+
+def _problem(spec: RelationKl, student: Sizes, teacher: Sizes) -> str | None:
+    heads = spec.heads or teacher.heads
+    for name, model, layer in (("student", student, spec.student_layer), ("teacher", teacher, spec.teacher_layer)):
+        if model.hidden % heads:
+            common = gcd(student.hidden, teacher.hidden)
+            fitting = [count for count in range(1, 65) if common % count == 0]
+            return (
+                f"relation_kl: {heads} relation heads do not divide the {name}'s hidden size {model.hidden}; "
+                f"set its `heads` to one of {fitting}"
+            )
+        if layer is not None and layer > model.layers:
+            return f"relation_kl: {name}_layer is {layer} and the {name} has {model.layers} layers"
+    return None
+
+
+RELATION_KL = Loss(RelationKl, "states", _compares, _compute, per_token=True, problem=_problem)

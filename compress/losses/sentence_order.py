@@ -1,6 +1,16 @@
-import torch.nn.functional as F
+from typing import Literal
+
 from jaxtyping import Float, Int
-from torch import Tensor
+
+from .features import POOLED
+from .loss import Batch, Loss, LossSpec, always
+from .tensors import Tensor
+
+
+class SentenceOrder(LossSpec):
+    """Cross-entropy of whether two consecutive segments of plain text are swapped (ALBERT), on the pooler's output."""
+
+    name: Literal["sentence_order"] = "sentence_order"
 
 
 def sentence_order_loss(logits: Float[Tensor, "batch 2"], swapped: Int[Tensor, " batch"]) -> Float[Tensor, ""]:
@@ -8,4 +18,13 @@ def sentence_order_loss(logits: Float[Tensor, "batch 2"], swapped: Int[Tensor, "
 
     ln 2 for a model that does not know (Lan et al. 2020, arXiv:1909.11942, §3.1).
     """
+    import torch.nn.functional as F
+
     return F.cross_entropy(logits, swapped)
+
+
+def _compute(spec: SentenceOrder, logits: Tensor, teacher: None, batch: Batch) -> Tensor:
+    return sentence_order_loss(logits, batch[spec.name])
+
+
+SENTENCE_ORDER = Loss(SentenceOrder, "pairs", always(POOLED, None), _compute, head_classes=2)

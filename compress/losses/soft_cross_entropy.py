@@ -1,6 +1,21 @@
-import torch.nn.functional as F
+from typing import Literal
+
 from jaxtyping import Float
-from torch import Tensor
+from pydantic import Field
+
+from ..fields import PositiveNumber
+from .features import LOGITS
+from .loss import Batch, Loss, LossSpec, always
+from .tensors import Tensor
+
+
+class SoftCrossEntropy(LossSpec):
+    """Cross-entropy with the teacher's softened classes; for regression, squared error to the gold score."""
+
+    name: Literal["soft_cross_entropy"] = "soft_cross_entropy"
+    temperature: PositiveNumber = Field(
+        default=1.0, description="T: divides the logits of both models; higher is softer"
+    )
 
 
 def soft_cross_entropy_loss(
@@ -14,6 +29,15 @@ def soft_cross_entropy_loss(
     Smallest, and with a gradient of zero, where the two distributions agree; there it is the
     teacher's entropy and not 0. No T² (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 10).
     """
+    import torch.nn.functional as F
+
     target = F.softmax(teacher / temperature, dim=-1)
     prediction = F.log_softmax(student / temperature, dim=-1)
     return -(target * prediction).sum(-1).mean()
+
+
+def _compute(spec: SoftCrossEntropy, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    return soft_cross_entropy_loss(student, teacher, temperature=spec.temperature)
+
+
+SOFT_CROSS_ENTROPY = Loss(SoftCrossEntropy, "classes", always(LOGITS, LOGITS), _compute)

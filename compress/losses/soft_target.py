@@ -1,6 +1,21 @@
-import torch.nn.functional as F
+from typing import Literal
+
 from jaxtyping import Float
-from torch import Tensor
+from pydantic import Field
+
+from ..fields import PositiveNumber
+from .features import LOGITS
+from .loss import Batch, Loss, LossSpec, always
+from .tensors import Tensor
+
+
+class SoftTarget(LossSpec):
+    """T² · KL(teacher ‖ student) of the classes; for regression, squared error to the teacher's score."""
+
+    name: Literal["soft_target"] = "soft_target"
+    temperature: PositiveNumber = Field(
+        default=2.0, description="T: divides the logits of both models; higher is softer"
+    )
 
 
 def soft_target_loss(
@@ -14,6 +29,15 @@ def soft_target_loss(
     Zero exactly when the two distributions agree; T² keeps the gradient's scale
     independent of T (Hinton et al. 2015, arXiv:1503.02531, §2).
     """
+    import torch.nn.functional as F
+
     target = F.log_softmax(teacher / temperature, dim=-1)
     prediction = F.log_softmax(student / temperature, dim=-1)
     return temperature**2 * F.kl_div(prediction, target, reduction="batchmean", log_target=True)
+
+
+def _compute(spec: SoftTarget, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    return soft_target_loss(student, teacher, temperature=spec.temperature)
+
+
+SOFT_TARGET = Loss(SoftTarget, "classes", always(LOGITS, LOGITS), _compute)

@@ -1,5 +1,8 @@
+"""Squared error: what losses on classes are for a regression."""
+
 from jaxtyping import Float
-from torch import Tensor
+
+from .tensors import Tensor
 
 
 def squared_error_loss(score: Float[Tensor, "batch 1"], target: Float[Tensor, " batch"]) -> Float[Tensor, ""]:

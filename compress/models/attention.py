@@ -13,10 +13,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from ..losses.features import Place
 from .dropout import dropout
-
-KINDS = ("scores", "queries", "keys", "values")
-Place = tuple[str, int]  # a kind, and a layer counted from 0
 
 _NAME = "compress_capture"
 _SHORT = 128  # tokens up to which plain products pay in bf16

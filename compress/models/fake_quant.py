@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .quant_spec import POSITIONS, SEGMENTS, MatmulUse, QuantSpec
 from .rounding import LEVELS, round_rows, round_states, round_weight
-from .uses import POSITIONS, SEGMENTS, Form, Use
 
 Ranges = Mapping[str, tuple[float, float]]  # a tensor's name -> low, high
 _AVERAGED = 0.1  # weight of a new batch in a moving average
@@ -27,19 +27,19 @@ class FakeQuant(nn.Module):
     `learned` ranges are trained with the model, `moving_average` ones follow what real tokens are seen in training (Jacob
     et al. 2018, arXiv:1712.05877, section 3.1). `start`: the range of each tensor to begin with. `gain`: how much
     farther than a weight of the model an optimizer step moves the ends of a learned range, in widths of the range.
-    `factors`: product -> [in], its input's smoothing, which stays as it is; ranges are those of what it leaves. `copies`:
-    product -> [in], how often the channels of its input stand in the file.
+    `factors`: matmul -> [in], its input's smoothing, which stays as it is; ranges are those of what it leaves. `channel_repeats`:
+    matmul -> [in], how often the channels of its input stand in the file.
     """
 
     def __init__(
         self,
-        form: Form,
+        form: QuantSpec,
         start: Ranges,
         *,
         ranges: Literal["learned", "moving_average"],
         gain: float = 1.0,
         factors: Mapping[str, Any] | None = None,
-        copies: Mapping[str, Any] | None = None,
+        channel_repeats: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.form, self.gain = form, gain
@@ -51,18 +51,18 @@ class FakeQuant(nn.Module):
         self.moves = nn.Parameter(torch.zeros(self.start.numel())) if ranges == "learned" else None
         self._uses = {(use.module, use.number): use for use in form.uses}
         self._factors = self._keep("factor", factors, torch.float32)
-        self._copies = self._keep("copies", copies, torch.int64)
+        self._repeats = self._keep("channel_repeats", channel_repeats, torch.int64)
         self.begin()
 
     def _keep(self, kind: str, vectors: Mapping[str, Any] | None, dtype: torch.dtype) -> dict[str, str]:
-        """Product -> the name of its buffer."""
-        names = {product: f"{kind}_{number}" for number, product in enumerate(vectors or {})}
-        for product, name in names.items():
-            self.register_buffer(name, torch.tensor((vectors or {})[product], dtype=dtype))
+        """Matmul -> the name of its buffer."""
+        names = {matmul: f"{kind}_{number}" for number, matmul in enumerate(vectors or {})}
+        for matmul, name in names.items():
+            self.register_buffer(name, torch.tensor((vectors or {})[matmul], dtype=dtype))
         return names
 
-    def _kept(self, names: Mapping[str, str], product: str) -> Tensor | None:
-        return getattr(self, names[product]) if product in names else None
+    def _kept(self, names: Mapping[str, str], matmul: str) -> Tensor | None:
+        return getattr(self, names[matmul]) if matmul in names else None
 
     def begin(self, mask: Tensor | None = None) -> None:
         """Before a forward on a batch of which `mask` [batch, length] tells the real tokens."""
@@ -82,7 +82,7 @@ class FakeQuant(nn.Module):
 
     @torch.no_grad()
     def found(self) -> dict[str, tuple[float, float]]:
-        """The name of a product -> low and high of what it multiplies in integers."""
+        """The name of a matmul -> low and high of what it multiplies in integers."""
         ends = {source: self.ends(place) for source, place in self._places.items()}
         spans = {source: (float(low), float(high)) for source, (low, high) in ends.items()}
         return {use.name: spans[use.source] for use in self.form.uses if use.source is not None}
@@ -94,22 +94,26 @@ class FakeQuant(nn.Module):
         use, linear = self._uses.get((path, number)), _Linear.of(module)
         if use is None:
             return functional.linear(states, linear.weight, linear.bias)
-        smoothing, copies = self._kept(self._factors, use.name), self._kept(self._copies, use.name)
+        smoothing, channel_repeats = self._kept(self._factors, use.name), self._kept(self._repeats, use.name)
         if use.source is not None:
             eased = states if smoothing is None else states * (1 / smoothing)
             states = self._once(use.source, lambda: self._rounded(use, eased))
-        how: dict[str, Any] = {"per_channel": self.form.per_channel, "bits": self.form.bits, "copies": copies}
+        how: dict[str, Any] = {
+            "per_channel": self.form.per_channel,
+            "bits": self.form.bits,
+            "channel_repeats": channel_repeats,
+        }
         turned = linear.weight if smoothing is None else linear.weight * smoothing
         weight = self._once(f"{path}.weight", lambda: round_weight(turned, **how))
         return functional.linear(states, weight, linear.bias)
 
     def smoothing(self) -> dict[str, Tensor]:
-        """Product -> [in], the factors that its input is divided by."""
-        return {product: getattr(self, name) for product, name in self._factors.items()}
+        """Matmul -> [in], the factors that its input is divided by."""
+        return {matmul: getattr(self, name) for matmul, name in self._factors.items()}
 
-    def copies(self) -> dict[str, Tensor]:
-        """Product -> [in], how often the channels of its input stand."""
-        return {product: getattr(self, name) for product, name in self._copies.items()}
+    def channel_repeats(self) -> dict[str, Tensor]:
+        """Matmul -> [in], how often the channels of its input stand."""
+        return {matmul: getattr(self, name) for matmul, name in self._repeats.items()}
 
     def _once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
         """Made once a forward: query, key and value read the same tensor, and ALBERT's layers the same weight."""
@@ -117,8 +121,8 @@ class FakeQuant(nn.Module):
             self._made[name] = make()
         return self._made[name]
 
-    def _rounded(self, use: Use, states: Tensor) -> Tensor:
-        """Of a product for the first token alone, the others are not in the graph, and stay as they are."""
+    def _rounded(self, use: MatmulUse, states: Tensor) -> Tensor:
+        """Of a matmul for the first token alone, the others are not in the graph, and stay as they are."""
         place, rows = self._places[str(use.source)], states[:, :1] if use.first else states
         if self.moves is None and self.training:
             self._follow(place, rows, use.first)

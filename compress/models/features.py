@@ -2,12 +2,10 @@
 
 `logits`; `hidden[i]`, where 0 is the embedding output, also called `embeddings`, and -1 the last layer;
 `scores[i]`, `queries[i]`, `keys[i]` and `values[i]` of the attention in layer i + 1; `pooled`, what the encoder's
-pooler makes of [CLS]; `words`, the table of word embeddings; `spread[g]`, of an ALBERT with a block for each layer, how far
-these are from g shared ones.
+pooler makes of [CLS]; `words`, the table of word embeddings. `losses.features` builds and parses the names.
 """
 
 import inspect
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,17 +16,14 @@ from torch.distributed.fsdp import FSDPModule
 
 from ..errors import CompressError
 from ..losses.documents import same_document
-from .attention import KINDS, Place, captured
-from .blocks import spread
+from ..losses.features import ATTENTION, HIDDEN, LOGITS, POOLED, WORDS, Place, parse
+from .attention import captured
 from .dimensions import first_position
 
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
 
-_INDEXED = re.compile(rf"(hidden|{'|'.join(KINDS)})\[(-?\d+)\]")
-_POOLED: Place = ("pooled", 0)
-_WORDS = "words"
-_SPREAD = re.compile(r"spread\[(\d+)\]")
+_POOLED: Place = (POOLED, 0)
 
 
 class _Enough(Exception):
@@ -78,22 +73,21 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     """
     config: Any = model.config
     names = frozenset(wanted)
-    weights = {name: spread(model, int(match[1])) for name in names if (match := _SPREAD.fullmatch(name))}
-    places = _places(names - weights.keys() - {_WORDS}, config.num_hidden_layers)
+    places = _places(names - {WORDS}, config.num_hidden_layers)
     if not places:
-        return weights | _words(model, names)
+        return _words(model, names)
     inputs = model_inputs(model, batch)
     whole = not isinstance(model, FSDPModule)  # where weights are split, every forward that begins has to end
-    if whole and set(places.values()) == {("hidden", 0)}:
+    if whole and set(places.values()) == {(HIDDEN, 0)}:
         states = _embeddings(model, inputs)
-        return weights | _words(model, names) | dict.fromkeys(places, states)
-    inside = frozenset(place for place in places.values() if place[0] in KINDS)
-    hidden = any(kind == "hidden" for kind, _ in places.values())
+        return _words(model, names) | dict.fromkeys(places, states)
+    inside = frozenset(place for place in places.values() if place[0] in ATTENTION)
+    hidden = any(kind == HIDDEN for kind, _ in places.values())
     with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
         output = model(**inputs, output_hidden_states=hidden)
     taken = attention if whole else _anchored(attention, output)
     found = {name: _read(output, taken | pooled, place) for name, place in places.items()}
-    return weights | _words(model, names) | found
+    return _words(model, names) | found
 
 
 def _anchored(inside: dict[Place, Tensor], output: Any) -> dict[Place, Tensor]:
@@ -105,7 +99,7 @@ def _anchored(inside: dict[Place, Tensor], output: Any) -> dict[Place, Tensor]:
 
 def _words(model: Any, names: frozenset[str]) -> Features:
     """Of split weights they are there after a forward, until its backward."""
-    return {_WORDS: model.get_input_embeddings().weight} if _WORDS in names else {}
+    return {WORDS: model.get_input_embeddings().weight} if WORDS in names else {}
 
 
 def layers_of(model: Any) -> nn.ModuleList:
@@ -154,15 +148,9 @@ def _pooling(model: Any, wanted: bool) -> Iterator[dict[Place, Tensor]]:
 
 def _places(names: frozenset[str], layers: int) -> dict[str, Place]:
     """Where each feature is: its kind, and its index from 0."""
-    known: dict[str, Place] = {"logits": ("logits", 0), "embeddings": ("hidden", 0), "pooled": _POOLED}
-    places = {name: known[name] for name in names & known.keys()}
-    for name in names - known.keys():
-        match = _INDEXED.fullmatch(name)
-        count = layers + 1 if match and match[1] == "hidden" else layers
-        if match and -count <= int(match[2]) < count:
-            places[name] = (match[1], int(match[2]) % count)
+    places = {name: found for name in names if (found := parse(name, layers)) is not None}
     if unknown := sorted(names - places.keys()):
-        indexed = ", ".join(f"{kind}[i]" for kind in KINDS)
+        indexed = ", ".join(f"{kind}[i]" for kind in ATTENTION)
         raise CompressError(
             f"unknown features {unknown}; known: logits, embeddings, hidden[i] with i below {layers + 1}, "
             f"and {indexed} with i below {layers}; pooled, words"
@@ -172,9 +160,9 @@ def _places(names: frozenset[str], layers: int) -> dict[str, Place]:
 
 def _read(output: Any, inside: dict[Place, Tensor], place: Place) -> Tensor:
     kind, index = place
-    if kind == "hidden":
+    if kind == HIDDEN:
         return output.hidden_states[index]
-    if kind == "logits":
+    if kind == LOGITS:
         if getattr(output, "logits", None) is None:
             raise CompressError("unknown features ['logits']: the model has no head")
         return output.logits

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import gcd
 
 from ..errors import CompressError
-from ..spec.losses import OF_PAIRS, AttentionMse, HiddenCosine, HiddenMse, LayerMap, LossSpec, RelationKl
+from ..losses import LOSSES
+from ..losses.features import POOLED
+from ..losses.loss import LossSpec, Pairs
+from ..spec.losses import LayerMap
 from ..spec.stages import Losses
 from .dimensions import Dimensions
-
-Pairs = tuple[tuple[int, int], ...]
-# (loss, student's architecture) -> what the loss asks of a student and does not find.
-_LACKING = {
-    **{(loss, family): "no pooler" for loss in OF_PAIRS for family in ("distilbert", "electra")},
-    ("masked_lm", "partial-albert"): "no masked language model in transformers",
-    ("masked_soft_target", "partial-albert"): "no masked language model in transformers",
-}
+from .families import FAMILIES
 
 
 def layer_pairs(rule: LayerMap, *, student_layers: int, teacher_layers: int) -> Pairs:
@@ -53,7 +48,7 @@ def _checked(pairs: Pairs, student_layers: int, teacher_layers: int) -> Pairs:
 
 def matched_layers(spec: Losses, *, student_layers: int, teacher_layers: int) -> Pairs:
     """`layer_pairs` of a stage; none where no loss of it matches layers."""
-    if not any(isinstance(loss, HiddenMse | AttentionMse) and loss.weight > 0 for loss in spec.losses):
+    if not any(LOSSES[loss.name].matches_layers and loss.weight > 0 for loss in spec.losses):
         return ()
     return layer_pairs(spec.layer_map or "uniform", student_layers=student_layers, teacher_layers=teacher_layers)
 
@@ -61,36 +56,16 @@ def matched_layers(spec: Losses, *, student_layers: int, teacher_layers: int) ->
 def check_losses(losses: Sequence[LossSpec], *, student: Dimensions, teacher: Dimensions, where: str) -> None:
     """Raise `CompressError` for a loss that the two models do not allow; `where` begins the message."""
     for loss in losses:
-        if isinstance(loss, AttentionMse) and loss.weight > 0 and student.heads != teacher.heads:
-            raise CompressError(
-                f"{where}: attention_mse needs equal heads: the student has {student.heads}, the teacher {teacher.heads}; "
-                "choose another student card, or use relation_kl, which needs neither equal heads nor equal widths"
-            )
-        if isinstance(loss, HiddenCosine) and loss.weight > 0 and student.hidden != teacher.hidden:
-            raise CompressError(
-                f"{where}: hidden_cosine needs equal widths: the student has {student.hidden}, the teacher {teacher.hidden}; "
-                "choose another student card, or use hidden_mse, which learns a projection"
-            )
-        if isinstance(loss, RelationKl) and loss.weight > 0:
-            _check_relation(loss, student, teacher, where)
-        if loss.weight > 0 and (lacking := _LACKING.get((loss.name, student.architecture))):
-            raise CompressError(
-                f"{where}: {loss.name}: a {student.architecture} has {lacking}; choose a student card of another "
-                "architecture, or leave the loss out"
-            )
+        if loss.weight > 0 and (problem := _problem(loss, student, teacher)):
+            raise CompressError(f"{where}: {problem}")
 
 
-def _check_relation(loss: RelationKl, student: Dimensions, teacher: Dimensions, where: str) -> None:
-    heads = loss.heads or teacher.heads
-    for name, model, layer in (("student", student, loss.student_layer), ("teacher", teacher, loss.teacher_layer)):
-        if model.hidden % heads:
-            common = gcd(student.hidden, teacher.hidden)
-            fitting = [count for count in range(1, 65) if common % count == 0]
-            raise CompressError(
-                f"{where}: relation_kl: {heads} relation heads do not divide the {name}'s hidden size {model.hidden}; "
-                f"set its `heads` to one of {fitting}"
-            )
-        if layer is not None and layer > model.layers:
-            raise CompressError(
-                f"{where}: relation_kl: {name}_layer is {layer} and the {name} has {model.layers} layers"
-            )
+def _problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | None:
+    loss = LOSSES[spec.name]
+    reads_pooled = any(mine == POOLED for mine, _ in loss.compares(spec, ()))
+    if reads_pooled and FAMILIES[student.architecture].pooler is None:
+        return (
+            f"{spec.name}: a {student.architecture} has no pooler; choose a student card of another architecture, "
+            "or leave the loss out"
+        )
+    return loss.problem(spec, student, teacher)

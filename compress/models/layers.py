@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import CompressError
-from ..spec.cards import LayerRule
+from .cards import LayerRule
 
 
 def copied_layers(rule: LayerRule, *, teacher_layers: int, student_layers: int, card: str) -> tuple[int, ...]:

@@ -7,35 +7,28 @@ embeddings. torch is imported inside the functions: planning asks `has_masked_lm
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from .checkpoints import tensor_names, weight_files
+from ..losses.masked_lm import IGNORED, masked_lm_loss
 from .dimensions import read_config
+from .families import FAMILIES
 from .pretrained import load_pretrained
+from .weights import tensor_names
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-# Family -> the weight by which a trained head is known. ELECTRA's checkpoints are discriminators: they have none.
-_KNOWN_BY = {
-    "bert": "cls.predictions.transform.dense.weight",
-    "distilbert": "vocab_transform.weight",
-    "roberta": "lm_head.dense.weight",
-    "xlm-roberta": "lm_head.dense.weight",
-    "camembert": "lm_head.dense.weight",
-    "albert": "predictions.dense.weight",
-}
-IGNORED = -100  # label of a position that no loss is computed at
 _LIFT = 6.0  # GELU(x) is x to three digits from 3 on; normalised states hardly reach -3
 
 
 def has_masked_lm_head(folder: Path) -> bool:
     """Whether the checkpoint holds a trained masked-LM head. Raises `CompressError` for one that cannot be read."""
-    name = _KNOWN_BY.get(read_config(folder)["model_type"])
-    return name is not None and name in tensor_names(folder)
+    head = FAMILIES[read_config(folder)["model_type"]].masked_lm
+    return head.published and f"{head.dense}.weight" in tensor_names(folder)
 
 
 def load_masked_lm(folder: Path) -> nn.Module:
@@ -98,8 +91,6 @@ def _load(folder: Path) -> tuple[Any, list[str]]:
     """The model, and the names of the weights that were drawn at random."""
     from transformers import AutoModelForMaskedLM
 
-    read_config(folder)
-    weight_files(folder)
     model, loading = load_pretrained(AutoModelForMaskedLM, folder, "a masked language model")
     return model, sorted({*loading["missing_keys"], *(name for name, *_ in loading["mismatched_keys"])})
 
@@ -108,23 +99,9 @@ def _head(model: Any) -> tuple[nn.Linear, Callable[[Tensor], Tensor], nn.LayerNo
     """The parts of a head, in order: dense, activation, LayerNorm, decoder."""
     from torch.nn.functional import gelu
 
-    family = model.config.model_type
-    if family == "bert":
-        part = model.cls.predictions
-        return part.transform.dense, part.transform.transform_act_fn, part.transform.LayerNorm, part.decoder
-    if family == "distilbert":
-        return model.vocab_transform, model.activation, model.vocab_layer_norm, model.vocab_projector
-    if family == "albert":
-        return (
-            model.predictions.dense,
-            model.predictions.activation,
-            model.predictions.LayerNorm,
-            model.predictions.decoder,
-        )
-    if family == "electra":
-        part = model.generator_predictions
-        return part.dense, part.activation, part.LayerNorm, model.generator_lm_head
-    return model.lm_head.dense, gelu, model.lm_head.layer_norm, model.lm_head.decoder
+    head = FAMILIES[model.config.model_type].masked_lm
+    activation = gelu if head.activation is None else attrgetter(head.activation)(model)
+    return attrgetter(head.dense)(model), activation, attrgetter(head.norm)(model), attrgetter(head.decoder)(model)
 
 
 def decoder(model: Any) -> nn.Linear:
@@ -161,17 +138,9 @@ def token_scores(
     return functional_call(decoder(model), {} if words is None else {"weight": words}, states).float()
 
 
-def masked_lm_loss(model: Any, batch: dict[str, Tensor], hidden: Tensor | None = None) -> Tensor:
-    """Mean cross-entropy in nats of `token_scores`; 0 where there are none."""
-    return token_loss(token_scores(model, batch, hidden), batch)
-
-
-def token_loss(scores: Tensor, batch: dict[str, Tensor]) -> Tensor:
-    """As `masked_lm_loss`, of `token_scores` that are at hand."""
-    from torch.nn.functional import cross_entropy
-
-    chosen = batch["labels"] != IGNORED
-    return cross_entropy(scores, batch["labels"][chosen], reduction="sum") / chosen.sum().clamp(min=1)
+def masked_text_loss(model: Any, batch: dict[str, Tensor]) -> Tensor:
+    """`masked_lm_loss` of the whole model on `batch`."""
+    return masked_lm_loss(token_scores(model, batch), batch["labels"])
 
 
 def near_identity(model: Any) -> None:

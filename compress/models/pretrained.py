@@ -1,11 +1,22 @@
-"""`from_pretrained` as every loader of ours calls it: fp32, from a folder alone, from safetensors alone."""
+"""Models from checkpoint folders, as every loader of ours makes them: fp32, from the allowed part of config.json and from
+safetensors alone.
+
+transformers is given objects and never the folder. In it, it would also look for adapters, generation settings, custom code
+and other forms of the weights, and what those files say can lead it to a hub.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError
+from .dimensions import dimensions, read_config
+from .families.fields import TOKENIZER_CLASS
+from .weights import count_weights, load_weights
+
+_TOO_MANY = 4  # times the weights that there are: their memory would be taken before it is found that they are missing
 
 
 def quiet_transformers() -> None:
@@ -16,28 +27,53 @@ def quiet_transformers() -> None:
     logging.disable_progress_bar()
 
 
-def load_pretrained(auto: Any, folder: Path, what: str, **fields: Any) -> tuple[Any, dict[str, Any]]:
+def load_pretrained(
+    auto: Any, folder: Path, what: str, *, attention: str = "sdpa", **fields: Any
+) -> tuple[Any, dict[str, Any]]:
     """The model that the transformers class `auto` makes of `folder`, and what transformers says of its loading.
 
     `what`: what the message calls it, e.g. `an encoder`; `fields`: of the config. Weights that are missing or of another
     shape are drawn at random: the caller decides which may be. Raises `CompressError` where there is no model in it.
     """
-    from huggingface_hub.errors import StrictDataclassError
+    import torch
 
-    from . import partial_albert  # noqa: F401 - makes its classes known
-
+    config = read_config(folder)
+    _check_size(folder, config)
+    state = load_weights(folder)
     quiet_transformers()
     try:
-        return auto.from_pretrained(
-            folder,
-            **fields,
-            dtype="float32",
-            attn_implementation="sdpa",
-            use_safetensors=True,
+        made = transformers_config({**config, **fields})
+        with torch.device("meta"):
+            kind = type(auto.from_config(made))
+        model, loading = kind.from_pretrained(
+            None,
+            config=made,
+            state_dict=state,
+            dtype=torch.float32,
+            attn_implementation=attention,
             local_files_only=True,
             ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
-    except (OSError, ValueError, RuntimeError, KeyError, StrictDataclassError) as error:
+    except Exception as error:  # transformers raises many unrelated types
         reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
         raise CompressError(f"{folder}: cannot be loaded as {what}: {reason}") from None
+    model.config.name_or_path = ""  # transformers noted that there is none, as text
+    return model, loading
+
+
+def transformers_config(fields: Mapping[str, Any]) -> Any:
+    """transformers' own config of a model with these fields, which say its `model_type`."""
+    from transformers import AutoConfig
+
+    return AutoConfig.for_model(**{name: value for name, value in fields.items() if name != TOKENIZER_CLASS})
+
+
+def _check_size(folder: Path, config: Mapping[str, Any]) -> None:
+    """Not exact: missing weights are found by name."""
+    expected, found = dimensions(dict(config), classes=1, folder=folder).parameters, count_weights(folder)
+    if expected > _TOO_MANY * found:
+        raise CompressError(
+            f"{folder / 'config.json'}: expected the sizes of the model whose weights these are: it has {expected:,} "
+            f"weights, and the checkpoint {found:,}"
+        )

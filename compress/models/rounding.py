@@ -8,21 +8,21 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .uses import CODES, LARGEST, LEAST_SCALE
+from .quant_spec import CODES, LARGEST, LEAST_SCALE
 
 LEVELS = 255  # steps between the lowest and the highest of an activation's 256 levels
 
 
 def round_weight(
-    weight: Float[Tensor, "out in"], *, per_channel: bool, bits: int, copies: Int[Tensor, " in"] | None = None
+    weight: Float[Tensor, "out in"], *, per_channel: bool, bits: int, channel_repeats: Int[Tensor, " in"] | None = None
 ) -> Float[Tensor, "out in"]:
     """What the int8 of `weight` stands for: symmetric, from the largest absolute value of each output channel, or of all.
-    Input channels stand `copies` times in the file, each time with a part of their weights, and are as much smaller there.
+    Input channels stand `channel_repeats` times in the file, each time with a part of their weights, and are as much smaller there.
 
     The scale is that of the weight as it is now. It cuts nothing off, so the whole gradient reaches every weight
     (Jacob et al. 2018, arXiv:1712.05877, section 3). `bits` of 7 leave the outermost levels unused.
     """
-    parts = 1.0 if copies is None else copies.to(weight.dtype)
+    parts = 1.0 if channel_repeats is None else channel_repeats.to(weight.dtype)
     return weight + (_symmetric(weight.detach(), (1,) if per_channel else (0, 1), bits, parts) - weight).detach()
 
 

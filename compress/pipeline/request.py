@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..catalog import load_recipe
+import yaml
+
 from ..errors import CompressError
-from ..limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
+from ..paths import shown, without_places
+from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..spec.recipe import Recipe
 from ..tasks import resolve_task
-from .measure import BenchSettings
 from .plan import Plan
+from .recipes import load_recipe
+from .results.measure import BenchSettings
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,8 @@ class Request:
     """What to run: every recipe on every task with every seed.
 
     `teacher` and `student` override the recipe's; `refit` fine-tunes a teacher that already has a
-    head; `data_dir` holds GLUE's folders or a saved data set; `corpus` names plain text; `overrides` are
+    head; `data_dir` holds GLUE's folders or a saved data set; `tuning` is a file for the tuning split, which is
+    held out of train without it; `corpus` names plain text; `overrides` are
     `path=value` for every recipe that is named (one given as an object is run as it is).
     `base_seed` is that of the teacher, the general stage and the augmentation, which the seeds then
     share (default: every seed has its own). With `fsdp` the processes of torchrun split what they train.
@@ -36,6 +41,7 @@ class Request:
     seeds: tuple[int, ...] = (0,)
     base_seed: int | None = None
     data_dir: Path | None = None
+    tuning: Path | None = None
     corpus: tuple[str, ...] = ()
     root: Path = Path("runs")
     precision: str | None = None
@@ -70,16 +76,18 @@ def overrides_for(request: Request, name: str) -> list[str]:
 
 
 def command_line(request: Request, plan: Plan) -> str:
-    """The command that makes this one run again, whatever else was asked for beside it."""
-    words = ["compress", "run", _recipe_word(request, plan), "--task", _task_word(request, plan)]
+    """The command that makes this one run again, whatever else was asked for beside it; paths as `shown` tells them."""
+    word = _recipe_word(request, plan)
+    words = ["compress", "run", shown(word), "--task", shown(_task_word(request, plan))]
     for flag, value in (
         ("--teacher", request.teacher),
         ("--student", request.student),
         ("--data-dir", request.data_dir),
+        ("--tuning", request.tuning),
     ):
-        words += [flag, str(value)] if value is not None else []
-    for word in request.corpus:
-        words += ["--corpus", word]
+        words += [flag, shown(str(value))] if value is not None else []
+    for text in request.corpus:
+        words += ["--corpus", shown(text)]
     words += ["--seed", str(plan.seed)] if plan.seed else []
     words += ["--base-seed", str(request.base_seed)] if request.base_seed is not None else []
     words += ["--precision", request.precision] if request.precision else []
@@ -92,10 +100,22 @@ def command_line(request: Request, plan: Plan) -> str:
         words += [flag, str(value)] if value != default else []
     words += ["--no-bench"] if request.bench is None else []
     words += ["--refit"] if request.refit else []
-    word = _recipe_word(request, plan)
     for override in overrides_for(request, word) if word in request.recipes else ():
-        words += ["--set", override]
+        words += ["--set", shown_override(override)]
     return shlex.join(words)
+
+
+def shown_override(text: str) -> str:
+    """`PATH=VALUE` with what is a path in the value as records name it."""
+    name, equals, value = text.partition("=")
+    try:
+        given = yaml.safe_load(value)
+    except yaml.YAMLError:
+        return text
+    told = without_places(given)
+    if told == given:
+        return text
+    return name + equals + (told if isinstance(told, str) else json.dumps(told, ensure_ascii=False))
 
 
 def _recipe_word(request: Request, plan: Plan) -> str:

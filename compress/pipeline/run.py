@@ -6,24 +6,28 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from .. import processes
-from ..catalog import load_recipe
+from .. import processes, provenance
 from ..errors import CompressError, did_you_mean
+from ..fields import Spec
 from ..machine import fast_bf16, usable_cores
 from ..results import CHECKPOINTS, RESULT, Result, read_result
 from ..spec.recipe import Recipe
-from ..store import Artifact, Store
+from ..store import Artifact, Store, as_user_error
 from ..tasks import check_data_dir, resolve_task
-from .adoption import majority_score
-from .assemble import Made, build_result, described, write_run
-from .context import Context, Listener, TaskSource, TextSource
-from .draft import KINDS, Node
-from .measure import benchmark, models_of, predictions
-from .plan import Plan, make_plan
+from .distributed import Peers, follow, lead, run_job
+from .plan import Context, Job, Listener, Node, Plan
+from .plan.sources import TaskSource, TextSource
+from .plan.teachers import TeacherSource, resolve_teacher
+from .planner import make_plan
 from .preflight import preflight
+from .recipes import load_recipe
 from .request import Request, check_numbers, command_line, overrides_for
-from .teachers import TeacherSource, resolve_teacher
-from .together import Together, follow, lead, run_stage
+from .results.assemble import BENCH, Made, build_result, described, write_run
+from .results.measure import benchmark, models_of, predictions
+from .results.reported import ReportedSource
+from .stages.adopt import ADOPT, constant_score
+from .stages.registry import STAGES
+from .training.text import text_of
 
 
 def plan_all(request: Request) -> list[Plan]:
@@ -36,8 +40,10 @@ def plan_all(request: Request) -> list[Plan]:
     tasks: list[TaskSource] = []
     resolved = [resolve_task(name) for name in request.tasks]
     check_data_dir(request.data_dir, [spec for spec, _ in resolved])
+    if request.tuning is not None and len({spec.name for spec, _ in resolved}) > 1:
+        raise CompressError("--tuning: one file is the tuning split of one task, found several; run them one by one")
     for spec, folder in resolved:
-        tasks.append(TaskSource(spec, folder, request.data_dir))
+        tasks.append(TaskSource(spec, folder, request.data_dir, request.tuning))
         if len({task.fingerprint for task in tasks if task.spec.name == spec.name}) > 1:
             raise CompressError(f"two different tasks are named {spec.name}; give one of them another name")
     recipes = _recipes(request)
@@ -70,7 +76,7 @@ def plan_all(request: Request) -> list[Plan]:
 def _corpus(request: Request, recipes: list[Recipe]) -> TextSource | None:
     if not request.corpus:
         return None
-    if not any(KINDS[stage.kind].reads_text for recipe in recipes for stage in recipe.stages):
+    if not any(STAGES[stage.kind].reads_text for recipe in recipes for stage in recipe.stages):
         names = ", ".join(recipe.name for recipe in recipes)
         raise CompressError(f"--corpus names plain text, and no stage of {names} reads any; leave it out")
     corpus = TextSource(request.corpus)
@@ -104,30 +110,32 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
     if processes.count() == 1:
         return _run_all(request, listener)
     if processes.is_first():
-        return lead(lambda others: _run_all(request, listener, others))
+        return lead(lambda peers: _run_all(request, listener, peers))
     cache = Store(request.root / ".store")
-    return follow(lambda: plan_all(request), lambda plan, others: _context(plan, request, Listener(), others), cache)
+    return follow(lambda: plan_all(request), lambda plan, peers: _context(plan, request, Listener(), peers), cache)
 
 
-def _run_all(request: Request, listener: Listener, others: Together | None = None) -> list[Result]:
+def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -> list[Result]:
     plans = plan_all(request)
     preflight(plans, request.root)
-    if others is not None:
-        others.planned(plans)
+    if peers is not None:
+        peers.planned(plans)
     cache = Store(request.root / ".store", on_notice=listener.notice)
-    contexts = [_context(plan, request, listener, others) for plan in plans]
+    contexts = [_context(plan, request, listener, peers) for plan in plans]
     for plan, context in zip(plans, contexts, strict=True):
-        if plan.nodes[0].kind == "adopt":  # is every teacher fit for every task? Known before any training
+        if plan.nodes[0].kind is ADOPT:  # is every teacher fit for every task? Known before any training
             _build(plan, plan.nodes[:1], context, cache)
     for plan, context in zip(plans, contexts, strict=True):
         _check_texts(plan, context, cache)
-    return [_run(plan, request, context, cache) for plan, context in zip(plans, contexts, strict=True)]
+    reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
+    return [
+        _run(plan, request, context, reported[plan.task.fingerprint], cache)
+        for plan, context in zip(plans, contexts, strict=True)
+    ]
 
 
 def _check_texts(plan: Plan, context: Context, cache: Store) -> None:
     """Is there enough text for every stage that is left to read it? Known before any training, for the price of tokenizing."""
-    from .training_stages import check_text
-
     texts: dict[str, Artifact] = {}
     for node in plan.nodes:
         name = node.inputs.get("text")
@@ -136,7 +144,7 @@ def _check_texts(plan: Plan, context: Context, cache: Store) -> None:
         if name not in texts:
             text = next(other for other in plan.nodes if other.id == name)
             texts[name] = cache.find(text.key) or _build(plan, (text,), context, cache)[0][name]
-        check_text(plan, node, texts[name])
+        text_of(plan, node, texts[name])  # raises where there is too little
 
 
 def build_stage(request: Request, name: str, listener: Listener | None = None) -> Artifact:
@@ -160,7 +168,7 @@ def build_stage(request: Request, name: str, listener: Listener | None = None) -
     return artifacts[name]
 
 
-def _context(plan: Plan, request: Request, listener: Listener, others: Together | None) -> Context:
+def _context(plan: Plan, request: Request, listener: Listener, peers: Peers | None) -> Context:
     threads = request.threads or usable_cores()
     return Context(
         plan.task,
@@ -169,28 +177,38 @@ def _context(plan: Plan, request: Request, listener: Listener, others: Together 
         listener,
         request.checkpoint_seconds,
         list(plan.notes),
-        together=others,
+        peers=peers,
         fsdp=request.fsdp,
     )
 
 
-def _run(plan: Plan, request: Request, context: Context, cache: Store) -> Result:
+def _run(plan: Plan, request: Request, context: Context, reported: ReportedSource, cache: Store) -> Result:
     for note in plan.notes:
         context.listener.notice(note)
     artifacts, cached = _build(plan, plan.nodes, context, cache)
     models = models_of(plan, artifacts)
-    scored = {model.label: predictions(model, context, cache) for model in models}
+    scored = {model.label: predictions(model, reported, context, cache) for model in models}
     measured = benchmark(models, context, request.bench, cache) if request.bench else None
-    measurements = [described(plan), *(key for key, _ in scored.values()), *([measured[0]] if measured else [])]
+    measurements = [
+        described(plan),
+        *(artifact.key for artifact, _ in scored.values()),
+        *([measured[0].key] if measured else []),
+    ]
     folder = request.root / plan.name
-    with FileLock(cache.root / ".locks" / plan.name):  # two processes that end together write one after the other
-        finished = _finished(folder, measurements)
-        if finished is not None:
-            return finished
-        logits = {label: arrays for label, (_, arrays) in scored.items()}
-        made = Made(artifacts, cached, models, logits, measured[1] if measured else {}, measurements)
-        result = build_result(plan, context, made, request.bench, request.command or command_line(request, plan))
-        write_run(folder, result, plan, context, made, cache.root)
+    with as_user_error(request.root, "the folder of the runs"):
+        cache.sweep()
+        with FileLock(cache.root / ".locks" / plan.name):  # two processes that end together write one after the other
+            finished = _finished(folder, measurements)
+            if finished is not None:
+                return finished
+            logits = {label: arrays for label, (_, arrays) in scored.items()}
+            done = {label: artifact for label, (artifact, _) in scored.items()}
+            done |= {BENCH: measured[0]} if measured else {}
+            made = Made(
+                reported, artifacts, cached, models, logits, measured[1] if measured else {}, done, measurements
+            )
+            result = build_result(plan, context, made, request.bench, request.command or command_line(request, plan))
+            write_run(folder, result, plan, context, made, cache.root)
     return result
 
 
@@ -207,7 +225,7 @@ def _finished(folder: Path, measurements: list[str]) -> Result | None:
 
 
 def _build(
-    plan: Plan, nodes: tuple[Node, ...], context: Context, cache: Store
+    plan: Plan, nodes: tuple[Node[Spec], ...], context: Context, cache: Store
 ) -> tuple[dict[str, Artifact], dict[str, bool]]:
     artifacts: dict[str, Artifact] = {}
     cached: dict[str, bool] = {}
@@ -220,18 +238,20 @@ def _build(
         cached[node.id] = context.seen[node.key]
 
         def make(out: Path, work: Path, node=node, inputs=inputs) -> dict:
-            return run_stage(plan, node, inputs, context, out, work)
+            return run_job(Job(plan, node, inputs, context, out, work))
 
-        describe = {"kind": node.kind, "label": f"{node.label} on {plan.task.spec.name}"}
-        artifacts[node.id] = found or cache.build(node.key, make, describe=describe)
+        if found is None:
+            describe = provenance.manifest_fields(node.kind.name, f"{node.label} on {plan.task.spec.name}")
+            found = cache.build(node.key, make, describe=describe)
+        artifacts[node.id] = found
         _say_whether_it_learnt(node, artifacts[node.id], context)
     return artifacts, cached
 
 
-def _say_whether_it_learnt(node: Node, artifact: Artifact, context: Context) -> None:
+def _say_whether_it_learnt(node: Node[Spec], artifact: Artifact, context: Context) -> None:
     """In every run that it is a part of, whichever trained it."""
-    score = artifact.info.get("tuning_score") if KINDS[node.kind].trains else None
-    if score is not None and score <= (guess := majority_score(context.task.data)):
+    score = artifact.info.get("tuning_score") if node.kind.trains else None
+    if score is not None and score <= (guess := constant_score(context.task.data)):
         context.notice(
             f"{node.id} scores {score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
             "it has learnt nothing; train longer, or look at the data"

@@ -12,36 +12,34 @@ import onnx
 from onnx import ModelProto
 
 from ..errors import CheckFailed
-from ..graphs import check_model, products, set_metadata
+from ..graphs import check_model, matmuls, set_metadata
 from ..sessions import WEIGHTS, open_session
-from ..spec.quantization import Quantize
-from .choosing import INT8, Choice, look_ups
+from .node_selection import INT8, QuantizationPlan, look_ups
 
 
-def describe(model: ModelProto, metadata: Mapping[str, str], spec: Quantize, layout: str) -> None:
-    """In place: the fp32 graph's `metadata`, and how it was quantized."""
-    described = spec.described(layout)
+def describe(model: ModelProto, metadata: Mapping[str, str], described: Mapping[str, Any]) -> None:
+    """In place: the fp32 graph's `metadata`, and as `described`, how it was quantized."""
     kept = {name: value for name, value in metadata.items() if name != WEIGHTS}
     set_metadata(model, {**kept, "quantization": json.dumps(described, sort_keys=True)})
 
 
-def counts(model: ModelProto, choice: Choice) -> dict[str, Any]:
-    after, tables = products(model.graph), look_ups(model)
-    allowed = {*choice.kept, *choice.weight_only}
+def counts(model: ModelProto, plan: QuantizationPlan) -> dict[str, Any]:
+    after, tables = matmuls(model.graph), look_ups(model)
+    allowed = {*plan.kept, *plan.weight_only}
     wrong = [name for name in after.fp32 + after.stacked if name not in allowed]
-    wrong += [name for name in tables if name in choice.tables]
-    if wrong or not after.int8 or len(after.int8) != len(choice.int8):
+    wrong += [name for name in tables if name in plan.tables]
+    if wrong or not after.int8 or len(after.int8) != len(plan.int8):
         listed = ", ".join(wrong[:5]) + (", …" if len(wrong) > 5 else "")
         raise CheckFailed(
-            f"quantize: expected {len(choice.int8)} int8 weight products, found {len(after.int8)}; "
+            f"quantize: expected {len(plan.int8)} int8 weight matmuls, found {len(after.int8)}; "
             + (f"stayed fp32: {listed}; " if wrong else "")
             + "export the model again, or name the nodes in `exclude`"
         )
     return {
         "int8_matmuls": len(after.int8),
-        "fp32_matmuls": len(choice.kept),
-        "weight_only_matmuls": len(choice.weight_only),
-        "expected_fp32": list(choice.kept),
+        "fp32_matmuls": len(plan.kept),
+        "weight_only_matmuls": len(plan.weight_only),
+        "expected_fp32": list(plan.kept),
         "activation_matmuls": len(after.activation),
         "int8_gathers": len(look_ups(model, INT8)),
         "fp32_gathers": len(tables),

@@ -2,93 +2,70 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 
-from ..errors import CheckFailed, CompressError
+from ..errors import CheckFailed
 from ..graphs import get_metadata, write_model
-from ..runtime.folder import packed_beside
+from ..runtime.folder import unpadded_beside
 from ..sessions import open_session
-from ..spec.quantization import Quantize
-from . import FILES
 from .checking import check_file, counts, describe
-from .fallbacks import Fallbacks, Program, Trial
+from .evaluator import asked
+from .inc_tuning import Program, Trial, Tuning
+from .quantizer import Int8Job
 from .reasons import why_fp32
 from .sampling import Feed
-from .search import Judge, asked
 
-__all__ = ["Program", "check_installed", "quantize_inc"]
-
-_PACKAGES = ("neural_compressor", "torchao")
+_OPSET = 20  # per-channel and per-tensor DequantizeLinear, and Gelu in one node
 # Both sides have the same levels, yet a sum that rounds differently tips one, which tips others further on: of 127 texts on
 # a six-layer model's three-layer student the two are half as far from each other as the program is from fp32, of a single
 # text 1.2 times. Coarse: it refuses a scale that is eight times too large, and cannot see an error below int8's own.
 _NEAR, _ROUNDING = 2.0, 1e-3  # of the mean distance of the program from fp32; of the largest logit
 
 
-def check_installed() -> None:
-    """CompressError where a package is missing. Nothing is imported."""
-    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise CompressError(
-            f"quantize.method: inc-static needs {' and '.join(missing)}, found none installed; "
-            "pip install 'bert-compress[inc]'"
-        )
+def write_inc(job: Int8Job) -> dict[str, Any]:
+    """Write the file of `job` in QuantizeLinear, DequantizeLinear and plain matmuls, and check it as `quantize_onnx` does, and
+    that it computes what neural-compressor's program does.
 
-
-def quantize_inc(
-    source: Path,
-    out: Path,
-    spec: Quantize,
-    program: Program,
-    *,
-    feeds: Sequence[Feed],
-    judge: Judge | None,
-    name: str | None = None,
-) -> dict[str, Any]:
-    """Write `out`/model_quantized.onnx in QuantizeLinear, DequantizeLinear and plain products, and check it as
-    `quantize_onnx` does, and that it computes what neural-compressor's program does.
-
-    `source`: the fp32 ONNX file of the same checkpoint, for its metadata and for the answers to keep; `program`: that
-    checkpoint; `feeds`: padded batches of training texts, for the ranges. First all products but the head's and those
-    that `exclude` names are int8, then more and more of the feed-forward ones are fp32, until no more than `max_drop` points
+    The source gives the metadata and the answers to keep. First all matmuls but the head's and those that
+    `exclude` names are int8, then more and more of the feed-forward ones are fp32, until no more than `max_drop` points
     are lost on the tuning split; where none comes so far, the best is taken and `goal_met` is false.
-    CompressError: a package that is missing, no texts, or an `exclude` that matches nothing. CheckFailed: as `quantize_onnx`.
+    CompressError: no texts, or an `exclude` that matches nothing. CheckFailed: as `quantize_onnx`.
     """
-    check_installed()
-    if not feeds or judge is None:
-        raise CompressError(
-            f"{source}: `method: inc-static` takes ranges from training texts and asks texts that were put aside from "
-            "training, and there are none"
-        )
-    source, path = Path(source), Path(out) / (name or FILES["static"])
-    packed_beside(path).unlink(missing_ok=True)  # of an earlier file
-    search = Fallbacks(source, spec, program, feeds, judge)
-    trial = search.found()
-    _check_program(trial, program, max(feeds, key=lambda feed: len(feed["input_ids"])))
+    evaluator = job.the_evaluator()
+    if job.read_program is None:
+        raise RuntimeError("neural-compressor quantizes a checkpoint, and none was given")
+    inputs = [value.name for value in open_session(job.source).get_inputs()]
+    program = job.read_program(inputs, _OPSET)
+    with program.quiet():  # the loop tells its terminal of every step
+        return _write(job, program, Tuning(job.source, job.spec, program, job.feeds, evaluator))
+
+
+def _write(job: Int8Job, program: Program, tuning: Tuning) -> dict[str, Any]:
+    unpadded_beside(job.path).unlink(missing_ok=True)  # of an earlier file
+    trial = tuning.best()
+    _check_program(trial, program, max(job.feeds, key=lambda feed: len(feed["input_ids"])))
     model = trial.model
     info = {
-        "layout": spec.layout("int8"),
-        **counts(model, trial.choice),
-        "stayed_fp32": why_fp32(search.plain, trial.choice, spec.exclude),
-        **search.info(trial),
+        "int8_format": job.int8_format,
+        **counts(model, trial.plan),
+        "stayed_fp32": why_fp32(tuning.plain, trial.plan, job.spec.exclude),
+        **tuning.info(trial),
     }
-    describe(model, get_metadata(onnx.load(source, load_external_data=False)), spec, spec.layout("int8"))
+    describe(model, get_metadata(onnx.load(job.source, load_external_data=False)), job.described())
     try:
-        write_model(model, path)
-        return info | check_file(path, source)
+        write_model(model, job.path)
+        return info | check_file(job.path, job.source)
     except BaseException:
-        path.unlink(missing_ok=True)
+        job.path.unlink(missing_ok=True)
         raise
 
 
 def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
-    """The graph, its products in fp32 between the roundings as the program's are: no CPU's saturation comes in."""
+    """The graph, its matmuls in fp32 between the roundings as the program's are: no CPU's saturation comes in."""
     import onnxruntime
     import torch
 

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 from onnx import GraphProto
 
-from ..graphs import products
-from .integers import biases
+from ..graphs import matmuls
+from .int8_graph import biases
 from .sampling import Feed, Sample
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
@@ -30,9 +30,9 @@ class _Part:
 def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, float | None]:
     """Part -> 10 · log10(Σ fp32² / Σ (fp32 − int8)²) of what it gives, in dB; None where the two agree to the bit.
 
-    Parts are the products by a stored weight, bias included, and the LayerNormalizations, called as `exclude` calls them
-    and in the order of the graph, of which both graphs have the tensor by its name; not a product by a weight that is cut
-    into a matrix for each head. Channels that int8 has more than once count once: the copies come
+    Parts are the matmuls by a stored weight, bias included, and the LayerNormalizations, called as `exclude` calls them
+    and in the order of the graph, of which both graphs have the tensor by its name; not a matmul by a weight that is cut
+    into a matrix for each head. Channels that int8 has more than once count once: the channel_repeats come
     last. `feeds`: the models' inputs by name, padded batches [batch, length]; padding is left out.
     Memory is that of all parts' outputs for one batch, twice.
     """
@@ -57,7 +57,7 @@ def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, 
 
 
 def _parts(graph: GraphProto) -> list[_Part]:
-    found, adds = products(graph), biases(graph)
+    found, adds = matmuls(graph), biases(graph)
     parts = []
     for node in graph.node:
         if node.name in found.fp32:

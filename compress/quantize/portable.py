@@ -1,4 +1,4 @@
-"""The fast graph in operators that runtimes of any age have: for the layout that is not ONNX Runtime's alone."""
+"""The fast graph in operators that runtimes of any age have: for the int8_format that is not ONNX Runtime's alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPSET, _IR_VERSION = 20, 9  # the first with Gelu, and its release's
 
 
 def make_portable(model: ModelProto) -> None:
-    """In place: opset 23's Attention becomes two products with a Softmax between them, its mask one row a text. A newer
+    """In place: opset 23's Attention becomes two matmuls with a Softmax between them, its mask one row a text. A newer
     opset becomes 20: of what our graphs hold, later ones only let operators take more types.
     """
     graph = model.graph

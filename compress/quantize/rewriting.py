@@ -48,7 +48,7 @@ class Rewrite:
         return tensor is not None and tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2
 
     def int8(self, weight: str) -> tuple[str, str]:
-        """Names of the int8 [in, out] and scale of a stored product's weight [in, out]; its zero point is 0, which operators
+        """Names of the int8 [in, out] and scale of a stored matmul's weight [in, out]; its zero point is 0, which operators
         take where none is given."""
         names = (f"{weight}_quantized", f"{weight}_scale")
         if names[0] not in self.stored:

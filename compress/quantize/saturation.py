@@ -1,4 +1,4 @@
-"""What x86 CPUs without VNNI make of an int8 product: pairs of products are summed in 16 bits, and clipped there."""
+"""What x86 CPUs without VNNI make of an int8 matmul: pairs of products are summed in 16 bits, and clipped there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOWEST, HIGHEST = -(2**15), 2**15 - 1
 
 @dataclass(frozen=True)
 class Clipped:
-    """Of one product uint8 [rows, inner] × int8 [inner, columns]: `pairs` sums of two products, `saturated` of them out
+    """Of one matmul uint8 [rows, inner] × int8 [inner, columns]: `pairs` sums of two products, `saturated` of them out
     of 16 bits. `over` is int32 [rows, columns]: by how much these exceed what 16 bits hold, summed."""
 
     pairs: int
@@ -51,7 +51,7 @@ def _exceeding(largest: Array, first: Array, second: Array) -> Array:
     return (high > HIGHEST) | (low < LOWEST)
 
 
-def product(levels: Array, weight: Array, zero: int, *, saturating: bool) -> Array:
+def int8_matmul(levels: Array, weight: Array, zero: int, *, saturating: bool) -> Array:
     """int32 [rows, columns] of (`levels` - `zero`) × `weight`, as a CPU without VNNI computes it or exactly."""
     # float64 holds every sum of fewer than 2^37 products exactly, and NumPy multiplies no integers fast.
     exact = (levels.astype(np.float64) - zero) @ weight.astype(np.float64)

@@ -11,17 +11,17 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ..graphs import INTEGER_PRODUCTS, drop_dead, replace_all
-from .layouts import MICROSOFT
+from ..graphs import INTEGER_MATMULS, drop_dead, replace_all
+from .int8_formats import MICROSOFT
 from .sampling import Feed, Sample
-from .saturation import clipped, product
+from .saturation import clipped, int8_matmul
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A product: of `pairs` sums of two products, `saturated` exceed 16 bits."""
+    """A matmul: of `pairs` sums of two products, `saturated` exceed 16 bits."""
 
     name: str
     pairs: int
@@ -29,12 +29,12 @@ class Layer:
 
 
 def count_saturated(path: Path, feeds: Sequence[Feed]) -> tuple[Layer, ...]:
-    """Each int8 product of the file on `feeds`, padding left out, with the activations that this CPU computes. Weights that
+    """Each int8 matmul of the file on `feeds`, padding left out, with the activations that this CPU computes. Weights that
     are unsigned, or of 7 bits, cannot saturate. CompressError: the file."""
     model = onnx.load(path)
     _fuse_restored(model)
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
-    nodes = [node for node in model.graph.node if node.op_type in INTEGER_PRODUCTS and node.input[1] in weights]
+    nodes = [node for node in model.graph.node if node.op_type in INTEGER_MATMULS and node.input[1] in weights]
     tensors = tuple(dict.fromkeys(node.input[0] for node in nodes))
     found = {node.name: [0, 0] for node in nodes}
     stored = {node.name: numpy_helper.to_array(weights[node.input[1]]) for node in nodes}
@@ -48,7 +48,7 @@ def count_saturated(path: Path, feeds: Sequence[Feed]) -> tuple[Layer, ...]:
 
 
 def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> Array:
-    """float32 logits [text, class] of the file on `feeds`, computed in NumPy: int8 products exactly, or as a CPU without
+    """float32 logits [text, class] of the file on `feeds`, computed in NumPy: int8 matmuls exactly, or as a CPU without
     VNNI does. Sums in fp32 come in another order than a runtime's, so a level may be the next one."""
     from onnx.reference import ReferenceEvaluator
 
@@ -64,7 +64,7 @@ def _operators(saturating: bool) -> list[Any]:
 
     def integers(levels: Array, weight: Array, zero: Array | None, weight_zero: Array | None) -> Array:
         rows = _rows(levels)
-        found = product(rows, weight, int(zero) if zero is not None else 0, saturating=saturating)
+        found = int8_matmul(rows, weight, int(zero) if zero is not None else 0, saturating=saturating)
         if weight_zero is not None and np.any(weight_zero):
             below = rows.astype(np.int64) - int(zero if zero is not None else 0)
             found = found - (below.sum(axis=1, keepdims=True) * weight_zero.astype(np.int64)).astype(np.int32)
@@ -98,7 +98,7 @@ def _rows(levels: Array) -> Array:
 
 
 def _fuse_restored(model: ModelProto) -> None:
-    """In place: a product of two DequantizeLinear becomes the integer product that runtimes make of the three."""
+    """In place: a matmul of two DequantizeLinear becomes the integer matmul that runtimes make of the three."""
     makers = {node.output[0]: node for node in model.graph.node if node.op_type == "DequantizeLinear"}
     stored = {tensor.name for tensor in model.graph.initializer}
 

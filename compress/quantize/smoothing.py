@@ -1,14 +1,15 @@
 """SmoothQuant (Xiao et al. 2023, arXiv:2211.10438): what is hard to quantize in an activation moves into the weights.
 
-A product X W is (X / s)(s W) for any factors s > 0, one for each channel of X. With s_j = max|X_j|^α / max|W_j|^(1-α)
-(equation 4) channels that stick out share the difficulty with the weights. The paper folds 1 / s into the norm before;
-BERT's norms come after the residual, which reads the same tensor, and folding would then need a product by s on that
-path: as dear as the product by 1 / s that stands here, which leaves the rest of the graph alone.
+A matmul X W is (X / s)(s W) for any factors s > 0, one for each channel of X. With s_j = max|X_j|^α / max|W_j|^(1-α)
+(equation 4) outlier channels share the difficulty with the weights. The paper folds 1 / s into the norm before; BERT's norms
+come after the residual, which reads the same tensor, and folding would then need a multiplication by s on that path: as
+dear as the multiplication by 1 / s that stands here, which leaves the rest of the graph alone.
 
-An input has 256 levels for both of its sides, and what GELU gives is -0.17 at the least: the factors of quiet channels make
-that as large as the peaks of loud ones, and the levels below zero are few channels' alone. With max|X_j| as
-max(max X_j, -min X_j / L), or the other way round, the lesser side counts for more, and the levels lie closer by up to a half:
-with α = 1 no channel's lesser side is more than L of the range's greater one.
+The minor side of an input is the one, above zero or below, on which it goes less far: what GELU gives is -0.17 at the least.
+An input has 256 quantized values for both sides, and the factors of quiet channels make its minor side as wide as the
+major one, for the sake of few channels. The minor-side weight L, at most 1, prevents that: peaks are
+max(max X_j, -min X_j / L), or the other way round, so that the minor side counts 1 / L times, and the quantized values lie
+closer by up to a half. With α = 1 no channel's minor side is wider than L of the range's major one.
 """
 
 from __future__ import annotations
@@ -22,19 +23,17 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..graphs import drop_unused, replace_all
 from ..spec.quantization import Quantize
-from .choosing import Choice
+from .channel_splitting import ChannelRepeats, count_repeats, extra_channels, repeated, split_rows, splittable
+from .node_selection import QuantizationPlan
 from .ranges import Range
 from .sampling import Feed, Sample
-from .splitting import Copies, count_copies, extra_channels, repeated, split_rows, splittable
 from .weights import to_int8
 
 ALPHAS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-LEANS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of the lesser side of an input, in parts of the other
+MINOR_SIDE_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # L, tried in this order
 _ROWS = 2048  # tokens, of each tensor, on which an α is judged
-_GAIN = 0.9  # of the error without: what a product by 1 / s must at least bring to be worth its time
-_SPLIT_GAIN = (
-    0.8  # of the error with the best α alone: what copies must at least bring to be worth theirs, and the bytes
-)
+_GAIN = 0.9  # of the error without: what a multiplication by 1 / s must at least bring to be worth its time
+_SPLIT_GAIN = 0.8  # of the error with the best α alone: what channel_repeats must at least bring to be worth theirs, and the bytes
 _INVERSE = "/inverse"
 _TINY = float(np.finfo(np.float32).tiny)
 _LEAST = 0.1  # of the median channel
@@ -46,23 +45,23 @@ Factors = dict[str, Array]
 
 @dataclass(frozen=True)
 class Smoothing:
-    """By int8 product, of those that it serves: the factors [channel] of its input, its α, its L where that is not 1, and how
+    """By int8 matmul, of those that it serves: the factors [channel] of its input, its α, its L where that is not 1, and how
     often its channels stand, where some stand more than once."""
 
     factors: Factors = field(default_factory=dict)
     alphas: dict[str, float] = field(default_factory=dict)
-    leans: dict[str, float] = field(default_factory=dict)
-    copies: Copies = field(default_factory=dict)
+    minor_side_weights: dict[str, float] = field(default_factory=dict)
+    channel_repeats: ChannelRepeats = field(default_factory=dict)
 
 
-def find_factors(model: ModelProto, choice: Choice, feeds: Sequence[Feed], spec: Quantize) -> Smoothing:
-    """Without `spec.alpha`, each input gets the ones of `ALPHAS` and `LEANS` with the least error of its products on tokens of
-    `feeds`, and none where no α takes a tenth off it. Products that share an input or a weight have theirs in
-    common. With `spec.split` channels are copied where they can be and that takes another fifth off.
+def find_factors(model: ModelProto, plan: QuantizationPlan, feeds: Sequence[Feed], spec: Quantize) -> Smoothing:
+    """Without `spec.alpha`, each input gets the ones of `ALPHAS` and `MINOR_SIDE_WEIGHTS` with the least error of its matmuls on tokens of
+    `feeds`, and none where no α takes a tenth off it. Matmuls that share an input or a weight have theirs in
+    common. With `spec.outlier_splitting` channels are copied where they can be and that takes another fifth off.
     """
     found = Smoothing()
-    groups = _groups(model, choice)
-    splits = splittable(model, choice) if spec.split else set()
+    groups = _groups(model, plan)
+    splits = splittable(model, plan) if spec.outlier_splitting else set()
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
     with Sample(model, [name for group in groups for name in group.tensors], feeds) as sample:
         rows, reach = sample.rows(_ROWS)
@@ -73,19 +72,19 @@ def find_factors(model: ModelProto, choice: Choice, feeds: Sequence[Feed], spec:
         extra = extra_channels(len(matrices[0])) if set(group.weights) <= splits else 0
         best = _best(states, sides, matrices, spec, extra)
         if best is not None:
-            found.factors.update(dict.fromkeys(group.products, best.factors))
-            found.alphas.update(dict.fromkeys(group.products, best.alpha))
-            if best.lean != 1:
-                found.leans.update(dict.fromkeys(group.products, best.lean))
-            if best.copies is not None:
-                found.copies.update(dict.fromkeys(group.products, best.copies))
+            found.factors.update(dict.fromkeys(group.matmuls, best.factors))
+            found.alphas.update(dict.fromkeys(group.matmuls, best.alpha))
+            if best.minor_side_weight != 1:
+                found.minor_side_weights.update(dict.fromkeys(group.matmuls, best.minor_side_weight))
+            if best.channel_repeats is not None:
+                found.channel_repeats.update(dict.fromkeys(group.matmuls, best.channel_repeats))
     return found
 
 
 def smooth(model: ModelProto, factors: Mapping[str, Array]) -> ModelProto:
-    """A copy in which the products of `factors` read X / s and multiply it by s W; its outputs are the same.
+    """A copy in which the matmuls of `factors` read X / s and multiply it by s W; its outputs are the same.
 
-    A graph and its packed form take the same factors.
+    A graph and its unpadded form take the same factors.
     """
     model = ModelProto.FromString(model.SerializeToString())
     graph = model.graph
@@ -94,7 +93,7 @@ def smooth(model: ModelProto, factors: Mapping[str, Array]) -> ModelProto:
     nodes: list[NodeProto] = []
 
     def keep(name: str, value: Array) -> None:
-        """Once: products by one weight, such as the repeats of a shared block, have the same factors."""
+        """Once: matmuls by one weight, such as the repeats of a shared block, have the same factors."""
         if name not in made:
             made.add(name)
             graph.initializer.append(numpy_helper.from_array(value, name))
@@ -135,9 +134,9 @@ def halve(model: ModelProto) -> None:
 
 @dataclass(frozen=True)
 class _Group:
-    """int8 products that belong together, the tensors that they read and the weights that they multiply by."""
+    """int8 matmuls that belong together, the tensors that they read and the weights that they multiply by."""
 
-    products: tuple[str, ...]
+    matmuls: tuple[str, ...]
     tensors: tuple[str, ...]
     weights: tuple[str, ...]
 
@@ -149,10 +148,10 @@ class _Group:
         return _Group(*(tuple(dict.fromkeys(mine + theirs)) for mine, theirs in pairs))
 
 
-def _groups(model: ModelProto, choice: Choice) -> list[_Group]:
+def _groups(model: ModelProto, plan: QuantizationPlan) -> list[_Group]:
     """Left out is what multiplies a weight that is read elsewhere too, as by ALBERT's last layer: smoothed, it would have
     to stand in the file twice."""
-    named = set(choice.int8)
+    named = set(plan.int8)
     groups: list[_Group] = []
     for node in model.graph.node:
         if node.name not in named:
@@ -170,45 +169,60 @@ class _Tried:
     """`error`: in parts of the error without smoothing."""
 
     alpha: float
-    lean: float
+    minor_side_weight: float
     factors: Array
-    copies: Array | None
+    channel_repeats: Array | None
     error: float
 
 
 def _best(states: Array, sides: Array, weights: Sequence[Array], spec: Quantize, extra: int) -> _Tried | None:
     """The α and L with the least error, and whether `extra` channels are worth it; None where no α is. `sides` [2, channel]:
     how far each channel goes above and below zero. L is searched at the best α, and α again at that L."""
-    products = [_Exact.of(states, weight) for weight in weights]
-    plain = _error(states, products, np.ones(states.shape[1], np.float32), None, spec)
+    matmuls = [_Exact.of(states, weight) for weight in weights]
+    plain = _error(states, matmuls, np.ones(states.shape[1], np.float32), None, spec)
     if plain == 0:
         return None
     together = np.concatenate(weights, axis=1)
     largest = np.abs(together).max(1)
     alphas = ALPHAS if spec.alpha is None else (spec.alpha,)
 
-    def tried(alpha: float, lean: float, extra: int = 0) -> _Tried:
-        factors = _factors(_peaks(sides, lean), largest, alpha)
-        copies = count_copies(factors[:, None] * together, extra) if extra else None
-        return _Tried(alpha, lean, factors, copies, _error(states, products, factors, copies, spec) / plain)
+    def tried(alpha: float, minor_side_weight: float, extra: int = 0) -> _Tried:
+        factors = _factors(_peaks(sides, minor_side_weight), largest, alpha)
+        channel_repeats = count_repeats(factors[:, None] * together, extra) if extra else None
+        return _Tried(
+            alpha,
+            minor_side_weight,
+            factors,
+            channel_repeats,
+            _error(states, matmuls, factors, channel_repeats, spec) / plain,
+        )
 
     def least(found: Iterable[_Tried]) -> _Tried:
         return min(found, key=lambda one: one.error)
 
     best = least(tried(alpha, 1.0) for alpha in alphas)
-    best = least([best, *(tried(best.alpha, lean) for lean in LEANS if lean != 1)])
-    if best.lean != 1:
-        best = least([best, *(tried(alpha, best.lean) for alpha in alphas if alpha != best.alpha)])
+    best = least(
+        [
+            best,
+            *(
+                tried(best.alpha, minor_side_weight)
+                for minor_side_weight in MINOR_SIDE_WEIGHTS
+                if minor_side_weight != 1
+            ),
+        ]
+    )
+    if best.minor_side_weight != 1:
+        best = least([best, *(tried(alpha, best.minor_side_weight) for alpha in alphas if alpha != best.alpha)])
     if extra:
-        split = least(tried(alpha, best.lean, extra) for alpha in alphas)
+        split = least(tried(alpha, best.minor_side_weight, extra) for alpha in alphas)
         best = split if split.error < _SPLIT_GAIN * best.error else best
     return best if spec.alpha is not None or best.error < _GAIN else None
 
 
-def _peaks(sides: Array, lean: float) -> Array:
-    """[channel]: its peak, the lesser side counted so many times more."""
-    lesser, greater = sorted(sides, key=lambda side: float(side.sum()))
-    return np.maximum(greater, lesser / lean)
+def _peaks(sides: Array, minor_side_weight: float) -> Array:
+    """[channel]: its peak, the minor side divided by its weight."""
+    minor, major = sorted(sides, key=lambda side: float(side.sum()))
+    return np.maximum(major, minor / minor_side_weight)
 
 
 def _factors(states: Array, weights: Array, alpha: float) -> Array:
@@ -223,7 +237,7 @@ def _factors(states: Array, weights: Array, alpha: float) -> Array:
 
 @dataclass(frozen=True)
 class _Exact:
-    """A product on the sample, in fp32: its weight [in, out], what it gives [token, out], and against which square the error of
+    """A matmul on the sample, in fp32: its weight [in, out], what it gives [token, out], and against which square the error of
     each token counts: its own and the median one's, as a token with a huge state, which a norm brings down, errs hugely."""
 
     weight: Array
@@ -237,18 +251,20 @@ class _Exact:
         return cls(weight, output, squares + np.median(squares) + _TINY)
 
 
-def _error(states: Array, products: Sequence[_Exact], factors: Array, copies: Array | None, spec: Quantize) -> float:
-    """Squared error of the products, both operands int8, in parts of the tokens' squares."""
+def _error(states: Array, matmuls: Sequence[_Exact], factors: Array, repeats: Array | None, spec: Quantize) -> float:
+    """Squared error of the matmuls, both operands int8, in parts of the tokens' squares."""
     smoothed = states / factors
     levels = Range(float(smoothed.min()), float(smoothed.max())).rounded(smoothed)
     total = 0.0
-    for exact in products:
+    for exact in matmuls:
         turned = factors[:, None] * exact.weight
-        if copies is not None:
-            turned = split_rows(turned, copies, **spec.weights)
+        if repeats is not None:
+            turned = split_rows(turned, repeats, **spec.weights)
         int8, scale = to_int8(turned, **spec.weights)
         rounded = int8 * scale
-        if copies is not None:  # all copies of a channel have its level: their rows count as one
-            rounded = np.add.reduceat(rounded[np.argsort(repeated(copies), kind="stable")], np.cumsum(copies) - copies)
+        if repeats is not None:  # all repeats of a channel have its quantized value: their rows count as one
+            rounded = np.add.reduceat(
+                rounded[np.argsort(repeated(repeats), kind="stable")], np.cumsum(repeats) - repeats
+            )
         total += float((((levels @ rounded - exact.output) ** 2).sum(1) / exact.squares).sum())
     return total

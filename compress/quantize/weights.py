@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..models.uses import CODES, LARGEST, LEAST_SCALE
+from ..models.quant_spec import CODES, LARGEST, LEAST_SCALE
 
 Array = np.ndarray
 
@@ -45,7 +45,7 @@ def is_long(rows: int) -> bool:
 def row_levels(table: Array) -> Rows:
     """A table [row, size] as int8, each row with a scale of its own.
 
-    Of a long table the scales are coded in uint8, rounded up, from the largest of all: a row that is a hundred times louder than
+    Of a long table the scales are coded in uint8, rounded up, from the largest of all: a row that is a hundred times larger than
     the others makes theirs up to a tenth coarser. There is no centre: its rows are words, which have little in common. Of a short
     one the mean is taken off before the rows are rounded: positions have some of each in common, and where the one segment's
     row is in them, most.

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from ..atomic import write_text
 from ..errors import CompressError
-from ..results import MODELS, REPORT, RESULT, SEVERAL, Result, is_report, read_result, write_result
+from ..results import (
+    MODELS,
+    PER_EXAMPLE,
+    PREDICTIONS,
+    REPORT,
+    RESULT,
+    SEVERAL,
+    Result,
+    is_report,
+    read_result,
+    write_result,
+)
 from .collect import collect
+from .predictions import find_predictions, write_answers
 from .summary import markdown_table, summary_table
 
 __all__ = ["check_report_folder", "collect", "markdown_table", "summary_table", "write_report"]
@@ -22,9 +34,10 @@ __all__ = ["check_report_folder", "collect", "markdown_table", "summary_table", 
 
 def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path] = ()) -> list[Path]:
     """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, and `result.json` (several
-    results: `results.json`) to `out`.
+    results: `results.json`) to `out`; and `per_example.npz`, every model's answers without texts, unless `out` is the run's own
+    folder.
 
-    `folders`: run directories, or folders of them, whose `predictions.npz` serve the intervals over seeds.
+    `folders`: where predictions are, as `find_predictions` takes them; they serve the intervals over seeds.
     The same results give the same bytes. A report of the same results that is there already is kept: it tells
     when and how they were first made, and a run that was cached throughout costs no drawing.
     Raises `CompressError` where results do not go together, `out` cannot be written, is another run's folder, or has files
@@ -35,22 +48,33 @@ def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path
         raise CompressError(f"{out}: is the folder of another run; choose another folder for the report")
     files = [out / name for name in (*_PAGES, *_pictures(results))]
     data = out / (RESULT if len(results) == 1 else SEVERAL)
+    answers = [out / PER_EXAMPLE] if _has_answers(results, folders, out) else []
     digest = _digest(results, folders)
     try:
         out.mkdir(parents=True, exist_ok=True)
         _write_data(results, data)
-        if not _current(files, digest):
+        if not answers and not any(find_predictions(result, [out]) for result in results):
+            (out / PER_EXAMPLE).unlink(missing_ok=True)  # of the report that was here before
+        if not _current([*files, *answers], digest):
+            for path in answers:
+                write_answers(results, folders, path)
             _draw(results, folders, files, digest)
     except OSError as error:
         raise CompressError(
             f"{out}: cannot be written: {error.strerror}; choose another folder for the report"
         ) from None
-    return [*files, data]
+    return [*files, data, *answers]
+
+
+def _has_answers(results: Sequence[Result], folders: Sequence[Path], out: Path) -> bool:
+    """Whether a copy of some answers can be made, and is worth it: a run's own folder has all of them."""
+    at_hand = any(find_predictions(result, folders) for result in results)
+    return at_hand and not (out / PREDICTIONS).exists()
 
 
 def check_report_folder(out: Path) -> None:
     """Raises `CompressError` where a report in `out` would replace a file that is neither a report's nor a run's."""
-    found = next((name for name in (*REPORT, RESULT, SEVERAL) if (out / name).exists()), None)
+    found = next((name for name in (*REPORT, RESULT, SEVERAL, PER_EXAMPLE) if (out / name).exists()), None)
     if found is None or is_report(out) or (found != REPORT[0] and _has_results(out)):
         return
     raise CompressError(
@@ -101,13 +125,6 @@ def _write_data(results: Sequence[Result], path: Path) -> None:
         write_text(path, json.dumps(documents, indent=1, ensure_ascii=False) + "\n")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
-
-
 def _current(files: list[Path], digest: str) -> bool:
     try:
         return all(file.is_file() for file in files) and digest in files[0].read_text(encoding="utf-8")[-200:]
@@ -117,8 +134,6 @@ def _current(files: list[Path], digest: str) -> bool:
 
 def _digest(results: Sequence[Result], folders: Sequence[Path]) -> str:
     """Of all that the report shows, and of the code that shows it. When a stage was found in the store is left out."""
-    from .intervals import find_predictions
-
     digest = hashlib.sha256(_code())
     for result in results:
         document = result.model_dump(mode="json", exclude={"created": True, "stages": {"__all__": {"cached"}}})

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import glob
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from ..errors import CompressError
-from ..results import RESULT, SCHEMA, SEVERAL, Result, read_result
+from ..results import RESULT, SEVERAL, Result, read_results
 
 
 def collect(paths: Sequence[Path]) -> list[Result]:
@@ -22,7 +19,7 @@ def collect(paths: Sequence[Path]) -> list[Result]:
     found: dict[str, tuple[Path, Result]] = {}
     for path in paths:
         for file in _files(Path(path)):
-            for result in _read(file):
+            for result in read_results(file):
                 found.setdefault(result.model_dump_json(exclude={"created"}), (file, result))
     check_together(result for _, result in found.values())
     return [result for _, result in found.values()]
@@ -77,19 +74,3 @@ def _matched(path: Path) -> list[Path]:
         return _files(path)
     except CompressError:
         return []
-
-
-def _read(file: Path) -> list[Result]:
-    """A `result.json`, or a list of results as a report of several writes it."""
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        document = None
-    if not isinstance(document, list):
-        return [read_result(file)]
-    try:
-        return [Result.model_validate(item) for item in document]
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(str(part) for part in problem["loc"])
-        raise CompressError(f"{file}: not results of schema {SCHEMA}: {where}: {problem['msg']}") from None

@@ -10,8 +10,12 @@ import yaml
 
 from ..results import ModelResult, Result
 from . import numbers
+from .origins import by_run, origins
 from .runs import Task, Variant, letter, machines, title
 from .tables import NOTHING, Cell, Column, Line, Table
+
+# Of a model's info, what has a column of its own.
+_IN_COLUMNS = ("parity_max_abs_error", "int8_matmuls", "fp32_matmuls", "weight_matmuls", "weight_only_matmuls")
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ def details(task: Task) -> list[Detail]:
 
 
 def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """Machine and versions; each of the different ones."""
+    """Machine, versions, and what the results come from; each of the different ones."""
     found = []
     several = machines(results)
     for index, machine in enumerate(several):
@@ -44,13 +48,9 @@ def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
                 ", ".join(machine.isa) or "baseline",
             )
         )
-    versions: dict[str, list[str]] = {}
-    for result in results:
-        text = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
-        versions.setdefault(text, []).append(result.run)
-    for text, runs in versions.items():
-        found.append(("Versions" if len(versions) == 1 else f"Versions ({', '.join(runs)})", text))
-    return found
+    versions = (", ".join(f"{name} {version}" for name, version in sorted(run.versions.items())) for run in results)
+    found += by_run("Versions", zip((run.run for run in results), versions, strict=True))
+    return [*found, *origins(results)]
 
 
 def _detail(task: Task, variant: Variant) -> Detail:
@@ -116,8 +116,8 @@ def _checks(variant: Variant) -> Table:
         Column("Seed"),
         Column("Architecture", numeric=False),
         Column("Largest error against PyTorch"),
-        Column("int8 products"),
-        Column("fp32 products"),
+        Column("int8 matmuls"),
+        Column("fp32 matmuls"),
         Column("McNemar p"),
         Column("Other checks", numeric=False),
     )
@@ -126,12 +126,12 @@ def _checks(variant: Variant) -> Table:
 
 
 def _check(run: Result, model: ModelResult) -> tuple[Cell, ...]:
-    info = dict(model.info)
-    parity = info.pop("parity_max_abs_error", None)
+    info = model.info
+    parity = info.get("parity_max_abs_error")
     errors = list(parity.values()) if isinstance(parity, dict) else [parity] if parity is not None else []
-    int8 = info.pop("int8_matmuls", 0 if "weight_matmuls" in info else None)
-    fp32 = info.pop("fp32_matmuls", info.pop("weight_matmuls", None))
-    fp32 = None if fp32 is None else fp32 + info.pop("weight_only_matmuls", 0)  # int8 weights, multiplied in fp32
+    int8 = info.get("int8_matmuls", 0 if "weight_matmuls" in info else None)
+    fp32 = info.get("fp32_matmuls", info.get("weight_matmuls"))
+    fp32 = None if fp32 is None else fp32 + info.get("weight_only_matmuls", 0)  # int8 weights, multiplied in fp32
     p = model.delta.mcnemar_p if model.delta else None
     return (
         Cell(title(model)),
@@ -141,7 +141,7 @@ def _check(run: Result, model: ModelResult) -> tuple[Cell, ...]:
         Cell(NOTHING if int8 is None else str(int8)),
         Cell(NOTHING if fp32 is None else str(fp32)),
         Cell(NOTHING if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001"),
-        Cell(_scalars(info) or NOTHING),
+        Cell(_scalars({name: value for name, value in info.items() if name not in _IN_COLUMNS}) or NOTHING),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..results import Fidelity, Flip, ModelResult, Result
+from ..tasks import TASK_KINDS
 from . import numbers, sensitivity
 from .runs import Task, Variant, title
 from .tables import NOTHING, Cell, Column, Line, Table, against
@@ -35,7 +36,7 @@ def section(task: Task) -> Section | None:
     if not models:
         return None
     seeds = any(len(variant.runs) > 1 for variant, _, _ in models)
-    decided = task.first.task.kind == "classification"
+    decided = TASK_KINDS[task.first.task.kind].decides
     lines = [_line(variant, each, seeds, decided) for variant, _, found in models for each in found]
     caption = f"{task.first.task.title}: quantized models beside the fp32 models they were made from"
     table = Table(caption, _columns(seeds, decided), tuple(lines), headings=3 if seeds else 2)
@@ -61,7 +62,7 @@ def _columns(seeds: bool, decided: bool) -> tuple[Column, ...]:
         *((Column("Flips", "share"),) if decided else ()),
         Column("Logit difference", "mean / worst"),
         *((Column("Calibration error", "points, fp32 / int8"),) if decided else ()),
-        Column("Products", "int8 / fp32"),
+        Column("Matmuls", "int8 / fp32"),
         Column("Signal to noise", "dB, lowest part"),
     )
 
@@ -81,7 +82,7 @@ def _line(variant: Variant, found: Found, seeds: bool, decided: bool) -> Line:
         *((flips,) if decided else ()),
         _pair(differences, numbers.significant),
         *((_pair(errors, numbers.points),) if decided else ()),
-        _pair(_products(model), str),
+        _pair(_matmuls(model), str),
         Cell(_lowest(model)),
     )
     return Line(cells)
@@ -91,7 +92,7 @@ def _pair(values: tuple[Any, Any], written: Callable[[Any], str]) -> Cell:
     return Cell(" / ".join(NOTHING if value is None else written(value) for value in values))
 
 
-def _products(model: ModelResult) -> tuple[int | None, int | None]:
+def _matmuls(model: ModelResult) -> tuple[int | None, int | None]:
     """Multiplied in integers, and in fp32: int8 weights or not."""
     int8, fp32 = (model.info.get(name) for name in ("int8_matmuls", "fp32_matmuls"))
     return int8, None if fp32 is None else fp32 + model.info.get("weight_only_matmuls", 0)
@@ -114,7 +115,7 @@ def _detail(name: str, found: list[Found], seeds: bool) -> Detail:
     tables = {
         "flips": [_flips(found, seeds)],
         "noise of each part": [_parts(found)],
-        "each product alone": list(_alone(found, seeds)),
+        "each matmul alone": list(_alone(found, seeds)),
         "what is fp32": [_kept(found)],
     }
     shown = {what: [table for table in made if table.lines] for what, made in tables.items()}
@@ -126,8 +127,8 @@ def _alone(found: list[Found], seeds: bool) -> Iterator[Table]:
     for run, model, _ in found:
         if model.info.get("divergence"):
             texts = model.info.get("texts_alone")
-            caption = f"Each product alone as int8, on {texts or ''} texts of the tuning split, too few for an interval of points"
-            yield sensitivity.table(model, f"{caption}, seed {run.seed}" if seeds else caption)
+            caption = f"Each matmul alone as int8, on {texts or ''} texts of the tuning split, too few for an interval of points"
+            yield sensitivity.table(run, model, f"{caption}, seed {run.seed}" if seeds else caption)
 
 
 def _flips(found: list[Found], seeds: bool) -> Table:

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
 from ..errors import CompressError
-from ..results import PREDICTIONS, Delta, ModelResult, Result
-from ..statistics import Headline, paired_bootstrap_seeds
+from ..metrics import Headline
+from ..results import Delta, ModelResult, Result
+from ..runtime.kinds import output_names
+from ..significance import paired_bootstrap_seeds, recorded_over_seeds
+from ..tasks import TASK_KINDS
+from .predictions import find_predictions, load_answers
 from .runs import Variant
 
-RECOMPUTED = "predictions of all seeds, resampled together with the seeds"
-ENVELOPE = "the widest of the seeds' own intervals (their predictions are not at hand)"
+RECOMPUTED = "predictions of all seeds: a bootstrap over examples, widened by the spread of the seeds with Student's t"
+RECORDED = "spread of the seeds and their own intervals, as if all seeds erred on the same examples (their predictions are not at hand)"
 
 
 def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None]:
     """How to get the difference of a variant's model to its baseline.
 
-    `folders`: run directories, or folders of them, where `predictions.npz` may be. One seed has its difference in
-    its result. Several: resampled from the predictions, or else the mean with the widest of their intervals.
+    `folders`: where predictions may be, as `find_predictions` takes them. One seed has its difference in
+    its result. Several: from the predictions, or else from their differences and intervals on record.
     """
 
     def delta_of(variant: Variant, name: str) -> Delta | None:
@@ -32,8 +35,8 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
         files = [find_predictions(run, folders) for run in variant.runs]
         if all(files) and len(models) == len(variant.runs):
             return _resampled(variant, models, [file for file in files if file])
-        points = sum(delta.points for delta in deltas) / len(deltas)
-        return Delta(points=points, low=min(d.low for d in deltas), high=max(d.high for d in deltas), mcnemar_p=None)
+        points, low, high = recorded_over_seeds([(delta.points, delta.low, delta.high) for delta in deltas])
+        return Delta(points=points, low=low, high=high, mcnemar_p=None)
 
     return delta_of
 
@@ -44,22 +47,13 @@ def how_over_seeds(variants: Sequence[Variant], folders: Sequence[Path]) -> str 
     if not several:
         return None
     at_hand = all(find_predictions(run, folders) for variant in several for run in variant.runs)
-    return RECOMPUTED if at_hand else ENVELOPE
-
-
-def find_predictions(run: Result, folders: Sequence[Path]) -> Path | None:
-    """The predictions file of `run` in one of `folders`, by the name of its directory."""
-    places = [folder if folder.name == run.run else folder / run.run for folder in folders]
-    return next((place / PREDICTIONS for place in places if (place / PREDICTIONS).is_file()), None)
+    return RECOMPUTED if at_hand else RECORDED
 
 
 def _resampled(variant: Variant, models: Sequence[ModelResult], files: Sequence[Path]) -> Delta:
-    split = variant.first.task.splits[0]
     pairs, golds, metric = [], [], None
     for run, model, file in zip(variant.runs, models, files, strict=True):
-        base, other, gold = load_arrays(
-            file, [f"{run.models[0].predictions}/{split}", f"{model.predictions}/{split}", f"gold/{split}"]
-        )
+        (base, other), gold = load_answers(file, run, [run.models[0].predictions, model.predictions])
         metric = metric or metric_of(run, model, other, gold, file)
         if abs(metric(other, gold) - model.headline) > 0.01:
             raise CompressError(_contradiction(file, run, model))
@@ -75,23 +69,12 @@ def _resampled(variant: Variant, models: Sequence[ModelResult], files: Sequence[
     return Delta(points=points, low=low, high=high, mcnemar_p=None)
 
 
-def load_arrays(file: Path, names: list[str]) -> list[np.ndarray]:
-    """Arrays of a predictions file. Raises `CompressError` naming the file when it does not have them."""
-    try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            return [arrays[name] for name in names]
-    except KeyError as error:
-        raise CompressError(f"{file}: expected an array {error.args[0]}; run the recipe again") from None
-    except (OSError, ValueError, BadZipFile) as error:
-        raise CompressError(f"{file}: cannot be read as predictions: {error}; run the recipe again") from None
-
-
 def metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndarray, file: Path) -> Headline:
     """The metric that gives the score on record: a result does not say which class F1 counts, the last one unless
     its task file chose another."""
-    classes = len(run.task.labels) or 1
+    classes = len(output_names(run.task.kind, run.task.labels))
     for positive in (-1, *range(classes - 1)):
-        metric = Headline(run.task.metrics, positive)
+        metric = TASK_KINDS[run.task.kind].headline(run.task.metrics, positive)
         if abs(metric(logits, gold) - model.headline) <= 0.01:
             return metric
     raise CompressError(_contradiction(file, run, model))

@@ -40,8 +40,14 @@ FAITHFUL = (
     "Calibration error is the expected one in 15 bins of equal width: how far confidence is from accuracy (Guo et al. "
     "2017, arXiv:1706.04599, section 3).",
     "Signal to noise is 10 · log10(Σ fp32² / Σ (fp32 − int8)²) of what a part gives, on up to 64 texts of the tuning split, "
-    "padding left out: the part's own noise and that of all before it. Attention's products of two activations, "
+    "padding left out: the part's own noise and that of all before it. Attention's matmuls of two activations, "
     "normalization and activation functions are fp32 in every form.",
+)
+SEARCHED = (
+    "A searched mix of int8 and fp32 is judged on texts that are not of a reported split: points on the tuning split; decisions that "
+    "change on 1,000 texts or more, or all there are; those beyond the tuning split are training texts, of which a model is surer. "
+    "The share that is held against the goal is the median-unbiased estimate, near (flips − 1/3) / texts; its interval is "
+    "Clopper and Pearson's.",
 )
 
 
@@ -54,7 +60,7 @@ class TaskPage:
     data: str
     notes: tuple[str, ...]
     findings: tuple[str, ...]
-    uneven: tuple[str, ...]
+    tradeoffs: tuple[str, ...]
     main: Table
     latency: Table | None
     fidelity: Section | None
@@ -101,7 +107,9 @@ def _title(tasks: Sequence[Task]) -> str:
 def _reading(tasks: Sequence[Task]) -> tuple[str, ...]:
     timed = any(task.shapes for task in tasks)
     faithful = any(model.fidelity for task in tasks for result in task.results for model in result.models)
-    return (*SCORES, *(TIMES if timed else UNTIMED), *SIZES, *(FAITHFUL if faithful else ()))
+    searched = any(sentences.goals(task) for task in tasks)
+    parts = (SCORES, TIMES if timed else UNTIMED, SIZES, FAITHFUL if faithful else (), SEARCHED if searched else ())
+    return tuple(line for part in parts for line in part)
 
 
 def _seed_note(tasks: Sequence[Task], folders: Sequence[Path]) -> tuple[str, ...]:
@@ -123,8 +131,8 @@ def _task_page(task: Task, number: int) -> TaskPage:
         title=info.title,
         data=sentences.data_line(task.first),
         notes=tuple(dict.fromkeys(note for result in task.results for note in result.task.data.notes)),
-        findings=tuple(sentences.findings(task)),
-        uneven=tuple(sentences.uneven(task)),
+        findings=(*sentences.findings(task), *sentences.goals(task)),
+        tradeoffs=tuple(sentences.tradeoffs(task)),
         main=main_table(task),
         latency=latency_table(task),
         fidelity=section(task),

@@ -1,13 +1,12 @@
-"""Accuracy against latency, as a Vega-Lite chart: Pareto front, intervals, file size, direct labels."""
+"""Accuracy against latency, as a Vega-Lite chart: Pareto front, intervals, file size, a legend."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import dist, pi, sqrt
 from typing import TYPE_CHECKING, Any
 
 from . import numbers
-from .points import HEIGHT, WIDTH, Frame, Point, area, frame_of, labels_of, pareto, points_of, shape_of
+from .points import HEIGHT, WIDTH, Frame, Point, area, frame_of, pareto, points_of, shape_of
 from .runs import Task
 from .tables import metric_name
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 LIGHT = {"ink": "#1f2328", "soft": "#6e7781", "line": "#d8dee4", "paper": "#ffffff"}
 DARK = {"ink": "#e6edf3", "soft": "#9198a1", "line": "#30363d", "paper": "#151b23"}
-LEADER = 9.0  # pixels between a point's edge and its label, above which a line joins them
 TIPS = ("Model", "Score", "95% interval", "p50", "Speed-up", "File")
 
 
@@ -32,9 +30,7 @@ def chart(task: Task) -> Any:
     y = alt.Y("y:Q", title=_y_title(task), scale=alt.Scale(domain=domain, zero=False, nice=False))
     layers = [
         *_lines(points, x, y),
-        *_leaders(points, frame, x, y),
-        *_marks(points, x, y),
-        *_texts(points, frame, x, y),
+        _marks(points, x, y),
     ]
     title = alt.TitleParams(task.first.task.title, subtitle=_subtitle(task), anchor="start", offset=14)
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=title)
@@ -113,80 +109,25 @@ def _lines(points: Sequence[Point], x: Any, y: Any) -> list[altair.Chart]:
     return layers
 
 
-def _marks(points: Sequence[Point], x: Any, y: Any) -> list[altair.Chart]:
-    """Filled circles; the model on PyTorch is a ring."""
+def _marks(points: Sequence[Point], x: Any, y: Any) -> altair.Chart:
+    """A mark per model, told apart by fill and shape, with the legend below."""
     import altair as alt
 
     largest = max(point.file_bytes for point in points)
-    layers = []
-    for eager in (True, False):
-        values = [
-            {"x": p.x, "y": p.y, "area": round(area(p, largest), 2), "colour": p.colour, **p.tip}
-            for p in points
-            if p.eager is eager
-        ]
-        if not values:
-            continue
-        mark = alt.Chart(alt.Data(values=values)).mark_point(
-            filled=not eager, opacity=1 if eager else 0.92, strokeWidth=1.5
-        )
-        layers.append(
-            mark.encode(
-                x=x,
-                y=y,
-                size=alt.Size("area:Q", scale=None, legend=None),
-                color=alt.Color("colour:N", scale=None, legend=None),
-                tooltip=[alt.Tooltip(f"{name}:N") for name in TIPS if any(name in value for value in values)],
-            )
-        )
-    return layers
-
-
-def _leaders(points: Sequence[Point], frame: Frame, x: Any, y: Any) -> list[altair.Chart]:
-    """A hairline to each label that is not right beside its point."""
-    import altair as alt
-
-    largest = max(point.file_bytes for point in points)
-    values = []
-    for point, label in zip(points, labels_of(points, frame), strict=True):
-        center = frame.pixel(point.x, point.y)
-        end = label.nearest(*center)
-        if dist(center, end) > sqrt(area(point, largest) / pi) + LEADER:
-            left, top = frame.value(*end)
-            values.append({"x": point.x, "y": point.y, "left": left, "top": top})
-    if not values:
-        return []
-    rules = alt.Chart(alt.Data(values=values)).mark_rule(strokeWidth=0.8, color=colour("soft"), tooltip=None)
-    return [rules.encode(x=x, y=y, x2="left:Q", y2="top:Q")]
-
-
-def _texts(points: Sequence[Point], frame: Frame, x: Any, y: Any) -> list[altair.Chart]:
-    """Labels where `placement` put them, with a halo so that a line behind one does not hide it."""
-    import altair as alt
-
-    layers = []
-    labels = labels_of(points, frame)
-    for align in ("left", "center", "right"):
-        values = []
-        for point, label in zip(points, labels, strict=True):
-            if label.align == align:
-                left, top = frame.value(label.x, label.y)
-                values.append({"x": left, "y": top, "text": point.label})
-        if not values:
-            continue
-        data = alt.Data(values=values)
-        for halo in (True, False):
-            stroke = {"stroke": colour("paper"), "strokeWidth": 3.5, "strokeJoin": "round"} if halo else {}
-            mark = alt.Chart(data).mark_text(
-                align=align,
-                baseline="middle",
-                fontSize=11.5,
-                color=colour("paper" if halo else "ink"),
-                tooltip=None,
-                **stroke,
-            )
-            layers.append(mark.encode(x=x, y=y, text="text:N"))
-    return layers
+    values = [{"label": p.label, "x": p.x, "y": p.y, "area": round(area(p, largest), 2), **p.tip} for p in points]
+    labels = [point.label for point in points]
+    legend = alt.Legend(
+        title=None, orient="bottom", columns=2, labelLimit=WIDTH // 2, symbolSize=120, symbolStrokeWidth=0
+    )
+    mark = alt.Chart(alt.Data(values=values)).mark_point(opacity=0.92, strokeWidth=0)
+    return mark.encode(
+        x=x,
+        y=y,
+        size=alt.Size("area:Q", scale=None, legend=None),
+        fill=alt.Fill("label:N", scale=alt.Scale(domain=labels, range=[p.colour for p in points]), legend=legend),
+        shape=alt.Shape("label:N", scale=alt.Scale(domain=labels, range=[p.mark for p in points]), legend=legend),
+        tooltip=[alt.Tooltip(f"{name}:N") for name in TIPS if any(name in value for value in values)],
+    )
 
 
 def specification(charts: Sequence[Any], colours: dict[str, str]) -> dict[str, Any]:
@@ -194,7 +135,11 @@ def specification(charts: Sequence[Any], colours: dict[str, str]) -> dict[str, A
     import altair as alt
 
     whole = charts[0] if len(charts) == 1 else alt.concat(*charts, columns=1 if len(charts) < 3 else 2, spacing=40)
-    whole = whole.resolve_scale(x="independent", y="independent") if len(charts) > 1 else whole
+    whole = (
+        whole.resolve_scale(x="independent", y="independent", fill="independent", shape="independent")
+        if len(charts) > 1
+        else whole
+    )
     whole = whole.configure(**_config())
     document = whole.to_dict()
     document["params"] = [{"name": name, "value": value} for name, value in colours.items()]
@@ -212,5 +157,6 @@ def _config() -> dict[str, Any]:
         "padding": 14,
         "view": {"stroke": None},
         "axis": axis,
+        "legend": {"labelColor": {"expr": "ink"}, "labelFontSize": 11.5},
         "title": title | {"fontWeight": 600, "subtitlePadding": 5, "subtitleLineHeight": 15},
     }

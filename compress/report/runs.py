@@ -182,7 +182,7 @@ def _baseline(variant: Variant) -> tuple[object, ...]:
 
 def _labels(firsts: list[Result], known: list[Machine]) -> list[str]:
     """Recipe names, told apart where one recipe was run in several ways."""
-    labels = [_name(result) for result in firsts]
+    labels = [name_of(result) for result in firsts]
     for part in (lambda r: r.teacher, lambda r: r.student or ""):
         for label in {label for label in labels if labels.count(label) > 1}:
             places = [index for index, found in enumerate(labels) if found == label]
@@ -237,7 +237,7 @@ def letter(index: int) -> str:
     return chr(ord("A") + index) if index < 26 else str(index + 1)
 
 
-def _name(result: Result) -> str:
+def name_of(result: Result) -> str:
     return str(result.recipe.get("name") or result.run)
 
 

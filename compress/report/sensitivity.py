@@ -1,4 +1,4 @@
-"""How far each product of a searched model leads the answers astray when it alone is int8, as a picture."""
+"""How far each matmul of a searched model leads the answers astray when it alone is int8, as a picture."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from ..results import ModelResult, Result
 from . import numbers
 from .plot import colour
 from .points import COLOURS
-from .runs import Task, title
+from .runs import Task, name_of, title
 from .tables import Cell, Column, Line, Table
+from .words import KIND_WORDS
 
 WIDTH, STEP = 420, 16  # pixels
 _CHARACTER = 7  # pixels
 _LEAST = 1e-8  # where a logarithmic axis ends
-_KINDS = {"static": "int8, fixed levels", "dynamic": "int8, levels of each run", "fp32": "given back to fp32"}
+_KINDS = {"static": "int8, calibrated range", "dynamic": "int8, range of each run", "fp32": "fp32 fallback"}
 
 
 def searched(tasks: Sequence[Task]) -> list[tuple[Result, ModelResult]]:
@@ -34,8 +35,8 @@ def describe(tasks: Sequence[Task]) -> str:
     told = []
     for result, model in searched(tasks):
         rows = sorted(_rows(model), key=lambda row: -row["divergence"])[:3]
-        listed = "; ".join(f"{row['product']} {numbers.significant(row['divergence'])} ({row['kind']})" for row in rows)
-        told.append(f"{_title(result, model)}. Divergence of the logits by product, the largest: {listed}.")
+        listed = "; ".join(f"{row['matmul']} {numbers.significant(row['divergence'])} ({row['kind']})" for row in rows)
+        told.append(f"{_title(result, model)}. Divergence of the logits by matmul, the largest: {listed}.")
     return " ".join(told)
 
 
@@ -43,12 +44,12 @@ def charts(tasks: Sequence[Task]) -> list[Any]:
     return [_chart(result, model) for result, model in searched(tasks)]
 
 
-def table(model: ModelResult, caption: str) -> Table:
-    """Every product of a searched model, the most divergent first. Results of before points were measured have none."""
+def table(result: Result, model: ModelResult, caption: str) -> Table:
+    """Every matmul of a searched model, the most divergent first. Results of before points were measured have none."""
     columns = (
-        Column("Product", numeric=False),
+        Column("Matmul", numeric=False),
         Column("In the mix", numeric=False),
-        Column("Divergence", _measure(model)),
+        Column("Divergence", _measure(result)),
         Column("Lost", "points"),
         Column("Saved", "ms"),
     )
@@ -56,7 +57,7 @@ def table(model: ModelResult, caption: str) -> Table:
     lines = [
         Line(
             (
-                Cell(row["product"]),
+                Cell(row["matmul"]),
                 Cell(row["kind"]),
                 Cell(f"{row['divergence']:.1e}"),
                 Cell(numbers.points(row["drop"])),
@@ -72,13 +73,13 @@ def _chart(result: Result, model: ModelResult) -> Any:
     import altair as alt
 
     rows = _rows(model)
-    labels = [row["product"] for row in rows]
+    labels = [row["matmul"] for row in rows]
     # Fonts differ in width from the one that the drawing is laid out with.
     room = _CHARACTER * max(map(len, labels))
     axis = alt.Axis(title=None, labelLimit=360, minExtent=room, ticks=False, domain=False)
-    y = alt.Y("product:N", sort=labels, axis=axis, scale=alt.Scale(domain=labels))
+    y = alt.Y("matmul:N", sort=labels, axis=axis, scale=alt.Scale(domain=labels))
     x = alt.X(
-        "divergence:Q", title=_measure(model), scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=6, format=".0e")
+        "divergence:Q", title=_measure(result), scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=6, format=".0e")
     )
     kinds = list(_KINDS.values())
     fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[COLOURS[0], COLOURS[1], "#ffffff"]), title=None)
@@ -87,32 +88,30 @@ def _chart(result: Result, model: ModelResult) -> Any:
         .mark_point(size=50, stroke=colour("soft"), opacity=1)
         .encode(x=x, y=y, fill=fill)
     )
-    subtitle = ["Each product as int8 alone, on texts of the tuning split; further right: more of the answers is lost."]
+    subtitle = ["Each matmul as int8 alone, on texts of the tuning split; further right: more of the answers is lost."]
     heading = alt.TitleParams(_title(result, model), subtitle=subtitle, anchor="start", offset=14)
     return points.properties(width=WIDTH, height=STEP * len(rows), title=heading)
 
 
 def _title(result: Result, model: ModelResult) -> str:
-    return (
-        f"{result.recipe.get('title', result.recipe['name'])}, {title(model)}, {result.task.title}, seed {result.seed}"
-    )
+    return f"{result.recipe.get('title') or name_of(result)}, {title(model)}, {result.task.title}, seed {result.seed}"
 
 
-def _measure(model: ModelResult) -> str:
-    return "KL divergence from fp32, nats" if "flips" in model.info["goal"] else "mean squared difference to fp32"
+def _measure(result: Result) -> str:
+    return KIND_WORDS[result.task.kind].divergence
 
 
 def _rows(model: ModelResult) -> list[dict[str, Any]]:
-    """In the order of the graph; of the layout that a product has in the mix, or had before it was given back (results of
+    """In the order of the graph; of the int8 format that a matmul has in the mix, or had before the fallback (results of
     earlier versions do not say: static)."""
-    given = set(model.info["given_back"])
+    given = set(model.info["fp32_fallbacks"])
     rows = []
-    for product, found in model.info["divergence"].items():
-        layout = model.info.get("layouts_tried", model.info["layouts"]).get(product, "static")
-        kind = _KINDS["fp32" if product in given else layout]
-        name = product.removesuffix("/MatMul")
-        row = {"product": name, "divergence": max(found[layout], _LEAST), "kind": kind}
+    for matmul, found in model.info["divergence"].items():
+        int8_format = model.info.get("int8_formats_tried", model.info["int8_formats"]).get(matmul, "static")
+        kind = _KINDS["fp32" if matmul in given else int8_format]
+        name = matmul.removesuffix("/MatMul")
+        row = {"matmul": name, "divergence": max(found[int8_format], _LEAST), "kind": kind}
         if "drop_alone" in model.info:
-            row |= {"drop": model.info["drop_alone"][product][layout], "saved": model.info["saved_ms"][product]}
+            row |= {"drop": model.info["drop_alone"][matmul][int8_format], "saved": model.info["saved_ms"][matmul]}
         rows.append(row)
     return rows

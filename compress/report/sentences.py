@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..goals import in_words, outcome
 from ..results import Result
 from . import numbers
-from .runs import Row, Task, letter, machines, timed_threads
+from .runs import Row, Task, letter, machines, timed_threads, title
 from .tables import MAIN_SHAPES, NOT_DISTINGUISHABLE
-from .uneven import listed, uneven_sentence
+from .tradeoffs import listed, tradeoff_sentence
 
 AT = {(1, 32): "one text of 32 tokens", (1, 128): "one of 128", (0, 0): "the task's own lengths"}
 
@@ -21,6 +22,20 @@ def findings(task: Task) -> list[str]:
         if mine:
             found.append(_finding(task, mine[-1], baseline_of(task, mine[-1])))
     return found
+
+
+def goals(task: Task) -> list[str]:
+    """One sentence for each model whose mix of int8 and fp32 was searched: whether it keeps its goal, and on how many texts
+    that was judged."""
+    several = any(len(variant.seeds) > 1 for variant in task.variants)
+    return [
+        f"{variant.label}, {title(model)}{f', seed {run.seed}' if several else ''}: the search's goal of at most "
+        f"{in_words(model.info['goal'])} was {'met' if model.info['goal_met'] else 'missed'}, with {outcome(model.info)}."
+        for variant in task.variants
+        for run in variant.runs
+        for model in run.models
+        if model.info.get("goal")
+    ]
 
 
 def baseline_of(task: Task, row: Row) -> Row:
@@ -49,18 +64,18 @@ def _finding(task: Task, row: Row, baseline: Row) -> str:
     return f"{kept}. {saved}{speed}."
 
 
-def uneven(task: Task) -> list[str]:
+def tradeoffs(task: Task) -> list[str]:
     """For each model that is smaller than the teacher in one respect and not in another: which."""
-    return [text for row in task.rows if not row.eager and (text := _uneven(task, row, baseline_of(task, row)))]
+    return [text for row in task.rows if not row.eager and (text := _tradeoff(task, row, baseline_of(task, row)))]
 
 
-def _uneven(task: Task, row: Row, baseline: Row) -> str:
+def _tradeoff(task: Task, row: Row, baseline: Row) -> str:
     if row is baseline:
         return ""
     mine, theirs = row.model, baseline.model
     timed = ((shape, latency) for shape in ((1, 128), *task.shapes) if (latency := row.latency(shape)))
     first = next(timed, None)
-    return uneven_sentence(
+    return tradeoff_sentence(
         row.label,
         parameters=mine.parameters / theirs.parameters,
         flops=mine.flops_per_token / theirs.flops_per_token,

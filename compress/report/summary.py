@@ -11,7 +11,7 @@ from . import markdown, numbers
 from .page import tasks_of
 from .points import shape_of
 from .runs import Row, Shape, Task
-from .sentences import warnings
+from .sentences import lede, warnings
 from .tables import MAIN_SHAPES, NOTHING, Cell, Column, Line, Table, against, metric_name, score_of, times_of
 
 if TYPE_CHECKING:
@@ -56,14 +56,15 @@ def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
 
 
 def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> str:
-    """The same as Markdown, for the block of the README that is made from committed results."""
+    """The teacher and each recipe's final model as Markdown, for the README; below it where the numbers come from."""
     tasks = tasks_of(results, folders)
+    seeds = sorted({len(variant.runs) for task in tasks for variant in task.variants})
+    source = f"{lede(results)} {' or '.join(map(str, seeds))} {'seed' if seeds == [1] else 'seeds'}.".strip()
     notes = [f"*{markdown.escape(note)}*" for note in _notes(tasks)]
-    return "\n\n".join([markdown.table(compact_table(tasks)), *notes])
+    return "\n\n".join([markdown.table(_final_table(tasks)), markdown.escape(source), *notes])
 
 
-def compact_table(tasks: Sequence[Task]) -> Table:
-    """One line per model, for a terminal or a README."""
+def _final_table(tasks: Sequence[Task]) -> Table:
     shapes = [shape for shape in MAIN_SHAPES[:2] if any(shape in task.shapes for task in tasks)]
     columns = (
         Column("Task", numeric=False),
@@ -74,19 +75,22 @@ def compact_table(tasks: Sequence[Task]) -> Table:
         Column("Against the teacher"),
         *(Column(f"p50 {numbers.shape(*shape)}", "ms") for shape in shapes),
     )
-    return Table("Results", columns, tuple(line for task in tasks for line in _compact_lines(task, shapes)))
+    return Table(
+        "Results", columns, tuple(_final_line(task, row, shapes) for task in tasks for row in _final_rows(task))
+    )
 
 
-def _compact_lines(task: Task, shapes: list[Shape]) -> Iterator[Line]:
-    for row in task.rows:
-        if row.eager and row.model is not task.baseline.model:
-            continue
-        name = Cell(row.name, "PyTorch eager" if row.eager else "")
-        heading = (Cell(task.first.task.title, f"({metric_name(task)})"), Cell(row.recipe or "baseline"), name)
-        size = Cell(numbers.megabytes(row.model.file_bytes))
-        costs = [Cell(NOTHING)] * 3 if row.eager else [size, Cell(score_of(row, None)), against(row.delta)]
-        times = (times_of(row.latency(shape), row is task.baseline, p90=False) for shape in shapes)
-        yield Line((*heading, *costs, *times), "eager" if row.eager else "model" if row.recipe else "baseline")
+def _final_rows(task: Task) -> list[Row]:
+    """The baseline, and the last model of each recipe."""
+    last = {row.recipe: row for row in task.rows if not row.eager and row is not task.baseline}
+    return [task.baseline, *last.values()]
+
+
+def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
+    heading = (Cell(task.first.task.title, f"({metric_name(task)})"), Cell(row.recipe or "baseline"), Cell(row.name))
+    costs = (Cell(numbers.megabytes(row.model.file_bytes)), Cell(score_of(row, None)), against(row.delta))
+    times = (times_of(row.latency(shape), row is task.baseline, p90=False) for shape in shapes)
+    return Line((*heading, *costs, *times), "model" if row.recipe else "baseline")
 
 
 def _notes(tasks: Sequence[Task]) -> list[str]:

@@ -9,16 +9,9 @@ from typing import Literal
 from ..results import Delta, Latency, TaskInfo
 from . import numbers
 from .runs import Row, Shape, Task
+from .words import METRIC_WORDS
 
 MAIN_SHAPES: tuple[Shape, ...] = ((1, 32), (1, 128), (0, 0))
-METRICS = {
-    "accuracy": "Accuracy",
-    "f1": "F1",
-    "f1_macro": "Macro F1",
-    "matthews": "Matthews",
-    "pearson": "Pearson",
-    "spearman": "Spearman",
-}
 NOTHING = "–"
 NOT_DISTINGUISHABLE = "not distinguishable"
 
@@ -88,9 +81,7 @@ def metric_name(task: Task) -> str:
 
 def headline_name(info: TaskInfo) -> str:
     """`accuracy`, `mean of accuracy and F1`, with the split where there are several."""
-    names = [
-        {"accuracy": "accuracy", "f1_macro": "macro F1"}.get(name, METRICS.get(name, name)) for name in info.metrics
-    ]
+    names = [METRIC_WORDS[name].inline for name in info.metrics]
     text = names[0] if len(names) == 1 else f"mean of {' and '.join(names)}"
     return f"{text}, {info.splits[0]}" if len(info.splits) > 1 else text
 
@@ -132,7 +123,7 @@ def _metrics(task: Task) -> dict[str, tuple[str, str] | None]:
     info = task.first.task
     several = len(info.splits) > 1
     columns: dict[str, tuple[str, str] | None] = {
-        f"{METRICS.get(metric, metric)}, {split}" if several else METRICS.get(metric, metric): (split, metric)
+        f"{METRIC_WORDS[metric].column}, {split}" if several else METRIC_WORDS[metric].column: (split, metric)
         for split in info.splits
         for metric in info.metrics
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from .classifier import Classifier, Prediction
+from .classifier import Classifier
+from .kinds import Prediction
 
 __all__ = ["Classifier", "Prediction"]

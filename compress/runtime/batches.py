@@ -7,6 +7,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import tokenizers
 
+# Padding included. Of 128 to 4,096, 512 was fastest or within the noise of it (docs/runtime.md): larger runs are padded more
+# and leave the cache, smaller ones pay more calls.
+TOKENS_PER_RUN = 512
+MIN_RUNS = 8  # of a window: with fewer, sorted texts are padded by more than a tenth
+MIN_TOKENS_PER_RUN = 128
+
+
+def tokens_per_run(size: int) -> int:
+    """`TOKENS_PER_RUN`, or less where a window of `size` tokens would make fewer than `MIN_RUNS` runs of it."""
+    return min(TOKENS_PER_RUN, max(size // MIN_RUNS, MIN_TOKENS_PER_RUN))
+
 
 def chunks(lengths: np.ndarray, tokens: int, rows: int | None = None) -> Iterator[np.ndarray]:
     """Indices in batches, shortest first: padded size at most `tokens` (one example may exceed it), at most `rows`."""

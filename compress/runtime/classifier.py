@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import tokenizers
 
 from ..errors import CheckFailed, CompressError
-from ..machine import usable_cores
-from .batches import chunks, padded
-from .budget import DEFAULT, Budget, bounded
+from .batches import chunks, padded, tokens_per_run
+from .cutting import Cutter
 from .engine import Engine
 from .folder import read_settings, read_tokenizer
-from .packing import Packing
+from .kinds import Prediction
+from .listed import Listed
 from .reading import MOST, Reader, Text
 from .runtimes import open_engine
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """The most probable label, its probability, and all of them by label.
-
-    Regression: `score` is the model's output, `label` is None and `scores` is empty.
-    """
-
-    label: str | None
-    score: float
-    scores: dict[str, float] = field(default_factory=dict)
+from .unpadded import UnpaddedForm
 
 
 class Classifier:
@@ -37,7 +25,8 @@ class Classifier:
 
     `precision` is "int8" or "fp32"; left out, int8 where the folder has it. `threads` is for one model
     run (default: the usable cores). `runtime` is "onnxruntime" or "openvino"; with the latter `precision_hint`
-    is "f32" (the default) or "bf16". Raises `CompressError` naming the file or the argument that is missing or wrong.
+    is "f32" (the default) or "bf16". `verify` holds the files that are run against the SHA-256 that a bundle lists: each is
+    read once more, the first time. Raises `CompressError` naming the file or the argument that is missing or wrong.
     """
 
     def __init__(
@@ -48,20 +37,25 @@ class Classifier:
         threads: int | None = None,
         runtime: str = "onnxruntime",
         precision_hint: str | None = None,
+        verify: bool = True,
     ) -> None:
         _check_sizes(threads=threads)
         self.folder = Path(folder)
         self.settings = read_settings(self.folder)
         self.runtime = runtime
-        self.precision, self._engine = open_engine(self.folder, precision, threads, runtime, precision_hint)
+        check = Listed(self.folder).check if verify else _unchecked
+        for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            if (self.folder / name).exists():
+                check(self.folder / name)
+        self.precision, self._engine = open_engine(self.folder, precision, threads, runtime, precision_hint, check)
         self.tokenizer = read_tokenizer(self.folder / "tokenizer.json", self.settings)
+        self._cutter = Cutter(self.tokenizer)
         self._reader = Reader(self.settings.columns)
-        self._packing = Packing(self._engine, threads) if runtime == "onnxruntime" else None
-        self._budget = Budget(self._engine, threads or usable_cores())
+        self._unpadded = UnpaddedForm(self._engine, threads, check) if runtime == "onnxruntime" else None
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Class names in the order of the logits; one name for regression."""
+        """Names of the outputs in their order: those of the classes, or that of a score."""
         return self.settings.labels
 
     @property
@@ -71,7 +65,7 @@ class Classifier:
 
     @property
     def model(self) -> Path:
-        """The file that is run; padded batches may go through the packed form beside it."""
+        """The file that is run; padded batches may go through the unpadded form beside it."""
         return self._engine.path
 
     @property
@@ -92,7 +86,7 @@ class Classifier:
         `texts` holds strings, or pairs of strings where the task has two text columns; a single one may be
         given bare. They are read a window at a time: 256 of a stream, then 512, up to 4,096, or `window` of them.
         Inside one, texts of like length share a model run of at most `tokens` tokens, padding included, and
-        `batch_size` texts; left out, `tokens` is what is fastest on this machine (docs/runtime.md).
+        `batch_size` texts; left out, `tokens` is 512, or less for a small window (docs/runtime.md).
 
         Raises, after everything before it has been answered: `CompressError` naming an example that is no text,
         `CheckFailed` for a score that is not finite, and whatever `texts` itself raises.
@@ -115,26 +109,19 @@ class Classifier:
         what shares a batch; `batch_size=1` makes each answer independent.
         """
         _check_sizes(batch_size=batch_size, tokens=tokens)
-        parts = list(self._outputs(self._reader.windows(texts, MOST), batch_size, tokens, adaptive=False))
+        parts = list(self._outputs(self._reader.windows(texts, MOST), batch_size, tokens))
         return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), np.float32)
 
     def _outputs(
-        self, windows: Iterator[list[Text]], batch_size: int | None, tokens: int | None, adaptive: bool = True
+        self, windows: Iterator[list[Text]], batch_size: int | None, tokens: int | None
     ) -> Iterator[np.ndarray]:
-        """`adaptive`: the cut may depend on what was answered before."""
         for window in windows:
-            encodings = self.tokenizer.encode_batch_fast(window)  # type: ignore[arg-type]
+            encodings = self.tokenizer.encode_batch_fast([*map(self._cutter.cut, window)])  # type: ignore[arg-type]
             lengths = np.array([len(encoding) for encoding in encodings])
-            size = int(lengths.sum())
-            if tokens is not None:
-                budget = tokens
-            elif adaptive:
-                budget = self._budget.tokens(lambda e=encodings: (one.ids for one in e), size)
-            else:
-                budget = bounded(DEFAULT, size)
+            size = tokens_per_run(int(lengths.sum())) if tokens is None else tokens
             outputs = np.zeros((len(window), len(self.labels)), np.float32)
-            for chunk in chunks(lengths, budget, batch_size):
-                engine = self._packing.engine(lengths[chunk]) if self._packing else self._engine
+            for chunk in chunks(lengths, size, batch_size):
+                engine = self._unpadded.engine(lengths[chunk]) if self._unpadded else self._engine
                 outputs[chunk] = self._run([encodings[i] for i in chunk], engine)
             yield outputs
 
@@ -152,30 +139,19 @@ class Classifier:
         for outputs in parts:
             finite = np.isfinite(outputs).all(axis=1)
             good = outputs if finite.all() else outputs[: int(finite.argmin())]
-            yield from self._answers(good)
+            yield from self.settings.kind.answers(self.labels, good)
             answered += len(good)
             if len(good) < len(outputs):
                 raise CheckFailed(
                     f"{self.model}: gives a non-finite score for texts[{answered}]; do not use this model"
                 )
 
-    def _answers(self, outputs: np.ndarray) -> Iterator[Prediction]:
-        if self.settings.regression:
-            yield from (Prediction(None, float(row[0])) for row in outputs)
-            return
-        for probabilities in softmax(outputs):
-            scores = dict(zip(self.labels, map(float, probabilities), strict=True))
-            best = self.labels[int(probabilities.argmax())]
-            yield Prediction(best, scores[best], scores)
+
+def _unchecked(path: Path) -> None:
+    """Any file will do."""
 
 
 def _check_sizes(**sizes: int | None) -> None:
     for name, value in sizes.items():
         if value is not None and value < 1:
             raise CompressError(f"{name} is {value}; expected at least 1")
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """float64 [texts, classes]; each row sums to 1."""
-    shifted = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True, initial=-np.inf))
-    return shifted / shifted.sum(axis=1, keepdims=True)

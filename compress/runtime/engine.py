@@ -18,7 +18,6 @@ class Engine(Protocol):
 
     path: Path
     inputs: dict[str, type]  # name -> numpy's integer type
-    version: str  # of the runtime, as `onnxruntime 1.31.0`
     hint: str | None  # the precision that the runtime computes in, where it has a choice
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
@@ -27,19 +26,18 @@ class Engine(Protocol):
 
 
 class OnnxRuntime:
-    """ONNX Runtime on the CPU, with the session options of `open_session`. `owner`: the model file that a packed form
+    """ONNX Runtime on the CPU, with the session options of `open_session`. `owner`: the model file that an unpadded form
     has its weights in."""
 
     def __init__(self, path: Path, threads: int | None, owner: Path | None = None) -> None:
-        import onnxruntime
-
         self.path = path
         self.hint: str | None = None
-        self.version = f"onnxruntime {onnxruntime.__version__}"
         self._session = open_session(path, threads) if owner is None else open_sharing(path, owner, threads)
         types = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
         self.inputs = known_inputs(path, {item.name: item.type for item in self._session.get_inputs()}, types)
         names = [item.name for item in self._session.get_outputs()]
+        if not names:
+            raise CompressError(f"{path}: expected an output `logits`, found none")
         self._output = "logits" if "logits" in names else names[0]
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:

@@ -10,6 +10,8 @@ from typing import Any
 import tokenizers
 
 from ..errors import CompressError
+from ..regular import read_regular
+from .kinds import ANSWER_KINDS, AnswerKind
 
 MODEL_FILES = {
     "int8": "model_quantized.onnx",
@@ -17,7 +19,8 @@ MODEL_FILES = {
     "avx2": "model_quint8_avx2.onnx",
     "qdq": "model_qdq.onnx",
 }
-PACKED = "_packed.onnx"
+UNPADDED = "_unpadded.onnx"
+_MOST_JSON, _MOST_TOKENIZER = 64 << 20, 1 << 30  # bytes
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
 
@@ -26,7 +29,7 @@ class Settings:
     """What a folder says of its model. `columns` is None where nothing says how many texts an example has."""
 
     labels: tuple[str, ...]
-    regression: bool
+    kind: AnswerKind
     columns: tuple[str, ...] | None
     max_length: int
     pad_id: int
@@ -62,9 +65,9 @@ def _listed(folder: Path) -> list[str]:
     return [name for name in MODEL_FILES if isinstance(models, dict) and name in models][:1]
 
 
-def packed_beside(model: Path) -> Path:
-    """Where the packed form of a model file stands, if it has one; its weights are those in the model file."""
-    return model.with_name(f"{model.stem}{PACKED}")
+def unpadded_beside(model: Path) -> Path:
+    """Where the unpadded form of a model file stands, if it has one; its weights are those in the model file."""
+    return model.with_name(f"{model.stem}{UNPADDED}")
 
 
 def read_settings(folder: Path) -> Settings:
@@ -75,13 +78,10 @@ def read_settings(folder: Path) -> Settings:
     bundle = read_json(folder / "bundle.json", optional=True)
     tokenizer = read_json(folder / "tokenizer_config.json", optional=True)
     labels = label_names(folder / "config.json", config)
-    problem = config.get("problem_type")
-    if problem == "multi_label_classification":
-        raise CompressError(f"{folder / 'config.json'}: problem_type: expected one label per text, found {problem}")
     columns = bundle.get("text_columns")
     return Settings(
         labels=labels,
-        regression=problem == "regression" or (problem is None and len(labels) == 1),
+        kind=_kind(folder / "config.json", config.get("problem_type"), len(labels)),
         columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2) else None,
         max_length=_max_length(folder, bundle, tokenizer, config),
         pad_id=whole_number(folder / "config.json", config, "pad_token_id", 0),
@@ -89,15 +89,24 @@ def read_settings(folder: Path) -> Settings:
     )
 
 
+def _kind(path: Path, problem: str | None, outputs: int) -> AnswerKind:
+    for kind in ANSWER_KINDS.values():
+        if kind.fits(problem, outputs):
+            return kind
+    known = " or ".join(kind.problem_type for kind in ANSWER_KINDS.values())
+    raise CompressError(f"{path}: problem_type: expected {known}, found {problem}")
+
+
 def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
     """A JSON object; {} when it is `optional` and absent."""
-    if optional and not path.exists():
-        return {}
+    if not path.exists():
+        if optional:
+            return {}
+        raise CompressError(f"{path}: no such file; {EXPECTED}")
+    data = read_regular(path, "a JSON file", _MOST_JSON)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CompressError(f"{path}: no such file; {EXPECTED}") from None
-    except (OSError, ValueError, RecursionError) as error:
+        document = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise CompressError(f"{path}: cannot be read as JSON: {error}") from None
     if not isinstance(document, dict):
         raise CompressError(f"{path}: expected a JSON object, found {type(document).__name__}")
@@ -141,10 +150,11 @@ def _max_length(folder: Path, bundle: dict[str, Any], tokenizer: dict[str, Any],
 
 def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:
     """The tokenizer, cutting the longer text first to `settings.max_length`, never padding."""
-    if not path.is_file():
+    if not path.exists():
         raise CompressError(f"{path}: no such file; {EXPECTED}")
+    data = read_regular(path, "a tokenizer's file", _MOST_TOKENIZER)
     try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        tokenizer = tokenizers.Tokenizer.from_buffer(data)
     except Exception as error:  # tokenizers raises bare Exception
         raise CompressError(f"{path}: not a tokenizer: {error}") from None
     special = tokenizer.num_special_tokens_to_add(settings.columns is not None and len(settings.columns) == 2)

@@ -66,7 +66,7 @@ class OpenVino:
     def __init__(self, path: Path, threads: int | None, hint: str) -> None:
         self.path = path
         opened = open_model(path, threads or usable_cores(), hint)
-        self._model, self.version = opened.model, opened.version
+        self._model = opened.model
         self.hint: str | None = opened.hint
         types = {"i64": np.int64, "i32": np.int32}
         found = {item.get_any_name(): item.get_element_type().get_type_name() for item in self._model.inputs}

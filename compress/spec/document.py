@@ -9,15 +9,53 @@ from typing import Any
 import yaml
 
 from ..errors import CompressError
-from .base import NOT_UNICODE, is_unicode
+from ..fields import NOT_UNICODE, is_unicode
+from .limits import LARGEST_WHOLE
 
 Where = tuple[str | int, ...]
 MOST_BYTES = 1 << 20
 MOST_NODES = 5_000
 MOST_DEPTH = 40
+_MOST_DIGITS = 100  # of a whole number, in whatever base: more are not even read
 # What PyYAML raises for a scalar that does not fit its tag: a date that does not exist, `!!bool maybe`, `!!int ''`.
 UNREADABLE = (ValueError, KeyError, AttributeError, IndexError, OverflowError)
+QUOTE = "; quote it if it is text"
 PLAIN = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
+
+
+class TooMuch(Exception):
+    """A document of more values or levels than are read: `line`."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__()
+        self.line = line
+
+
+class Loader(yaml.SafeLoader):
+    """YAML's plain values: no more and no deeper ones than a specification has, and whole numbers only as large as anything can
+    use, whatever the base they are written in."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._composed = self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Counts before the rest is parsed, which takes seconds for a megabyte of brackets. Keys are nodes, too."""
+        self._composed += 1
+        self._depth += 1
+        if self._depth > MOST_DEPTH + 1 or self._composed > 2 * MOST_NODES + 1:
+            raise TooMuch(self.peek_event().start_mark.line + 1)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        if len(node.value) <= _MOST_DIGITS and abs(number := super().construct_yaml_int(node)) <= LARGEST_WHOLE:
+            return number
+        raise ValueError(f"a whole number beyond {LARGEST_WHOLE}")
+
+
+Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
 
 
 @dataclass
@@ -44,7 +82,8 @@ def spell(where: Where) -> str:
     """`stages[1].distill.learning_rate`; empty for the document itself."""
     text = ""
     for part in where:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        name = part if isinstance(part, str) and part.isprintable() else repr(part)
+        text += f"[{part}]" if isinstance(part, int) else f".{name}" if text else name
     return text
 
 
@@ -72,19 +111,20 @@ def read_document(path: Path) -> Document:
     return parse(text, file)
 
 
-def parse(text: str, file: str) -> Document:
-    """The same for text; `file` is what messages call it."""
+def parse(text: str, file: str, values: type[Loader] = Loader) -> Document:
+    """The same for text; `file` is what messages call it, `values` reads its scalars."""
     loader = None
     try:
-        loader = yaml.SafeLoader(text)
+        loader = values(text)
         root = loader.get_single_node()
         document = Document(file, None)
         reader = _Reader(loader, document)
         document.data = None if root is None else reader.value(root, ())
     except yaml.YAMLError as error:
         raise CompressError(_yaml_message(file, error)) from None
-    except RecursionError:
-        raise CompressError(f"{file}: nested too deeply; at most {MOST_DEPTH} levels are read") from None
+    except TooMuch as error:
+        limit = f"{MOST_NODES} values, {MOST_DEPTH} levels"
+        raise CompressError(f"{file}:{error.line}: too large or too deep once aliases are read ({limit})") from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -107,7 +147,7 @@ def _yaml_message(file: str, error: yaml.YAMLError) -> str:
 class _Reader:
     """Nodes -> data. Collects mistakes; bounds what aliases can multiply."""
 
-    def __init__(self, loader: yaml.SafeLoader, document: Document) -> None:
+    def __init__(self, loader: Loader, document: Document) -> None:
         self.loader, self.document = loader, document
         self.problems: list[str] = []
         self.nodes = 0
@@ -115,9 +155,7 @@ class _Reader:
     def value(self, node: yaml.Node, where: Where) -> Any:
         self.nodes += 1
         if self.nodes > MOST_NODES or len(where) > MOST_DEPTH:
-            line = node.start_mark.line + 1
-            limit = f"{MOST_NODES} values, {MOST_DEPTH} levels"
-            raise CompressError(f"{self.document.file}:{line}: too large or too deep once aliases are read ({limit})")
+            raise TooMuch(node.start_mark.line + 1)
         self.document.lines.setdefault(where, node.start_mark.line + 1)
         if isinstance(node, yaml.CollectionNode) and node.tag not in PLAIN:
             self._problem(node, where, f"the tag `{node.tag}` is not supported; expected a plain list or mapping")
@@ -134,7 +172,7 @@ class _Reader:
             value = self.loader.construct_object(node)
         except UNREADABLE as error:
             reason = str(error) if type(error) is ValueError else f"no {node.tag.rpartition(':')[2]}"
-            self._problem(node, where, f"cannot be read as a value ({reason}); quote it if it is text")
+            self._problem(node, where, f"cannot be read as a value ({reason}){QUOTE}")
             return None
         if isinstance(value, str) and not is_unicode(value):
             self._problem(node, where, NOT_UNICODE)
@@ -166,7 +204,7 @@ class _Reader:
             return None
         if isinstance(key, str) or (isinstance(key, int) and not isinstance(key, bool)):
             return key
-        found = f"`{node.value}`; quote it if it is text" if isinstance(node, yaml.ScalarNode) else "a list or mapping"
+        found = f"`{node.value}`{QUOTE}" if isinstance(node, yaml.ScalarNode) else "a list or mapping"
         self._problem(node, where, f"expected text or a whole number as a key, found {found}")
         return None
 

@@ -6,11 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import yaml
-
 from ..errors import CompressError, did_you_mean
-from .base import NOT_UNICODE, is_unicode
-from .document import UNREADABLE, Document, spell
+from .document import QUOTE, Document, Loader, parse, spell
 
 PART = re.compile(r"\.?(?:(?P<name>[^.\[\]=]+)|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\])")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
@@ -51,7 +48,7 @@ def _parse(text: str) -> tuple[list[str | int], Any]:
     return parts, _value(value)
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(Loader):
     """YAML 1.1 reads `1e-4` as text; on a command line it is a number."""
 
 
@@ -60,20 +57,11 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", NUMBER, list("-+.012345
 
 def _value(text: str) -> Any:
     try:
-        return _frozen(yaml.load(text, _Loader))
-    except (yaml.YAMLError, *UNREADABLE, RecursionError):
-        raise ValueError(f"{text!r} is not a YAML value; quote it if it is text") from None
-
-
-def _frozen(value: Any) -> Any:
-    """Lists as tuples, as documents have them."""
-    if isinstance(value, list):
-        return tuple(_frozen(item) for item in value)
-    if isinstance(value, dict):
-        return {key: _frozen(item) for key, item in value.items()}
-    if isinstance(value, str) and not is_unicode(value):
-        raise ValueError(NOT_UNICODE)
-    return value
+        return parse(text, "", _Loader).data
+    except CompressError as error:
+        _, _, why = str(error).partition(": ")  # after the line, which is the only one
+        why = why.removeprefix("not valid YAML: ").removesuffix(QUOTE)
+        raise ValueError(f"{text!r} is not a YAML value: {why}{QUOTE}") from None
 
 
 def _set(document: Document, path: list[str | int], value: Any, fields: Collection[str]) -> None:

@@ -13,11 +13,11 @@ from pydantic import (
     model_validator,
 )
 
-from .base import Name, Positive, Spec
-from .stages import STAGE_SPECS, problem
+from ..fields import Name, Positive, Spec
+from .stages import STAGE_SPECS
 
 # What plans call the other nodes; a stage of that name would be taken for them.
-RESERVED = {"teacher", "pretrained", "grown", "student", "encoder", "augmented", "masked-lm", "text"}
+RESERVED = {"teacher", "student", "grown", "text"}.union(*(spec.reserved for spec in STAGE_SPECS.values()))
 
 
 class StageBase(Spec):
@@ -57,6 +57,10 @@ class StageBase(Spec):
         """What `--set` and plans call it: its own name, else its kind."""
         return getattr(self.spec, "name", None) or self.kind
 
+    @property
+    def is_enabled(self) -> bool:
+        return self.spec.is_enabled
+
 
 if TYPE_CHECKING:
     Stage = StageBase
@@ -67,27 +71,29 @@ else:
 
 
 class Recipe(Spec):
-    """How a teacher becomes a small model. `student` is a card's name, or a card per teacher depth."""
+    """How a teacher becomes a small model."""
 
-    name: Name
-    title: str
+    name: Name = Field(description="lower case; the file is called NAME.yaml")
+    title: str = Field(description="what reports call it")
     paper: str | None = Field(default=None, description="arXiv id or URL of the method")
-    description: str = ""
+    description: str = Field(default="", description="one line, for `compress list` and the README")
     teacher: str = Field("minilm-l6", description="a teacher card, unless the command names another")
     student: str | dict[Positive, str] | None = Field(
         default=None, description="a student card, or one per number of teacher layers"
     )
     precision: Literal["auto", "fp32", "bf16"] = Field(
         default="auto",
-        description="of training but quantize_aware, which is fp32; auto: bf16 on CPUs where it is faster, else fp32; on a GPU, say bf16",
+        description="of training; `quantize_aware` is always fp32. auto: bf16 on CPUs where it is faster, else fp32. On a GPU, say bf16",
     )
-    stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
+    stages: Annotated[tuple[Stage, ...], Field(min_length=1)] = Field(
+        description="each a mapping with one key, its kind; `- export:` takes all defaults"
+    )
 
     @model_validator(mode="after")
     def _order(self) -> Recipe:
         kinds, ids = [stage.kind for stage in self.stages], [stage.id for stage in self.stages]
         order = list(STAGE_SPECS)
-        once = [kind for kind in kinds if kind != "distill"]
+        once = [kind for kind in kinds if not STAGE_SPECS[kind].repeats]
         if kinds != sorted(kinds, key=order.index) or len(set(once)) != len(once):
             raise ValueError(f"stages are {kinds}; expected each at most once, distill apart, in the order {order}")
         if taken := sorted(set(ids) & RESERVED):
@@ -98,7 +104,7 @@ class Recipe(Spec):
             name in order for stage, name in zip(self.stages, ids, strict=True) if name != stage.kind
         ):
             raise ValueError(f"stages are called {ids}; give each distill stage a `name` of its own")
-        if lone := [kind for kind in ("masked_lm", "general", "augment") if kind in kinds and "distill" not in kinds]:
+        if lone := [kind for kind in kinds if STAGE_SPECS[kind].serves_distill and "distill" not in kinds]:
             raise ValueError(f"`{lone[0]}` is for a `distill` stage, and there is none")
         if ("distill" in kinds) != (self.student is not None):
             raise ValueError("`student` and a `distill` stage come together: one is missing")
@@ -107,37 +113,8 @@ class Recipe(Spec):
         return self
 
     @model_validator(mode="after")
-    def _ranges_have_a_use(self) -> Recipe:
-        """`quantize_aware` and `method: qat` come together, and the one trains what the other's graph computes."""
-        found = {stage.kind: (number, stage.spec) for number, stage in enumerate(self.stages)}
-        aware, quantize, export = (found.get(kind, (0, None)) for kind in ("quantize_aware", "quantize", "export"))
-        trained = aware[1] is not None and aware[1].enabled
-        asked = quantize[1] is not None and quantize[1].method == "qat"
-        if asked and not trained:
-            where = ("stages", quantize[0], "quantize", "method")
-            text = (
-                "qat takes the ranges of a `quantize_aware` stage, and there is none; add one, or choose another method"
-            )
-        elif trained and not asked:
-            where = ("stages", aware[0], "quantize_aware")
-            text = "nothing takes its ranges; say `quantize: {method: qat}`, or leave the stage out (enabled: false)"
-        elif asked and export[1] is not None and export[1].graph != "fast":
-            where = ("stages", export[0], "export", "graph")
-            text = "`quantize_aware` trains what the fast graph computes; leave `graph: plain` out, or the training"
-        else:
-            return self
-        error = problem(where, "value_error", None, {"error": ValueError(text)})
-        raise ValidationError.from_exception_data(type(self).__name__, [error])
-
-    @model_validator(mode="after")
-    def _masked_lm_has_a_use(self) -> Recipe:
-        text = "has no use where `source` is `embedding`; leave one of the two out"
-        problems = [
-            problem(("stages", number, "augment", *where), "value_error", None, {"error": ValueError(text)})
-            for number, stage in enumerate(self.stages)
-            if stage.kind == "augment"
-            for where in stage.spec.idle_masked_lm
-        ]
-        if problems:
+    def _stages_go_together(self) -> Recipe:
+        stages = [(stage.kind, stage.spec) for stage in self.stages]
+        if problems := [found for spec in STAGE_SPECS.values() for found in spec.problems(stages)]:
             raise ValidationError.from_exception_data(type(self).__name__, problems)
         return self

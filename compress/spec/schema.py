@@ -89,9 +89,20 @@ def clean(model: type[BaseModel], data: Any, location: Sequence[str | int]) -> t
 
 def fields_at(model: type[BaseModel], data: Any, where: Where) -> list[str]:
     """Names of the fields allowed in the mapping at `where`, or an empty list."""
+    found = _model_at(model, data, where)
+    return list(found.model_fields) if found is not None else []
+
+
+def renamed_at(model: type[BaseModel], data: Any, where: Where) -> str | None:
+    """What the field at `where` is called now, where that is another name."""
+    found = _model_at(model, data, where[:-1])
+    return getattr(found, "RENAMED", {}).get(where[-1])
+
+
+def _model_at(model: type[BaseModel], data: Any, where: Where) -> type[BaseModel] | None:
     annotation: Any = model
     for part in where:
         annotation = below(discriminated(annotation, data), part)
         data = child(data, part)
     annotation = discriminated(annotation, data)
-    return list(annotation.model_fields) if is_model(annotation) else []
+    return annotation if is_model(annotation) else None

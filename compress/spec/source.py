@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,21 +16,23 @@ from .problems import explain
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def load(path: Path, model: type[Model], *, overrides: Sequence[str] = ()) -> Model:
-    """Read `path`, apply `overrides` (`path=value`), validate.
+def load(
+    path: Path, model: type[Model], *, overrides: Sequence[str] = (), context: Mapping[str, Any] | None = None
+) -> Model:
+    """Read `path`, apply `overrides` (`path=value`), validate; `context` is for the model's validators.
 
     Raises `CompressError` with one line per mistake: `file:line: path: what is wrong; what to do`,
     where what an override set is placed at `--set`.
     """
     document = read_document(path)
     apply_overrides(document, overrides, model.model_fields)
-    return validate(document, model)
+    return validate(document, model, context)
 
 
-def validate(document: Document, model: type[Model]) -> Model:
+def validate(document: Document, model: type[Model], context: Mapping[str, Any] | None = None) -> Model:
     """Strictly: text is not a number, `true` is not 1; whole numbers do for numbers and lists for tuples."""
     try:
-        return model.model_validate(document.data, strict=True)
+        return model.model_validate(document.data, strict=True, context=context)
     except ValidationError as error:
         problems = explain(error, document, model)
     lines = []

@@ -6,64 +6,80 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from .base import Fraction, Name, Positive, Spec
+from ..fields import Fraction, Name, Positive, Spec
+from .kinds import KINDS, KindName, MetricName
 
-MetricName = Literal["accuracy", "f1", "f1_macro", "matthews", "pearson", "spearman"]
 Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
 
 
 class Files(Spec):
-    """CSV, TSV, JSONL or Parquet files, relative to the task file. `dev` is the reported split;
-    several dev sets are given as a mapping from name to file."""
+    """UTF-8 files, relative to the task file: .csv, .tsv, .jsonl or .parquet."""
 
-    train: str
-    dev: str | dict[str, str]
-    header: bool = True
-    columns: tuple[str, ...] | None = None
-    quoting: bool = True
+    train: str = Field(description="training examples")
+    tuning: str | None = Field(default=None, description="tuning split; default: held out of train")
+    dev: str | dict[str, str] = Field(
+        description="the reported split; several: name → file, the first for the headline score"
+    )
+    header: bool = Field(default=True, description="CSV, TSV: the first row has the columns' names")
+    columns: tuple[str, ...] | None = Field(
+        default=None, description="CSV, TSV: the columns' names, with or without a header"
+    )
+    quoting: bool = Field(
+        default=True, description="CSV, TSV: false where a quote is an ordinary character, as in GLUE's"
+    )
 
 
 class Hub(Spec):
-    """A data set on the Hugging Face hub, read through `datasets`, or a folder it saved."""
+    """A data set on the Hugging Face hub, or a folder that `datasets` saved."""
 
-    path: str
-    name: str | None = None
-    revision: str | None = None
-    train: str = "train"
-    dev: str | dict[str, str] = "validation"
+    path: str = Field(description="OWNER/NAME, or a folder relative to the task file")
+    name: str | None = Field(default=None, description="configuration of the data set")
+    revision: str | None = Field(
+        default=None, description="commit, so that the same task reads the same data next year"
+    )
+    train: str = Field(default="train", description="name of the training split")
+    tuning: str | None = Field(default=None, description="name of the tuning split; default: held out of train")
+    dev: str | dict[str, str] = Field(
+        default="validation",
+        description="name of the reported split; several: name → split, the first for the headline score",
+    )
 
 
 class Synthetic(Spec):
-    """An embedded task made by the package's seeded generator (sizes in examples)."""
+    """An embedded task, made by the package's seeded generator."""
 
-    generator: Literal["sentiment", "entailment", "similarity"]
-    train: Positive = 6000
-    dev: Positive = 1000
-    seed: int = 0
+    generator: Literal["sentiment", "entailment", "similarity"] = Field(description="which embedded task")
+    train: Positive = Field(default=6000, description="training examples, the tuning split among them")
+    dev: Positive = Field(default=1000, description="examples of the reported split")
+    seed: int = Field(default=0, description="of the generator")
 
 
 class TaskSpec(Spec):
-    """A task. `text` names one or two columns; `labels` lists class names in the order of their ids
-    (left out: the sorted values of the training column); regression has none."""
+    """What the texts and labels are, where they come from and how they are scored."""
 
-    name: Name
-    title: str | None = None
-    kind: Literal["classification", "regression"] = "classification"
-    text: Columns
-    label: str
-    labels: tuple[str, ...] | None = None
-    metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
+    name: Name = Field(description="lower case")
+    title: str | None = Field(default=None, description="what reports call it; default: the name")
+    kind: KindName = Field(default="classification", description="what an answer is: a label, or a score")
+    text: Columns = Field(description="one column, or two for pairs of texts")
+    label: str = Field(description="column of the label or score")
+    labels: tuple[str, ...] | None = Field(
+        default=None,
+        description="class names in the order of their ids; default: the sorted values of the training column",
+    )
+    metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)] = Field(
+        description="in points; the headline score is their mean"
+    )
     positive: str | None = Field(
-        default=None, description="the label that `f1` counts as positive; default: the last of two"
+        default=None, description="label that `f1` counts as positive; default: the last of two"
     )
     max_length: Positive = Field(default=128, description="tokens, special tokens included; longer texts are cut")
     tuning_fraction: Annotated[Fraction, Field(gt=0)] = Field(
         default=0.1, description="share of train held out for selection and calibration"
     )
     tuning_examples: Positive = Field(default=2000, description="upper limit of the tuning split, in examples")
-    files: Files | None = None
-    hub: Hub | None = None
-    synthetic: Synthetic | None = None
+    files: Files | None = Field(default=None, description="files of your own")
+    hub: Hub | None = Field(default=None, description="a data set of the hub")
+    synthetic: Synthetic | None = Field(default=None, description="an embedded task")
 
     @model_validator(mode="after")
     def _consistent(self) -> TaskSpec:
@@ -74,16 +90,20 @@ class TaskSpec(Spec):
         for field in ("text", "metrics"):
             if len(set(getattr(self, field))) != len(getattr(self, field)):
                 raise ValueError(f"`{field}` names one twice: {list(getattr(self, field))}")
-        regression = {"pearson", "spearman"}
-        wrong = [m for m in self.metrics if (m in regression) != (self.kind == "regression")]
+        wrong = [metric for metric in self.metrics if metric not in KINDS[self.kind].metrics]
         if wrong:
             raise ValueError(f"metrics {wrong} do not fit kind `{self.kind}`")
-        if self.kind == "regression" and self.labels:
-            raise ValueError("a regression task has no `labels`")
-        if self.kind == "regression" and self.positive is not None:
-            raise ValueError("a regression task has no labels, so no `positive` one; leave it out")
+        if not KINDS[self.kind].named_labels and self.labels:
+            raise ValueError(f"a {self.kind} task has no `labels`")
+        if not KINDS[self.kind].named_labels and self.positive is not None:
+            raise ValueError(f"a {self.kind} task has no labels, so no `positive` one; leave it out")
         if self.labels is not None and (len(set(self.labels)) != len(self.labels) or len(self.labels) < 2):
             raise ValueError("`labels` needs at least two different names")
         if self.positive is not None and self.labels is not None and self.positive not in self.labels:
             raise ValueError(f"`positive` is {self.positive!r}, which is not among the labels {list(self.labels)}")
         return self
+
+    @property
+    def known_labels(self) -> tuple[str, ...] | None:
+        """Label names in the order of their ids, () for a kind without; None where only the data tell them."""
+        return self.labels if KINDS[self.kind].named_labels else ()

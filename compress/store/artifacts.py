@@ -12,6 +12,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from ..atomic import sync
 from . import manifest
 from .failures import as_user_error
 
@@ -26,6 +27,7 @@ class Artifact:
     key: str
     info: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    describe: dict[str, Any] = field(default_factory=dict)
 
 
 class Store:
@@ -77,7 +79,7 @@ class Store:
         if found := self.find(key):
             return found
         with as_user_error(self.root):
-            self._sweep()
+            self.sweep()
             with self._lock(key, describe):
                 return self.find(key) or self._make(key, make, describe)
 
@@ -96,7 +98,7 @@ class Store:
                 info = make(out, work)
                 manifest.write(out, key, describe, info, time.perf_counter() - started)
                 out.rename(self.path(key))
-                manifest.sync(self.root)
+                sync(self.root)
         except BaseException:
             shutil.rmtree(out, ignore_errors=True)
             raise
@@ -105,7 +107,7 @@ class Store:
 
     def _load(self, folder: Path, key: str) -> Artifact:
         document = manifest.read(folder, key)
-        return Artifact(folder, key, document["info"], document["seconds"])
+        return Artifact(folder, key, document["info"], document["seconds"], document["describe"])
 
     def _verified(self, folder: Path, key: str) -> Artifact:
         """Hashes are not taken twice in one process while no file's status changed."""
@@ -117,7 +119,7 @@ class Store:
             return artifact
         document = manifest.read(folder, key)
         manifest.verify(folder, document["files"])
-        artifact = Artifact(folder, key, document["info"], document["seconds"])
+        artifact = Artifact(folder, key, document["info"], document["seconds"], document["describe"])
         newest = max(max(entry[3:]) for entry in status)
         if newest < time.time_ns() - 2_000_000_000:  # a later change is sure to show, even on coarse clocks
             self._seen[key] = (status, artifact)
@@ -146,7 +148,7 @@ class Store:
         folder.rename(doomed)
         shutil.rmtree(doomed, ignore_errors=True)
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """Once per process: remove what dead processes left, except `work` that can be continued."""
         (self.root / ".locks").mkdir(parents=True, exist_ok=True)
         building = self.root / ".building"

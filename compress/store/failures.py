@@ -17,37 +17,41 @@ LEAST_FREE = 1 << 20
 
 
 @contextmanager
-def as_user_error(root: Path) -> Iterator[None]:
-    """Turn a full disk, or a store that cannot be written, into a `CompressError` that names `root`."""
+def as_user_error(root: Path, use: str = "the store") -> Iterator[None]:
+    """Turn a disk that is full, fails or must not be written into a `CompressError` that names `root`, which is used as `use`."""
     try:
         yield
     except CompressError:
         raise
     except Exception as error:
-        if message := _explain(error, root):
+        if message := _explain(error, root, use):
             raise CompressError(message) from error
         raise
 
 
-def _explain(error: Exception, root: Path) -> str | None:
-    if reason := _full(error, root):
+def _explain(error: Exception, root: Path, use: str) -> str | None:
+    if reason := _said(error, FULL) or _no_space(root):
         return (
             f"{root}: cannot write more ({reason}); free some space or choose a folder on another disk, and run again"
         )
+    if reason := _said(error, {errno.EIO}):
+        where = getattr(error, "filename", None) or root
+        return f"{where}: the disk failed ({reason}); see to it or choose a folder on another disk, and run again"
     if isinstance(error, OSError) and error.errno in REFUSED and str(error.filename).startswith(str(root)):
-        return f"{root}: cannot be used as the store ({error.strerror}); expected a folder that can be read and written"
+        return f"{root}: cannot be used as {use} ({error.strerror}); expected a folder that can be read and written"
     return None
 
 
-def _full(error: Exception, root: Path) -> str | None:
-    """safetensors and torch raise errors of their own for a failed write, so the text and the disk are asked too
-    (before what was written so far is removed)."""
-    if isinstance(error, OSError) and error.errno in FULL:
+def _said(error: Exception, codes: set[int]) -> str | None:
+    """safetensors and torch raise errors of their own for a failed write, so the text is asked too."""
+    if isinstance(error, OSError) and error.errno in codes:
         return error.strerror
     text = str(error)
-    for code in FULL:
-        if os.strerror(code) in text:
-            return os.strerror(code)
+    return next((reason for code in codes if (reason := os.strerror(code)) in text), None)
+
+
+def _no_space(root: Path) -> str | None:
+    """The disk is asked as well, before what was written so far is removed."""
     try:
         return os.strerror(errno.ENOSPC) if shutil.disk_usage(root).free < LEAST_FREE else None
     except OSError:

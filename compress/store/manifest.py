@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..atomic import sync
 from .hashing import sha256_all
 
 NAME = "manifest.json"
@@ -30,15 +31,6 @@ def contents(folder: Path) -> dict[str, os.stat_result]:
             raise DamagedError(f"{name} is a link or a special file")
         found[name] = path.stat()
     return found
-
-
-def sync(path: Path) -> None:
-    """Force a file or a folder's entries to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _plain(value: Any) -> Any:

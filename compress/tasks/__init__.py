@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from .batches import BucketSampler, Encoded, TaskBatches, check_room, collate, encode, sorted_chunks
+from .batches import BucketSampler, Encoded, TaskBatches, check_room, collate, encode, joined, sorted_chunks
 from .builtin import BUILTIN_TASKS
-from .data import Split, TaskData
-from .load import check_data_dir, fingerprint, load_task
-from .metrics import headline, score
+from .data import ReportedData, Split, TrainingData
+from .fingerprints import split_fingerprint
+from .grouping import RUN, near
+from .kinds import TASK_KINDS, TaskKind
+from .load import check_data_dir, fingerprint, is_at_hand, load_reported, load_training, reported_rows
 from .resolve import resolve_task
+from .scoring import headline, headline_of, score
 from .tuning import normalized
 from .vocabulary import byte_level, wordpiece
 
 __all__ = [
     "BUILTIN_TASKS",
+    "RUN",
+    "TASK_KINDS",
     "BucketSampler",
     "Encoded",
+    "ReportedData",
     "Split",
     "TaskBatches",
-    "TaskData",
+    "TaskKind",
+    "TrainingData",
     "byte_level",
     "check_data_dir",
     "check_room",
@@ -25,10 +32,17 @@ __all__ = [
     "encode",
     "fingerprint",
     "headline",
-    "load_task",
+    "headline_of",
+    "is_at_hand",
+    "joined",
+    "load_reported",
+    "load_training",
+    "near",
     "normalized",
+    "reported_rows",
     "resolve_task",
     "score",
     "sorted_chunks",
+    "split_fingerprint",
     "wordpiece",
 ]

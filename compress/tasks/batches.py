@@ -11,6 +11,7 @@ import tokenizers
 
 from compress.errors import CompressError
 from compress.runtime.batches import chunks
+from compress.runtime.cutting import Cutter
 
 from .data import Split
 
@@ -40,6 +41,15 @@ class Encoded:
         return Encoded(ids, types, self.labels[indices])
 
 
+def joined(first: Encoded, second: Encoded) -> Encoded:
+    """The examples of both, in this order."""
+    return Encoded(
+        [*first.input_ids, *second.input_ids],
+        [*first.token_type_ids, *second.token_type_ids],
+        np.concatenate([first.labels, second.labels]),
+    )
+
+
 def check_room(tokenizer: tokenizers.Tokenizer, max_length: int, *, pair: bool) -> None:
     """Raises `CompressError` when `max_length` tokens leave no room for text beside the tokenizer's special ones."""
     special = tokenizer.num_special_tokens_to_add(pair)
@@ -56,12 +66,13 @@ def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> En
     own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
     own.no_padding()
     own.enable_truncation(max_length, strategy="longest_first")
+    cutter = Cutter(own)
     ids: list[np.ndarray] = []
     types: list[np.ndarray] = []
     for start in range(0, len(split), ENCODE_AT_ONCE):
         columns = [column[start : start + ENCODE_AT_ONCE] for column in split.texts]
-        texts = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-        encodings = own.encode_batch(texts)
+        texts = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+        encodings = own.encode_batch([*map(cutter.cut, texts)])
         lengths = [len(encoding) for encoding in encodings]
         ids += _views([encoding.ids for encoding in encodings], lengths, np.int32)
         types += _views([encoding.type_ids for encoding in encodings], lengths, np.int8)

@@ -1,4 +1,4 @@
-"""What a task's data look like once read: splits in file order, and what is known about them."""
+"""What a task's data look like once read: splits in file order; those that train apart from those that are reported."""
 
 from __future__ import annotations
 
@@ -29,19 +29,29 @@ class Split:
 
 
 @dataclass(frozen=True)
-class TaskData:
-    """A task's splits. `train` is without `tuning`; the headline score is on the first of `reported`."""
+class TrainingData:
+    """What may train, choose, calibrate and search: no reported split is in it. `train` is without `tuning`, unless that
+    is a file of its own."""
 
     spec: TaskSpec
     labels: tuple[str, ...]
     train: Split
     tuning: Split
-    reported: dict[str, Split]
     source: str
     notes: tuple[str, ...]
     fingerprint: str
 
+
+@dataclass(frozen=True)
+class ReportedData:
+    """The splits that scores are reported on, by name; the headline score is on the first. For what measures, alone."""
+
+    spec: TaskSpec
+    labels: tuple[str, ...]
+    splits: dict[str, Split]
+    fingerprint: str
+
     @property
-    def num_labels(self) -> int:
-        """Outputs of a model for this task: the classes, or 1 for regression."""
-        return len(self.labels) or 1
+    def first(self) -> str:
+        """The split of the headline score."""
+        return next(iter(self.splits))

@@ -10,18 +10,26 @@ from pathlib import Path
 from compress.errors import CompressError
 from compress.spec.task import TaskSpec
 
-READER_VERSION = 1  # raise when reading, checking or carving gives other examples for the same files
+from .data import Split
+
+READER_VERSION = 2  # raise when reading, checking or carving gives other examples for the same files
 
 
 def fingerprint_of(spec: TaskSpec, source: str, files: Sequence[tuple[str, Path]]) -> str:
-    """SHA-256 in hexadecimal, of (spec without its title, source, each file's name in the task and contents)."""
+    """SHA-256 in hexadecimal, of (spec without its title and tuning split, source, each file's name in the task and contents)."""
     document = {
         "reader": READER_VERSION,
         "source": source,
-        "spec": spec.model_dump(mode="json", exclude={"title"}),
+        "spec": spec.model_dump(mode="json", exclude={"title": True, "files": {"tuning"}, "hub": {"tuning"}}),
         "files": [[name, _sha256(path)] for name, path in files],
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def split_fingerprint(split: Split) -> str:
+    """SHA-256 in hexadecimal of a split's texts and labels, in order: the same examples, whatever files they came from."""
+    document = [list(map(list, split.texts)), split.labels.tolist()]
+    return hashlib.sha256(json.dumps(document).encode()).hexdigest()
 
 
 def _sha256(path: Path) -> str:

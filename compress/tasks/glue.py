@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compress.errors import CompressError
-from compress.spec.task import Hub, MetricName, TaskSpec
+from compress.spec.kinds import KindName, MetricName
+from compress.spec.task import Hub, TaskSpec
 
-from .checks import Rows
+from .columns import Rows
 from .delimited import read_table
 
 REVISION = "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"
@@ -63,9 +64,9 @@ def _spec(
     labels: tuple[str, ...] | None,
     metrics: tuple[MetricName, ...] = ("accuracy",),
     dev: str | dict[str, str] = "validation",
+    kind: KindName = "classification",
 ) -> TaskSpec:
     hub = Hub(path="nyu-mll/glue", name=name, revision=REVISION, dev=dev)
-    kind = "classification" if labels else "regression"
     return TaskSpec(
         name=name, title=title, kind=kind, text=text, label="label", labels=labels, metrics=metrics, hub=hub
     )
@@ -77,7 +78,7 @@ _SPECS = (
     _spec("sst2", "SST-2", ("sentence",), ("negative", "positive")),
     _spec("mrpc", "MRPC", PAIR, ("not_equivalent", "equivalent"), ("accuracy", "f1")),
     _spec("qqp", "QQP", ("question1", "question2"), ("not_duplicate", "duplicate"), ("accuracy", "f1")),
-    _spec("stsb", "STS-B", PAIR, None, ("pearson", "spearman")),
+    _spec("stsb", "STS-B", PAIR, None, ("pearson", "spearman"), kind="regression"),
     _spec("mnli", "MNLI", ("premise", "hypothesis"), ("entailment", "neutral", "contradiction"), dev=_MNLI_DEV),
     _spec("qnli", "QNLI", ("question", "sentence"), NLI),
     _spec("rte", "RTE", PAIR, NLI),
@@ -105,11 +106,11 @@ def official_paths(spec: TaskSpec, data_dir: Path) -> dict[str, Path]:
     return {split: folder / file for split, file in layout.files.items()}
 
 
-def read_official(spec: TaskSpec, data_dir: Path) -> tuple[dict[str, Rows], list[str]]:
-    """The splits as the official files hold them, and notes on rows left out."""
+def read_official(spec: TaskSpec, paths: dict[str, Path]) -> tuple[dict[str, Rows], list[str]]:
+    """The splits as the files at `paths` hold them in the official layout, and notes on rows left out."""
     layout = LAYOUTS[spec.name]
     rows, notes = {}, []
-    for split, path in official_paths(spec, data_dir).items():
+    for split, path in paths.items():
         header = layout.names is None
         table = read_table(path, header=header, names=layout.names, quoting=False, skip_ragged=layout.broken_rows)
         texts = tuple(table.column(name) for name in layout.text)

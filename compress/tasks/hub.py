@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, did_you_mean
-from compress.places import from_home
+from compress.paths import from_home
 from compress.spec.task import Hub, TaskSpec
 
-from .checks import Rows
+from .columns import Rows
 from .glue import LAYOUTS, aliases, is_glue
 
 MARKER = "dataset_dict.json"  # what DatasetDict.save_to_disk writes
@@ -60,25 +60,25 @@ def reported_splits(dev: str | dict[str, str]) -> dict[str, str]:
     return {"dev": dev} if isinstance(dev, str) else dev
 
 
-def read_saved(spec: TaskSpec, path: Path) -> dict[str, Rows]:
+def read_saved(spec: TaskSpec, path: Path, splits: dict[str, str]) -> dict[str, Rows]:
+    """`splits`: name in results -> split of the folder."""
     datasets = _library()
     try:
         loaded = datasets.load_from_disk(str(path))
     except Exception as error:
         raise CompressError(f"{path}: cannot be read as a saved DatasetDict: {_first_line(error)}") from error
-    splits = {"train": hub_of(spec).train, **reported_splits(hub_of(spec).dev)}
     for split in splits.values():
         if split not in loaded:
             raise CompressError(f"{path}: no split {split!r}{did_you_mean(split, list(loaded))}")
     return {name: _rows(spec, f"{path} split {split}", loaded[split]) for name, split in splits.items()}
 
 
-def read_hub(spec: TaskSpec, folder: Path | None) -> dict[str, Rows]:
-    """The data set at its revision, or the folder laid out like a hub repository that `hub.path` names."""
+def read_hub(spec: TaskSpec, folder: Path | None, splits: dict[str, str]) -> dict[str, Rows]:
+    """`splits` (name in results -> split) of the data set at its revision, or of the folder laid out like a hub repository
+    that `hub.path` names."""
     hub, local = hub_of(spec), local_folder(spec, folder)
     revision = None if local else pinned_revision(spec)
     path = str(local or hub.path)
-    splits = {"train": hub.train, **reported_splits(hub.dev)}
     try:
         loaded = _library().load_dataset(path, hub.name, revision=revision, split=list(splits.values()))
     except Exception as error:  # the library raises a dozen unrelated types: network, layout, configuration, split

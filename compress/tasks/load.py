@@ -1,4 +1,4 @@
-"""Find a task's data, read and check them, carve the tuning split; and the fingerprint that stands for them."""
+"""Read and check a task's data: what trains, with its tuning split, apart from what is reported; their fingerprint."""
 
 from __future__ import annotations
 
@@ -8,59 +8,77 @@ from pathlib import Path
 import numpy as np
 
 from compress.errors import CompressError
-from compress.places import from_home
-from compress.spec.task import Files, TaskSpec
+from compress.spec.task import TaskSpec
 
-from .checks import Rows, label_names, to_split
-from .data import Split, TaskData
-from .delimited import read_table
-from .fingerprints import fingerprint_of
-from .glue import completeness, is_glue, official_paths, read_official
-from .hub import local_folder, pinned_revision, read_hub, read_saved, reported_splits, saved_folder
-from .synthetic import GENERATOR_VERSION, generate
+from .checks import to_split
+from .columns import Rows
+from .data import ReportedData, Split, TrainingData
+from .glue import completeness, is_glue
+from .kinds import TASK_KINDS
+from .rows import OWN, Origin
 from .tuning import carve, normalized
 
 
-def fingerprint(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> str:
+def fingerprint(spec: TaskSpec, folder: Path | None, data_dir: Path | None, tuning: Path | None = None) -> str:
     """SHA-256 that changes with any byte of the data and any field of the spec that matters; parses nothing."""
-    source, place = _locate(spec, folder, data_dir)
-    if source == "synthetic":
-        return fingerprint_of(spec, f"synthetic {GENERATOR_VERSION}", [])
-    if source == "hub" and place is None:
-        return fingerprint_of(spec, f"hub {pinned_revision(spec)}", [])
-    if source == "files":
-        files = official_paths(spec, data_dir) if data_dir is not None and is_glue(spec) else _own_paths(spec, folder)
-        return fingerprint_of(spec, source, list(files.items()))
-    if place is None:
-        raise CompressError(f"task {spec.name}: no data")
-    inside = sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith("cache-"))
-    return fingerprint_of(spec, source, [(path.relative_to(place).as_posix(), path) for path in inside])
+    return Origin(spec, folder, data_dir, tuning).fingerprint()
 
 
-def load_task(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> TaskData:
-    """Read a task whole. `folder` is where a task file's relative paths start; `data_dir` holds GLUE's folders, or a
-    saved `datasets` folder.
+def load_training(
+    spec: TaskSpec, folder: Path | None, data_dir: Path | None, tuning: Path | None = None
+) -> TrainingData:
+    """The splits that train and tune. `folder` is where a task file's relative paths start; `data_dir` holds GLUE's
+    folders, or a saved `datasets` folder; `tuning` is a file for the tuning split, in the format of the task's own.
 
+    The reported splits are read and checked too, so that a bad row costs no training, and not kept.
     Raises `CompressError` naming file and line for anything that cannot be used.
     """
-    source, rows, notes = _read(spec, folder, data_dir)
-    names = label_names(spec, rows["train"])
-    splits = {name: to_split(spec, part, names, training=name == "train") for name, part in rows.items()}
-    if is_glue(spec):
-        notes += completeness(spec, {name: len(split) for name, split in splits.items()})
+    origin = Origin(spec, folder, data_dir, tuning)
+    rows, notes = origin.read(lambda name: True)
+    names = TASK_KINDS[spec.kind].label_names(spec, rows["train"])
+    splits = _checked(spec, rows, names)
+    counts = {name: len(split) for name, split in splits.items()}
     train = splits.pop("train")
-    notes += _absent_labels(train, names) + _shared_texts(train, splits)
-    kept, held = carve(spec, train, rows["train"].place)
-    return TaskData(
-        spec=spec,
-        labels=names,
-        train=train.select(kept),
-        tuning=train.select(held),
-        reported=splits,
-        source=source,
-        notes=tuple(notes),
-        fingerprint=fingerprint(spec, folder, data_dir),
-    )
+    own = splits.pop("tuning", None)
+    if is_glue(spec):
+        notes += completeness(spec, counts)
+    notes += _absent_labels(spec, train, names) + _shared_texts(train, splits)
+    if own is None:
+        kept, held = carve(spec, train, rows["train"].place)
+        train, own = train.select(kept), train.select(held)
+    else:
+        notes += _check_tuning(rows["tuning"].place, own, train, splits)
+        own = _without(rows["tuning"].place, own, splits)
+    return TrainingData(spec, names, train, own, origin.found[0], tuple(notes), origin.fingerprint())
+
+
+def load_reported(
+    spec: TaskSpec, folder: Path | None, data_dir: Path | None, tuning: Path | None = None
+) -> ReportedData:
+    """The splits that scores are reported on. Raises as `load_training`, with whose arguments it has the same fingerprint."""
+    origin = Origin(spec, folder, data_dir, tuning)
+    unknown = spec.known_labels is None
+    rows, _ = origin.read(lambda name: name not in OWN or (name == "train" and unknown))
+    names = TASK_KINDS[spec.kind].label_names(spec, rows["train"] if "train" in rows else next(iter(rows.values())))
+    reported = {name: part for name, part in rows.items() if name not in OWN}
+    return ReportedData(spec, names, _checked(spec, reported, names), origin.fingerprint())
+
+
+def reported_rows(
+    texts: Split, spec: TaskSpec, folder: Path | None, data_dir: Path | None
+) -> dict[str, tuple[int, ...]]:
+    """Reported split -> the rows of `texts`, from 0, that stand in it, if need be in other case or spacing."""
+    rows = normalized(texts)
+    found = {}
+    for name, split in load_reported(spec, folder, data_dir).splits.items():
+        known = set(normalized(split))
+        found[name] = tuple(number for number, row in enumerate(rows) if row in known)
+    return found
+
+
+def is_at_hand(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> bool:
+    """Whether the data can be read without the hub."""
+    return Origin(spec, folder, data_dir).found != ("hub", None)
 
 
 def check_data_dir(data_dir: Path | None, specs: Sequence[TaskSpec]) -> None:
@@ -76,76 +94,12 @@ def check_data_dir(data_dir: Path | None, specs: Sequence[TaskSpec]) -> None:
         )
 
 
-def _locate(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> tuple[str, Path | None]:
-    """The kind of source, and the folder of a saved or local data set."""
-    if spec.files is not None:
-        return "files", None
-    if spec.hub is None:
-        return "synthetic", None
-    saved = saved_folder(spec, folder, data_dir)
-    if saved is not None:
-        return "saved", saved
-    if data_dir is not None and is_glue(spec):
-        return "files", None
-    return "hub", local_folder(spec, folder)
+def _checked(spec: TaskSpec, rows: dict[str, Rows], names: tuple[str, ...]) -> dict[str, Split]:
+    return {name: to_split(spec, part, names, training=name == "train") for name, part in rows.items()}
 
 
-def _read(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> tuple[str, dict[str, Rows], list[str]]:
-    source, place = _locate(spec, folder, data_dir)
-    if source == "synthetic":
-        return source, _synthetic_rows(spec), []
-    if source == "saved" and place is not None:
-        return source, read_saved(spec, place), []
-    if source == "hub":
-        notes = (
-            [] if data_dir is None else ["--data-dir holds none of its data, which are read from where the task says"]
-        )
-        return source, read_hub(spec, folder), notes
-    if spec.files is None and data_dir is not None:
-        return source, *read_official(spec, data_dir)
-    return source, {name: _file_rows(spec, path) for name, path in _own_paths(spec, folder).items()}, []
-
-
-def _own_files(spec: TaskSpec) -> Files:
-    if spec.files is None:
-        raise CompressError(f"task {spec.name}: has no `files`")
-    return spec.files
-
-
-def _own_paths(spec: TaskSpec, folder: Path | None) -> dict[str, Path]:
-    files = _own_files(spec)
-    dev = reported_splits(files.dev)
-    if not dev or {"train", "tuning"} & set(dev):
-        raise CompressError(
-            f"task {spec.name}: files.dev: expected names other than train and tuning, found {list(dev)}"
-        )
-    return {name: (folder or Path()) / from_home(path) for name, path in {"train": files.train, **dev}.items()}
-
-
-def _file_rows(spec: TaskSpec, path: Path) -> Rows:
-    files = _own_files(spec)
-    table = read_table(path, header=files.header, names=files.columns, quoting=files.quoting)
-    if not table.columns:
-        raise CompressError(f"{path}: no examples")
-    texts = tuple(table.column(name) for name in spec.text)
-    return Rows(table.place, table.unit, table.numbers, texts, table.column(spec.label))
-
-
-def _synthetic_rows(spec: TaskSpec) -> dict[str, Rows]:
-    if spec.synthetic is None:
-        raise CompressError(f"task {spec.name}: has no `synthetic`")
-    rows = {}
-    for name, examples in generate(spec.synthetic).items():
-        *texts, labels = map(list, zip(*examples, strict=True))
-        if len(texts) != len(spec.text):
-            made = f"{spec.synthetic.generator} makes {len(texts)}"
-            raise CompressError(f"task {spec.name}: `text` names {len(spec.text)} columns, the generator {made}")
-        rows[name] = Rows(f"{spec.name} {name}", "row", range(1, len(labels) + 1), tuple(texts), labels)
-    return rows
-
-
-def _absent_labels(train: Split, names: tuple[str, ...]) -> list[str]:
-    present = set(np.unique(train.labels).tolist())
+def _absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[str]:
+    present = TASK_KINDS[spec.kind].present(train.labels)
     absent = [name for index, name in enumerate(names) if index not in present]
     return [f"train has no example of the label {name!r}" for name in absent]
 
@@ -158,3 +112,32 @@ def _shared_texts(train: Split, reported: dict[str, Split]) -> list[str]:
         if shared:
             notes.append(f"{shared:,} of {len(split):,} {name} texts also stand in train")
     return notes
+
+
+def _check_tuning(place: str, tuning: Split, train: Split, reported: dict[str, Split]) -> list[str]:
+    """Notes on texts of the tuning file that also stand in other splits. CompressError: it is one of these."""
+    rows, notes = normalized(tuning), []
+    for name, split in {"train": train, **reported}.items():
+        known = set(normalized(split))
+        shared = sum(row in known for row in rows)
+        if 2 * shared > len(rows):
+            use = "models learn by heart" if name == "train" else "scores are reported on"
+            raise CompressError(
+                f"{place}: {shared:,} of its {len(rows):,} texts stand in {name}, which {use}; "
+                "expected other examples to choose checkpoints and settings on"
+            )
+        if shared:
+            left_out = "" if name == "train" else ", and are left out"
+            notes.append(f"{shared:,} of {len(rows):,} tuning texts also stand in {name}{left_out}")
+    return notes
+
+
+def _without(place: str, tuning: Split, reported: dict[str, Split]) -> Split:
+    """The examples whose text no reported split has: scores are reported on texts that nothing was chosen by."""
+    known = {row for split in reported.values() for row in normalized(split)}
+    kept = np.flatnonzero([row not in known for row in normalized(tuning)])
+    if not len(kept):
+        raise CompressError(
+            f"{place}: all of its texts stand in splits that scores are reported on; expected other examples"
+        )
+    return tuning.select(kept)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from hashlib import blake2b
 
 import numpy as np
@@ -11,25 +12,31 @@ from compress.errors import CompressError
 from compress.spec.task import TaskSpec
 
 from .data import Split
+from .grouping import NOWHERE, copies, source_groups
+from .kinds import TASK_KINDS
 
-SEED = b"tuning-1"
+SEED = b"tuning-2"
+_PARTS = 20  # of the split: a phrase or text that stands in more than one of them counts as common, if need be
 
 
 def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndarray]:
     """Indices, in file order, of (train without tuning, tuning).
 
-    Examples are drawn by a keyed hash of their text: the same ones in every process, whatever numpy's version or the
-    order of the file, and copies of one text are drawn together, so no text stands in both parts.
-    Classes keep their shares. Raises `CompressError` when train is too small to spare any example.
+    Examples with a source in common (`source_groups`) are drawn together or not at all, by a keyed hash of their
+    texts: the same ones in every process, whatever numpy's version or the order of the file. One that belongs to
+    several groups stays in train, and so does a group larger than the split. Classes keep their shares as far as
+    whole groups allow: none gets more than its quota, the last one to fill up may get less. Where that leaves less than
+    half of the split, what many texts share no longer groups them; at last only copies of a text stay together.
+    Raises `CompressError` when train is too small to spare any example.
     """
-    goal = min(spec.tuning_examples, int(len(split) * spec.tuning_fraction))
-    strata = split.labels if spec.kind == "classification" else np.zeros(len(split), dtype=np.int64)
-    groups = _copies(split)
-    by_class: dict[int, list[list[int]]] = defaultdict(list)
-    for _, rows in sorted(groups.items()):
-        by_class[int(strata[rows[0]])].append(rows)
-    quotas = _quotas({key: sum(map(len, rows)) for key, rows in by_class.items()}, max(goal, 1))
-    drawn = [row for key, rows in sorted(by_class.items()) for row in _draw(rows, quotas[key])]
+    goal = max(min(spec.tuning_examples, int(len(split) * spec.tuning_fraction)), 1)
+    strata = TASK_KINDS[spec.kind].strata(split.labels)
+    quotas = _quotas(Counter(strata), goal)
+    drawn: list[int] = []
+    for groups in _groupings(split, goal):
+        drawn = _draw(groups, strata, quotas)
+        if 2 * len(drawn) >= goal:
+            break
     if not drawn:
         raise CompressError(
             f"{place}: {len(split):,} examples are too few to hold some out for tuning; "
@@ -46,27 +53,46 @@ def normalized(split: Split) -> list[str]:
     return ["\t".join(texts) for texts in zip(*columns, strict=True)]
 
 
-def _copies(split: Split) -> dict[bytes, list[int]]:
-    groups: dict[bytes, list[int]] = defaultdict(list)
-    for index, text in enumerate(normalized(split)):
-        groups[blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=SEED).digest()].append(index)
-    return groups
+def _groupings(split: Split, goal: int) -> Iterator[list[list[int]]]:
+    """Rows of each group, in the order in which groups are drawn; coarse groups first."""
+    distinct, index = copies(split)
+    digests = [_digest(text.encode("utf-8", "surrogatepass")) for text in distinct]
+    for most in (goal, goal // _PARTS):
+        yield _in_order(source_groups(split, most), index, digests)
+    yield _in_order(index, index, digests)
 
 
-def _quotas(sizes: dict[int, int], goal: int) -> dict[int, int]:
-    """`goal` divided in proportion to the class sizes, by largest remainder."""
+def _in_order(groups: np.ndarray, index: np.ndarray, digests: list[bytes]) -> list[list[int]]:
+    """By the digest of each group's lowest digest: by the lowest itself, large groups would come early."""
+    rows: dict[int, list[int]] = defaultdict(list)
+    for row in np.flatnonzero(groups != NOWHERE).tolist():
+        rows[int(groups[row])].append(row)
+    return sorted(rows.values(), key=lambda group: _digest(min(digests[index[row]] for row in group)))
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16, key=SEED).digest()
+
+
+def _quotas(sizes: Counter[int], goal: int) -> dict[int, int]:
+    """`goal` divided in proportion to the class sizes, by largest remainder; one example of each class is left."""
     total = sum(sizes.values())
     quotas = {key: goal * size // total for key, size in sizes.items()}
     by_remainder = sorted(sizes, key=lambda key: (-(goal * sizes[key] % total), key))
     for key in by_remainder[: goal - sum(quotas.values())]:
         quotas[key] += 1
-    return quotas
+    return {key: min(quota, sizes[key] - 1) for key, quota in quotas.items()}
 
 
-def _draw(groups: list[list[int]], quota: int) -> list[int]:
-    """Rows of the first groups that fit in `quota`; one group always stays in train."""
-    drawn: list[int] = []
-    for rows in groups[:-1]:
-        if len(drawn) + len(rows) <= quota:
+def _draw(groups: list[list[int]], strata: list[int], quotas: dict[int, int]) -> list[int]:
+    """Rows of the first groups of which every class fits in what is left of its quota."""
+    left, drawn = dict(quotas), []
+    for rows in groups:
+        classes = Counter(strata[row] for row in rows)
+        if all(count <= left[key] for key, count in classes.items()):
             drawn += rows
+            for key, count in classes.items():
+                left[key] -= count
+        if not any(left.values()):
+            break
     return drawn

@@ -30,13 +30,13 @@ warnings.filterwarnings("ignore", message=".*returned a view tensor. An in-place
 def split(model: nn.Module, place: Callable[[nn.Module], nn.Module], device: torch.device) -> nn.Module:
     """A copy of `model` on `device`, as `place` puts it there, of which each process holds its part of the first one's weights.
 
-    Layers are units of their own, where they have no weights in common; embeddings and heads are one together, which stays
+    Layers are units of their own; embeddings and heads are one together, which stays
     whole between a forward and its backward, so that a loss can read the table of words. Every process calls it.
     """
     parted: Any = place(copy.deepcopy(model))
     sharing.make_alike([parted])
     mesh = init_device_mesh(device.type, (processes.count(),))
-    for unit in [*_units(parted), parted]:
+    for unit in [*layers_of(parted), parted]:
         fully_shard(unit, mesh=mesh)
     # By its class's name transformers knows what a model can give beside its output.
     kind, own = type(parted), type(model)
@@ -47,12 +47,6 @@ def split(model: nn.Module, place: Callable[[nn.Module], nn.Module], device: tor
             module.set_gradient_divide_factor(1.0)  # losses are weighted by shares: gradients add up
             module.set_force_sum_reduction_for_comms(True)  # gloo knows no other
     return parted
-
-
-def _units(model: nn.Module) -> list[nn.Module]:
-    layers = list(layers_of(model))
-    owned = [id(parameter) for layer in layers for parameter in layer.parameters()]
-    return layers if len(set(owned)) == len(owned) else []
 
 
 @torch.no_grad()

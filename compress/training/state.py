@@ -5,7 +5,6 @@ or not.
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from .. import processes
+from ..atomic import replacing
 from .parts import is_split, like, put, whole
 
 
@@ -98,14 +98,11 @@ def load_weights(path: Path, modules: Iterable[nn.Module]) -> None:
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    """Beside `path`, flushed to disk, renamed: a kill at any moment leaves the old file or the new one."""
+    """A kill at any moment leaves the old file or the new one."""
     if not processes.is_first():
         return
-    temporary = path.with_suffix(".tmp")
-    save_file(tensors, temporary, metadata=metadata)
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    with replacing(path) as part:
+        save_file(tensors, part, metadata=metadata)
 
 
 def save(

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from compress.augment.pieces import pieces_of
-from compress.augment.texts import words_of
+from compress.augment.texts import pieces_of, words_of
 from compress.augment.words import FUNCTION_WORDS, content_words, is_content_word, match_case, whole_words
 from compress.tasks import Split
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import compress.bench as bench
-from compress.bench import AGAIN, BenchSpec, Candidate, measure
+from compress.bench import AGAIN, BenchSpec, Candidate, latency, measure
 from compress.bench.process import Child, Times
 from compress.errors import CheckFailed, CompressError
 
@@ -109,8 +108,8 @@ class FakeChild:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> type[FakeChild]:
     FakeChild.calls, FakeChild.clock = [], 0.0
-    monkeypatch.setattr("compress.bench.process.Child", FakeChild)
-    monkeypatch.setattr(bench.time, "monotonic", lambda: FakeChild.clock)
+    monkeypatch.setattr("compress.bench.latency.Child", FakeChild)
+    monkeypatch.setattr(latency.time, "monotonic", lambda: FakeChild.clock)
     return FakeChild
 
 
@@ -132,7 +131,7 @@ def test_every_round_holds_each_candidate_once_in_changing_order(fake) -> None:
 def test_the_time_limit_cuts_large_batches_and_says_so(fake) -> None:
     found = measure(TWO, BenchSpec(shapes=((2000, 8), (1, 8)), runs=30, warmup=5))
     large, single = found["slow"].latency
-    assert large.runs == bench.MIN_RUNS  # 18 s a round: two would pass the 30 s, three are the least
+    assert large.runs == latency.MIN_RUNS  # 18 s a round: two would pass the 30 s, three are the least
     assert single.runs == 30
 
 

@@ -13,7 +13,7 @@ from compress.bench import Candidate
 from compress.bench.lengths import SAMPLE, with_lengths
 from compress.bench.runners import feed, inputs
 from compress.errors import CompressError
-from compress.tasks import encode, load_task, resolve_task
+from compress.tasks import encode, load_training, resolve_task
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_they_are_those_of_the_tuning_split_and_never_of_the_reported_one(
     graph = bundle(tmp_path / "out", toy_tokenizer) / "onnx" / "model.onnx"
     (found,) = with_lengths(candidates(graph), task, None)
     spec, folder = resolve_task(task)
-    tuning = load_task(spec, folder, None).tuning
+    tuning = load_training(spec, folder, None).tuning
     everything = encode(toy_tokenizer, tuning, 16).lengths
     assert found.lengths == tuple(everything[:: len(everything) // SAMPLE][:SAMPLE])
     assert len(found.lengths) == SAMPLE

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from compress.bench import Candidate
-from compress.bench.floor import attention_macs, floor_ms, fused_attention_macs, measured_rates, product_macs
+from compress.bench.floor import attention_macs, floor_ms, fused_attention_macs, matmul_macs, measured_rates
 from compress.bench.operators import ATTENTION, FP32, INT8, REST, Operator, operators
 from compress.bench.profile import profile, summary
 from compress.errors import CompressError
@@ -23,7 +23,7 @@ LAYERS, WIDTH, INNER, CLASSES = 2, 32, 64, 3
 
 
 def weight_macs(batch: int, length: int) -> int:
-    """Of the encoder's products by weights; those of pooler and classifier are fp32 in an int8 graph."""
+    """Of the encoder's matmuls by weights; those of pooler and classifier are fp32 in an int8 graph."""
     return LAYERS * batch * length * (4 * WIDTH * WIDTH + 2 * WIDTH * INNER)
 
 
@@ -106,7 +106,7 @@ def test_fused_attention_counts_what_its_two_products_did(fast: Path) -> None:
     ],
 )
 def test_a_product_s_arithmetic_comes_from_its_shapes(left, out, expected: int) -> None:
-    assert product_macs(left, out) == expected
+    assert matmul_macs(left, out) == expected
 
 
 def test_attention_s_arithmetic_comes_from_its_shapes() -> None:
@@ -138,9 +138,9 @@ def test_shares_and_distances_come_from_the_operators() -> None:
     assert made.groups == {INT8: 0.5, ATTENTION: 0.25, FP32: 0.125, REST: 0.125}
     assert made.gemm_share == 0.625
     assert made.macs == {"int8": 6_000_000, "fp32": 2_000_000}
-    assert (made.operators_ms, made.products_ms, made.whole_ms) == (8, 5, 10)
-    assert (made.floor_ms, made.products_floor_ms) == (pytest.approx(3), pytest.approx(2))
-    assert (made.products_over_floor, made.whole_over_floor) == (pytest.approx(2.5), pytest.approx(10 / 3))
+    assert (made.operators_ms, made.matmuls_ms, made.whole_ms) == (8, 5, 10)
+    assert (made.floor_ms, made.matmuls_floor_ms) == (pytest.approx(3), pytest.approx(2))
+    assert (made.matmuls_over_floor, made.whole_over_floor) == (pytest.approx(2.5), pytest.approx(10 / 3))
 
 
 def test_a_profile_has_every_shape_and_its_shares_sum_to_one(int8: Path, tiny_onnx) -> None:
@@ -155,7 +155,7 @@ def test_a_profile_has_every_shape_and_its_shares_sum_to_one(int8: Path, tiny_on
             assert sum(kind.milliseconds for kind in made.kinds) == pytest.approx(made.operators_ms)
             assert sum(kind.macs for kind in made.kinds) == sum(made.macs.values())
             assert made.whole_ms > 0
-            assert made.products_over_floor == pytest.approx(made.products_ms / made.products_floor_ms)
+            assert made.matmuls_over_floor == pytest.approx(made.matmuls_ms / made.matmuls_floor_ms)
             assert (INT8 in made.groups) == (name == "int8")
 
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_profiled_is_one_line(tiny_onnx, tmp_path: Path) -> None:
         profile([Candidate("torch", Path("not/opened"), "torch")], ((1, 8),))
     with pytest.raises(CompressError, match=r"bench: short: .* takes at most 24 tokens, asked for 25"):
         profile([Candidate("short", tiny_onnx("bert"), "onnx")], ((1, 25),))
-    with pytest.raises(CompressError, match=r"^--profile: expected a model with matrix products, found 1 operators$"):
+    with pytest.raises(CompressError, match=r"^--profile: expected a model with matmuls, found 1 operators$"):
         summary((1, 8), 3, [Operator("a", "Gelu", REST, 1.0)], 1.0, {"int8": 1.0, "fp32": 1.0})
 
 

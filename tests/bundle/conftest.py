@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bundle_making import Run, make_run
 
-from compress.bundle import ship
+from compress.bundle import Check, read_bundle, ship
+from compress.bundle.graph_checks import Verification
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +49,28 @@ def run(run_of: Callable[..., Run]) -> Run:
 def bundle(bundle_of: Callable[..., Path], tmp_path: Path) -> Path:
     """A copy that the test may damage."""
     return Path(shutil.copytree(bundle_of(), tmp_path / "copy"))
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verify` makes its checks here, at once, in tests that are not about the process it starts."""
+
+    def checks(folder: Path, asked: dict[str, Any]) -> list[Check]:
+        return Verification(folder, read_bundle(folder), **asked).checks()
+
+    if "apart" not in request.fixturenames:
+        monkeypatch.setattr(
+            sys.modules["compress.bundle.verify"], "checks_apart", checks
+        )  # the package has a function so named
+
+
+@pytest.fixture
+def apart() -> None:
+    """Asked for by tests of the process that `verify` starts."""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where hashes of files are kept: not in the cache folder of whoever runs the tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"

@@ -51,7 +51,7 @@ def real(
         return {}
 
     def graph(out: Path, work: Path) -> dict[str, Any]:
-        for name in ("model.onnx", "model_packed.onnx"):
+        for name in ("model.onnx", "model_unpadded.onnx"):
             (out / name).write_bytes(tiny_onnx("distilbert", "fast").with_name(name).read_bytes())
         return {}
 
@@ -83,17 +83,17 @@ def test_ship_verify_predict(real: Run, tmp_path: Path) -> None:
     _transformers_agrees(out, texts, fp32.logits(texts))
 
 
-def test_the_packed_forms_are_shipped_and_checked(real: Run, tmp_path: Path) -> None:
+def test_the_unpadded_forms_are_shipped_and_checked(real: Run, tmp_path: Path) -> None:
     out = ship(real.folder, tmp_path / "out", store=real.store)
-    packed = [f"onnx/model{form}_packed.onnx" for form in ("", "_quantized")]
-    assert set(packed) <= set(read_bundle(out).files)
-    assert [graph.packed for graph in read_bundle(out).graphs.values()] == packed
+    unpadded = [f"onnx/model{form}_unpadded.onnx" for form in ("", "_quantized")]
+    assert set(unpadded) <= set(read_bundle(out).files)
+    assert [graph.unpadded for graph in read_bundle(out).graphs.values()] == unpadded
     names = {check.name for check in verify(out).checks}
-    assert {f"{what} {p} packed" for what in ("onnx", "probe") for p in ("fp32", "int8")} <= names
+    assert {f"{what} {p} unpadded" for what in ("onnx", "probe") for p in ("fp32", "int8")} <= names
     for change in (_with_another_owner, _with_other_weights, _made_for_another):
         shutil.rmtree(tmp_path / "changed", ignore_errors=True)
         changed = Path(shutil.copytree(out, tmp_path / "changed"))
-        expected = change(changed / packed[1])
+        expected = change(changed / unpadded[1])
         info = read_bundle(changed)
         write_bundle(info.model_copy(update={"files": measure(changed)}), changed)
         failed = {check.name: check.detail for check in verify(changed).checks if not check.passed}
@@ -107,14 +107,14 @@ def _with_another_owner(path: Path) -> tuple[str, str]:
     tensor = next(t for t in model.graph.initializer if t.external_data)
     next(e for e in tensor.external_data if e.key == "location").value = "model.onnx"
     path.write_bytes(model.SerializeToString())
-    return "onnx int8 packed", "expected all weights in model_quantized.onnx, found some in 'model.onnx'"
+    return "onnx int8 unpadded", "expected all weights in model_quantized.onnx, found some in 'model.onnx'"
 
 
 def _made_for_another(path: Path) -> tuple[str, str]:
     model = onnx.load(path, load_external_data=False)
     set_metadata(model, get_metadata(model) | {WEIGHTS: "0" * 64})
     path.write_bytes(model.SerializeToString())
-    return "onnx int8 packed", "made for another model_quantized.onnx"
+    return "onnx int8 unpadded", "made for another model_quantized.onnx"
 
 
 def _with_other_weights(path: Path) -> tuple[str, str]:
@@ -125,7 +125,7 @@ def _with_other_weights(path: Path) -> tuple[str, str]:
             if entry.key == "offset" and tensor.data_type == onnx.TensorProto.INT8:
                 entry.value = "4096"
     path.write_bytes(model.SerializeToString())
-    return "probe int8 packed", "does not compute what the bundle's record says"
+    return "probe int8 unpadded", "does not compute what the bundle's record says"
 
 
 def _transformers_agrees(out: Path, texts: list[str], expected: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""What `verify` says of int8 kernels: sums that leave 16 bits, a difference that they explain, products without a kernel."""
+"""What `verify` says of int8 kernels: sums that leave 16 bits, a difference that they explain, matmuls without a kernel."""
 
 from __future__ import annotations
 
@@ -121,9 +121,9 @@ def test_what_cannot_be_simulated_is_said_to_be_unknown(heavy: Path, monkeypatch
 
 
 def test_a_product_that_is_computed_in_fp32_is_said_to_be(bundle: Path) -> None:
-    assert integer_kernels(bundle / "onnx" / "model_quantized.onnx") == "all 1 int8 products are computed in integers"
+    assert integer_kernels(bundle / "onnx" / "model_quantized.onnx") == "all 1 int8 matmuls are computed in integers"
     path = _restored(bundle.parent / "restored.onnx")
-    with pytest.raises(CheckFailed, match="1 of 1 int8 products are computed in fp32: this ONNX Runtime has no int8"):
+    with pytest.raises(CheckFailed, match="1 of 1 int8 matmuls are computed in fp32: this ONNX Runtime has no int8"):
         integer_kernels(path)
 
 

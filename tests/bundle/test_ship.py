@@ -63,7 +63,7 @@ def test_a_form_that_the_run_did_not_make_is_refused(run: Run, tmp_path: Path) -
 
 def test_bundle_json_says_which_file_is_which(bundle: Path) -> None:
     graphs = read_bundle(bundle).graphs
-    assert {name: (graph.file, graph.layout, graph.packed) for name, graph in graphs.items()} == {
+    assert {name: (graph.file, graph.layout, graph.unpadded) for name, graph in graphs.items()} == {
         "fp32": ("onnx/model.onnx", "fp32", None),
         "int8": ("onnx/model_quantized.onnx", "dynamic", None),
     }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compress import provenance
 from compress.bench import AGAIN
 
 
@@ -32,9 +33,10 @@ def test_json_has_every_measurement_and_profile(cli, model: Path, monkeypatch: p
     (profile,) = document["profiles"]
     assert (profile["name"], profile["batch"], profile["length"]) == (name, 1, 8)
     assert sum(kind["share"] for kind in profile["kinds"]) == pytest.approx(1)
-    assert profile["gemm_share"] == pytest.approx(profile["groups"]["fp32 products"])
+    assert profile["gemm_share"] == pytest.approx(profile["groups"]["fp32 matmuls"])
     assert {"cpu", "isa"} <= set(document["machine"])
     assert document["versions"]["onnxruntime"]
+    assert provenance.Code.model_validate(document["code"]) == provenance.running_code()
 
 
 def test_the_tables_name_threads_cpu_time_and_the_floor(cli, model: Path) -> None:
@@ -47,7 +49,7 @@ def test_the_tables_name_threads_cpu_time_and_the_floor(cli, model: Path) -> Non
     assert again.startswith(AGAIN)
     text = "\n".join(rest)
     assert f"{model.parent.name}/model.onnx, 1 x 8, 1 thread," in text
-    for words in ("fp32 products", "attention", "arithmetic floor", "x their floor", "a whole run"):
+    for words in ("fp32 matmuls", "attention", "arithmetic floor", "x their floor", "a whole run"):
         assert words in text
 
 

@@ -35,6 +35,7 @@ def refused(cli: Cli, *arguments: object) -> str:
     assert (code, out) == (2, ""), (code, out, error)
     assert error.startswith("error: ")
     assert len(error.splitlines()) == 1, error
+    assert len(error) < 3000, error
     return error
 
 
@@ -123,6 +124,8 @@ def test_where_nothing_can_be_written_is_told_before_any_work(
         (["--teacher", ""], "--teacher: expected a value, found an empty one"),
         (["--corpus="], "--corpus: expected a value, found an empty one"),
         (["--teacher", "~nobody-of-that-name/x"], "~nobody-of-that-name/x: begins with ~"),
+        (["--teacher", "n" * 300], "cannot be a path: File name too long"),
+        (["--teacher", "./" + "n" * 100_000], "cannot be a path: File name too long"),
         (["--teacher=~nobody-of-that-name/x"], "~nobody-of-that-name/x: begins with ~"),
         (
             ["--data-dir", "."],
@@ -138,6 +141,12 @@ def test_where_nothing_can_be_written_is_told_before_any_work(
         (["--set", "quantize.exclude=['a{99999999999999}']"], "is not a regular expression"),
         (["--seeds", "4294967295"], "Invalid value for '--seeds'"),
         (["--seed", "4294967295", "--seeds", "2"], "seeds: expected 0 to 4294967295, found 4294967296"),
+        (
+            ["--set", "finetune.epochs=0x" + "f" * 5000],
+            "is not a YAML value: cannot be read as a value (a whole number beyond",
+        ),
+        (["--set", "finetune.per_task.mine.epochs=0b1" + "0" * 63], "a whole number beyond 9223372036854775807"),
+        (["--set", f"finetune.{'k' * 100_000}=1"], "unknown key"),
         (["--set", "finetune.max_length=2"], "finetune: max_length is 2; expected more than the 2 special tokens"),
     ],
 )
@@ -228,10 +237,11 @@ def test_a_task_that_contradicts_itself(cli: Cli, task_file: Path, old: str, new
         ("id2label", 5, "expected names for the ids 0, 1, 2"),
         ("id2label", {"1": "a", "7": "b"}, "expected names for the ids 0, 1, 2"),
         ("id2label", {"0": "a", "1": "a"}, "expected different names"),
-        ("type_vocab_size", "x", "the sizes of a bert are whole numbers"),
-        ("hidden_size", float("inf"), "the sizes of a bert are whole numbers"),
-        ("architectures", 5, "architectures: expected a list of names, found 5"),
-        ("num_attention_heads", 0, "expected sizes of 1 or more and heads that divide the hidden size"),
+        ("type_vocab_size", "x", "expected a whole number from 1 to 1024; found 'x'"),
+        ("hidden_size", float("inf"), "expected a whole number from 1 to 131072; found inf"),
+        ("architectures", 5, "architectures: expected a list of names; found 5"),
+        ("num_attention_heads", 3, "expected sizes of 1 or more and heads that divide the hidden size"),
+        ("num_attention_heads", 0, "num_attention_heads: expected a whole number from 1 to 4096; found 0"),
     ],
 )
 def test_a_config_of_wrong_types(

@@ -17,12 +17,12 @@ Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those
 
 @pytest.mark.parametrize("kind", ["recipes", "teachers", "students", "tasks"])
 def test_list_shows_every_card(cli: Cli, kind: str) -> None:
-    from compress.catalog import list_cards
+    from compress.catalog import names
     from compress.tasks import BUILTIN_TASKS
 
     code, out, _ = cli("list", kind, "--json")
     assert code == 0
-    expected = BUILTIN_TASKS if kind == "tasks" else list_cards(kind)  # type: ignore[arg-type]
+    expected = BUILTIN_TASKS if kind == "tasks" else names(kind)  # type: ignore[arg-type]
     assert [next(iter(row.values())) for row in json.loads(out)] == list(expected)
     code, table, _ = cli("list", kind)
     assert all(name in table for name in expected)
@@ -60,7 +60,7 @@ def test_doctor_warns_of_a_cpu_without_vnni(cli: Cli, monkeypatch: pytest.Monkey
         ("x86_64", "avx2 avx512f avx512_vnni amx_int8", "with and without AMX"),
         ("aarch64", "asimd asimddp i8mm", "not measured: Arm i8mm"),
         ("aarch64", "asimd asimddp", "not measured: Arm dotprod"),
-        ("aarch64", "asimd", "no instruction for int8 products"),
+        ("aarch64", "asimd", "no instruction for int8 matmuls"),
     ],
 )
 def test_doctor_predicts_what_int8_gains(

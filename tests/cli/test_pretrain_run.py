@@ -25,7 +25,7 @@ def test_a_teacher_from_text_is_run_and_its_perplexity_told(cli: Cli, tmp_path: 
     given = ("--task", task_file, "--teacher", "bert-mini", "--corpus", text, "--threads", "1", "--no-bench")
     code, printed, error = cli("run", "bert-pretrain", *given, *settings, "--out", tmp_path / "runs")
     assert code == 0, error
-    said = re.search(r"pretrained: perplexity ([\d.]+) of the hidden tokens of ([\d,]+) sequences", error)
+    said = re.search(r"pretrained: perplexity ([\d.]+) of the masked tokens of ([\d,]+) sequences", error)
     assert said is not None, error
     (file,) = (tmp_path / "runs").glob("bert-pretrain-*/result.json")
     assert str(file.parent) in printed

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from corpus_toys import text, write_text
 
-CHILD = Path(__file__).with_name("tokenize_child.py")
+CHILD = Path(__file__).parents[1] / "support" / "tokenize_child.py"
 ROOT = Path(__file__).parents[2]
 
 

@@ -15,8 +15,7 @@ from transformers import AlbertConfig, AlbertForSequenceClassification, AutoMode
 
 from compress.export import export_onnx
 from compress.export.tracing import describe, example
-from compress.graphs import fold_transposes, products
-from compress.models.partial_albert import PartialAlbertConfig
+from compress.graphs import fold_transposes, matmuls
 from compress.quantize import quantize_onnx, smoothing
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
@@ -25,8 +24,7 @@ LABELS = ("no", "maybe", "yes")
 TASK: dict[str, Any] = {"graph": "plain", "opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification"}
 LAYERS, HIDDEN, FFN, EMBEDDING, VOCABULARY, POSITIONS = 4, 32, 48, 16, 120, 24
 TABLES = (VOCABULARY, POSITIONS, 2)  # rows of each
-# sharing -> its attentions and feed-forward networks
-FORMS = {"all": (1, 1), "groups": (2, 2), "attention": (1, LAYERS), "ffn": (LAYERS, 1), "none": (LAYERS, LAYERS)}
+FORMS = {"all": 1, "groups": 2, "none": LAYERS}  # sharing -> its blocks
 forms = pytest.mark.parametrize("form", FORMS)
 
 
@@ -45,10 +43,9 @@ def albert(form: str) -> Any:
         "num_attention_heads": 2,
     }
     sizes |= {"intermediate_size": FFN, "max_position_embeddings": POSITIONS, "num_hidden_layers": LAYERS}
-    sizes |= {"num_hidden_groups": max(FORMS[form]), "num_labels": len(LABELS)}
-    config = PartialAlbertConfig(**sizes, shared=form) if form in ("attention", "ffn") else AlbertConfig(**sizes)
+    sizes |= {"num_hidden_groups": FORMS[form], "num_labels": len(LABELS)}
     torch.manual_seed(1)
-    model = AutoModelForSequenceClassification.from_config(config).eval()
+    model = AutoModelForSequenceClassification.from_config(AlbertConfig(**sizes)).eval()
     with torch.no_grad():
         for parameter in model.parameters():  # no two weights are equal by chance, and every part matters
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -79,12 +76,12 @@ def shapes(path: Path, kinds: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def matrices(form: str, least: int = 0) -> list[tuple[int, int]]:
-    """Every weight of the model once: tables of `least` rows and more, mapping, pooler, and each distinct block's (as products
+    """Every weight of the model once: tables of `least` rows and more, mapping, pooler, and each distinct block's (as matmuls
     take them)."""
-    attentions, networks = FORMS[form]
     tables = [(rows, EMBEDDING) for rows in TABLES if rows >= least]
     own = [(EMBEDDING, HIDDEN), (HIDDEN, HIDDEN)]
-    return sorted([*tables, *own, *[(HIDDEN, HIDDEN)] * 4 * attentions, *[(HIDDEN, FFN), (FFN, HIDDEN)] * networks])
+    block = [*[(HIDDEN, HIDDEN)] * 4, (HIDDEN, FFN), (FFN, HIDDEN)]
+    return sorted([*tables, *own, *block * FORMS[form]])
 
 
 def flat(found: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
@@ -107,8 +104,8 @@ def test_each_shared_weight_is_stored_once(made: Callable[[str], Made], form: st
 @forms
 def test_every_product_with_a_weight_is_int8_but_the_classifier(made: Callable[[str], Made], form: str) -> None:
     found = made(form)
-    before, after = (products(onnx.load(path).graph) for path in (found.fp32, found.int8))
-    assert len(before.fp32) == 6 * LAYERS + 3  # each use is a product of its own; mapping, pooler, classifier
+    before, after = (matmuls(onnx.load(path).graph) for path in (found.fp32, found.int8))
+    assert len(before.fp32) == 6 * LAYERS + 3  # each use is a matmul of its own; mapping, pooler, classifier
     assert len(after.int8) == found.info["int8_matmuls"] == 6 * LAYERS + 1
     assert found.info["weight_only_matmuls"] == 1  # the pooler
     assert found.info["expected_fp32"] == ["classifier/Gemm"]
@@ -120,7 +117,7 @@ def test_every_product_with_a_weight_is_int8_but_the_classifier(made: Callable[[
 @forms
 def test_torch_onnx_and_int8_agree_over_lengths_and_batches(made: Callable[[str], Made], form: str) -> None:
     """fp32 to rounding, 1e-4 of logits near 1 (other orders of sums). int8: a weight is off by up to 1/254 of its
-    channel's largest and an activation by 1/510 of its tensor's range, about 1 % a product after products 24 deep and
+    channel's largest and an activation by 1/510 of its tensor's range, about 1 % a matmul after matmuls 24 deep and
     32 wide: on average below 35 % of what the logits differ between texts, as for the other families."""
     found = made(form)
     sessions = [open_session(path, threads=1) for path in (found.fp32, found.int8)]
@@ -140,7 +137,7 @@ def test_torch_onnx_and_int8_agree_over_lengths_and_batches(made: Callable[[str]
 
 
 def turned(orders: list[list[int]]) -> onnx.ModelProto:
-    """Products of one stored 3 × 5 matrix, each behind a Transpose of its own where it has an order of axes."""
+    """Matmuls of one stored 3 × 5 matrix, each behind a Transpose of its own where it has an order of axes."""
     value = helper.make_tensor_value_info
     nodes, outputs = [], []
     for number, order in enumerate(orders):
@@ -185,11 +182,11 @@ def test_no_transpose_of_a_stored_weight_is_left(made: Callable[[str], Made]) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("graph", "settings", "products"), [("plain", {"method": "dynamic"}, 73), ("fast", {}, 71)])
+@pytest.mark.parametrize(("graph", "settings", "matmuls"), [("plain", {"method": "dynamic"}, 73), ("fast", {}, 71)])
 def test_an_albert_of_base_size_is_48_mb_and_13_mb_in_int8(
-    tmp_path: Path, graph: str, settings: dict[str, Any], products: int
+    tmp_path: Path, graph: str, settings: dict[str, Any], matmuls: int
 ) -> None:
-    """12 × 768, E 128, 30,522 words: 11.7 million weights, four bytes and one byte each. Six products a layer and the
+    """12 × 768, E 128, 30,522 words: 11.7 million weights, four bytes and one byte each. Six matmuls a layer and the
     mapping; the fast graph, which is what recipes ship, has absorbed the last layer's keys and values."""
     sizes: dict[str, Any] = {"vocab_size": 30522, "embedding_size": 128, "hidden_size": 768, "num_attention_heads": 12}
     sizes |= {"intermediate_size": 3072, "max_position_embeddings": 512, "num_hidden_layers": 12, "num_labels": 3}
@@ -199,7 +196,7 @@ def test_an_albert_of_base_size_is_48_mb_and_13_mb_in_int8(
     info = quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(**settings), feeds=[one_batch()])
     assert exported["bytes"] == (tmp_path / "model.onnx").stat().st_size <= 48e6
     assert info["bytes"] == (tmp_path / "model_quantized.onnx").stat().st_size <= 13e6
-    assert info["int8_matmuls"] == products
+    assert info["int8_matmuls"] == matmuls
 
 
 def one_batch() -> dict[str, Any]:
@@ -211,7 +208,7 @@ def test_an_int8_file_with_smoothing_and_split_neurons_is_a_quarter_of_fp32(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """6 × 384, E 128: what is not a weight, such as names and biases, counts most in a small file."""
-    monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)  # random weights have nothing that sticks out
+    monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)  # random weights have no outlier channels
     sizes: dict[str, Any] = {"vocab_size": 30522, "embedding_size": 128, "hidden_size": 384, "num_attention_heads": 12}
     sizes |= {"intermediate_size": 1536, "max_position_embeddings": 512, "num_hidden_layers": 6, "num_labels": 3}
     torch.manual_seed(0)

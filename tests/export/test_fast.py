@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ from transformers import (
 from compress.errors import CheckFailed, CompressError
 from compress.export import export_onnx, fast, parity
 from compress.export.fast import building, layers
+from compress.export.fast.heads import GRAPH_HEADS
 from compress.export.tracing import describe, example
 from compress.graphs import write_model
-from compress.models.partial_albert import PartialAlbertConfig
 from compress.quantize import quantize_onnx
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
@@ -86,9 +87,8 @@ def test_every_family_agrees_with_torch(family: str, tiny_checkpoint: Callable[[
         sized(num_hidden_layers=1),
         sized(AlbertConfig, num_hidden_groups=3, embedding_size=16),
         sized(AlbertConfig, num_hidden_layers=4, num_hidden_groups=2, embedding_size=32),
-        sized(PartialAlbertConfig, num_hidden_groups=3, embedding_size=16, shared="ffn"),
     ],
-    ids=["312 / 12 heads", "tanh gelu", "relu", "one segment", "one layer", "three groups", "two groups", "partial"],
+    ids=["312 / 12 heads", "tanh gelu", "relu", "one segment", "one layer", "three groups", "two groups"],
 )
 def test_sizes_and_variants(config: Any, tmp_path: Path):
     model = random_model(config)
@@ -151,7 +151,7 @@ def test_a_shared_block_stands_once(groups: int, blocks: int, tmp_path: Path):
 def test_int8_products_and_their_agreement(
     family: str, tiny_checkpoint: Callable[[str], Path], tiny_onnx: Callable[[str], Path], tmp_path: Path
 ):
-    """Every product with a weight but the classifier's becomes int8; int8 costs no more than on the exporter's graph."""
+    """Every matmul with a weight but the classifier's becomes int8; int8 costs no more than on the exporter's graph."""
     info = export_onnx(tiny_checkpoint(family), tmp_path, **TASK)
     assert info["graph"] == "fast"
     assert info["opset"] == 23
@@ -176,9 +176,16 @@ def test_what_is_not_known_is_refused(tmp_path: Path, tiny_checkpoint: Callable[
     assert not (tmp_path / "out").exists()
 
 
+def wrong(right: Callable[..., str]) -> Callable[..., str]:
+    """What `right` writes, times 1.01."""
+    return lambda graph, *parts: graph.op(
+        "Mul", [right(graph, *parts), graph.weight("wrong", np.array(1.01, np.float32))], "wrong"
+    )
+
+
 @pytest.mark.parametrize(
     ("module", "name", "part"),
-    [(building, "embed", "embeddings"), (layers, "_feed_forward", "layer 1"), (building, "_classify", "head")],
+    [(building, "embed", "embeddings"), (layers, "_feed_forward", "layer 1"), (None, "", "head")],
 )
 def test_a_wrong_graph_is_not_kept_and_the_message_names_the_part(
     module: Any,
@@ -188,12 +195,11 @@ def test_a_wrong_graph_is_not_kept_and_the_message_names_the_part(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    right = getattr(module, name)
-
-    def wrong(graph: Any, *parts: Any) -> str:
-        return graph.op("Mul", [right(graph, *parts), graph.weight("wrong", np.array(1.01, np.float32))], "wrong")
-
-    monkeypatch.setattr(module, name, wrong)
+    head = GRAPH_HEADS["classification"]
+    if module is None:
+        monkeypatch.setitem(GRAPH_HEADS, "classification", replace(head, logits=wrong(head.logits)))
+    else:
+        monkeypatch.setattr(module, name, wrong(getattr(module, name)))
     with pytest.raises(CheckFailed, match=f"logits differ from torch's.*; the first part that differs is {part}$"):
         export_onnx(tiny_checkpoint("bert"), tmp_path, **TASK)
     assert not list(tmp_path.glob("*.onnx"))
@@ -206,7 +212,7 @@ def test_a_task_of_single_texts_needs_no_segments(
     """Their row is in the positions': no input, no look-up, the same logits as with segment 0 everywhere."""
     info = export_onnx(tiny_checkpoint(family), tmp_path, **TASK, pairs=False)
     assert max(info["parity_max_abs_error"].values()) < 1e-5
-    for name in ("model.onnx", "model_packed.onnx"):
+    for name in ("model.onnx", "model_unpadded.onnx"):
         graph = onnx.load(tmp_path / name).graph
         assert [value.name for value in graph.input] == ["input_ids", "attention_mask"]
         assert not [node for node in graph.node if "token_type" in node.name]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fault_runs import Trainer, kill_often, lines, outcome
+from fault_runs import Forks, kill_often, lines, outcome, trainer_of
 from tokenizers import Tokenizer
 
 RECIPE = """
@@ -45,7 +45,7 @@ STEPS = 9 + 2 + 9 + 2
 
 
 @pytest.fixture(scope="module")
-def trainer(tmp_path_factory: pytest.TempPathFactory, toy_tokenizer: Tokenizer) -> Iterator[Trainer]:
+def trainer(tmp_path_factory: pytest.TempPathFactory, toy_tokenizer: Tokenizer) -> Iterator[Forks]:
     import torch
     from transformers import BertConfig, BertModel
 
@@ -65,12 +65,12 @@ def trainer(tmp_path_factory: pytest.TempPathFactory, toy_tokenizer: Tokenizer) 
     ):
         (folder / name).write_text(content)
     (folder / "text.txt").write_text(text + "\n")
-    found = Trainer(folder)
+    found = trainer_of(folder)
     yield found
     found.close()
 
 
-def test_twenty_kills_at_any_moment(trainer: Trainer, tmp_path: Path) -> None:
+def test_twenty_kills_at_any_moment(trainer: Forks, tmp_path: Path) -> None:
     assert trainer.run(tmp_path / "whole") == 0, lines(tmp_path / "whole", "errors")
     expected = outcome(tmp_path / "whole")
     assert set(expected) == {"pretrained", "teacher", "encoder", "student"}

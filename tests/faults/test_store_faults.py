@@ -14,7 +14,7 @@ import pytest
 
 from compress.store import Store
 
-CHILD = Path(__file__).with_name("store_child.py")
+CHILD = Path(__file__).parents[1] / "support" / "store_child.py"
 ROOT = Path(__file__).parents[2]
 KEY = "0" * 32
 

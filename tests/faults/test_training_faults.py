@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import time
@@ -10,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_runs import Trainer, artefact, kill_often, lines, outcome
+from fault_runs import Forks, artefact, kill_often, lines, outcome, trainer_of
 from tokenizers import Tokenizer
 
-from compress.pipeline.trainlog import saved_step
+from compress.pipeline.training.log import saved_step
 from compress.store import Store
 
 RECIPE = """
@@ -63,14 +64,14 @@ def recipe(tmp_path_factory: pytest.TempPathFactory, toy_tokenizer: Tokenizer) -
 
 
 @pytest.fixture(scope="module")
-def trainer(recipe: Path) -> Iterator[Trainer]:
-    found = Trainer(recipe)
+def trainer(recipe: Path) -> Iterator[Forks]:
+    found = trainer_of(recipe)
     yield found
     found.close()
 
 
 @pytest.fixture(scope="module")
-def whole(trainer: Trainer, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[str]]:
+def whole(trainer: Forks, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[str]]:
     """The run without a fault: its artefacts, and their keys."""
     root = tmp_path_factory.mktemp("whole") / "root"
     assert trainer.run(root) == 0, lines(root, "errors")
@@ -83,7 +84,7 @@ def whole(trainer: Trainer, tmp_path_factory: pytest.TempPathFactory) -> tuple[d
 
 
 def test_the_same_run_again_is_bit_identical_and_dropout_is_on(
-    trainer: Trainer, whole: Any, recipe: Path, tmp_path: Path
+    trainer: Forks, whole: Any, recipe: Path, tmp_path: Path
 ):
     config = json.loads((recipe / "teacher" / "config.json").read_text())
     assert config["hidden_dropout_prob"] == config["attention_probs_dropout_prob"] == 0.1
@@ -91,7 +92,7 @@ def test_the_same_run_again_is_bit_identical_and_dropout_is_on(
     assert outcome(tmp_path / "root") == whole[0]
 
 
-def test_twenty_kills_at_any_moment(trainer: Trainer, whole: Any, tmp_path: Path):
+def test_twenty_kills_at_any_moment(trainer: Forks, whole: Any, tmp_path: Path):
     roots, stages = kill_often(trainer, tmp_path, whole[1], kills=20, seed=1)
     assert stages == {0, 1, 2}
     taken = sum(len(lines(root, "steps")) for root in roots)
@@ -100,7 +101,7 @@ def test_twenty_kills_at_any_moment(trainer: Trainer, whole: Any, tmp_path: Path
         assert outcome(root) == whole[0]
 
 
-def test_kills_while_the_artefact_is_put_together(trainer: Trainer, whole: Any, tmp_path: Path):
+def test_kills_while_the_artefact_is_put_together(trainer: Forks, whole: Any, tmp_path: Path):
     """After the last step the checkpoint is saved, hashed, named: killed at every few touches of the disk there."""
     root, halves = tmp_path / "root", set[int]()
     store = Store(root / ".store")
@@ -118,12 +119,32 @@ def test_kills_while_the_artefact_is_put_together(trainer: Trainer, whole: Any, 
 
 
 @pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        ({"write": 25, "code": errno.EIO}, "the disk failed (Input/output error); "),
+        ({"write": 90, "code": errno.EDQUOT}, "cannot write more (Disk quota exceeded); "),
+        ({"limit": 9000}, "cannot write more (File too large); "),
+    ],
+    ids=["broken", "quota", "limit"],
+)
+def test_a_disk_that_refuses_is_one_line_and_the_same_command_continues(
+    trainer: Forks, whole: Any, tmp_path: Path, harm: dict[str, int], reason: str
+):
+    root = tmp_path / "root"
+    assert trainer.run(root, **harm) == 2
+    (line,) = lines(root, "errors")
+    assert reason in line
+    assert trainer.run(root) == 0, lines(root, "errors")
+    assert outcome(root) == whole[0]
+
+
+@pytest.mark.parametrize(
     ("step", "number"),
     [(1, signal.SIGTERM), (8, signal.SIGINT), (STEPS, signal.SIGINT), (STEPS + 5, signal.SIGTERM)],
     ids=["first", "mid-epoch", "last", "student"],
 )
 def test_a_signal_saves_and_the_same_command_continues(
-    trainer: Trainer, whole: Any, tmp_path: Path, step: int, number: signal.Signals
+    trainer: Forks, whole: Any, tmp_path: Path, step: int, number: signal.Signals
 ):
     root = tmp_path / "root"
     assert trainer.run(root, step=step, signal=number) == 128 + number
@@ -137,7 +158,7 @@ def test_a_signal_saves_and_the_same_command_continues(
     assert outcome(root) == whole[0]
 
 
-def test_two_processes_share_one_result(trainer: Trainer, whole: Any, tmp_path: Path):
+def test_two_processes_share_one_result(trainer: Forks, whole: Any, tmp_path: Path):
     """The first trains; it is held until the second has come, and the second waits for what the first makes."""
     root = tmp_path / "root"
     notices = root.with_name("root.notices")

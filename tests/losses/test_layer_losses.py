@@ -11,7 +11,10 @@ from jaxtyping import TypeCheckError
 from loss_checks import MASK, REAL, Loss, extended, grad, softmax, spoiled
 from torch import Tensor
 
-from compress.losses import attention_mse_loss, hidden_mse_loss, relation_kl_loss, soft_cross_entropy_loss
+from compress.losses.attention_mse import attention_mse_loss
+from compress.losses.hidden_mse import hidden_mse_loss
+from compress.losses.relation_kl import relation_kl_loss
+from compress.losses.soft_cross_entropy import soft_cross_entropy_loss
 
 
 @pytest.fixture(autouse=True)

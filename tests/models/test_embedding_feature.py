@@ -26,7 +26,7 @@ BATCH = {
 
 
 def loaded(folder: Path) -> Any:
-    return load_classifier(folder, labels=LABELS, trained=True).eval()
+    return load_classifier(folder, kind="classification", labels=LABELS, trained=True).eval()
 
 
 def counted(model: nn.Module, name: str) -> list[str]:

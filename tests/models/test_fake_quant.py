@@ -15,7 +15,7 @@ from compress.export.fast import build_fast
 from compress.models.fake_quant import FakeQuant, fake_quantized
 from compress.quantize import quantize_onnx, smoothing, weights
 from compress.quantize.calibration import calibrate
-from compress.quantize.given import Trained, int8_form
+from compress.quantize.qat_params import Trained, quant_spec_of
 from compress.quantize.ranges import Range
 from compress.quantize.smoothing import Smoothing, find_factors, smooth
 from compress.sessions import open_session
@@ -58,17 +58,17 @@ def quantizer(
     """With calibrated ranges."""
     graph = build_fast(model, pairs=pairs)
     assert graph is not None
-    form, choice = int8_form(graph, spec)
-    found = find_factors(graph, choice, [texts()], spec) if smoothed else Smoothing()
-    factors, copies = found.factors, found.copies
+    form, plan = quant_spec_of(graph, spec)
+    found = find_factors(graph, plan, [texts()], spec) if smoothed else Smoothing()
+    factors, channel_repeats = found.factors, found.channel_repeats
     if smoothed:
         assert factors
         graph = smooth(graph, factors)
-        form, _ = int8_form(graph, spec)
+        form, _ = quant_spec_of(graph, spec)
     sources = tuple(dict.fromkeys(use.source for use in form.uses if use.source is not None))
     spans = calibrate(graph, sources, [texts()], method="minmax", percentile=100)
     ends = {name: (span.low, span.high) for name, span in spans.items()}
-    return FakeQuant(form, ends, ranges=ranges, gain=gain, factors=factors, copies=copies)
+    return FakeQuant(form, ends, ranges=ranges, gain=gain, factors=factors, channel_repeats=channel_repeats)
 
 
 def answers(model: Any, quant: FakeQuant, batch: dict[str, np.ndarray]) -> np.ndarray:
@@ -78,7 +78,7 @@ def answers(model: Any, quant: FakeQuant, batch: dict[str, np.ndarray]) -> np.nd
 
 COARSE = SPEC.model_copy(update={"per_channel": False, "exclude": (r"layer.*0.*out",)})
 SPLIT = SPEC.model_copy(update={"alpha": 0.5})
-SMOOTHED = SPEC.model_copy(update={"alpha": 0.7})  # of the paper's choice, so that every input has factors
+SMOOTHED = SPEC.model_copy(update={"alpha": 0.7})  # of the paper's plan, so that every input has factors
 
 
 @families
@@ -91,7 +91,7 @@ def test_the_logits_are_those_of_the_int8_file(
     family: str, spec: Quantize, long: int, tiny_onnx, tiny_checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weights, "_LONG", long)
-    if spec is SPLIT:  # tiny random models have nothing that sticks out
+    if spec is SPLIT:  # tiny random models have no outlier channels
         monkeypatch.setattr(smoothing, "extra_channels", lambda channels: 16)
         monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)
     if family == "albert" and spec.exclude:
@@ -99,13 +99,13 @@ def test_the_logits_are_those_of_the_int8_file(
     model = loaded(tiny_checkpoint(family))
     quant = quantizer(model, spec, smoothed=spec in (SMOOTHED, SPLIT))
     ranges = {name: Range(*ends) for name, ends in quant.found().items()}
-    factors, copies = (
-        {name: value.numpy() for name, value in found.items()} for found in (quant.smoothing(), quant.copies())
+    factors, channel_repeats = (
+        {name: value.numpy() for name, value in found.items()} for found in (quant.smoothing(), quant.channel_repeats())
     )
     assert bool(factors) == (spec in (SMOOTHED, SPLIT))
-    assert bool(copies) == (spec is SPLIT)
+    assert bool(channel_repeats) == (spec is SPLIT)
     source = tiny_onnx(family, "fast")
-    info = quantize_onnx(source, tmp_path, spec, trained=Trained(ranges, factors, copies))
+    info = quantize_onnx(source, tmp_path, spec, trained=Trained(ranges, factors, channel_repeats))
     assert info["int8_matmuls"] == len(ranges)
     assert info["weight_only_matmuls"] == sum(use.source is None for use in quant.form.uses)
     assert info["int8_gathers"] == len(quant.form.tables)
@@ -255,9 +255,9 @@ def test_one_linear_layer_is_within_a_step_of_the_integers(tmp_path: Path) -> No
     from onnx import TensorProto, helper, numpy_helper
 
     from compress.graphs import write_model
-    from compress.models.uses import Form, Use
-    from compress.quantize.choosing import Choice
-    from compress.quantize.integers import to_integers
+    from compress.models.quant_spec import MatmulUse, QuantSpec
+    from compress.quantize.int8_graph import to_int8_graph
+    from compress.quantize.node_selection import QuantizationPlan
 
     torch.manual_seed(0)
     layer, states, (low, high) = nn.Linear(16, 24), torch.randn(2, 5, 16) * 2 + 0.7, (-3.0, 4.0)
@@ -268,14 +268,16 @@ def test_one_linear_layer_is_within_a_step_of_the_integers(tmp_path: Path) -> No
     weights = [numpy_helper.from_array(value, name) for name, value in stored.items()]
     graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    choice = Choice(int8=("0/MatMul",), weight_only=(), kept=(), tables=())
+    plan = QuantizationPlan(int8=("0/MatMul",), weight_only=(), kept=(), tables=())
     span = Range(low, high)
-    int8 = to_integers(model, choice, {"0/MatMul": "static"}, ranges={"0/MatMul": span}, reduce_range=True)
+    int8 = to_int8_graph(model, plan, {"0/MatMul": "static"}, ranges={"0/MatMul": span}, reduce_range=True)
     assert any(node.op_type == "MatMulIntegerToFloat" for node in int8.graph.node)
     write_model(int8, tmp_path / "m.onnx")
     onnx.checker.check_model(str(tmp_path / "m.onnx"))
     expected = np.asarray(open_session(tmp_path / "m.onnx", threads=1).run(["y"], {"x": states.numpy()})[0])
-    quant = FakeQuant(Form((Use("0/MatMul", "layer", 0, "x"),), (), bits=7), {"x": (low, high)}, ranges="learned")
+    quant = FakeQuant(
+        QuantSpec((MatmulUse("0/MatMul", "layer", 0, "x"),), (), bits=7), {"x": (low, high)}, ranges="learned"
+    )
     model = Holder(layer)
     with fake_quantized(model, quant), torch.no_grad():
         found = model(states).numpy()

@@ -31,7 +31,7 @@ def batch_of(batch: int, length: int) -> dict[str, torch.Tensor]:
 
 @pytest.fixture
 def bert(tiny_checkpoint: Callable[[str], Path]) -> Any:
-    return load_classifier(tiny_checkpoint("bert"), labels=LABELS, trained=True).eval()
+    return load_classifier(tiny_checkpoint("bert"), kind="classification", labels=LABELS, trained=True).eval()
 
 
 def test_hidden_states_are_counted_from_the_embeddings_and_from_the_end(bert: Any):
@@ -61,7 +61,7 @@ def test_only_what_was_asked_for_is_given(bert: Any):
 
 @pytest.mark.parametrize("family", ["bert", "albert"])
 def test_the_pooled_output_with_a_head_and_without(tiny_checkpoint: Callable[[str], Path], family: str):
-    model: Any = load_classifier(tiny_checkpoint(family), labels=LABELS, trained=True).eval()
+    model: Any = load_classifier(tiny_checkpoint(family), kind="classification", labels=LABELS, trained=True).eval()
     batch = batch_of(2, 7)
     found = compute_features(model, batch, ["pooled", "logits", "hidden[-1]"])
     alone = compute_features(model.base_model, batch, ["pooled"])
@@ -78,7 +78,7 @@ def test_the_pooled_output_with_a_head_and_without(tiny_checkpoint: Callable[[st
 
 @pytest.mark.parametrize("family", ["distilbert", "electra", "roberta"])
 def test_a_model_without_a_pooler_has_no_pooled_output(tiny_checkpoint: Callable[[str], Path], family: str):
-    model: Any = load_classifier(tiny_checkpoint(family), labels=LABELS, trained=True).eval()
+    model: Any = load_classifier(tiny_checkpoint(family), kind="classification", labels=LABELS, trained=True).eval()
     with pytest.raises(CompressError, match=rf"unknown features \['pooled'\]: this {family} has no pooler"):
         compute_features(model, batch_of(2, 7), ["pooled"])
     assert not model.base_model._forward_hooks
@@ -97,7 +97,7 @@ def test_a_name_that_is_no_feature(bert: Any, name: str):
     [("bert", True), ("electra", True), ("albert", True), ("roberta", False), ("distilbert", False)],
 )
 def test_token_types_reach_the_models_that_know_them(tiny_checkpoint: Callable[[str], Path], family: str, types: bool):
-    model = load_classifier(tiny_checkpoint(family), labels=LABELS, trained=True).eval()
+    model = load_classifier(tiny_checkpoint(family), kind="classification", labels=LABELS, trained=True).eval()
     assert ("token_type_ids" in accepted_inputs(model)) == types
     batch = batch_of(2, 7)
     logits = compute_features(model, batch, ["logits"])["logits"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compress.errors import CompressError
+from compress.models.cards import LayerRule
 from compress.models.layers import copied_layers
-from compress.spec.cards import LayerRule
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The masked-LM objective: the loss of the whole model, computed beside its encoder, and what it trains."""
+"""Masked-LM heads: the loss of the whole model, computed beside its encoder, and what it trains."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ import pytest
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
+from compress.losses.masked_lm import MaskedTokens
 from compress.models.features import compute_features
-from compress.models.masked_head import MaskedLmObjective
-from compress.models.masked_lm import masked_lm_loss, new_masked_lm_head
+from compress.models.masked_head import MaskedLmHeads
+from compress.models.masked_lm import masked_text_loss, new_masked_lm_head
+from compress.objective import Objective
 
 FAMILIES = ("bert", "distilbert", "roberta", "albert")
+
+
+def objective_of(model: Any) -> Objective:
+    return Objective((MaskedTokens(),), masked_lm=MaskedLmHeads(model))
 
 
 @pytest.fixture(params=FAMILIES)
@@ -23,16 +29,16 @@ def model(request: pytest.FixtureRequest, tiny_checkpoint: Callable[[str], Path]
     return new_masked_lm_head(tiny_checkpoint(request.param)).eval()
 
 
-def batch(hidden: int) -> dict[str, torch.Tensor]:
+def batch(masked: int) -> dict[str, torch.Tensor]:
     ids = torch.randint(5, 60, (3, 10), generator=torch.Generator().manual_seed(1))
     labels = torch.full_like(ids, -100)
-    labels.view(-1)[: 5 * hidden : 5] = 7
+    labels.view(-1)[: 5 * masked : 5] = 7
     mask = torch.ones_like(ids)
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids), "labels": labels}
 
 
 def test_the_loss_is_that_of_the_whole_model(model: Any):
-    objective, data = MaskedLmObjective(model), batch(6)
+    objective, data = objective_of(model), batch(6)
     features = compute_features(model.base_model, data, objective.student_features)
     (name, loss), *rest = objective(features, {}, data).items()
     assert (name, rest) == ("masked_lm", [])
@@ -40,11 +46,11 @@ def test_the_loss_is_that_of_the_whole_model(model: Any):
     scores = model(**{key: data[key] for key in ("input_ids", "attention_mask")}).logits[data["labels"] != -100]
     whole = torch.nn.functional.cross_entropy(scores, torch.full((6,), 7))
     assert loss.item() == pytest.approx(whole.item(), rel=1e-5)  # fp32, other shapes of the same products
-    assert masked_lm_loss(model, data).item() == pytest.approx(whole.item(), rel=1e-5)
+    assert masked_text_loss(model, data).item() == pytest.approx(whole.item(), rel=1e-5)
 
 
 def test_it_owns_the_head_and_not_the_encoder_nor_the_table(model: Any):
-    objective, data = MaskedLmObjective(model), batch(6)
+    objective, data = objective_of(model), batch(6)
     own, encoder = ({id(p) for p in module.parameters()} for module in (objective, model.base_model))
     assert own
     assert not own & encoder
@@ -54,8 +60,8 @@ def test_it_owns_the_head_and_not_the_encoder_nor_the_table(model: Any):
     assert all(parameter.grad is not None for parameter in objective.parameters())
 
 
-def test_a_batch_without_hidden_tokens_costs_nothing(model: Any):
-    objective, data = MaskedLmObjective(model), batch(0)
+def test_a_batch_without_masked_tokens_costs_nothing(model: Any):
+    objective, data = objective_of(model), batch(0)
     features = compute_features(model.base_model, data, objective.student_features)
     assert objective(features, {}, data)["masked_lm"].item() == 0
 
@@ -71,9 +77,9 @@ def test_a_decoder_of_its_own_is_what_scores_and_trains():
     )
     torch.manual_seed(0)
     model: Any = BertForMaskedLM(config).eval()
-    objective, data = MaskedLmObjective(model), batch(6)
+    objective, data = objective_of(model), batch(6)
     features = compute_features(model.base_model, data, objective.student_features)
     loss = objective(features, {}, data)["masked_lm"]
-    assert loss.item() == pytest.approx(masked_lm_loss(model, data).item(), rel=1e-5)  # fp32
+    assert loss.item() == pytest.approx(masked_text_loss(model, data).item(), rel=1e-5)  # fp32
     loss.backward()
     assert model.cls.predictions.decoder.weight.grad.any()

@@ -19,8 +19,8 @@ from compress.models.masked_lm import (
     decoder,
     has_masked_lm_head,
     load_masked_lm,
-    masked_lm_loss,
     masked_states,
+    masked_text_loss,
     new_masked_lm_head,
 )
 
@@ -98,21 +98,21 @@ def test_the_loss_is_the_mean_cross_entropy_of_masked_positions(masked_lm: Calla
     inputs = batch()
     labels = inputs["labels"].numpy()
     expected = cross_entropy(whole_logits(model, inputs)[labels != -100], labels[labels != -100])
-    assert masked_lm_loss(model, inputs).item() == pytest.approx(expected, rel=1e-5)
+    assert masked_text_loss(model, inputs).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_vocabulary_is_scored_at_masked_positions_alone(masked_lm: Callable[[str], Path]):
     model: Any = load_masked_lm(masked_lm("bert"))
     shapes: list[tuple[int, ...]] = []
     decoder(model).register_forward_hook(lambda module, inputs, output: shapes.append(tuple(output.shape)))
-    masked_lm_loss(model, batch())
+    masked_text_loss(model, batch())
     assert shapes == [(4, VOCABULARY)]
 
 
 def test_a_batch_without_labels_costs_nothing(masked_lm: Callable[[str], Path]):
     inputs = batch()
     inputs["labels"].fill_(-100)
-    loss = masked_lm_loss(load_masked_lm(masked_lm("bert")), inputs)
+    loss = masked_text_loss(load_masked_lm(masked_lm("bert")), inputs)
     loss.backward()
     assert loss.item() == 0.0
 
@@ -140,7 +140,7 @@ def test_a_new_head_is_tied_to_the_embeddings_and_undecided_at_first(
     assert model.training
     assert decoder(model).weight is model.get_input_embeddings().weight
     with torch.no_grad():
-        loss = masked_lm_loss(model.eval(), batch()).item()
+        loss = masked_text_loss(model.eval(), batch()).item()
     assert loss == pytest.approx(math.log(VOCABULARY), abs=1.5)
 
 
@@ -158,7 +158,7 @@ def test_a_trained_new_head_is_saved_and_loaded(tiny_checkpoint: Callable[[str],
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     losses = []
     for _ in range(12):
-        loss = masked_lm_loss(model, batch())
+        loss = masked_text_loss(model, batch())
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()

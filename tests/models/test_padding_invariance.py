@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification
 
+from compress.losses import LOSSES
 from compress.models.features import compute_features
-from compress.objective import TERMS, Objective
-from compress.spec.losses import OF_TEXT, BlockSpread, LossSpec
+from compress.objective import Objective
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 
 LENGTHS = (9, 6, 2)
-EVERY = [spec() for spec in get_args(get_args(LossSpec)[0]) if spec is not BlockSpread]  # it reads weights alone
-LOSSES = [loss for loss in EVERY if loss.name not in OF_TEXT]  # these need other labels, and heads
+SPECS = [loss.spec() for loss in LOSSES.values() if not loss.of_text]  # which needs other labels, and heads
 
 
 def batch_of(rows: list[int], length: int) -> dict[str, Tensor]:
@@ -62,7 +61,7 @@ def gradient(model: nn.Module, loss: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("loss", SPECS, ids=lambda loss: loss.name)
 def test_padding_changes_neither_a_loss_nor_its_gradient(pair: Any, loss: Any, family: str):
     teacher, student = pair(family)
     torch.manual_seed(3)
@@ -77,7 +76,7 @@ def test_padding_changes_neither_a_loss_nor_its_gradient(pair: Any, loss: Any, f
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("loss", SPECS, ids=lambda loss: loss.name)
 def test_a_batch_is_the_mean_of_its_texts_alone_without_any_padding(pair: Any, loss: Any, family: str):
     """By tokens for the losses that say so, by texts for the others: micro-batches add up to the batch."""
     teacher, student = pair(family)
@@ -85,7 +84,7 @@ def test_a_batch_is_the_mean_of_its_texts_alone_without_any_padding(pair: Any, l
     with torch.no_grad():
         whole = value(objective, teacher, student, batch_of([0, 1, 2], 16)).item()
         alone = [value(objective, teacher, student, batch_of([row], LENGTHS[row])).item() for row in range(3)]
-    shares = LENGTHS if TERMS[loss.name].per_token else (1, 1, 1)
+    shares = LENGTHS if LOSSES[loss.name].per_token else (1, 1, 1)
     expected = sum(share * one for share, one in zip(shares, alone, strict=True)) / sum(shares)
     assert whole == pytest.approx(expected, rel=2e-5, abs=1e-6)  # fp32
 
@@ -93,7 +92,7 @@ def test_a_batch_is_the_mean_of_its_texts_alone_without_any_padding(pair: Any, l
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_student_that_is_its_teacher_has_nothing_to_learn(pair: Any, family: str):
     teacher, _ = pair(family)
-    losses = tuple(loss for loss in LOSSES if loss.name not in ("hard_label", "soft_cross_entropy"))
+    losses = tuple(loss for loss in SPECS if loss.name not in ("hard_label", "soft_cross_entropy"))
     objective = Objective(losses, layers=((1, 1), (2, 2)), widths=(32, 32))
     batch = batch_of([0, 1, 2], 16)
     with torch.no_grad():
@@ -109,7 +108,7 @@ def test_a_student_that_is_its_teacher_has_nothing_to_learn(pair: Any, family: s
 def test_projections_stay_out_of_the_student_and_get_a_gradient_from_every_layer(pair: Any):
     """Widths 32 and 48, as no tiny teacher is wider: its features are made wider here."""
     teacher, student = pair("bert")
-    losses = tuple(loss for loss in LOSSES if loss.name in ("embedding_mse", "hidden_mse"))
+    losses = tuple(loss for loss in SPECS if loss.name in ("embedding_mse", "hidden_mse"))
     objective = Objective(losses, layers=((1, 1), (2, 2)), widths=(32, 48))
     before = set(student.state_dict())
     batch = batch_of([0, 1, 2], 9)

@@ -9,29 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from text_batches import batches
 from transformers import AutoModel, BertConfig, BertForSequenceClassification
 
+from compress.models.cards import StudentCard
 from compress.models.checkpoints import load_classifier
 from compress.models.dimensions import Dimensions, dimensions
 from compress.models.students import algebra, build_encoder, build_student, student_dimensions
 from compress.models.students.activations import observe
-from compress.spec.cards import StudentCard
 
 LABELS = ("no", "maybe", "yes")
 RANK = 9
-
-
-def batches(seed: int, count: int, vocabulary: int = 120, length: int = 20) -> list[dict[str, Any]]:
-    """Eight texts of different lengths each batch, as arrays, with two segments."""
-    random = np.random.default_rng(seed)
-    made = []
-    for _ in range(count):
-        lengths = np.array([length, *random.integers(4, length, size=7)])
-        mask = (np.arange(length) < lengths[:, None]).astype(np.int64)
-        ids = random.integers(5, vocabulary, size=(8, length)) * mask
-        types = (np.arange(length) > lengths[:, None] // 2).astype(np.int64) * mask
-        made.append({"input_ids": ids, "attention_mask": mask, "token_type_ids": types})
-    return made
 
 
 def states(model: Any, texts: list[dict[str, Any]]) -> list[np.ndarray]:
@@ -71,7 +59,7 @@ def structured() -> Any:
 
 def test_at_full_width_the_student_is_the_teacher(tiny_checkpoint: Callable[[str], Path]):
     """Every part passes through: embeddings, heads, neurons, norms, pooler and classifier."""
-    teacher = load_classifier(tiny_checkpoint("bert"), labels=LABELS, trained=True).train()
+    teacher = load_classifier(tiny_checkpoint("bert"), kind="classification", labels=LABELS, trained=True).train()
     student = build_student(card(), teacher, sizes(card(), teacher), batches(1, 5))
     assert teacher.training
     for mine, theirs in zip(states(student, batches(2, 2)), states(teacher, batches(2, 2)), strict=True):

@@ -16,10 +16,10 @@ from tokenizers import Tokenizer
 from transformers import DistilBertForSequenceClassification
 
 from compress.errors import CompressError
+from compress.models.cards import LayerRule, StudentCard
 from compress.models.checkpoints import load_classifier, save_checkpoint
 from compress.models.dimensions import Dimensions, dimensions, read_config
 from compress.models.students import build_student, student_dimensions
-from compress.spec.cards import LayerRule, StudentCard
 
 LABELS = ("no", "maybe", "yes")
 IDS = torch.tensor([[2, 17, 55, 90, 3, 0, 0], [2, 30, 31, 32, 33, 34, 3]])
@@ -31,7 +31,7 @@ def card(layers: int, rule: LayerRule = "every_other", **sizes: Any) -> StudentC
 
 
 def built(folder: Path, student: StudentCard) -> tuple[Any, Any, Dimensions]:
-    teacher = load_classifier(folder, labels=LABELS, trained=True).eval()
+    teacher = load_classifier(folder, kind="classification", labels=LABELS, trained=True).eval()
     sizes = student_dimensions(student, dimensions(read_config(folder), classes=3))
     return teacher, build_student(student, teacher, sizes).eval(), sizes
 

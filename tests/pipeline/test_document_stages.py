@@ -12,8 +12,7 @@ from worlds import encoder_world
 
 from compress.models import features
 from compress.pipeline import Plan, Request, plan_all
-from compress.pipeline.context import Context, Listener
-from compress.pipeline.stages import STAGES
+from compress.pipeline.plan import Context, Job, Listener
 from compress.spec.stages import General, MaskedLm, Pretrain
 from compress.store import Artifact
 
@@ -65,12 +64,13 @@ def test_every_forward_of_the_stage_keeps_documents_apart(world: Path, masks: li
     context = Context(planned.task, "fp32", 1, Listener())
     artifacts: dict[str, Artifact] = {}
     for node in planned.nodes:
-        if node.kind in ("tokenize", kind):
+        if node.kind.name in ("tokenize", kind):
             out, work = (world / f"{node.key}-{what}" for what in ("out", "work"))
             out.mkdir()
             work.mkdir()
             inputs = {role: artifacts[name] for role, name in node.inputs.items()}
-            artifacts[node.id] = Artifact(out, node.key, STAGES[node.kind](planned, node, inputs, context, out, work))
+            info = node.kind.run(Job(planned, node, inputs, context, out, work))
+            artifacts[node.id] = Artifact(out, node.key, dict(info))
     # Two steps: of the student and its teacher in `general`; `pretrain` also looks at the text that is held out.
     assert len(masks) == {"pretrain": 3, "masked_lm": 2, "general": 4}[kind]
     assert all(mask.ndim == 4 and not mask.all() and mask.any(-1).all() for mask in masks)
@@ -79,7 +79,7 @@ def test_every_forward_of_the_stage_keeps_documents_apart(world: Path, masks: li
 @pytest.mark.parametrize("kind", RECIPES)
 def test_what_is_not_written_is_in_no_key(world: Path, kind: str):
     def key(*overrides: str) -> str:
-        return next(node.key for node in plan(world, kind, *overrides).nodes if node.kind == kind)
+        return next(node.key for node in plan(world, kind, *overrides).nodes if node.kind.name == kind)
 
     assert key() == key(f"{kind}.attention=sequence")
     assert key(f"{kind}.attention=document") != key(f"{kind}.attention=sequence")

@@ -17,13 +17,13 @@ from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassificatio
 from compress.corpus import corpus_sources, train_vocabulary
 from compress.errors import CompressError
 from compress.evaluate import predict_onnx
+from compress.models.cards import RandomInit
 from compress.models.checkpoints import load_tokenizer, pad_id, save_tokenizer
 from compress.models.dimensions import dimensions, read_config, usable_positions
-from compress.models.masked_lm import masked_lm_loss
+from compress.models.masked_lm import masked_text_loss
 from compress.models.predict import predict_logits
 from compress.models.random_models import random_classifier, random_config
 from compress.pipeline import Plan
-from compress.spec.cards import RandomInit
 
 CARD = """
 name: own
@@ -89,7 +89,7 @@ def test_the_pretrained_checkpoint_is_its_familys_own(teach, family: str):
     batch.setdefault("token_type_ids", torch.zeros_like(batch["input_ids"]))
     labels = torch.where(batch["input_ids"] == theirs.mask_token_id, 7, -100)
     whole = model.eval()(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], labels=labels).loss
-    assert masked_lm_loss(model, {**batch, "labels": labels}).item() == pytest.approx(whole.item(), rel=1e-5)
+    assert masked_text_loss(model, {**batch, "labels": labels}).item() == pytest.approx(whole.item(), rel=1e-5)
 
 
 @FAMILIES
@@ -138,19 +138,15 @@ def test_sizes_are_those_of_transformers(family: str):
         {"architecture": family, "layers": 3, "hidden": 32, "heads": 2, "intermediate": 64, "max_positions": 32}
     )
     config = random_config(init)
-    model: Any = random_classifier(config, labels=("no", "yes"))
+    model: Any = random_classifier(config, kind="classification", labels=("no", "yes"))
     assert dimensions(config, classes=2).parameters == model.num_parameters()
 
 
 @pytest.mark.parametrize(
     ("family", "more", "message"),
     [
-        ("roberta", ", embedding: 16", "embedding: only an `albert` has tables of another width; found `roberta`"),
-        (
-            "roberta",
-            ", grow_from: minilm-l6",
-            "grow_from: a `bert` grows from a smaller one; found architecture `roberta`",
-        ),
+        ("roberta", ", embedding: 16", "embedding: the tables of a `roberta` are as wide as `hidden`"),
+        ("roberta", ", grow_from: minilm-l6", "grow_from: a `roberta` cannot grow"),
         ("electra", "", "architecture"),
         ("roberta", ", vocabulary: 100", "the size of the vocabulary: expected at least 261"),
     ],

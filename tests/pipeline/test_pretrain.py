@@ -16,9 +16,12 @@ from tokenizers import Tokenizer
 from transformers import AutoModelForMaskedLM
 
 from compress.errors import CompressError
+from compress.losses.hard_label import HardLabel
 from compress.models.masked_lm import has_masked_lm_head
-from compress.pipeline.training_stages import TrainingRun
-from compress.spec.stages import Distill, QuantizeAware
+from compress.objective import Objective
+from compress.pipeline.plan import Job
+from compress.pipeline.training.run import TrainingRun
+from compress.spec.stages import Distill
 
 
 def test_the_stages_come_in_order_and_the_fine_tuning_begins_with_what_the_text_taught(world: Path):
@@ -46,7 +49,7 @@ def test_the_checkpoint_is_a_masked_language_model_that_transformers_loads(world
     assert info["perplexity"] == pytest.approx(math.exp(info["loss"]))
     assert info["sequences"] == round(0.1 * (found.info["sequences"] + info["sequences"]))
     assert found.info["steps"] == 3
-    assert f"pretrained: perplexity {info['perplexity']:.1f} of the hidden tokens" in said[-1]
+    assert f"pretrained: perplexity {info['perplexity']:.1f} of the masked tokens" in said[-1]
 
 
 def test_it_learns_and_the_perplexity_of_text_that_it_has_not_seen_falls(world: Path):
@@ -174,20 +177,13 @@ def test_a_card_has_one_vocabulary_and_its_tokenizer_is_there(world: Path):
         plan(world)
 
 
-@pytest.mark.parametrize(
-    ("settings", "features", "splits"),
-    [
-        (Distill(), {"logits"}, True),
-        (Distill(), {"logits", "spread[2]"}, False),
-        (QuantizeAware(), {"logits"}, False),
-    ],
-)
-def test_what_reads_weights_beside_a_forward_is_not_split(settings: Any, features: set[str], splits: bool):
+@pytest.mark.parametrize("whole", [None, "its roundings stand inside the model"])
+def test_what_reads_weights_beside_a_forward_is_not_split(whole: str | None):
     said: list[str] = []
     context: Any = SimpleNamespace(fsdp=True, notice=said.append)
-    node: Any = SimpleNamespace(id="student", spec=settings)
-    objective = SimpleNamespace(student_features=features)
-    run = TrainingRun(node, {}, context, Path(), Path(), torch.nn.Linear(1, 1), objective)
+    node: Any = SimpleNamespace(id="student", spec=Distill())
+    job: Any = Job(None, node, {}, context, Path(), Path())  # type: ignore[arg-type]
+    run, splits = TrainingRun(job, torch.nn.Linear(1, 1), Objective((HardLabel(),)), whole=whole), whole is None
     assert run._splits() == splits
     assert [line.startswith("student: every process holds the whole model") for line in said] == [True] * (not splits)
     context.fsdp = False

@@ -10,8 +10,7 @@ from tokenizers import Tokenizer
 from worlds import encoder_world
 
 from compress.pipeline import Listener, Request, plan_all
-from compress.pipeline.context import Context
-from compress.pipeline.stages import STAGES
+from compress.pipeline.plan import Context, Job
 
 STUDENT = "name: small\ntitle: Small\narchitecture: bert\nlayers: 1\n"
 
@@ -48,12 +47,13 @@ def request_(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokeniz
 @pytest.mark.parametrize(("kind", "what"), [("augment", "words"), ("tokenize", "tokens")])
 def test_how_far_a_stage_has_come_is_told(request_: Request, tmp_path: Path, kind: str, what: str) -> None:
     (plan,) = plan_all(request_)
-    node = next(node for node in plan.nodes if node.kind == kind)
+    node = next(node for node in plan.nodes if node.kind.name == kind)
     listener = Recorder()
     for name in ("out", "work"):
         (tmp_path / name).mkdir()
-    STAGES[kind](plan, node, {}, Context(plan.task, "fp32", 1, listener), tmp_path / "out", tmp_path / "work")
+    context = Context(plan.task, "fp32", 1, listener)
+    node.kind.run(Job(plan, node, {}, context, tmp_path / "out", tmp_path / "work"))
     named, done, total = listener.seen[-1]
     assert named == what
     assert done > 0
-    assert total == {"augment": done, "tokenize": node.spec}[kind]
+    assert total == {"augment": done, "tokenize": getattr(node.spec, "max_tokens", 0)}[kind]

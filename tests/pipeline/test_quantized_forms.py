@@ -11,6 +11,8 @@ from worlds import TASK, encoder_world
 
 from compress.errors import CompressError
 from compress.pipeline import Plan, Request, plan_all
+from compress.quantize.methods import int8_format, spec_of_file
+from compress.spec.quantization import Quantize
 
 Planner = Callable[..., Plan]
 
@@ -97,5 +99,10 @@ def test_a_file_depends_on_what_its_method_reads_alone(planned: Planner) -> None
 def test_a_search_is_for_the_int8_file_alone(planned: Planner) -> None:
     plan = planned("quantize.method=auto", "quantize.portable=true", "quantize.avx2=true")
     spec = plan.nodes[-1].spec
-    assert [spec.form(precision).method for precision in spec.precisions] == ["smoothquant", "smoothquant", "auto"]
-    assert [spec.layout(precision) for precision in spec.precisions] == ["qdq", "static", "static"]
+    assert isinstance(spec, Quantize)
+    assert [spec_of_file(spec, precision).method for precision in spec.precisions] == [
+        "smoothquant",
+        "smoothquant",
+        "auto",
+    ]
+    assert [int8_format(spec, precision) for precision in spec.precisions] == ["qdq", "static", "static"]

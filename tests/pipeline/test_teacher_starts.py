@@ -15,9 +15,8 @@ from worlds import encoder_world
 
 from compress.cli.plans import plan_document
 from compress.errors import CompressError
-from compress.pipeline import starting
-from compress.pipeline.context import Context, Listener
-from compress.pipeline.stages import STAGES
+from compress.pipeline.plan import Context, Job, Listener
+from compress.pipeline.training import initial_teacher
 from compress.store import Artifact
 
 
@@ -109,12 +108,13 @@ def test_what_was_counted_is_not_counted_again_by_a_training_that_goes_on(world:
         def notice(self, line: str) -> None:
             said.append(line)
 
-    monkeypatch.setattr(starting, "count_pairs", None)
+    monkeypatch.setattr(initial_teacher, "count_pairs", None)
     text, node = planned.nodes[0], planned.nodes[1]
     context = Context(planned.task, "fp32", 1, Told())
     inputs = {"text": Artifact(world / f"{text.key}-out", text.key, {})}
     (world / "again").mkdir()
-    again = STAGES["pretrain"](planned, node, inputs, context, world / "again", world / f"{node.key}-work")
+    job = Job(planned, node, inputs, context, world / "again", world / f"{node.key}-work")
+    again = node.kind.run(job)
     assert again["start"] == first.info["start"]
     assert again["held_out"] == first.info["held_out"]
     assert said[0] == "pretrained: goes on after step 3"

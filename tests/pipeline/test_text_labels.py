@@ -15,18 +15,17 @@ from transformers import AutoModel
 from worlds import encoder_world
 
 from compress.errors import CompressError
+from compress.losses import LOSSES
 from compress.models.checkpoints import load_classifier
 from compress.pipeline import Plan, Request, plan_all
-from compress.pipeline.context import Context, Listener
-from compress.pipeline.stages import STAGES
-from compress.pipeline.starting import start_student
-from compress.spec.losses import OF_TEXT
+from compress.pipeline.plan import Context, Job, Listener
+from compress.pipeline.training.initial_student import initial_student
 from compress.store import Artifact
 
 STUDENT = "name: small\ntitle: small\narchitecture: {0}\nlayers: 2\nhidden: 16\nheads: 2\ninit: random\n"
 ALBERT = STUDENT.format("albert") + "albert: {embedding: 8}\n"
-LOSSES = "general.losses=[{{name: {0}}}, {{name: {1}}}]"
-BOTH = LOSSES.format("sentence_order", "masked_lm")
+CHOICE = "general.losses=[{{name: {0}}}, {{name: {1}}}]"
+BOTH = CHOICE.format("sentence_order", "masked_lm")
 
 
 @pytest.fixture
@@ -54,23 +53,23 @@ def made(world: Path, planned: Plan) -> dict[str, Artifact]:
     artifacts: dict[str, Artifact] = {}
     context = Context(planned.task, "fp32", 1, Listener())
     for node in planned.nodes:
-        if node.kind in ("tokenize", "general"):
+        if node.kind.name in ("tokenize", "general"):
             out, work = (world / f"{node.key}-{what}" for what in ("out", "work"))
             out.mkdir()
             work.mkdir()
-            info = STAGES[node.kind](
-                planned, node, {"text": artifacts.get("text", Artifact(out, ""))}, context, out, work
-            )
-            artifacts[node.id] = Artifact(out, node.key, info)
+            inputs = {"text": artifacts.get("text", Artifact(out, ""))}
+            info = node.kind.run(Job(planned, node, inputs, context, out, work))
+            artifacts[node.id] = Artifact(out, node.key, dict(info))
     return artifacts
 
 
 def student_of(world: Path, planned: Plan, artifacts: dict[str, Artifact]) -> Any:
-    node = next(node for node in planned.nodes if node.kind == "distill")
-    teacher = load_classifier(world / "teacher", labels=("a", "b"), trained=False)
+    node = next(node for node in planned.nodes if node.kind.name == "distill")
+    teacher = load_classifier(world / "teacher", kind="classification", labels=("a", "b"), trained=False)
     torch.manual_seed(5)
     context = Context(planned.task, "fp32", 1, Listener())
-    return start_student(planned, node.spec, {"encoder": artifacts["encoder"]}, context, teacher, None)[0]
+    job = Job(planned, node, {"encoder": artifacts["encoder"]}, context, world, world)
+    return initial_student(job, teacher, None)[0]
 
 
 @pytest.mark.parametrize(
@@ -108,24 +107,15 @@ def test_the_order_is_learnt_beside_distillation(world: Path):
     assert set(json.loads(log[0])["losses"]) == {"hidden_mse", "sentence_order"}
 
 
-@pytest.mark.parametrize(
-    ("architecture", "loss", "lacking"),
-    [
-        ("distilbert", "sentence_order", "a distilbert has no pooler"),
-        ("partial-albert", "masked_lm", "a partial-albert has no masked language model in transformers"),
-    ],
-)
-def test_a_student_without_what_the_loss_needs_is_found_at_once(
-    world: Path, architecture: str, loss: str, lacking: str
-):
-    card = STUDENT.format(architecture)
-    shared = "albert: {embedding: 8, share: ffn}\n" if architecture == "partial-albert" else ""
-    (world / "small.yaml").write_text(card + shared)
-    with pytest.raises(CompressError, match=f"recipe tinybert, stage general, student small: {loss}: {lacking}"):
-        plan(world, f"general.losses=[{{name: {loss}}}]", "intermediate.losses=[{name: hidden_mse}]")
+def test_a_student_without_what_the_loss_needs_is_found_at_once(world: Path):
+    (world / "small.yaml").write_text(STUDENT.format("distilbert"))
+    with pytest.raises(
+        CompressError, match="recipe tinybert, stage general, student small: sentence_order: a distilbert has no pooler"
+    ):
+        plan(world, "general.losses=[{name: sentence_order}]", "intermediate.losses=[{name: hidden_mse}]")
 
 
-@pytest.mark.parametrize("loss", OF_TEXT)
+@pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss.of_text])
 def test_a_task_has_no_such_labels(world: Path, loss: str):
     with pytest.raises(CompressError, match=f"{loss} needs plain text, which only the general stage reads"):
         plan(world, f"intermediate.losses=[{{name: {loss}}}]")

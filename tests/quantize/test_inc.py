@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,17 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from pydantic import ValidationError
 
 from compress.errors import CheckFailed, CompressError
-from compress.graphs import check_model, get_metadata, products
-from compress.pipeline.inc import quantize_checkpoint
-from compress.quantize import inc
-from compress.quantize.fallbacks import _candidates
-from compress.quantize.folding import fold_weights
-from compress.quantize.search import Judge
+from compress.graphs import check_model, get_metadata, matmuls
+from compress.quantize import quantize_onnx
+from compress.quantize.evaluator import Evaluator
+from compress.quantize.inc_folding import fold_weights
+from compress.quantize.inc_tuning import _candidates
+from compress.quantize.methods import QUANTIZERS, int8_format, spec_of_file
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
+from compress.tasks import TASK_KINDS
 
 installed = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("neural_compressor", "torchao")),
@@ -44,24 +45,33 @@ def logits(path: Path, inputs: dict[str, np.ndarray]) -> np.ndarray:
     return np.asarray(session.run(["logits"], {value.name: inputs[value.name] for value in session.get_inputs()})[0])
 
 
-def judge(folder: Path, score: Callable[[np.ndarray], float] = lambda logits: 50.0) -> Judge:
+def evaluator(folder: Path, score: Callable[[np.ndarray], float] = lambda logits: 50.0) -> Evaluator:
     texts = feed(32, 12, seed=1)
-    return Judge(
+    return Evaluator(
         few=lambda path: logits(path, texts),
         all=lambda path: logits(path, texts),
         score_few=score,
         score=score,
+        texts={"tuning": 32},
         times=lambda path: {},
         feeds=[texts],
-        decides=True,
+        kind=TASK_KINDS["classification"],
         folder=folder,
     )
 
 
-def quantized(checkpoint: Path, source: Path, out: Path, judged: Judge | None = None, **spec: Any) -> dict[str, Any]:
+def quantized(
+    checkpoint: Path, source: Path, out: Path, judged: Evaluator | None = None, **spec: Any
+) -> dict[str, Any]:
     feeds = [feed(8, 12), feed(4, 20)]
     settings = Quantize(method="inc-static", **spec)
-    return quantize_checkpoint(checkpoint, source, out, settings, feeds=feeds, judge=judged or judge(out))
+
+    def read(inputs: Sequence[str], opset: int) -> Any:
+        from compress.export.program import read_program
+
+        return read_program(checkpoint, inputs, opset, kind="classification")
+
+    return quantize_onnx(source, out, settings, feeds=feeds, evaluator=judged or evaluator(out), read_program=read)
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +86,11 @@ def test_all_products_but_the_classifier_are_int8_and_so_are_weights_and_tables(
     info, _, path = bert
     check_model(path)
     model = onnx.load(path)
-    found = products(model.graph)
+    found = matmuls(model.graph)
     head = ("bert.pooler.dense/Gemm", "classifier/Gemm")  # of the first, the weights are int8
     assert (len(found.int8), found.fp32, len(found.activation)) == (12, head, 4)
     counts = [info[f"{kind}_matmuls"] for kind in ("int8", "weight_only", "fp32")]
-    assert (info["layout"], counts) == ("qdq", [12, 1, 1])
+    assert (info["int8_format"], counts) == ("qdq", [12, 1, 1])
     assert set(info["stayed_fp32"]) == {*head, SEGMENTS}
     assert (info["int8_gathers"], info["fp32_gathers"]) == (2, 1)
     assert {node.domain for node in model.graph.node} <= {"", "ai.onnx"}
@@ -145,15 +155,15 @@ def test_a_search_gives_products_back_and_says_whether_that_was_enough(
     # A planted score: all int8 loses 3 points, the first fallback 1, the next 2.
     asked = iter([3.0, 1.0, 2.0, 1.0])
     fp32 = logits(source, feed(32, 12, seed=1))
-    points = judge(tmp_path, lambda found: 50.0 if np.array_equal(found, fp32) else 50.0 - next(asked))
+    points = evaluator(tmp_path, lambda found: 50.0 if np.array_equal(found, fp32) else 50.0 - next(asked))
     first, second = SECOND.format(0), SECOND.format(1)
-    monkeypatch.setattr("compress.quantize.fallbacks._candidates", lambda model, int8: [(), (first,), (first, second)])
+    monkeypatch.setattr("compress.quantize.inc_tuning._candidates", lambda model, int8: [(), (first,), (first, second)])
     info = quantized(tiny_checkpoint("bert"), source, tmp_path, points, exclude=("pooler", "word_embeddings"))
     assert (info["goal_met"], info["mixes_tried"]) == (False, 3)
     assert [lost["drop"] for lost in info["tried"]] == [3.0, 1.0, 2.0]
     assert info["reached"]["drop"] == 1.0
-    assert info["given_back"] == [f"{first}/MatMul"]
-    found = products(onnx.load(tmp_path / "model_quantized.onnx").graph)
+    assert info["fp32_fallbacks"] == [f"{first}/MatMul"]
+    found = matmuls(onnx.load(tmp_path / "model_quantized.onnx").graph)
     assert set(found.fp32) == {f"{first}/MatMul", "bert.pooler.dense/Gemm", "classifier/Gemm"}
     assert (len(found.int8), info["fp32_gathers"]) == (11, 2)
     reasons = info["stayed_fp32"]
@@ -174,7 +184,8 @@ def test_shared_weights_stay_shared(tiny_checkpoint, tiny_onnx, tmp_path: Path) 
 
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inc, "_PACKAGES", ("neural_compressor", "a_package_that_is_not_there"))
+    quantizer = replace(QUANTIZERS["inc-static"], packages=("neural-compressor", "a-package-that-is-not-there"))
+    monkeypatch.setitem(QUANTIZERS, "inc-static", quantizer)
     with pytest.raises(CompressError, match=r"needs a_package_that_is_not_there.*bert-compress\[inc\]") as caught:
         quantized(tmp_path, tmp_path / "model.onnx", tmp_path)
     assert "\n" not in str(caught.value)
@@ -182,10 +193,9 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @installed
 def test_no_texts_are_refused(tiny_onnx, tmp_path: Path) -> None:
-    program: Any = None
     with pytest.raises(CompressError, match="training texts"):
-        inc.quantize_inc(
-            tiny_onnx("bert"), tmp_path, Quantize(method="inc-static"), program, feeds=[], judge=judge(tmp_path)
+        quantize_onnx(
+            tiny_onnx("bert"), tmp_path, Quantize(method="inc-static"), feeds=[], evaluator=evaluator(tmp_path)
         )
 
 
@@ -202,14 +212,14 @@ def test_a_graph_that_computes_something_else_is_refused(
         scale.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(scale)[::-1] * np.float32(8), scale.name))
         return model
 
-    monkeypatch.setattr("compress.quantize.fallbacks.fold_weights", wrong)
+    monkeypatch.setattr("compress.quantize.inc_tuning.fold_weights", wrong)
     with pytest.raises(CheckFailed, match="neural-compressor's program"):
         quantized(tiny_checkpoint("bert"), tiny_onnx("bert", "fast"), tmp_path)
     assert not (tmp_path / "model_quantized.onnx").exists()
 
 
 def unfolded(kind: str, *, channels: int | None = 0, low: int = -127) -> onnx.ModelProto:
-    """x → levels → a product by a [3, 4] weight [out, in], turned: what the exporter writes for a Linear."""
+    """x → levels → a matmul by a [3, 4] weight [out, in], turned: what the exporter writes for a Linear."""
     rng = np.random.default_rng(3)
     weight = rng.normal(size=(3, 4)).astype(np.float32)
     scale = np.abs(weight).max(1) / 127.5 if channels is not None else np.float32(np.abs(weight).max() / 127.5)
@@ -253,7 +263,7 @@ def test_folding_keeps_every_level(kind: str, channels: int | None, tmp_path: Pa
         answers.append(open_session(path, threads=1).run(None, {"x": x})[0])
     np.testing.assert_allclose(answers[0], answers[1], rtol=0, atol=1e-5)  # the order of four sums
     after = onnx.load(tmp_path / "after.onnx")
-    assert products(after.graph).int8 == ("p",)
+    assert matmuls(after.graph).int8 == ("p",)
     assert [node.op_type for node in after.graph.node].count("Clip") == 0
     weight = next(
         tensor for tensor in after.graph.initializer if tensor.data_type == TensorProto.INT8 and len(tensor.dims) == 2
@@ -264,7 +274,7 @@ def test_folding_keeps_every_level(kind: str, channels: int | None, tmp_path: Pa
 
 def test_candidates_are_the_feed_forward_products_early_ones_first(tiny_onnx) -> None:
     model = onnx.load(tiny_onnx("bert"))
-    names = [name for name in products(model.graph).fp32 if not name.startswith("classifier")]
+    names = [name for name in matmuls(model.graph).fp32 if not name.startswith("classifier")]
     second = [SECOND.format(layer) for layer in (0, 1)]
     first = [f"bert.encoder.layer.{layer}.intermediate.dense" for layer in (0, 1)]
     assert _candidates(model, names) == [(), (second[0],), tuple(second), (*second, *first)]
@@ -272,8 +282,8 @@ def test_candidates_are_the_feed_forward_products_early_ones_first(tiny_onnx) ->
 
 def test_its_settings() -> None:
     spec = Quantize(method="inc-static", portable=True, avx2=True)
-    assert [spec.layout(precision) for precision in spec.precisions] == ["qdq", "static", "qdq"]
-    assert [spec.form(precision).method for precision in spec.precisions] == ["static", "static", "inc-static"]
-    assert "method" not in spec.idle("qdq")
-    with pytest.raises(ValidationError, match="8 bits"):
-        Quantize(method="inc-static", reduce_range=True)
+    assert [int8_format(spec, precision) for precision in spec.precisions] == ["qdq", "static", "qdq"]
+    assert [spec_of_file(spec, precision).method for precision in spec.precisions] == ["static", "static", "inc-static"]
+    assert "method" in QUANTIZERS["inc-static"].described(spec, "qdq")
+    with pytest.raises(CompressError, match="8 bits"):
+        quantize_onnx(Path("model.onnx"), Path(), Quantize(method="inc-static", reduce_range=True))

@@ -1,4 +1,4 @@
-"""Signal-to-noise of the parts, by hand and over families and layouts; and why a part stays fp32."""
+"""Signal-to-noise of the parts, by hand and over families and int8_formats; and why a part stays fp32."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from compress.graphs import products, write_model
+from compress.graphs import matmuls, write_model
 from compress.quantize import FILES, quantize_onnx, reasons
-from compress.quantize.choosing import Choice
+from compress.quantize.node_selection import QuantizationPlan
 from compress.quantize.noise import signal_to_noise
 from compress.spec.quantization import Quantize
 
@@ -26,11 +26,11 @@ Make = Callable[..., Path]
 
 
 def toy(weight: np.ndarray, bias: np.ndarray = BIAS, table: np.ndarray = TABLE) -> ModelProto:
-    """Rows of a table, a product and its bias; `attention_mask` is read by nothing that matters."""
+    """Rows of a table, a matmul and its bias; `attention_mask` is read by nothing that matters."""
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["states"], name="look_up"),
-        helper.make_node("MatMul", ["states", "weight"], ["product"], name="linear/MatMul"),
-        helper.make_node("Add", ["product", "bias"], ["sum"], name="linear/Add"),
+        helper.make_node("MatMul", ["states", "weight"], ["matmul"], name="linear/MatMul"),
+        helper.make_node("Add", ["matmul", "bias"], ["sum"], name="linear/Add"),
         helper.make_node("Relu", ["sum"], ["logits"], name="relu"),
     ]
     ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "length"])
@@ -83,20 +83,20 @@ def feeds() -> list[dict[str, np.ndarray]]:
     return [{"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}]
 
 
-@pytest.mark.parametrize("layout", list(FILES))
+@pytest.mark.parametrize("int8_format", list(FILES))
 @pytest.mark.parametrize(
     ("family", "graph"),
     [*((family, "fast") for family in ("bert", "distilbert", "roberta", "electra", "albert")), ("albert", "plain")],
 )
 def test_every_product_and_norm_is_measured(
-    family: str, graph: str, layout: str, tiny_onnx: Make, tmp_path: Path
+    family: str, graph: str, int8_format: str, tiny_onnx: Make, tmp_path: Path
 ) -> None:
-    """In every layout, so that none renames what it computes."""
+    """In every int8_format, so that none renames what it computes."""
     source = tiny_onnx(family, graph)
-    quantize_onnx(source, tmp_path, Quantize(method="dynamic"), layout=layout, feeds=feeds())
-    found = signal_to_noise(source, tmp_path / FILES[layout], feeds())
+    quantize_onnx(source, tmp_path, Quantize(method="dynamic"), int8_format=int8_format, feeds=feeds())
+    found = signal_to_noise(source, tmp_path / FILES[int8_format], feeds())
     model = onnx.load(source)
-    wanted = {*products(model.graph).fp32}
+    wanted = {*matmuls(model.graph).fp32}
     wanted |= {node.name for node in model.graph.node if node.op_type == "LayerNormalization"}
     assert set(found) == wanted
     values = [value for value in found.values() if value is not None]
@@ -142,6 +142,6 @@ def test_tables_that_the_recipe_leaves_are_named(tiny_onnx: Make, tmp_path: Path
 
 def test_a_choice_of_another_kind_is_still_told(tiny_onnx: Make) -> None:
     model = onnx.load(tiny_onnx("bert", "fast"))
-    name = products(model.graph).fp32[0]
-    choice = Choice(int8=(), weight_only=(), kept=(name,), tables=())
-    assert reasons.why_fp32(model, choice, ())[name] == reasons.GIVEN_BACK
+    name = matmuls(model.graph).fp32[0]
+    plan = QuantizationPlan(int8=(), weight_only=(), kept=(name,), tables=())
+    assert reasons.why_fp32(model, plan, ())[name] == reasons.FALLBACK

@@ -16,10 +16,10 @@ from onnx import TensorProto, helper, numpy_helper
 from small_graphs import model_of
 
 from compress.errors import CheckFailed, CompressError
-from compress.graphs import get_metadata, products, strip_identities
-from compress.quantize import integers, quantize_onnx
-from compress.quantize import layouts as written
-from compress.quantize.choosing import choose
+from compress.graphs import get_metadata, matmuls, strip_identities
+from compress.quantize import int8_formats as written
+from compress.quantize import int8_graph, quantize_onnx
+from compress.quantize.node_selection import select_nodes
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
@@ -44,7 +44,7 @@ def test_all_weight_products_but_the_classifier_have_int8_weights(
     family: str, graph: str, tiny_onnx, tmp_path: Path
 ) -> None:
     source = tiny_onnx(family, graph)
-    weights = products(onnx.load(source).graph)
+    weights = matmuls(onnx.load(source).graph)
     info, model = plain_numbers(tmp_path, source)
     alone = {"bert": 1, "distilbert": 1, "roberta": 0, "electra": 0, "albert": 1}[family]  # poolers and their like
     alone = 1 if family in ("roberta", "electra") else alone
@@ -116,7 +116,7 @@ def test_a_table_of_few_rows_stays_fp32(rows: int, tmp_path: Path) -> None:
         helper.make_node("MatMul", ["y", "w"], ["logits"], name="classifier/MatMul"),
     ]
     made = model_of(nodes, {"t": table.astype(np.float32), "w": weight.astype(np.float32)}, 64)
-    assert choose(made, (), embeddings=True, source=tmp_path).tables == (("few",) if rows == 16 else ())
+    assert select_nodes(made, (), embeddings=True, source=tmp_path).tables == (("few",) if rows == 16 else ())
 
 
 def test_excluded_nodes_stay_fp32_and_are_named(tiny_onnx, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_excluded_nodes_stay_fp32_and_are_named(tiny_onnx, tmp_path: Path) -> No
 
 
 def test_an_exclude_that_matches_nothing_is_named(tiny_onnx, tmp_path: Path) -> None:
-    with pytest.raises(CompressError, match=r"'layer\.7' matches no weight product"):
+    with pytest.raises(CompressError, match=r"'layer\.7' matches no weight matmul"):
         quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic", exclude=("layer.7",)))
     assert list(tmp_path.iterdir()) == []
 
@@ -138,13 +138,13 @@ def test_an_exclude_that_matches_nothing_is_named(tiny_onnx, tmp_path: Path) -> 
 @pytest.mark.parametrize("method", ["dynamic", "static", "smoothquant", "auto"])
 def test_nothing_left_to_quantize_is_refused(tiny_onnx, tmp_path: Path, method: Any) -> None:
     feed = {name: np.ones((2, 5), np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
-    with pytest.raises(CompressError, match=r"expected products by stored weights to be int8; `exclude: \[MatMul\]`"):
+    with pytest.raises(CompressError, match=r"expected matmuls by stored weights to be int8; `exclude: \[MatMul\]`"):
         quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method=method, exclude=("MatMul",)), feeds=[feed])
     assert list(tmp_path.iterdir()) == []
 
 
 def hide_weight(source: Path, target: Path, operator: str) -> str:
-    """The same function with one weight behind a node; returns the product's name."""
+    """The same function with one weight behind a node; returns the matmul's name."""
     model = onnx.load(source)
     node = next(node for node in model.graph.node if node.name.endswith("layer.1.output.dense/MatMul"))
     weight = next(t for t in model.graph.initializer if t.name == node.input[1])
@@ -163,7 +163,7 @@ def hide_weight(source: Path, target: Path, operator: str) -> str:
 def test_a_product_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Path) -> None:
     """The quantizer does not look behind another node and says nothing."""
     name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", "Neg")
-    with pytest.raises(CheckFailed, match="expected 12 int8 weight products, found 11; stayed fp32") as error:
+    with pytest.raises(CheckFailed, match="expected 12 int8 weight matmuls, found 11; stayed fp32") as error:
         quantize_onnx(tmp_path / "hidden.onnx", tmp_path / "out", Quantize(method="dynamic"))
     assert name in str(error.value)
     assert not (tmp_path / "out").exists()
@@ -174,30 +174,30 @@ def test_a_weight_behind_a_node_that_can_go_becomes_int8(operator: str, tiny_onn
     """ALBERT's traps: ONNX Runtime's quantizer alone leaves this one fp32."""
     name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", operator)
     quantize_onnx(tmp_path / "hidden.onnx", tmp_path, Quantize(method="dynamic"))
-    found = products(onnx.load(tmp_path / "model_quantized.onnx").graph)
+    found = matmuls(onnx.load(tmp_path / "model_quantized.onnx").graph)
     assert f"{name}_quant" in found.int8
 
 
 def test_an_embedding_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(integers.Rewrite, "look_up", lambda self, node: self.keep(node))
+    monkeypatch.setattr(int8_graph.Rewrite, "look_up", lambda self, node: self.keep(node))
     with pytest.raises(CheckFailed, match=r"stayed fp32: bert\.embeddings\.word_embeddings/Gather"):
         quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic"))
 
 
 def test_no_gain_and_not_finite_leave_no_file(tiny_onnx, tmp_path: Path, monkeypatch) -> None:
-    def padded(rewrite, product, span):
-        written.dynamic(rewrite, product, span)
+    def padded(rewrite, matmul, span):
+        written.dynamic(rewrite, matmul, span)
         rewrite.constant("ballast", np.zeros(100_000, np.float32))
         rewrite.once("Identity", ["ballast"], ["ballast_read"], "ballast")
 
-    def infinite(rewrite, product, span):
-        rewrite.int8(product.node.input[1])
-        scale = rewrite.stored[f"{product.node.input[1]}_scale"]
+    def infinite(rewrite, matmul, span):
+        rewrite.int8(matmul.node.input[1])
+        scale = rewrite.stored[f"{matmul.node.input[1]}_scale"]
         scale.CopyFrom(numpy_helper.from_array(np.full(tuple(scale.dims), np.inf, np.float32), scale.name))
-        written.dynamic(rewrite, product, span)
+        written.dynamic(rewrite, matmul, span)
 
-    for layout, message in ((padded, "nothing is gained"), (infinite, "not finite")):
-        monkeypatch.setitem(written.LAYOUTS, "dynamic", layout)
+    for int8_format, message in ((padded, "nothing is gained"), (infinite, "not finite")):
+        monkeypatch.setitem(written.FORMATS, "dynamic", int8_format)
         with pytest.raises(CheckFailed, match=message):
             quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic"))
         assert list(tmp_path.iterdir()) == []

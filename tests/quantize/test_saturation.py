@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from compress.machine import has_vnni, saturates
 from compress.quantize import FILES, quantize_onnx
-from compress.quantize.saturation import clipped, product
+from compress.quantize.saturation import clipped, int8_matmul
 from compress.quantize.simulation import count_saturated, simulate
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
@@ -53,9 +53,9 @@ def test_pairs_are_clipped_as_defined(shape: tuple[int, int, int]) -> None:
     assert found.pairs == shape[0] * -(-shape[1] // 2) * shape[2]
     zero = 100
     exact = (levels.astype(int) - zero) @ weight.astype(int)
-    np.testing.assert_array_equal(product(levels, weight, zero, saturating=False), exact)
+    np.testing.assert_array_equal(int8_matmul(levels, weight, zero, saturating=False), exact)
     taken_off = zero * weight.astype(int).sum(axis=0)
-    np.testing.assert_array_equal(product(levels, weight, zero, saturating=True), expected - taken_off)
+    np.testing.assert_array_equal(int8_matmul(levels, weight, zero, saturating=True), expected - taken_off)
 
 
 def test_there_is_something_to_clip() -> None:
@@ -123,7 +123,7 @@ kinds = pytest.mark.parametrize("kind", ["MatMulInteger", "MatMulIntegerToFloat"
 def test_onnx_runtime_saturates_here_to_the_bit(shape: tuple[int, int, int], kind: str, tmp_path: Path) -> None:
     levels, weight = operands(*shape)
     found = runtimes_product(levels, weight, kind, tmp_path)
-    np.testing.assert_array_equal(found, product(levels, weight, 100, saturating=True))
+    np.testing.assert_array_equal(found, int8_matmul(levels, weight, 100, saturating=True))
 
 
 @pytest.mark.skipif(not has_vnni(), reason="this CPU has no exact sums of int8 products (no VNNI, no Arm dotprod)")
@@ -131,7 +131,7 @@ def test_onnx_runtime_saturates_here_to_the_bit(shape: tuple[int, int, int], kin
 def test_onnx_runtime_is_exact_here(kind: str, tmp_path: Path) -> None:
     levels, weight = operands(9, 96, 40)
     found = runtimes_product(levels, weight, kind, tmp_path)
-    np.testing.assert_array_equal(found, product(levels, weight, 100, saturating=False))
+    np.testing.assert_array_equal(found, int8_matmul(levels, weight, 100, saturating=False))
 
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="about x86 kernels")
@@ -141,7 +141,7 @@ def test_7_bit_and_unsigned_weights_are_exact_on_every_x86(kind: str, tmp_path: 
         levels, weight = operands(9, 96, 40, largest)
         stored = (weight.astype(int) + offset).astype(np.uint8) if offset else weight
         found = runtimes_product(levels, stored, kind, tmp_path)
-        np.testing.assert_array_equal(found, product(levels, weight, 100, saturating=False))
+        np.testing.assert_array_equal(found, int8_matmul(levels, weight, 100, saturating=False))
 
 
 def feeds() -> list[dict[str, np.ndarray]]:
@@ -159,7 +159,7 @@ def logits(path: Path) -> np.ndarray:
 
 
 def saturated_file(
-    tiny_onnx: Callable[..., Path], folder: Path, layout: str, graph: str = "fast", **settings: Any
+    tiny_onnx: Callable[..., Path], folder: Path, int8_format: str, graph: str = "fast", **settings: Any
 ) -> Path:
     """A model one of whose weights are all at their outermost level: a layer's first feed-forward product."""
     model = onnx.load(tiny_onnx("bert", graph))
@@ -174,29 +174,33 @@ def saturated_file(
     tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
     folder.mkdir(exist_ok=True)
     onnx.save(model, folder / "model.onnx")
-    quantize_onnx(folder / "model.onnx", folder, Quantize(method="dynamic", **settings), layout=layout, feeds=feeds())
-    return folder / FILES[layout]
+    quantize_onnx(
+        folder / "model.onnx", folder, Quantize(method="dynamic", **settings), int8_format=int8_format, feeds=feeds()
+    )
+    return folder / FILES[int8_format]
 
 
 @pytest.mark.parametrize(
-    ("graph", "layout"), [("plain", "dynamic"), ("fast", "dynamic"), ("fast", "static"), ("fast", "qdq")]
+    ("graph", "int8_format"), [("plain", "dynamic"), ("fast", "dynamic"), ("fast", "static"), ("fast", "qdq")]
 )
-def test_a_whole_file_is_simulated(graph: str, layout: str, tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_whole_file_is_simulated(
+    graph: str, int8_format: str, tiny_onnx: Callable[..., Path], tmp_path: Path
+) -> None:
     """As this CPU computes it, and not as the other kind does."""
-    path = saturated_file(tiny_onnx, tmp_path / "m", layout, graph)
+    path = saturated_file(tiny_onnx, tmp_path / "m", int8_format, graph)
     here, there = (simulate(path, feeds(), saturating=one) for one in (saturates(), not saturates()))
     assert np.abs(here - logits(path)).max() < 0.1 * np.abs(here - there).max()
 
 
 def test_layers_are_counted(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
     counts = {
-        layout: count_saturated(saturated_file(tiny_onnx, tmp_path / layout, layout), feeds())
-        for layout in ("dynamic", "static", "qdq")
+        int8_format: count_saturated(saturated_file(tiny_onnx, tmp_path / int8_format, int8_format), feeds())
+        for int8_format in ("dynamic", "static", "qdq")
     }
-    worst = {layout: max(layers, key=lambda layer: layer.saturated) for layout, layers in counts.items()}
-    for layout, layers in counts.items():
-        assert "intermediate" in worst[layout].name
-        assert worst[layout].saturated > 0.05 * worst[layout].pairs
+    worst = {int8_format: max(layers, key=lambda layer: layer.saturated) for int8_format, layers in counts.items()}
+    for int8_format, layers in counts.items():
+        assert "intermediate" in worst[int8_format].name
+        assert worst[int8_format].saturated > 0.05 * worst[int8_format].pairs
         assert [layer.pairs for layer in layers] == [layer.pairs for layer in counts["static"]]
     assert worst["static"].saturated == worst["qdq"].saturated  # the same ranges and weights
     seven = saturated_file(tiny_onnx, tmp_path / "seven", "dynamic", reduce_range=True)

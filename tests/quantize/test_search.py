@@ -13,12 +13,13 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from compress.graphs import products, write_model
+from compress.graphs import matmuls, write_model
 from compress.quantize import FILES, quantize_onnx
-from compress.quantize.reasons import GIVEN_BACK
-from compress.quantize.search import Judge
+from compress.quantize.evaluator import Evaluator
+from compress.quantize.reasons import FALLBACK
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
+from compress.tasks import TASK_KINDS
 
 FRAGILE = "bert.encoder.layer.0.output.dense/MatMul"
 
@@ -38,24 +39,25 @@ def answers(path: Path) -> np.ndarray:
 
 
 def times(path: Path) -> Mapping[str, float]:
-    """As a profile would tell: int8 takes half of every product's time."""
+    """As a profile would tell: int8 takes half of every matmul's time."""
     graph = onnx.load(path).graph
-    found = products(graph)
+    found = matmuls(graph)
     return dict.fromkeys(found.fp32, 2.0) | dict.fromkeys(found.int8, 1.0)
 
 
-def judge(folder: Path, **changes: Any) -> Judge:
+def evaluator(folder: Path, **changes: Any) -> Evaluator:
     folder.mkdir(exist_ok=True)
-    made = Judge(
+    made = Evaluator(
         few=answers,
         all=answers,
         score_few=lambda logits: 100.0,
         score=lambda logits: 100.0,
+        texts={"tuning": 48},
         times=lambda path: {
             node.name: 1.0 for node in onnx.load(path).graph.node if "dense/MatMul" not in node.name[-12:]
         },
         feeds=batches(),
-        decides=True,
+        kind=TASK_KINDS["classification"],
         folder=folder,
     )
     return replace(made, **changes)
@@ -63,7 +65,7 @@ def judge(folder: Path, **changes: Any) -> Judge:
 
 @pytest.fixture
 def fragile(tiny_onnx: Callable[..., Path], tmp_path: Path) -> Path:
-    """A classifier, confident enough to have decisions, one of whose products int8 breaks: a column of its weight in which
+    """A classifier, confident enough to have decisions, one of whose matmuls int8 breaks: a column of its weight in which
     one huge entry, read by a neuron that is always 0, leaves the rest no levels."""
     model = onnx.load(tiny_onnx("bert", "fast"))
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -88,29 +90,29 @@ def fragile(tiny_onnx: Callable[..., Path], tmp_path: Path) -> Path:
     return path
 
 
-def quantized(source: Path, out: Path, asked: Judge, **spec: Any) -> dict[str, Any]:
+def quantized(source: Path, out: Path, asked: Evaluator, **spec: Any) -> dict[str, Any]:
     how = Quantize(method="auto", reduce_range=True, **spec)
-    return quantize_onnx(source, out, how, feeds=batches(), judge=asked)
+    return quantize_onnx(source, out, how, feeds=batches(), evaluator=asked)
 
 
 def test_what_is_fragile_ranks_first_and_goes_back(fragile: Path, tmp_path: Path) -> None:
-    info = quantized(fragile, tmp_path / "out", judge(tmp_path / "work"), max_flips=5)
+    info = quantized(fragile, tmp_path / "out", evaluator(tmp_path / "work"), max_flips=5)
     divergence = {name: min(found.values()) for name, found in info["divergence"].items()}
     assert max(divergence, key=lambda name: divergence[name]) == FRAGILE
-    assert info["given_back"][0] == FRAGILE
+    assert info["fp32_fallbacks"][0] == FRAGILE
     assert info["goal_met"]
     assert info["reached"]["flips"] <= 5
-    assert info["stayed_fp32"][FRAGILE] == GIVEN_BACK
-    made = products(onnx.load(tmp_path / "out" / FILES["static"]).graph)
+    assert info["stayed_fp32"][FRAGILE] == FALLBACK
+    made = matmuls(onnx.load(tmp_path / "out" / FILES["static"]).graph)
     assert FRAGILE in made.fp32
-    assert len(made.int8) == info["int8_matmuls"] == len(divergence) - len(info["given_back"])
+    assert len(made.int8) == info["int8_matmuls"] == len(divergence) - len(info["fp32_fallbacks"])
     flips = answers(fragile).argmax(1) != answers(tmp_path / "out" / FILES["static"]).argmax(1)
     assert 100 * flips.mean() == pytest.approx(info["reached"]["flips"], abs=1e-3)
 
 
 def test_the_points_that_a_product_alone_loses_are_told(fragile: Path, tmp_path: Path) -> None:
     expected = answers(fragile).argmax(1)
-    agreed = judge(tmp_path / "work", score_few=lambda logits: float(100 * (logits.argmax(1) == expected).mean()))
+    agreed = evaluator(tmp_path / "work", score_few=lambda logits: float(100 * (logits.argmax(1) == expected).mean()))
     info = quantized(fragile, tmp_path / "out", agreed, max_flips=5)
     lost = {name: min(found.values()) for name, found in info["drop_alone"].items()}
     assert lost.keys() == info["divergence"].keys()
@@ -119,18 +121,18 @@ def test_the_points_that_a_product_alone_loses_are_told(fragile: Path, tmp_path:
 
 
 def test_a_goal_that_is_met_at_once_gives_nothing_back(fragile: Path, tmp_path: Path) -> None:
-    info = quantized(fragile, tmp_path / "out", judge(tmp_path / "work"), max_flips=100, max_drop=100)
-    assert (info["given_back"], info["mixes_tried"], info["in_the_way"]) == ([], 1, [])
+    info = quantized(fragile, tmp_path / "out", evaluator(tmp_path / "work"), max_flips=100, max_drop=100)
+    assert (info["fp32_fallbacks"], info["mixes_tried"], info["blocking_matmuls"]) == ([], 1, [])
 
 
 def test_where_no_mix_meets_the_goal_the_nearest_is_kept_and_what_is_in_the_way_named(
     fragile: Path, tmp_path: Path
 ) -> None:
-    asked = judge(tmp_path / "work", score=lambda logits: float(100 - np.abs(logits - answers(fragile)).max()))
+    asked = evaluator(tmp_path / "work", score=lambda logits: float(100 - np.abs(logits - answers(fragile)).max()))
     info = quantized(fragile, tmp_path / "out", asked, max_flips=100, max_drop=0)
     assert not info["goal_met"]
-    assert info["in_the_way"][0] == FRAGILE
-    assert FRAGILE in info["given_back"]
+    assert info["blocking_matmuls"][0] == FRAGILE
+    assert FRAGILE in info["fp32_fallbacks"]
     assert (tmp_path / "out" / FILES["static"]).is_file()
 
 
@@ -145,12 +147,12 @@ def test_an_interrupted_search_goes_on_to_the_same_answer(calls: int, fragile: P
             raise KeyboardInterrupt
         return answers(path)
 
-    whole = quantized(fragile, tmp_path / "whole", judge(tmp_path / "work-1"), max_flips=5)
+    whole = quantized(fragile, tmp_path / "whole", evaluator(tmp_path / "work-1"), max_flips=5)
     with pytest.raises(KeyboardInterrupt):
         quantized(
             fragile,
             tmp_path / "again",
-            judge(tmp_path / "work-2", few=interrupted, all=interrupted),
+            evaluator(tmp_path / "work-2", few=interrupted, all=interrupted),
             max_flips=5,
         )
     assert not list((tmp_path / "again").glob("*"))
@@ -162,41 +164,70 @@ def test_an_interrupted_search_goes_on_to_the_same_answer(calls: int, fragile: P
         asked += 1
         return answers(path)
 
-    again = quantized(fragile, tmp_path / "again", judge(tmp_path / "work-2", few=counted, all=counted), max_flips=5)
+    again = quantized(
+        fragile, tmp_path / "again", evaluator(tmp_path / "work-2", few=counted, all=counted), max_flips=5
+    )
     assert again == whole
     first, second = ((tmp_path / name / FILES["static"]).read_bytes() for name in ("whole", "again"))
     assert first == second
     assert asked <= 2 * len(whole["divergence"]) + whole["mixes_tried"] + 3 - len(known)
 
 
+@pytest.mark.parametrize(
+    ("texts", "flips", "met"), [(1000, 0, True), (1000, 2, True), (1000, 3, False), (400, 1, True), (300, 1, False)]
+)
+def test_flips_are_held_against_the_goal_by_what_their_texts_can_tell(
+    texts: int, flips: int, met: bool, fragile: Path, tmp_path: Path
+) -> None:
+    """Whatever is fp32: the logits are planted. One flip of 400 texts is .25%, and no reason to call a goal of .2% missed."""
+
+    def planted(path: Path) -> np.ndarray:
+        logits = np.tile([1.0, 0.0], (texts, 1))
+        if path != fragile:
+            logits[:flips] = [0.0, 1.0]
+        return logits
+
+    counted = {"tuning": 249, "train": texts - 249}
+    info = quantized(fragile, tmp_path / "out", evaluator(tmp_path / "work", all=planted, texts=counted), max_flips=0.2)
+    assert info["goal_met"] == met
+    assert not met or info["fp32_fallbacks"] == []
+    assert info["texts"] == counted
+    reached = info["reached"]
+    assert (reached["flipped"], reached["flips"]) == (flips, pytest.approx(100 * flips / texts, abs=1e-4))
+    low, high = reached["flips_interval"]
+    assert low <= reached["flips_judged"] <= reached["flips"] <= high
+
+
 def test_a_score_has_no_decisions(fragile: Path, tmp_path: Path) -> None:
-    info = quantized(fragile, tmp_path / "out", judge(tmp_path / "work", decides=False), max_flips=0)
+    info = quantized(
+        fragile, tmp_path / "out", evaluator(tmp_path / "work", kind=TASK_KINDS["regression"]), max_flips=0
+    )
     assert "flips" not in info["goal"]
     assert "flips" not in info["reached"]
     assert info["goal_met"]
 
 
 def test_a_product_that_need_not_be_fp32_becomes_int8_again(fragile: Path, tmp_path: Path) -> None:
-    """Profiled as saving next to nothing, a harmless product goes back first; the goal does not need it."""
+    """Profiled as saving next to nothing, a harmless matmul goes back first; the goal does not need it."""
 
     def partial(path: Path) -> Mapping[str, float]:
         harmless = "bert.encoder.layer.0.attention.self.query/MatMul"
         return {name: time * (1e-6 if name.startswith(harmless) else 1) for name, time in times(path).items()}
 
-    info = quantized(fragile, tmp_path / "out", judge(tmp_path / "work", times=partial), max_flips=5)
-    assert info["given_back"] == [FRAGILE]
+    info = quantized(fragile, tmp_path / "out", evaluator(tmp_path / "work", times=partial), max_flips=5)
+    assert info["fp32_fallbacks"] == [FRAGILE]
     assert info["mixes_tried"] > 3
 
 
 def test_each_use_of_a_shared_weight_is_timed_by_itself(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
-    """ALBERT's products are called alike but for a number: one name begins another."""
+    """ALBERT's matmuls are called alike but for a number: one name begins another."""
 
     def timed(path: Path) -> Mapping[str, float]:
         nodes = onnx.load(path).graph.node
         integer = {"MatMulInteger", "MatMulIntegerToFloat"}
         return {node.name: 1.0 if node.op_type in integer else 3.0 for node in nodes if "MatMul" in node.op_type}
 
-    asked = judge(tmp_path / "work", times=timed)
+    asked = evaluator(tmp_path / "work", times=timed)
     info = quantized(tiny_onnx("albert", "fast"), tmp_path / "out", asked, max_flips=100, max_drop=100)
     assert any(name.endswith("_1") for name in info["saved_ms"])
     assert set(info["saved_ms"].values()) == {2.0}
@@ -204,7 +235,7 @@ def test_each_use_of_a_shared_weight_is_timed_by_itself(tiny_onnx: Callable[...,
 
 @pytest.mark.parametrize("left", ["", "[]", '{"saved": '])
 def test_notes_that_are_not_whole_are_made_again(left: str, fragile: Path, tmp_path: Path) -> None:
-    whole = quantized(fragile, tmp_path / "whole", judge(tmp_path / "work-1"), max_flips=5)
-    asked = judge(tmp_path / "work-2")
+    whole = quantized(fragile, tmp_path / "whole", evaluator(tmp_path / "work-1"), max_flips=5)
+    asked = evaluator(tmp_path / "work-2")
     (tmp_path / "work-2" / "search.json").write_text(left)
     assert quantized(fragile, tmp_path / "again", asked, max_flips=5) == whole

@@ -13,9 +13,9 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from small_graphs import Feeds, every_row, logits, model_of
 
 from compress.quantize import FILES, quantize_onnx, smoothing
-from compress.quantize.choosing import Choice, choose
+from compress.quantize.node_selection import QuantizationPlan, select_nodes
 from compress.quantize.noise import signal_to_noise
-from compress.quantize.settling import settle
+from compress.quantize.params import compute_params
 from compress.quantize.smoothing import Smoothing, find_factors, smooth
 from compress.spec.quantization import Quantize
 
@@ -27,11 +27,11 @@ TABLE = generator.normal(size=(60, WIDTH)).astype(np.float32)
 TABLE[:, 5] *= 80  # the planted outlier channel, as in BERT one that the weights make little of
 WEIGHT[5] *= 0.02
 OTHER[5] *= 0.02
-CHOICE = Choice(int8=("first/MatMul", "second/MatMul"), weight_only=(), kept=(), tables=())
+PLAN = QuantizationPlan(int8=("first/MatMul", "second/MatMul"), weight_only=(), kept=(), tables=())
 
 
 def model() -> ModelProto:
-    """Two products that read the rows of a table, as query and key do, and a third reader of the rows."""
+    """Two matmuls that read the rows of a table, as query and key do, and a third reader of the rows."""
     nodes = [
         helper.make_node("Gather", ["t", "input_ids"], ["x"], name="rows"),
         helper.make_node("MatMul", ["x", "w"], ["p"], name="first/MatMul"),
@@ -55,7 +55,7 @@ def run(made: ModelProto, folder: Path) -> np.ndarray:
 
 
 def test_factors_are_the_papers() -> None:
-    chosen = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.7))
+    chosen = find_factors(model(), PLAN, feeds(), Quantize(alpha=0.7))
     factors = chosen.factors
     states, weights = np.abs(TABLE).max(0), np.abs(np.concatenate([WEIGHT, OTHER], 1)).max(1)
     weights = np.maximum(weights, 0.1 * np.median(weights))  # as the outlier's own count
@@ -64,14 +64,14 @@ def test_factors_are_the_papers() -> None:
     assert found / found[0] == pytest.approx(expected / expected[0], rel=2**-10)
     assert np.log(found).mean() == pytest.approx(0, abs=2**-10)
     assert (1 / found == (1 / found).astype(np.float16)).all()  # as the file has them
-    assert chosen.leans == {}  # both sides of the rows are alike
+    assert chosen.minor_side_weights == {}  # both sides of the rows are alike
     assert (factors["second/MatMul"] == found).all()  # one input, one division
     assert chosen.alphas == {"first/MatMul": 0.7, "second/MatMul": 0.7}
-    assert chosen.copies == {}  # rows of a table come from no product
+    assert chosen.channel_repeats == {}  # rows of a table come from no matmul
 
 
 def test_outputs_are_the_same_in_fp32_and_other_readers_are_left_alone(tmp_path: Path) -> None:
-    factors = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.5)).factors
+    factors = find_factors(model(), PLAN, feeds(), Quantize(alpha=0.5)).factors
     smoothed = smooth(model(), factors)
     assert run(smoothed, tmp_path) == pytest.approx(run(model(), tmp_path), rel=1e-4, abs=1e-3)
     by_name = {node.name: node for node in smoothed.graph.node}
@@ -81,7 +81,9 @@ def test_outputs_are_the_same_in_fp32_and_other_readers_are_left_alone(tmp_path:
 
 def error(folder: Path, **spec: object) -> float:
     how = Quantize(embeddings=False, reduce_range=True, calibration="minmax", **spec)  # type: ignore[arg-type]
-    made = settle(model(), CHOICE, "static", how, feeds()).applied(model(), CHOICE, how)
+    made = compute_params(model(), PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant").applied(
+        model(), PLAN, how
+    )
     exact = run(model(), folder)
     return float(np.abs(run(made, folder) - exact).mean() / np.abs(exact).mean())
 
@@ -95,7 +97,7 @@ def test_an_outlier_channel_that_breaks_static_int8_is_rescued(tmp_path: Path) -
 
 
 def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Path) -> None:
-    alphas = find_factors(model(), CHOICE, feeds(), Quantize(alpha=None)).alphas
+    alphas = find_factors(model(), PLAN, feeds(), Quantize(alpha=None)).alphas
     chosen = alphas["first/MatMul"]
     errors = {alpha: error(tmp_path, method="smoothquant", alpha=alpha) for alpha in (0.4, 0.7, 1.0)}
     assert error(tmp_path, method="smoothquant", alpha=chosen) <= min(errors.values()) * 1.1
@@ -103,7 +105,7 @@ def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Pat
     table = next(tensor for tensor in even.graph.initializer if tensor.name == "t")
     bits = (generator.random((60, WIDTH)) < 0.5).astype(np.float32)
     table.CopyFrom(numpy_helper.from_array(bits, "t"))  # levels that int8 has to the bit
-    assert find_factors(even, CHOICE, feeds(), Quantize(alpha=None)) == Smoothing()
+    assert find_factors(even, PLAN, feeds(), Quantize(alpha=None)) == Smoothing()
 
 
 def one_sided(down: float) -> ModelProto:
@@ -117,35 +119,35 @@ def one_sided(down: float) -> ModelProto:
 
 
 @pytest.mark.parametrize("direction", [1.0, -1.0])
-def test_the_lesser_side_of_an_input_takes_few_levels(
+def test_the_minor_side_of_an_input_takes_few_levels(
     direction: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = one_sided(direction)
     exact, shares, errors = run(made, tmp_path), [], []
-    for leans in (smoothing.LEANS, (1.0,)):
-        monkeypatch.setattr(smoothing, "LEANS", leans)
+    for minor_side_weights in (smoothing.MINOR_SIDE_WEIGHTS, (1.0,)):
+        monkeypatch.setattr(smoothing, "MINOR_SIDE_WEIGHTS", minor_side_weights)
         how = Quantize(method="smoothquant", embeddings=False, calibration="minmax", alpha=1.0)
-        settled = settle(made, CHOICE, "static", how, feeds())
-        assert bool(settled.leans) == (len(leans) > 1)
-        assert settled.told().get("leans", {}) == settled.leans
-        span = settled.ranges["first/MatMul"]
+        params = compute_params(made, PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant")
+        assert bool(params.minor_side_weights) == (len(minor_side_weights) > 1)
+        assert params.summary().get("minor_side_weights", {}) == params.minor_side_weights
+        span = params.ranges["first/MatMul"]
         shares.append(min(-span.low, span.high) / max(-span.low, span.high))
-        errors.append(np.square(run(settled.applied(made, CHOICE, how), tmp_path) - exact).mean())
+        errors.append(np.square(run(params.applied(made, PLAN, how), tmp_path) - exact).mean())
     assert shares[0] < 0.15 < 0.9 < shares[1]
     assert errors[0] < 0.4 * errors[1]  # levels nearly twice as close, a quarter of the square at best
 
 
-def test_alpha_is_searched_again_where_one_side_is_the_lesser(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alpha_is_searched_again_where_one_side_is_the_minor(monkeypatch: pytest.MonkeyPatch) -> None:
     made = one_sided(1.0)
-    found = find_factors(made, CHOICE, feeds(), Quantize())
-    monkeypatch.setattr(smoothing, "LEANS", (1.0,))
-    plain = find_factors(made, CHOICE, feeds(), Quantize())
-    assert found.leans
+    found = find_factors(made, PLAN, feeds(), Quantize())
+    monkeypatch.setattr(smoothing, "MINOR_SIDE_WEIGHTS", (1.0,))
+    plain = find_factors(made, PLAN, feeds(), Quantize())
+    assert found.minor_side_weights
     assert found.alphas["first/MatMul"] > plain.alphas["first/MatMul"]
 
 
 def test_the_file_has_its_factors_in_half_precision_and_loses_nothing(tmp_path: Path) -> None:
-    factors = find_factors(model(), CHOICE, feeds(), Quantize(alpha=0.5)).factors
+    factors = find_factors(model(), PLAN, feeds(), Quantize(alpha=0.5)).factors
     whole = smooth(model(), factors)
     halved = ModelProto.FromString(whole.SerializeToString())
     smoothing.halve(halved)
@@ -162,7 +164,7 @@ def padded() -> Feeds:
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "albert"])
 def test_a_smoothed_model_is_whole_and_no_larger(family: str, tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
-    """Shared weights stay shared, and the packed form is made of the same ones."""
+    """Shared weights stay shared, and the unpadded form is made of the same ones."""
     source = tiny_onnx(family, "fast")
     given = padded()
     sizes = {}
@@ -173,7 +175,7 @@ def test_a_smoothed_model_is_whole_and_no_larger(family: str, tiny_onnx: Callabl
         sizes[method] = sum(
             len(tensor.raw_data) for tensor in made.graph.initializer if tensor.data_type == TensorProto.INT8
         )
-        assert (tmp_path / method / "model_quantized_packed.onnx").is_file()
+        assert (tmp_path / method / "model_quantized_unpadded.onnx").is_file()
     assert info["alphas"]
     assert set(info["alphas"].values()) == {0.5}
     assert sizes["smoothquant"] == sizes["static"]
@@ -187,15 +189,15 @@ def test_a_smoothed_model_is_whole_and_no_larger(family: str, tiny_onnx: Callabl
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "albert"])
-def test_a_whole_model_with_copies_and_its_packed_form(
+def test_a_whole_model_with_copies_and_its_unpadded_form(
     family: str, tiny_onnx: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(smoothing, "extra_channels", lambda channels: 16)
-    monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)  # tiny random models have nothing that sticks out
+    monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)  # tiny random models have no outlier channels
     source = tiny_onnx(family, "fast")
     given = padded()
     spec = Quantize(alpha=0.5, portable=True)
-    info = quantize_onnx(source, tmp_path, spec, feeds=given)  # the packed form is compared with the other there
+    info = quantize_onnx(source, tmp_path, spec, feeds=given)  # the unpadded form is compared with the other there
     assert set(info["channels_added"].values()) == {16}
     layers = sum(node.op_type == "Gelu" for node in onnx.load(source).graph.node)
     assert len(info["channels_added"]) == layers
@@ -204,16 +206,16 @@ def test_a_whole_model_with_copies_and_its_packed_form(
     assert len(wide) == 2 * (1 if family == "albert" else layers)
     found = signal_to_noise(source, tmp_path / FILES["static"], given)
     assert all(value is None or value > 20 for value in found.values())
-    portable = quantize_onnx(source, tmp_path, spec, layout="qdq", feeds=given)
+    portable = quantize_onnx(source, tmp_path, spec, int8_format="qdq", feeds=given)
     assert portable["int8_matmuls"] == info["int8_matmuls"]
 
 
 def test_alberts_last_keys_and_values_keep_the_shared_weights_as_they_are(tiny_onnx: Callable[..., Path]) -> None:
     source = onnx.load(tiny_onnx("albert", "fast"))
-    choice = choose(source, (), embeddings=True, source=Path("m"))
+    plan = select_nodes(source, (), embeddings=True, source=Path("m"))
     ids = np.arange(5, 45).reshape(4, 10)
     given = [{"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}]
-    factors = find_factors(source, choice, given, Quantize(alpha=0.5)).factors
+    factors = find_factors(source, plan, given, Quantize(alpha=0.5)).factors
     assert factors
     assert not [name for name in factors if ".key/" in name or ".value/" in name]
 
@@ -223,7 +225,9 @@ def test_corrections_take_the_mean_error_away(tmp_path: Path) -> None:
     means = {}
     for corrected in (False, True):
         how = Quantize(method="static", embeddings=False, reduce_range=True, percentile=99.5, bias_correction=corrected)
-        made = settle(model(), CHOICE, "static", how, feeds()).applied(model(), CHOICE, how)
+        made = compute_params(model(), PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant").applied(
+            model(), PLAN, how
+        )
         means[corrected] = np.abs((run(made, tmp_path) - exact).mean((0, 1))).max()
     assert means[False] > 0.05
     assert means[True] < means[False] / 50
@@ -231,9 +235,9 @@ def test_corrections_take_the_mean_error_away(tmp_path: Path) -> None:
 
 def test_a_product_in_the_dynamic_layout_is_not_corrected_for_a_range_that_it_has_not() -> None:
     how = Quantize(method="static", reduce_range=True, percentile=99.5, bias_correction=True)
-    settled = settle(model(), CHOICE, "static", how, feeds())
-    dynamic = replace(settled, layouts=dict.fromkeys(CHOICE.int8, "dynamic"))
-    assert settled.corrections
+    params = compute_params(model(), PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant")
+    dynamic = replace(params, int8_formats=dict.fromkeys(PLAN.int8, "dynamic"))
+    assert params.corrections
     plain = replace(dynamic, corrections={})
-    assert dynamic.applied(model(), CHOICE, how) == plain.applied(model(), CHOICE, how)
-    assert settled.applied(model(), CHOICE, how) != replace(settled, corrections={}).applied(model(), CHOICE, how)
+    assert dynamic.applied(model(), PLAN, how) == plain.applied(model(), PLAN, how)
+    assert params.applied(model(), PLAN, how) != replace(params, corrections={}).applied(model(), PLAN, how)

@@ -1,4 +1,4 @@
-"""Progressive sharing through the command line: a block for each layer, pulled together, then one block for all."""
+"""Students whose layers share weights, through the command line."""
 
 from __future__ import annotations
 
@@ -7,48 +7,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_every_recipe import TASK, TEACHER, compress
+from recipe_runs import TASK, TEACHER, compress
 
 from compress.results import Result
 
 STUDENT = """\
-name: {name}
-title: {name}
-architecture: {architecture}
+name: groups
+title: Two blocks
+architecture: albert
 layers: 4
 init: convert
-albert: {{embedding: 8, share: {share}{more}}}
+albert: {embedding: 8, groups: 2}
 """
 RECIPE = """\
-name: progressive
-title: Progressive sharing
-description: A block for each layer, pulled together, then shared.
+name: two-blocks
+title: Two blocks
+description: Two blocks for four layers.
 teacher: ./tiny.yaml
 student: ./groups.yaml
 stages:
   - finetune: {max_steps: 3}
   - distill:
-      name: apart
-      untied: true
-      losses: [{name: embedding_mse}, {name: hidden_mse}, {name: block_spread, weight: 0.5, groups: 2}]
+      name: layers
+      losses: [{name: embedding_mse}, {name: hidden_mse}]
       max_steps: 3
       keep: last
   - distill:
-      name: together
+      name: answers
       losses: [{name: soft_cross_entropy}]
       max_steps: 3
-  - export:
-  - quantize:
-"""
-HALF = """\
-name: half
-title: Half a block
-description: The feed-forward network shared.
-teacher: ./tiny.yaml
-student: ./ffn.yaml
-stages:
-  - finetune: {max_steps: 3}
-  - distill: {losses: [{name: soft_cross_entropy}], max_steps: 2}
   - export:
   - quantize:
 """
@@ -59,23 +46,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("albert")
     (folder / "tiny.yaml").write_text(TEACHER)
     (folder / "task.yaml").write_text(TASK)
-    (folder / "progressive.yaml").write_text(RECIPE)
-    (folder / "half.yaml").write_text(HALF)
-    (folder / "groups.yaml").write_text(
-        STUDENT.format(name="groups", architecture="albert", share="all", more=", groups: 2")
-    )
-    (folder / "ffn.yaml").write_text(STUDENT.format(name="ffn", architecture="partial-albert", share="ffn", more=""))
+    (folder / "two-blocks.yaml").write_text(RECIPE)
+    (folder / "groups.yaml").write_text(STUDENT)
     return folder
 
 
 @pytest.fixture(scope="module")
-def results(world: Path) -> dict[str, Result]:
-    """recipe -> its result; both in one command."""
-    words = ("run", "progressive.yaml", "half.yaml", "--task", "task.yaml", "--teacher", "tiny.yaml")
+def result(world: Path) -> Result:
+    words = ("run", "two-blocks.yaml", "--task", "task.yaml", "--teacher", "tiny.yaml")
     done = compress(*words, "--bench-runs", "1", "--threads", "1", "--precision", "fp32", "--json", cwd=world)
     assert done.returncode == 0, done.stderr
-    made = [Result.model_validate(document) for document in json.loads(done.stdout)]
-    return {result.recipe["name"]: result for result in made}
+    (document,) = json.loads(done.stdout)
+    return Result.model_validate(document)
 
 
 def checkpoint(world: Path, stage: str) -> tuple[dict[str, Any], set[str]]:
@@ -89,30 +71,20 @@ def checkpoint(world: Path, stage: str) -> tuple[dict[str, Any], set[str]]:
         return json.loads((folder / "config.json").read_text()), set(file.keys())
 
 
-def test_blocks_are_trained_apart_then_together(world: Path, results: dict[str, Result]) -> None:
-    result = results["progressive"]
+def test_a_student_with_two_blocks_is_trained_in_two_stages(world: Path, result: Result) -> None:
     stages = {stage.kind: stage.info for stage in result.stages}
-    start = stages["distill apart"]["start"]
+    start = stages["distill layers"]["start"]
     assert len(start["hidden_cosine"]) == 5
     assert set(start["table_errors"]) == {"word_embeddings", "position_embeddings", "token_type_embeddings"}
-    assert min(start["hidden_cosine"]) > 0.5  # every layer starts as the teacher's: only the tables are short
-    assert "start" not in stages["distill together"]
+    assert "start" not in stages["distill answers"]
     log = [json.loads(line) for line in (world / "runs" / result.run / "log.jsonl").read_text().splitlines()]
-    spread = [line["losses"]["block_spread"] for line in log if "block_spread" in line["losses"]]
-    assert len(spread) == 3
-    assert all(0 < value <= 0.5 for value in spread)  # a share of the weights, times its weight
-    apart, together = (checkpoint(world, f"distill {name}") for name in ("apart", "together"))
-    assert (apart[0]["num_hidden_groups"], together[0]["num_hidden_groups"]) == (4, 2)
-    assert together[0]["architectures"] == ["AlbertForSequenceClassification"]
-    assert len(apart[1]) - len(together[1]) == 2 * 16  # two blocks less, of sixteen tensors each
-    assert result.final.parameters == result.models[1].parameters < result.models[0].parameters
-
-
-def test_a_student_that_shares_half_a_block_runs_to_the_end(world: Path, results: dict[str, Result]) -> None:
-    """Timed on PyTorch too, in a process of its own, which must know the architecture."""
-    result = results["half"]
+    assert len([line for line in log if "hidden_mse" in line["losses"]]) == 3
+    for name in ("layers", "answers"):
+        config, names = checkpoint(world, f"distill {name}")
+        assert config["num_hidden_groups"] == 2
+        assert config["architectures"] == ["AlbertForSequenceClassification"]
+        assert len([tensor for tensor in names if "albert_layer_groups" in tensor]) == 2 * 16  # of sixteen tensors each
     assert result.final.precision == "int8"
     assert result.final.architecture.startswith("4 x 32")
-    assert result.models[1].torch_eager is not None
-    config, _ = checkpoint(world, "distill student")
-    assert (config["model_type"], config["shared"]) == ("partial-albert", "ffn")
+    assert result.models[1].torch_eager is not None  # timed in a process of its own
+    assert result.final.parameters == result.models[1].parameters < result.models[0].parameters

@@ -3,42 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
+from recipe_runs import TASK, TEACHER, compress
 
 from compress.catalog import list_cards, names
 from compress.pipeline import Request, plan_all
 from compress.results import Result
+from compress.spec.recipe import Recipe
 
 Run = Callable[[str], tuple[Path, Result]]
-TEACHER = """\
-name: tiny
-title: BERT, 4 layers × 32, random weights
-licence: Apache-2.0
-random: {layers: 4, hidden: 32, heads: 2, intermediate: 64, vocabulary: 300, max_positions: 32}
-finetune: {learning_rate: 1.0e-3, max_steps: 3, batch_size: 8}
-"""
-TASK = """\
-name: tiny-task
-text: [sentence]
-label: label
-labels: [negative, positive]
-metrics: [accuracy]
-max_length: 24
-synthetic: {generator: sentiment, train: 120, dev: 40}
-"""
-
-
-def compress(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("compress")), *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +26,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+TIMED = (
+    "distilbert",
+    "int8",
+    "tinybert-int8-auto",
+)  # a student, a teacher alone, a search; the others differ in nothing that timing reads
+
+
 def arguments(recipe: str) -> tuple[str, ...]:
     # Three steps of training leave every decision near the other: no goal of flips could be met.
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100")
-    given = ("run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml", "--bench-runs", "1", "--threads", "1")
+    given = ("run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1")
+    given += ("--bench-runs", "1") if recipe in TIMED else ("--no-bench",)
     return given + (goal if recipe.endswith("-auto") else ())
 
 
@@ -92,9 +77,11 @@ def test_the_recipe_runs_and_its_result_is_complete(run: Run, recipe: str) -> No
     assert final.precision == "int8"
     assert final.info["int8_matmuls"] > 0
     assert final.file_bytes < baseline.file_bytes
-    assert {(row.batch, row.length) for row in final.onnx.latency} >= {(1, 32), (0, 0)} if final.onnx else False
-    assert baseline.torch_eager is not None
-    assert result.noise
+    if recipe in TIMED:
+        assert final.onnx is not None
+        assert {(row.batch, row.length) for row in final.onnx.latency} >= {(1, 32), (0, 0)}
+        assert baseline.torch_eager is not None
+        assert result.noise
     assert result.recipe["name"] == recipe
     assert result.task.data.rows["dev"] == 40
     with np.load(folder / "predictions.npz") as arrays:
@@ -125,7 +112,7 @@ def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:
 
 def test_every_recipe_names_students_and_teachers_that_exist() -> None:
     teachers, students = names("teachers"), names("students")
-    for recipe in list_cards("recipes").values():
+    for recipe in list_cards("recipes", Recipe).values():
         assert recipe.teacher in teachers
         chosen = recipe.student if isinstance(recipe.student, dict) else {0: recipe.student} if recipe.student else {}
         assert set(chosen.values()) <= set(students)
@@ -205,18 +192,18 @@ def test_every_form_is_measured_shipped_and_verified(run: Run, world: Path, tmp_
     (document,) = json.loads(done.stdout)
     result = Result.model_validate(document)
     assert [model.precision for model in result.models] == ["fp32", "qdq", "avx2", "int8"]
-    assert [model.info["layout"] for model in result.models[1:]] == ["qdq", "static", "static"]
+    assert [model.info["int8_format"] for model in result.models[1:]] == ["qdq", "static", "static"]
     assert all(model.info["calibration_examples"] == result.task.data.rows["train"] for model in result.models[1:])
     bundle = tmp_path / "bundle"
     shipped = compress("ship", world / "runs" / result.run, "-o", bundle, cwd=world)
     assert shipped.returncode == 0, shipped.stderr
     graphs = {
         "model.onnx",
-        "model_packed.onnx",
+        "model_unpadded.onnx",
         "model_quantized.onnx",
-        "model_quantized_packed.onnx",
+        "model_quantized_unpadded.onnx",
         "model_quint8_avx2.onnx",
-        "model_quint8_avx2_packed.onnx",
+        "model_quint8_avx2_unpadded.onnx",
         "model_qdq.onnx",
     }
     assert {path.name for path in (bundle / "onnx").iterdir()} == graphs
@@ -231,7 +218,7 @@ def test_every_form_is_measured_shipped_and_verified(run: Run, world: Path, tmp_
     assert checks["simulated avx2"].startswith("largest difference")
     count = result.models[-1].info["int8_matmuls"]
     kernels = {detail for name, detail in checks.items() if name.startswith("kernels ")}
-    assert kernels == {f"all {count} int8 products are computed in integers"}
+    assert kernels == {f"all {count} int8 matmuls are computed in integers"}
     answers = [
         compress("predict", bundle, "--precision", name, "a good film", "--json", cwd=world) for name in ("qdq", "avx2")
     ]
@@ -266,7 +253,7 @@ def test_a_recipe_that_differs_in_its_int8_shares_all_artefacts_before(world: Pa
         plan_all(Request((name,), (str(world / "task.yaml"),), teacher=str(world / "tiny.yaml")))[0]
         for name in (longer, shorter)
     ]
-    keys = [{node.id: (node.kind, node.key) for node in plan.nodes} for plan in plans]
+    keys = [{node.id: (node.kind.name, node.key) for node in plan.nodes} for plan in plans]
     until = [{name: key for name, (kind, key) in found.items() if kind != "quantize"} for found in keys]
     assert len(until[0]) > 4
     assert until[0] == until[1]

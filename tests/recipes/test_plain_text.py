@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_every_recipe import TASK, compress
+from recipe_runs import TASK, compress
 from tokenizers import Tokenizer
 
 from compress.catalog import load_recipe

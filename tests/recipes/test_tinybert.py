@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_every_recipe import TASK, compress
+from recipe_runs import TASK, compress
 from tokenizers import Tokenizer
 
 from compress.results import Result
@@ -47,7 +47,7 @@ def world(
 
 def arguments(init: str, *more: str) -> list[str]:
     words = ["run", "tinybert-small", "--task", "task.yaml", "--teacher", "teacher", "--student", f"{init}/narrow.yaml"]
-    words += ["--corpus", "text.txt", "--bench-runs", "1", "--threads", "1", "--precision", "fp32"]
+    words += ["--corpus", "text.txt", "--no-bench", "--threads", "1", "--precision", "fp32"]
     for override in (*BRIEF, *more):
         words += ["--set", override]
     return words
@@ -103,7 +103,7 @@ def _shapes_of_transformers(folder: Path) -> dict[str, tuple[int, ...]]:
 
 
 def test_the_plan_prints_the_layer_map_and_what_is_left_out(world: Path) -> None:
-    words = [word for word in arguments("random") if word not in ("--bench-runs", "1", "--threads")]
+    words = [word for word in arguments("random") if word not in ("--no-bench", "1", "--threads")]
     words[0] = "plan"
     shown = compress(*words, cwd=world)
     assert shown.returncode == 0, shown.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -26,7 +27,7 @@ from compress.report.ablation import (
 from compress.report.ablation.page import page_of
 from compress.report.ablation.published import TINYBERT, direction, published_of
 from compress.report.ablation.tables import main_table
-from compress.results import Delta, Result
+from compress.results import PER_EXAMPLE, Delta, Result
 
 DROPS = {"full": 0.02, "without augment": 0.3, "without hidden_mse": 0.021, "map top": -0.09, "without luck": 0.2}
 NASTY = "<script>alert(1)</script>|*"
@@ -57,20 +58,29 @@ def ablated(rows: Rows, tmp_path: Path, title: str = "Mine") -> Ablation:
     return ablation_of(rows, title=title, command="compress ablate tinybert", folders=[tmp_path / "runs"])
 
 
+def test_the_folder_keeps_the_answers_that_its_intervals_are_of(made: Callable[..., Rows], tmp_path: Path) -> None:
+    rows, out = made(("one", "two")), tmp_path / "out"
+    assert out / PER_EXAMPLE in write_ablation(ablated(rows, tmp_path), out)
+    shutil.rmtree(tmp_path / "runs")
+    again = ablation_of(rows, title="Mine", command="compress ablate tinybert", folders=[out])
+    assert json.loads(json.dumps(ablation_document(again))) == json.loads((out / "ablation.json").read_text())
+
+
 def correct(tmp_path: Path, run: Result) -> np.ndarray:
     with np.load(tmp_path / "runs" / run.run / "predictions.npz") as arrays:
         return arrays["student-fp32/dev"].argmax(axis=1) == arrays["gold/dev"]
 
 
-def bootstrap(gaps: list[np.ndarray]) -> tuple[float, float]:
-    """95% interval of the mean over tasks: of each [seed, example], two of three seeds and all examples are drawn."""
-    rng = np.random.default_rng(1)
-    means = [
-        np.mean([part[np.ix_(rng.integers(3, size=2), rng.integers(400, size=400))].mean() for part in gaps])
-        for _ in range(1000)
-    ]
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
+def half_width_by_hand(gaps: list[np.ndarray]) -> float:
+    """Half the 95% interval of the mean over tasks, from differences [seed, example] of each: the variance of three seeds'
+    means over tasks, and the mean covariance of two seeds' over examples; t with 2 degrees of freedom is 4.303."""
+    means = np.mean([part.mean(axis=1) for part in gaps], axis=0)
+    of_seeds = sum((mean - means.mean()) ** 2 for mean in means) / 2 / 3
+    pairs = [(a, b) for a in range(3) for b in range(3) if a != b]
+    shared = [np.mean([np.cov(part[a], part[b])[0, 1] / part.shape[1] for a, b in pairs]) for part in gaps]
+    of_examples = max(0.0, sum(shared) / len(gaps) ** 2)
+    share = of_seeds / (of_seeds + of_examples)
+    return float((1.96 + (4.303 - 1.96) * 5 * share**2 / (1 + 4 * share**2)) * (of_seeds + of_examples) ** 0.5)
 
 
 @pytest.mark.parametrize("tasks", [("one",), ("one", "two")])
@@ -89,11 +99,11 @@ def test_differences_are_paired_over_examples_and_seeds(
         if delta := entry.mean.delta:
             gaps = [100 * (mine.astype(float) - full) for mine, full in zip(hits[label], hits["full"], strict=True)]
             assert delta.points == pytest.approx(np.mean(gaps))
-            low, high = bootstrap(gaps)
-            # bootstraps of 1,000 and 2,000 agree on a quantile to a few hundredths of the interval's width, and to one
-            # example of 400 in one of two seeds where differences are few
-            tolerance = 0.12 * (high - low) + 100 / 400 / 2 / len(tasks)
-            assert (delta.low, delta.high) == pytest.approx((low, high), abs=tolerance)
+            # covariances of 400 examples by 2,000 resamples are known to some hundredths; the two examples that the
+            # bootstrap adds are a third of an answer for each seed
+            tolerance = 0.12 * half_width_by_hand(gaps) + 0.12
+            assert (delta.high - delta.low) / 2 == pytest.approx(half_width_by_hand(gaps), abs=tolerance)
+            assert delta.low < delta.points < delta.high
 
 
 def test_a_change_that_may_be_chance_on_each_task_is_not_made_certain_by_their_mean(
@@ -161,7 +171,9 @@ def test_directions(low: float, high: float, expected: str) -> None:
 def written(made: Callable[..., Rows], tmp_path: Path) -> Path:
     out = tmp_path / "report"
     paths = write_ablation(ablated(made(("one", "two")), tmp_path), out)
-    assert [path.name for path in paths] == ["ablation.md", "ablation.html", "ablation.svg", "ablation.json"]
+    assert [path.name for path in paths] == [f"ablation.{kind}" for kind in ("md", "html", "svg", "json")] + [
+        PER_EXAMPLE
+    ]
     return out
 
 
@@ -231,7 +243,7 @@ def test_the_terminal_shows_differences_below_scores(made: Callable[..., Rows], 
     text = console.export_text()
     lines = [line.split() for line in text.splitlines()]
     place = next(number for number, line in enumerate(lines) if line[:2] == ["without", "hidden_mse"])
-    assert lines[place + 1] == ["≈", "0.00", "≈", "0.00", "0.00", "(0.00", "to", "0.00)"]
+    assert lines[place + 1] == ["≈", "0.00", "≈", "0.00", "0.00", "(−0.50", "to", "+0.50)"]
     assert lines[place + 2] == ["not", "distinguishable"]
     assert "≈ not distinguishable from the full recipe" in text
 
@@ -258,7 +270,7 @@ def test_missing_and_foreign_predictions_are_named(made: Callable[..., Rows], tm
     with pytest.raises(CompressError, match="do not give the score in the result of map-top-sst2-seed0"):
         ablated(rows, tmp_path)
     file.unlink()
-    with pytest.raises(CompressError, match=r"map-top-sst2-seed0: its predictions.npz is not at hand"):
+    with pytest.raises(CompressError, match=r"map-top-sst2-seed0: its predictions are not at hand"):
         ablated(rows, tmp_path)
 
 

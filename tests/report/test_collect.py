@@ -68,7 +68,7 @@ def test_a_broken_entry_of_a_list_is_named(fake: Callable[..., Result], tmp_path
     file.write_text(json.dumps([fake().model_dump(mode="json"), document]))
     with pytest.raises(CompressError) as caught:
         collect([file])
-    assert str(caught.value) == f"{file}: not results of schema 1: teacher: Field required"
+    assert str(caught.value) == f"{file}: not a result of schema 1: 1.teacher: Field required"
 
 
 def test_one_task_with_two_versions_of_its_data_is_refused(fake: Callable[..., Result], tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_row_per_quantized_model(fake: Callable[..., Result]) -> None:
         "Flips": "9 (1.0%)",
         "Logit difference": "0.0334 / 0.410",
         "Calibration error": "3.21 / 3.40",
-        "Products": "20 / 4",
+        "Matmuls": "20 / 4",
         "Signal to noise": "18.3",
     }
     assert [(row["Recipe"], row["Flips"]) for row in rows(table)] == [("distilbert", "9 (1.0%)"), ("int8", "0 (0.0%)")]

@@ -1,16 +1,14 @@
-"""The plot: the Pareto front, intervals, and labels that can be read."""
+"""The plot: the Pareto front, intervals, and a legend that tells all models apart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations
 
-import numpy as np
 import pytest
 
+from compress.report import render
 from compress.report.page import tasks_of
-from compress.report.placement import Box, Spot, place
-from compress.report.points import HEIGHT, WIDTH, frame_of, labels_of, pareto, points_of
+from compress.report.points import pareto, points_of
 from compress.results import Result
 
 
@@ -52,40 +50,14 @@ def test_without_timing_the_plot_shows_size(fake: Callable[..., Result]) -> None
     assert [round(point.x, 1) for point in points_of(task)] == [91.1, 69.9, 17.8]
 
 
-def test_pixels_and_values_are_inverse(fake: Callable[..., Result]) -> None:
-    (task,) = tasks_of([fake()])
-    frame = frame_of(points_of(task))
-    for point in points_of(task):
-        assert frame.value(*frame.pixel(point.x, point.y)) == pytest.approx((point.x, point.y))
-
-
-def boxes(points: list[Spot]) -> list[Box]:
-    return [label.box for label in place(points, [], WIDTH, HEIGHT)]
-
-
-def test_labels_of_real_results_are_free(realistic: list[Result]) -> None:
-    """No label on another, on a point, or outside the frame."""
+def test_models_of_a_recipe_share_a_colour_and_no_two_marks_are_alike(realistic: list[Result]) -> None:
     for task in tasks_of(realistic):
         points = points_of(task)
-        frame = frame_of(points)
-        found = [label.box for label in labels_of(points, frame)]
-        assert all(one.overlap(two) == 0 for one, two in combinations(found, 2))
-        spots = [Box(x - 3, y - 3, x + 3, y + 3) for x, y in (frame.pixel(p.x, p.y) for p in points)]
-        assert all(box.overlap(spot) == 0 for box in found for spot in spots)
-        assert all(box.overlap(Box(0, 0, WIDTH, HEIGHT)) > 0.99 * (box.right - box.left) * 14 for box in found)
+        assert len({point.label for point in points}) == len(points)
+        assert len({(point.colour, point.mark) for point in points}) == len(points)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_labels_of_a_dozen_models_do_not_cover_each_other(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    spots = [
-        Spot(float(x), float(y), float(area), "tinybert, student int8, 17.8 MB")
-        for x, y, area in zip(rng.uniform(60, 560, 12), rng.uniform(40, 300, 12), rng.uniform(50, 600, 12), strict=True)
-    ]
-    overlaps = sum(one.overlap(two) for one, two in combinations(boxes(spots), 2))
-    assert overlaps == 0
-
-
-def test_points_on_one_spot_have_labels_apart() -> None:
-    one, two = boxes([Spot(300, 170, 200, "teacher fp32"), Spot(302, 171, 200, "student fp32")])
-    assert one.overlap(two) == 0
+def test_every_point_has_its_line_in_the_legend(fake: Callable[..., Result]) -> None:
+    (task,) = tasks_of([fake(), fake("int8")])
+    drawn = render.plot([task])
+    assert [point.label for point in points_of(task) if f">{point.label}</text>" not in drawn] == []

@@ -1,4 +1,4 @@
-"""The picture of a searched model: every product, where it stands, and what became of it."""
+"""The picture of a searched model: every matmul, where it stands, and what became of it."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ DIVERGENCE = {
 LAYOUTS = {"layer.0.up/MatMul": "static", "layer.0.down/MatMul": "dynamic", "layer.1.up/MatMul": "static"}
 
 
-def tasks(**info: Any) -> Any:
+def tasks(kind: str = "classification", **info: Any) -> Any:
     searched = {
         "divergence": DIVERGENCE,
-        "layouts": LAYOUTS,
-        "given_back": ["layer.1.down/MatMul"],
+        "int8_formats": LAYOUTS,
+        "fp32_fallbacks": ["layer.1.down/MatMul"],
         "goal": {"drop": 0.5, "flips": 0.2},
     }
     models = [
         SimpleNamespace(name="student", precision="fp32", info={}),
         SimpleNamespace(name="student", precision="int8", info=searched | info),
     ]
-    result = SimpleNamespace(
-        models=models, recipe={"name": "r", "title": "R"}, seed=3, task=SimpleNamespace(title="SST-2")
-    )
+    task = SimpleNamespace(title="SST-2", kind=kind)
+    result = SimpleNamespace(models=models, recipe={"name": "r", "title": "R"}, seed=3, task=task)
     return [SimpleNamespace(results=[result])]
 
 
 def test_it_has_every_product_of_the_searched_models_alone(tmp_path: Path) -> None:
     drawn = svg(specification(sensitivity.charts(tasks()), LIGHT))
-    for product in DIVERGENCE:
-        assert product.removesuffix("/MatMul") in drawn
+    for matmul in DIVERGENCE:
+        assert matmul.removesuffix("/MatMul") in drawn
     assert "KL divergence" in drawn
     assert "R, student int8, SST-2, seed 3" in drawn
     assert len(sensitivity.searched(tasks())) == 1
@@ -47,38 +46,35 @@ def test_it_has_every_product_of_the_searched_models_alone(tmp_path: Path) -> No
 
 def test_in_words_the_worst_come_first_with_what_became_of_them() -> None:
     told = sensitivity.describe(tasks())
-    assert (
-        "layer.1.down 0.900 (given back to fp32); layer.0.down 0.100 (int8, levels of each run); layer.0.up 0.0200"
-        in told
-    )
+    assert "layer.1.down 0.900 (fp32 fallback); layer.0.down 0.100 (int8, range of each run); layer.0.up 0.0200" in told
 
 
 def test_a_score_has_another_measure_and_an_unsearched_model_no_picture() -> None:
-    drawn = svg(specification(sensitivity.charts(tasks(goal={"drop": 0.5})), LIGHT))
+    drawn = svg(specification(sensitivity.charts(tasks(kind="regression", goal={"drop": 0.5})), LIGHT))
     assert "mean squared difference" in drawn
     assert sensitivity.searched(tasks(divergence={})) == []
     assert sensitivity.describe(tasks(divergence={})) == ""
 
 
 def test_the_table_has_the_worst_product_first_with_points_and_time() -> None:
-    ((_, model),) = sensitivity.searched(
+    ((result, model),) = sensitivity.searched(
         tasks(
             drop_alone={name: {"static": 1.5, "dynamic": -0.25} for name in DIVERGENCE},
             saved_ms=dict.fromkeys(DIVERGENCE, 0.125),
         )
     )
-    table = sensitivity.table(model, "caption")
+    table = sensitivity.table(result, model, "caption")
     assert [[cell.text for cell in line.cells] for line in table.lines][:2] == [
-        ["layer.1.down", "given back to fp32", "9.0e-01", "1.50", "0.125"],
-        ["layer.0.down", "int8, levels of each run", "1.0e-01", "−0.25", "0.125"],
+        ["layer.1.down", "fp32 fallback", "9.0e-01", "1.50", "0.125"],
+        ["layer.0.down", "int8, range of each run", "1.0e-01", "−0.25", "0.125"],
     ]
 
 
 def test_a_product_that_was_given_back_keeps_the_layout_that_was_tried() -> None:
     tried = LAYOUTS | {"layer.1.down/MatMul": "dynamic"}
-    assert "layer.1.down 0.800 (given back" in sensitivity.describe(tasks(layouts_tried=tried))
+    assert "layer.1.down 0.800 (fp32 fallback" in sensitivity.describe(tasks(int8_formats_tried=tried))
 
 
 def test_a_result_of_before_points_were_measured_has_an_empty_table() -> None:
-    ((_, model),) = sensitivity.searched(tasks())
-    assert not sensitivity.table(model, "caption").lines
+    ((result, model),) = sensitivity.searched(tasks())
+    assert not sensitivity.table(result, model, "caption").lines

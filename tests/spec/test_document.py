@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from compress.errors import CompressError
@@ -75,3 +77,29 @@ def test_aliases_are_read_within_bounds():
     assert "too large or too deep once aliases are read" in problem(bomb)
     assert "too large or too deep" in problem("a: &a [*a]")
     assert "too deep" in problem("[" * 1000)
+
+
+@pytest.mark.parametrize(
+    "number", ["0x" + "f" * 5000, "0b1" + "0" * 63, "07" + "7" * 5000, "9" * 20, "1" + ":59" * 2000]
+)
+def test_numbers_beyond_what_anything_takes_are_placed_and_not_repeated(number):
+    with pytest.raises(CompressError) as caught:
+        parse(f"a: 1\nb:\n  - {number}\n? {number}\n: x\n", "x.yaml")
+    first, second = str(caught.value).splitlines()
+    reason = "cannot be read as a value (a whole number beyond 9223372036854775807); quote it if it is text"
+    assert first == f"x.yaml:3: b[0]: {reason}"
+    assert second == f"x.yaml:4: {reason}"
+
+
+def test_whole_numbers_keep_their_bases():
+    assert parse("[0x7fffffffffffffff, -0x10, 0b11, 010, 1:30, -9223372036854775807]", "x.yaml").data == (
+        2**63 - 1, -16, 3, 8, 90, 1 - 2**63,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["[" + ("[" * 200 + "]" * 200 + ",") * 1000 + "]", "- - x\n" * 100_000])
+def test_what_is_too_large_is_refused_before_it_is_parsed(text):
+    """Parsed whole, a megabyte takes most of a minute."""
+    start = time.process_time()
+    assert "too large or too deep" in problem(text)
+    assert time.process_time() - start < 5

@@ -123,7 +123,11 @@ def test_a_student_per_depth():
         ("epochs", "--set epochs: expected PATH=VALUE, e.g. distill.epochs=3"),
         ("=3", "--set : expected PATH=VALUE, e.g. distill.epochs=3"),
         ("a[x]=3", "--set a[x]: not a path at `[x]`; expected e.g. stages[1].distill.epochs"),
-        ("title=[1", "--set title: '[1' is not a YAML value; quote it if it is text"),
+        (
+            "title=[1",
+            "--set title: '[1' is not a YAML value: expected ',' or ']', but got '<stream end>' while parsing a flow sequence; "
+            "quote it if it is text",
+        ),
     ],
 )
 def test_each_mistake_is_told_at_its_path(override, expected):

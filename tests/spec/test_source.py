@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from compress.errors import CompressError
-from compress.spec.cards import StudentCard, TeacherCard
+from compress.losses import LOSSES
+from compress.losses.soft_target import SoftTarget
+from compress.models.cards import StudentCard, TeacherCard
 from compress.spec.document import parse
-from compress.spec.losses import SoftTarget
 from compress.spec.recipe import Recipe
 from compress.spec.source import load, validate
 from compress.spec.task import TaskSpec
@@ -79,10 +80,7 @@ def test_each_mistake_is_told_in_plain_words(line, model, expected):
 
 
 KINDS = "pretrain, finetune, masked_lm, general, augment, distill, quantize_aware, export, quantize"
-LOSSES = (
-    "`soft_target`, `hard_label`, `hidden_cosine`, `soft_cross_entropy`, `embedding_mse`, `hidden_mse`, `attention_mse`, "
-    "`relation_kl`, `block_spread`, `sentence_order`, `next_sentence`, `masked_lm`, `masked_soft_target`"
-)
+NAMED_LOSSES = ", ".join(f"`{name}`" for name in LOSSES)
 STAGES = [
     ("finetune", "3: stages: expected a list, found the text 'finetune'"),
     ("[]", "3: stages: expected at least 1 in the list, found none"),
@@ -107,6 +105,10 @@ STAGES = [
         "[{quantize: {per_channel: 1}}]",
         "3: stages[0].quantize.per_channel: expected `true` or `false`, found the number 1",
     ),
+    (
+        "[{quantize: {split: false}}]",
+        "3: stages[0].quantize.split: unknown key; `split` is called `outlier_splitting` now",
+    ),
     ("[{quantize: {exclude: a}}]", "3: stages[0].quantize.exclude: expected a list, found the text 'a'"),
     (
         "[{distill: {losses: [{name: soft_targe}]}}]",
@@ -114,7 +116,7 @@ STAGES = [
     ),
     (
         "[{distill: {losses: [{weight: 1}]}}]",
-        f"3: stages[0].distill.losses[0]: `name` is missing; expected one of {LOSSES}",
+        f"3: stages[0].distill.losses[0]: `name` is missing; expected one of {NAMED_LOSSES}",
     ),
     (
         "[{distill: {losses: [soft_target]}}]",

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from whole import load_task
 
 from compress.spec.task import TaskSpec
-from compress.tasks import load_task, resolve_task
+from compress.tasks import resolve_task
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
 EXAMPLES = {

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from whole import TaskData, load_task
 
 from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
-from compress.tasks import TaskData, fingerprint, load_task
+from compress.tasks import fingerprint
 
 
 def task(train: str = "train.csv", dev: str | dict[str, str] = "dev.csv", **fields: Any) -> TaskSpec:
@@ -111,7 +112,7 @@ def test_pairs_regression_and_several_dev_sets(here: Path) -> None:
     spec = scores(text=("first", "second"), label="score", dev={"one": "one.csv", "two": "two.csv"})
     data = load_task(spec, here, None)
     assert list(data.reported) == ["one", "two"]
-    assert data.labels == () and data.num_labels == 1
+    assert data.labels == ()
     assert data.train.labels.dtype == np.float32
     assert everything(data)[("a 3", "b 3")] == 0.75
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from whole import load_task
 
 from compress.errors import CompressError
 from compress.spec.task import Hub, TaskSpec
-from compress.tasks import fingerprint, load_task
+from compress.tasks import fingerprint
 from compress.tasks.glue import GLUE, REVISION
 
 datasets = pytest.importorskip("datasets")
@@ -114,7 +115,7 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     data = load_task(GLUE["rte"], None, None)
-    assert asked == [("nyu-mll/glue", "rte", REVISION, ["train", "validation"])]
+    assert asked == [("nyu-mll/glue", "rte", REVISION, splits) for splits in (["train", "validation"], ["validation"])]
     assert data.notes == ("train has 10 of 2,490 rows: a subset", "dev has 10 of 277 rows: a subset")
 
 

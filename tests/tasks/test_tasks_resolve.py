@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from whole import load_task
 
 from compress.errors import CompressError
 from compress.spec.task import Synthetic, TaskSpec
-from compress.tasks import BUILTIN_TASKS, fingerprint, load_task, resolve_task
+from compress.tasks import BUILTIN_TASKS, fingerprint, resolve_task
 
 GOOD = "name: mine\ntext: [text]\nlabel: label\nmetrics: [accuracy]\nfiles: {train: train.csv, dev: dev.csv}\n"
 

@@ -10,10 +10,11 @@ import sys
 
 import numpy as np
 import pytest
+from whole import TaskData, load_task
 
 from compress.errors import CompressError
 from compress.spec.task import Synthetic
-from compress.tasks import BUILTIN_TASKS, TaskData, encode, fingerprint, load_task, wordpiece
+from compress.tasks import BUILTIN_TASKS, encode, fingerprint, wordpiece
 from compress.tasks.synthetic import GENERATORS, generate
 from compress.tasks.synthetic.entailment import Fact, relation
 

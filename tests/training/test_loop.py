@@ -13,10 +13,12 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from training_toys import fit, same, toy_data, toy_model, weights
 
 from compress.errors import CheckFailed
+from compress.losses.hard_label import HardLabel
+from compress.losses.hidden_cosine import HiddenCosine
+from compress.losses.soft_target import SoftTarget
 from compress.models.features import Features, compute_features
 from compress.models.predict import predict_logits
 from compress.objective import Objective
-from compress.spec.losses import HardLabel, HiddenCosine, SoftTarget
 from compress.spec.stages import Training
 from compress.training import StepReport
 

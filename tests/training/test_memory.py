@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from test_resume import Projected, StopError
 from torch import nn
-from training_toys import fit, same, toy_model, weights
+from training_toys import Projected, StopError, fit, same, toy_model, weights
 
 from compress.errors import CompressError
 from compress.spec.stages import Training

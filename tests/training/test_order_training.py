@@ -15,12 +15,13 @@ from transformers import AlbertConfig, AlbertModel
 from compress import signals
 from compress.corpus import MaskedBatches, PairBatches, SpecialIds, TokenShards
 from compress.errors import Interrupted
+from compress.losses.masked_lm import MaskedTokens
+from compress.losses.sentence_order import SentenceOrder
 from compress.models.features import compute_features
-from compress.models.masked_head import MaskedLmObjective
+from compress.models.masked_head import MaskedLmHeads
 from compress.models.masked_lm import masked_lm_around
 from compress.models.predict import to_tensors
 from compress.objective import Objective
-from compress.spec.losses import MaskedTokens, SentenceOrder
 from compress.spec.stages import Training
 from compress.training import make_accelerator, train
 
@@ -74,7 +75,7 @@ def accuracy(encoder: Any, objective: Objective) -> float:
 def test_it_learns_the_order_of_new_text_alone_and_beside_masked_tokens(tmp_path: Path):
     for masked in (False, True):
         encoder = albert()
-        head = MaskedLmObjective(masked_lm_around(encoder)) if masked else None
+        head = MaskedLmHeads(masked_lm_around(encoder)) if masked else None
         losses = (SentenceOrder(), MaskedTokens(weight=0.1)) if masked else (SentenceOrder(),)
         objective = Objective(losses, widths=(32, 32), masked_lm=head)
         assert 0.3 < accuracy(encoder, objective) < 0.7
@@ -91,7 +92,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.M
         encoder = albert()
         model = masked_lm_around(encoder)
         losses = (SentenceOrder(), MaskedTokens())
-        objective = Objective(losses, widths=(32, 32), masked_lm=MaskedLmObjective(model))
+        objective = Objective(losses, widths=(32, 32), masked_lm=MaskedLmHeads(model))
         log: list[str] = []
 
         def note(report: Any) -> None:

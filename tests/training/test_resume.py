@@ -11,40 +11,16 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from training_toys import fit, same, toy_model, weights
+from training_toys import Projected, StopError, fit, same, toy_model, weights
 
 from compress import signals
 from compress.errors import Interrupted
-from compress.models.features import Features
-from compress.objective import Objective
-from compress.spec.losses import HardLabel
 from compress.spec.stages import Training
 from compress.training import Outcome, StepReport, state
 
 SETTINGS = Training(epochs=2.5, batch_size=8, learning_rate=1e-3, evaluate_every=0.75)
 TOTAL = 10
 SCORES = {3: 20.0, 6: 40.0, 9: 10.0, 10: 30.0}  # by step; the best weights are neither the first nor the last
-
-
-class Projected(Objective):
-    """Beside the labels, the hidden states are to be readable by a projection that is learnt with them."""
-
-    def __init__(self) -> None:
-        super().__init__((HardLabel(),))
-        torch.manual_seed(9)
-        self.projection = nn.Linear(16, 2)
-        self.steps = nn.Buffer(torch.zeros((), dtype=torch.int64))
-        self.student_features = frozenset({"logits", "hidden[-1]"})
-
-    def forward(self, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        self.steps += 1
-        read = self.projection(student["hidden[-1]"][:, 0])
-        terms = super().forward(student, teacher, batch)
-        return {**terms, "read": nn.functional.cross_entropy(read, batch["labels"])}
-
-
-class StopError(Exception):
-    """As good as a kill: nothing of the loop runs after it."""
 
 
 def stop_at(step: int) -> Callable[[StepReport], None]:
@@ -137,7 +113,7 @@ def test_a_stop_in_the_middle_of_a_write_leaves_the_old_file(
 
     def save_half(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
         save_file(tensors, path, metadata=metadata)
-        written.append(path.name.partition("-")[0].partition(".")[0])
+        written.append(path.name.lstrip(".").partition("-")[0].partition(".")[0])
         if written.count(file) == writes:
             path.write_bytes(path.read_bytes()[:-1000])
             raise StopError

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from compress import signals
 from compress.errors import CompressError, Interrupted
-from compress.pipeline import together
+from compress.pipeline import distributed
 from compress.results import Result
 
 TEACHER = """
@@ -111,6 +111,15 @@ def test_what_fails_in_the_first_process_alone_ends_all_with_one_line(processes:
     assert len(errors(world)) == 2
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted by Linux's /proc")
+def test_no_thread_of_a_connection_outlives_it(processes: Processes, world: Path):
+    """One that frees a tensor while the interpreter is taken apart aborts the process."""
+    assert processes.run("leave", world) == [0, 0]
+    counts = [line.split() for line in said(world)]
+    assert len(counts) == 2
+    assert all(int(joined) > 0 and left == "0" for _, joined, _, left in counts)
+
+
 def test_an_interrupt_while_the_others_wait_is_told_once(processes: Processes, world: Path):
     assert processes.run("command", world, arguments=RUN, interrupt=True) == [130, 130]
     assert errors(world) == ["error: interrupted; finished steps are kept, run the same command to continue"]
@@ -123,21 +132,21 @@ def test_an_interrupt_while_the_last_word_is_told_is_not_lost(monkeypatch: pytes
         told.append(word)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(together.processes, "broadcast", broadcast)
+    monkeypatch.setattr(distributed.processes, "broadcast", broadcast)
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     signals.install()
     try:
         with pytest.raises(Interrupted):
-            together.lead(lambda _: [])
+            distributed.lead(lambda _: [])
         with pytest.raises(CompressError, match=r"^mine$"):
-            together.lead(failing)
+            distributed.lead(failing)
     finally:
         for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
             signal.signal(number, handler)
     assert told == [{"results": []}, {"failed": "mine", "exit_code": 2}]
 
 
-def failing(_: together.Together) -> list[Result]:
+def failing(_: distributed.Peers) -> list[Result]:
     raise CompressError("mine")
 
 
@@ -159,7 +168,7 @@ def test_the_command_runs_under_torchrun_as_it_does_alone(processes: Processes, 
     (world / "two" / "runs").mkdir()
     (world / "two" / ".store").rename(world / "two" / "runs" / ".store")
     assert processes.run("command", world, 1, arguments=command) == [0], said(world)
-    # Hidden tokens are counted in each share; ranges follow the means of other forwards.
+    # Masked tokens are counted in each share; ranges follow the means of other forwards.
     shutil.copytree(world, world / "split", ignore=shutil.ignore_patterns("runs", "two", "said-*"))
     assert processes.run("command", world / "split", arguments=[*command, "--fsdp"]) == [0, 0], said(world / "split")
     told = "student-qat: every process holds the whole model, --fsdp or not: its roundings stand inside the model"

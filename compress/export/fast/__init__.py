@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from .building import build_fast
 from .comparing import first_difference
-from .reading import FAMILIES, check_parts
+from .reading import check_parts
 
-__all__ = ["FAMILIES", "build_fast", "check_parts", "first_difference"]
+__all__ = ["build_fast", "check_parts", "first_difference"]

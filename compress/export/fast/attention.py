@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .packing import Tokens
+from .padding import Tokens
 from .parts import Block
 from .writing import Graph
 
@@ -49,11 +49,11 @@ def attend(graph: Graph, block: Block, states: str, masks: Masks, tokens: Tokens
         graph.linear(block.key, states),
         graph.linear(block.value, states),
     ]
-    parts = [tokens.spread(part) for part in parts]
+    parts = [tokens.pad(part) for part in parts]
     context = graph.op(
         "Attention", [*parts, masks.rows], _scope(block), q_num_heads=heads, kv_num_heads=heads, scale=1.0
     )
-    return graph.norm(block.attention_norm, graph.linear(block.output, tokens.pack(context)), states)
+    return graph.norm(block.attention_norm, graph.linear(block.output, tokens.unpad(context)), states)
 
 
 def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Masks, heads: int) -> str:

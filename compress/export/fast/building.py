@@ -6,20 +6,28 @@ from typing import Any
 
 from onnx import ModelProto, TensorProto, helper
 
+from ...spec.kinds import KindName
 from .attention import make_masks
 from .embeddings import embed
+from .heads import GRAPH_HEADS
 from .layers import run_layers
-from .packing import Packed, Padded
-from .parts import Encoder
+from .padding import Padded, Unpadded
 from .reading import read_encoder
 from .writing import Graph
 
 
-def build_fast(model: Any, *, pairs: bool = True, packed: bool = False, marked: bool = False) -> ModelProto | None:
-    """The ONNX model of a transformers sequence classifier, opset 23; None where its form is not known here.
+def build_fast(
+    model: Any,
+    *,
+    kind: KindName = "classification",
+    pairs: bool = True,
+    unpadded: bool = False,
+    marked: bool = False,
+) -> ModelProto | None:
+    """The ONNX model of a transformers model for tasks of `kind`, opset 23; None where its form is not known here.
 
     Inputs and output are those of the plain export; without `pairs`, of texts that are all of one segment, there is no
-    input `token_type_ids`. `packed`: see `Packed`. `marked`: the states after each part are outputs too, under the
+    input `token_type_ids`. `unpadded`: see `Unpadded`. `marked`: the states after each part are outputs too, under the
     part's name.
     """
     encoder = read_encoder(model)
@@ -27,19 +35,12 @@ def build_fast(model: Any, *, pairs: bool = True, packed: bool = False, marked: 
         return None
     encoder = encoder if pairs else encoder.of_one_segment()
     graph = Graph(marked)
-    tokens = Packed(graph) if packed else Padded()
+    tokens = Unpadded(graph) if unpadded else Padded()
     states = embed(graph, encoder)
     graph.mark("embeddings", states)
-    states = run_layers(graph, encoder, tokens.pack(states), make_masks(graph), tokens)
-    logits = _classify(graph, encoder, states)
+    head = GRAPH_HEADS[kind]
+    states = run_layers(graph, encoder, tokens.unpad(states), make_masks(graph), tokens, head)
+    logits = head.logits(graph, encoder, states)
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if encoder.types is not None else [])]
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in names]
     return graph.model(inputs, logits, len(encoder.head[-1][0].weight))
-
-
-def _classify(graph: Graph, encoder: Encoder, first: str) -> str:
-    """Logits [batch, class] from the first token's state [batch, 1, hidden]."""
-    for part, activation in encoder.head:
-        first = graph.linear(part, first)
-        first = first if activation is None else graph.activation(activation, first, part.name)
-    return graph.op("Squeeze", [first, graph.integers(1)], "logits")

@@ -6,13 +6,10 @@ from .build import build_encoder, build_student
 from .conversion import CONVERSION
 from .factorising import table_errors
 from .modules import thinned
-from .sizes import sample_tokens, student_dimensions, untied_card
-from .table import STUDENTS, Architecture
+from .sizes import sample_tokens, student_dimensions
 
 __all__ = [
     "CONVERSION",
-    "STUDENTS",
-    "Architecture",
     "build_encoder",
     "build_student",
     "evaluating",
@@ -21,5 +18,4 @@ __all__ = [
     "student_dimensions",
     "table_errors",
     "thinned",
-    "untied_card",
 ]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import CompressError
-from ..checkpoints import weight_files
+from ..weights import load_weights
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,11 +33,7 @@ def load_body(student: Any, folder: Path, *, pooler: bool = False) -> None:
 
 def _read(folder: Path, prefix: str) -> dict[str, Tensor]:
     """The weights of a checkpoint of an encoder, or of the encoder inside one of a model with a head."""
-    from safetensors.torch import load_file
-
-    state: dict[str, Tensor] = {}
-    for path in weight_files(folder):
-        state |= load_file(path)
+    state = load_weights(folder)
     inside = {name.removeprefix(f"{prefix}."): state[name] for name in state if name.startswith(f"{prefix}.")}
     return inside or state
 

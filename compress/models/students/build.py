@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...spec.cards import StudentCard
+from ..cards import StudentCard
 from ..dimensions import Dimensions
+from ..families import FAMILIES, Family
+from ..heads import auto_class, head_named
 from ..layers import copied_layers
+from ..pretrained import transformers_config
 from .activations import Sample
 from .conversion import convert
+from .copying import copied_body, copied_head
 from .projection import project
-from .table import STUDENTS
 
 if TYPE_CHECKING:
     from torch import nn
 
 
 def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sample | None = None) -> nn.Module:
-    """A transformers classifier of `sizes` that starts from `teacher`, a classifier, as the card says.
+    """A transformers model of `sizes` that starts from `teacher`, with a head of the same kind, as the card says.
 
     `sample`: padded batches (`input_ids`, `attention_mask`, `token_type_ids`, each [batch, length], arrays or
     tensors) of as many tokens as `sample_tokens` says. What is not taken from the teacher is transformers' own
     random start, under the caller's torch seed; without a sample that is all of a projected student, and all but
     the head of a converted one, which suits one whose body `load_body` will bring.
     """
-    from transformers import AutoModelForSequenceClassification
-
-    form = STUDENTS[card.architecture]
-    student = AutoModelForSequenceClassification.from_config(form.config(teacher.config, sizes))
+    auto = auto_class(head_named([type(teacher).__name__]))
+    student = auto.from_config(student_config(teacher.config, sizes))
     _start(card, student, teacher, sample)
-    if card.init == "copy" and form.head is not None:
-        student.load_state_dict(form.head(teacher.state_dict(), teacher.config.model_type), strict=False)
+    if card.init == "copy":
+        families, prefix = (_family(teacher), _family(student)), teacher.base_model_prefix
+        student.load_state_dict(copied_head(teacher.state_dict(), *families, prefix=prefix), strict=False)
     return student
 
 
@@ -38,9 +41,34 @@ def build_encoder(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     """As `build_student`, with neither head: `teacher` is an encoder (`AutoModel`), and so is the student."""
     from transformers import AutoModel
 
-    student = AutoModel.from_config(STUDENTS[card.architecture].config(teacher.config, sizes))
+    student = AutoModel.from_config(student_config(teacher.config, sizes))
     _start(card, student, teacher, sample)
     return student
+
+
+def _family(model: Any) -> Family:
+    return FAMILIES[model.config.model_type]
+
+
+def student_config(teacher: Any, sizes: Dimensions) -> Any:
+    """transformers' config of `sizes`; what is not a size is from the `teacher`'s config."""
+    family = FAMILIES[sizes.architecture]
+    if family.student is None:
+        raise RuntimeError(f"no card describes a student of architecture {family.name}")
+    named = {
+        "vocab_size": sizes.vocabulary,
+        "max_position_embeddings": sizes.positions,
+        "type_vocab_size": sizes.token_types,
+        "num_hidden_layers": sizes.layers,
+        "num_hidden_groups": sizes.blocks,
+        "num_attention_heads": sizes.heads,
+        "hidden_size": sizes.hidden,
+        "intermediate_size": sizes.intermediate,
+        "embedding_size": sizes.embedding,
+    }
+    own = {family.own_name(name): value for name, value in named.items() if family.own_name(name) in family.fields}
+    kept = family.student.settings(partial(FAMILIES[teacher.model_type].setting, teacher))
+    return transformers_config({"model_type": family.name, **own, **kept})
 
 
 def _start(card: StudentCard, student: Any, teacher: Any, sample: Sample | None) -> None:
@@ -54,14 +82,11 @@ def _start(card: StudentCard, student: Any, teacher: Any, sample: Sample | None)
 
 def _copy_body(card: StudentCard, student: Any, teacher: Any) -> None:
     """Fill an encoder from its teacher's; the tensors are copied, never shared. Either may have no pooler."""
-    family = teacher.config.model_type
-    body = STUDENTS[card.architecture].body
-    if body is None:
-        raise RuntimeError(f"student {card.name}: nothing is copied into a {card.architecture}")
-    state = body(teacher.state_dict(), family, _layers(card, teacher))
+    families = _family(teacher), _family(student)
+    state = copied_body(teacher.state_dict(), *families, _layers(card, teacher))
     wrong = [name for names in student.load_state_dict(state, strict=False) for name in names]
     if any(not name.startswith("pooler.") for name in wrong):
-        raise RuntimeError(f"student {card.name}: {wrong} do not pass from a {family} to it")
+        raise RuntimeError(f"student {card.name}: {wrong} do not pass from a {teacher.config.model_type} to it")
 
 
 def _layers(card: StudentCard, teacher: Any) -> tuple[int, ...]:

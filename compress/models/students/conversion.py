@@ -1,6 +1,6 @@
 """Take a trained BERT to ALBERT's form: small embeddings, and a block that many layers share.
 
-The embeddings lose what E cannot hold (`factorising`). The shared parts of a block start as the card says: the mean of
+The embeddings lose what E cannot hold (`factorising`). A shared block starts as the card says: the mean of
 the teacher's, one of its layers, or least squares on its activations (`fitting`). Nothing is random.
 """
 
@@ -9,29 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...spec.cards import Albert
+from ..cards import Albert
+from ..families import FAMILIES
 from . import fitting
 from .activations import Sample
-from .albert import Repeat, repeats, sharing
 from .factorising import factorise
+from .repeats import Repeat, repeats, sharing
 
 CONVERSION = 1  # keys of the store hold it: bump it when the same card is given other weights than before
-
-# Modules of an AlbertLayer -> those of a BertLayer.
-PARTS = {
-    "attention": {
-        "attention.query": "attention.self.query",
-        "attention.key": "attention.self.key",
-        "attention.value": "attention.self.value",
-        "attention.dense": "attention.output.dense",
-        "attention.LayerNorm": "attention.output.LayerNorm",
-    },
-    "ffn": {
-        "ffn": "intermediate.dense",
-        "ffn_output": "output.dense",
-        "full_layer_layer_norm": "output.LayerNorm",
-    },
-}
 
 
 def convert(student: Any, teacher: Any, spec: Albert, sample: Sample | None) -> None:
@@ -50,16 +35,16 @@ def convert(student: Any, teacher: Any, spec: Albert, sample: Sample | None) -> 
     if spec.block == "fit":
         fitting.fit_blocks(passes, theirs, sample)
         return
-    for part in PARTS:
-        for number, group in enumerate(sharing(passes, part)):
-            covered = sorted({layer for each in group for layer in range(each.first, each.last + 1)})
-            set_part(part, group[0], [layers[at] for at in (covered if spec.block == "mean" else [spec.block[number]])])
+    for number, group in enumerate(sharing(passes)):
+        covered = sorted({layer for each in group for layer in range(each.first, each.last + 1)})
+        _set_block(group[0], [layers[at] for at in (covered if spec.block == "mean" else [spec.block[number]])])
 
 
-def set_part(part: str, target: Repeat, sources: Sequence[Any]) -> None:
-    """Half a block as the mean of that of the `sources`, which are `BertLayer`s."""
-    for mine, theirs in PARTS[part].items():
-        average(target.layer.get_submodule(mine), [source.get_submodule(theirs) for source in sources])
+def _set_block(target: Repeat, sources: Sequence[Any]) -> None:
+    """A block as the mean of the `sources`, which are `BertLayer`s."""
+    mine, theirs = FAMILIES["albert"].layer, FAMILIES["bert"].layer
+    for part, path in mine.items():
+        average(target.layer.get_submodule(path), [source.get_submodule(theirs[part]) for source in sources])
 
 
 def average(target: Any, sources: Sequence[Any]) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 
 from . import algebra
 from .activations import Array, Point, Sample, evaluating, observed_batches, padded_batches
-from .albert import Repeat, sharing
 from .modules import FEW_TOKENS, array, fill, thinned
+from .repeats import Repeat, sharing
 
 _NUMBERS = 40_000_000  # that a layer's neurons may give in all over the layers of a model: 320 MB in float64
 _HALVES = {"attention": "attention.output", "ffn": "output"}  # of a BertLayer: what writes to the stream
@@ -66,9 +66,8 @@ def fit_blocks(passes: Sequence[Repeat], teacher: Any, sample: Sample) -> None:
     with ExitStack() as modes:
         for each in passes:
             modes.enter_context(evaluating(each.layer))
-        for group in sharing(passes, "attention"):
+        for group in sharing(passes):
             _fit_attention(group, text)
-        for group in sharing(passes, "ffn"):
             _fit_feed_forward(group, text)
 
 

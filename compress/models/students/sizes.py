@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...errors import CompressError
-from ...spec.cards import StudentCard
+from ..cards import StudentCard
 from ..dimensions import Dimensions
+from ..families import FAMILIES
 from ..layers import copied_layers
 from .modules import FEW_TOKENS
-from .table import STUDENTS
 
 _SIZES = ("hidden", "heads", "intermediate")
 _COUNTED_TOKENS = 200_000  # that a conversion counts, to weigh the rows of the embedding tables
@@ -20,21 +20,14 @@ def sample_tokens(card: StudentCard) -> int:
     return {"project": FEW_TOKENS, "convert": _COUNTED_TOKENS}.get(card.init, 0)
 
 
-def untied_card(card: StudentCard) -> StudentCard:
-    """The ALBERT `card` with a block of its own for each layer, which starts as the mean of the teacher layers that it
-    stands for: with as many layers as the teacher, as the teacher's layer."""
-    if card.albert is None:
-        raise CompressError(f"student {card.name} is no ALBERT: it has no blocks to untie")
-    own = card.albert.model_copy(update={"share": "none", "groups": 1, "block": "mean"})
-    return card.model_copy(update={"architecture": "albert", "albert": own})
-
-
 def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
     """The student's sizes. Raises `CompressError` naming the two things that do not fit."""
-    form = STUDENTS[card.architecture]
-    if teacher.architecture not in form.teachers:
+    family = FAMILIES[card.architecture]
+    if family.name not in FAMILIES[teacher.architecture].students:
+        teachers = [name for name, other in FAMILIES.items() if family.name in other.students]
+        title = family.name if family.student is None else family.student.title
         raise CompressError(
-            f"student {card.name} is a {form.title}, which starts from {' or '.join(form.teachers)}; "
+            f"student {card.name} is a {title}, which starts from {' or '.join(teachers)}; "
             f"the teacher is {teacher.architecture}"
         )
     sizes = {name: getattr(card, name) or getattr(teacher, name) for name in _SIZES}
@@ -43,25 +36,16 @@ def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
             f"student {card.name}: hidden is {sizes['hidden']}, which {sizes['heads']} heads do not divide evenly"
         )
     _CHECKS[card.init](card, sizes, teacher)
-    blocks = {part: _blocks(card, part) for part in ("attention", "ffn")}
     return replace(
         teacher,
         **sizes,
         architecture=card.architecture,
         layers=card.layers,
-        attention_blocks=blocks["attention"],
-        feed_forward_blocks=blocks["ffn"],
+        blocks=card.albert.groups if card.albert and card.albert.share == "all" else card.layers,
         embedding=card.albert.embedding if card.albert else sizes["hidden"],
-        token_types=teacher.token_types if form.token_types else 0,
+        token_types=teacher.token_types if "type_vocab_size" in family.fields else 0,
         pooled=True,
     )
-
-
-def _blocks(card: StudentCard, part: str) -> int:
-    """How many attentions, or feed-forward networks, have weights of their own."""
-    if card.albert is None:
-        return card.layers
-    return {"all": card.albert.groups, part: 1}.get(card.albert.share, card.layers)
 
 
 def _check_copied(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from ...atomic import write_text
 from ...errors import CompressError
-from .. import write_text
+from ...results import PER_EXAMPLE
+from ..predictions import write_answers
 from .compare import Ablation, ablation_document, ablation_of
 from .page import findings, html_ablation, markdown_ablation, page_of
 from .plot import picture
@@ -19,7 +21,8 @@ NAMES = ("ablation.md", "ablation.html", "ablation.svg", "ablation.json")
 
 
 def write_ablation(ablation: Ablation, out: Path) -> list[Path]:
-    """Write `ablation.md`, `ablation.html`, `ablation.svg` and `ablation.json` to `out`. The same runs, the same bytes.
+    """Write `ablation.md`, `ablation.html`, `ablation.svg` and `ablation.json` to `out`, and the runs' answers to the
+    reported examples as `per_example.npz`. The same runs, the same bytes.
 
     Raises `CompressError` where `out` cannot be written, or has files of these names that are not ours.
     """
@@ -31,11 +34,12 @@ def write_ablation(ablation: Ablation, out: Path) -> list[Path]:
     )
     try:
         out.mkdir(parents=True, exist_ok=True)
+        write_answers(ablation.results, ablation.folders, out / PER_EXAMPLE)
         for name, text in texts.items():
             write_text(out / name, text)
     except OSError as error:
         raise CompressError(f"{out}: cannot be written: {error.strerror}; choose another with --report") from None
-    return [out / name for name in texts]
+    return [out / name for name in (*texts, PER_EXAMPLE)]
 
 
 def check_ablation_folder(out: Path) -> None:
@@ -43,7 +47,7 @@ def check_ablation_folder(out: Path) -> None:
     page = out / NAMES[0]
     if page.is_file() and b"```sh\ncompress ablate " in page.read_bytes():  # the command that every such page has
         return
-    found = next((name for name in NAMES if (out / name).exists()), None)
+    found = next((name for name in (*NAMES, PER_EXAMPLE) if (out / name).exists()), None)
     if found is not None:
         raise CompressError(
             f"{out / found}: is no ablation of this tool's and is not replaced; choose another folder with --report"

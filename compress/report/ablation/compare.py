@@ -11,9 +11,11 @@ import numpy as np
 
 from ...errors import CompressError
 from ...results import Delta, Result, TaskInfo
+from ...significance import Paired, mean_over_tasks
 from ..collect import check_together
-from ..intervals import find_predictions, load_arrays, metric_of
-from .paired import Paired, over_tasks
+from ..intervals import metric_of
+from ..origins import codes
+from ..predictions import find_predictions, load_answers
 from .published import Published, direction, published_of
 
 
@@ -41,11 +43,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ablation:
-    """A recipe's rows on the same tasks and seeds; the first is the full recipe."""
+    """A recipe's rows on the same tasks and seeds; the first is the full recipe. `folders`: where predictions are."""
 
     title: str
     entries: tuple[Entry, ...]
     command: str
+    folders: tuple[Path, ...] = ()
 
     @property
     def full(self) -> Entry:
@@ -109,7 +112,7 @@ class Ablation:
 def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, command: str, folders: Sequence[Path]) -> Ablation:
     """Scores and differences of `rows`: label -> runs, the full recipe first.
 
-    `folders`: run directories, or folders of them, that hold each run's `predictions.npz`. Differences are on the
+    `folders`: where each run's predictions are, as `find_predictions` takes them. Differences are on the
     same examples and seeds, with a paired bootstrap interval over both.
 
     Raises `CompressError` where rows have not the same tasks and seeds, or predictions are missing or another run's.
@@ -123,7 +126,7 @@ def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, command: st
                 f"rows `{label}` and `{other}` were not run on the same tasks and seeds; run both again"
             )
     entries = [_entry(name, full, found, folders) for name, found in runs.items()]
-    return Ablation(title, tuple(entries), command)
+    return Ablation(title, tuple(entries), command, tuple(folders))
 
 
 def _by_task(runs: Sequence[Result]) -> dict[str, dict[int, Result]]:
@@ -140,9 +143,15 @@ def _entry(label: str, full: dict[str, Any], mine: dict[str, dict[int, Result]],
     if mine is full:
         return Entry(label, {task: Measure(points, None) for task, points in scores.items()}, Measure(mean, None), runs)
     paired = [_paired(list(full[task].values()), list(seeds.values()), folders) for task, seeds in mine.items()]
-    deltas = [pair.delta() for pair in paired]
-    measures = {task: Measure(scores[task], delta) for task, delta in zip(scores, deltas, strict=True)}
-    return Entry(label, measures, Measure(mean, over_tasks(paired, deltas)), runs)
+    measures = {task: Measure(scores[task], _delta([pair])) for task, pair in zip(scores, paired, strict=True)}
+    delta = _delta(paired) if len(paired) > 1 else next(iter(measures.values())).delta
+    return Entry(label, measures, Measure(mean, delta), runs)
+
+
+def _delta(paired: Sequence[Paired]) -> Delta:
+    """The mean over tasks of other minus full."""
+    points, low, high = mean_over_tasks(paired)
+    return Delta(points=points, low=low, high=high, mcnemar_p=None)
 
 
 def _paired(full: Sequence[Result], other: Sequence[Result], folders: Sequence[Path]) -> Paired:
@@ -157,17 +166,17 @@ def _paired(full: Sequence[Result], other: Sequence[Result], folders: Sequence[P
 
 
 def _predictions(run: Result, folders: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Logits of the last model and gold labels on the reported split; they give the score on record."""
-    file, split = _file(run, folders), run.task.splits[0]
-    logits, gold = load_arrays(file, [f"{run.final.predictions}/{split}", f"gold/{split}"])
-    metric_of(run, run.final, logits, gold, file)
-    return logits, gold
+    """Answers of the last model and gold labels on the reported split; they give the score on record."""
+    file = _file(run, folders)
+    (answers,), gold = load_answers(file, run, [run.final.predictions])
+    metric_of(run, run.final, answers, gold, file)
+    return answers, gold
 
 
 def _file(run: Result, folders: Sequence[Path]) -> Path:
     file = find_predictions(run, folders)
     if file is None:
-        raise CompressError(f"run {run.run}: its predictions.npz is not at hand; run the ablation again")
+        raise CompressError(f"run {run.run}: its predictions are not at hand; run the ablation again")
     return file
 
 
@@ -180,6 +189,7 @@ def ablation_document(ablation: Ablation) -> dict[str, Any]:
         "teacher": ablation.first.teacher,
         "student": ablation.first.student,
         "command": ablation.command,
+        "code": [code.model_dump(mode="json") for code in codes(ablation.results)],
         "seeds": ablation.seeds,
         "tasks": {name: list(info.metrics) for name, info in ablation.tasks.items()},
         "published": {"source": published.source, "what": published.what, "full": published.full}
@@ -194,6 +204,7 @@ def _row(ablation: Ablation, entry: Entry) -> dict[str, Any]:
         "label": entry.label,
         "student": entry.runs[0].student,
         "runs": [run.run for run in entry.runs],
+        "model": entry.runs[0].final.predictions,
         "tasks": {task: _measure(measure) for task, measure in entry.tasks.items()},
         "mean": _measure(entry.mean),
         "published_difference": ablation.difference(entry),

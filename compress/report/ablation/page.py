@@ -12,7 +12,7 @@ from ..details import environment
 from ..render import template
 from ..sentences import data_line, lede, warnings
 from ..tables import NOT_DISTINGUISHABLE, Table
-from ..uneven import listed
+from ..tradeoffs import listed
 from .compare import Ablation
 from .plot import describe
 from .tables import main_table, runs_table
@@ -21,9 +21,13 @@ READING = (
     "Scores are in points (0 to 100; correlations and Matthews × 100) of the fp32 student, through ONNX Runtime on "
     "whole splits; of several seeds, the mean ± the sample standard deviation.",
     "Below each score is its difference to the full recipe on the same examples and seeds, with a 95% interval from a "
-    "paired bootstrap over both; where the interval holds 0, the two are not distinguishable.",
+    "paired bootstrap; where the interval holds 0, the two are not distinguishable.",
 )
-SEVERAL_TASKS = "For the mean over tasks, the examples and seeds of every task are resampled by themselves."
+SEVERAL_SEEDS = (
+    "Intervals are for new examples and new seeds: the bootstrap's over examples, widened by the spread of the seeds with "
+    "Student's t."
+)
+SEVERAL_TASKS = "For the mean over tasks, the examples of every task are resampled by themselves; seeds are compared by their means."
 ONE_SEED = "One seed: the intervals hold the chance of which examples were drawn, not that of training again."
 
 
@@ -109,6 +113,8 @@ def _lede(ablation: Ablation) -> str:
 
 def _reading(ablation: Ablation) -> Iterator[str]:
     yield from READING
+    if len(ablation.seeds) > 1:
+        yield SEVERAL_SEEDS
     if len(ablation.tasks) > 1:
         yield SEVERAL_TASKS
     stages = [kind for stage in ablation.first.recipe.get("stages", ()) for kind in stage]

@@ -1,0 +1,46 @@
+"""What every benchmark says of itself: the code and the machine, in its Markdown and, with --json, in a file of raw figures."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from compress.atomic import write_text
+from compress.machine import versions
+from compress.paths import shown, without_places
+from compress.provenance import running_code
+from compress.results import Machine
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The option `--json FILE`."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the raw figures")
+
+
+def code_line() -> str:
+    """For the Markdown."""
+    return f"Code: {running_code()}"
+
+
+def write_json(path: Path | None, measured: Any) -> None:
+    """`measured`, with what it was measured by and on, to `path`; nothing where the option was not given."""
+    if path is None:
+        return
+    script = Path(sys.argv[0])
+    document = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": f"python benchmarks/{shlex.join([script.name, *map(shown, sys.argv[1:])])}",
+        "script": {"name": script.name, "sha256": hashlib.sha256(script.read_bytes()).hexdigest()},
+        "code": running_code().model_dump(mode="json"),
+        "machine": Machine.here().model_dump(mode="json"),
+        "versions": versions(),
+        "measured": without_places(measured),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(document, indent=1, default=str) + "\n")

@@ -1,0 +1,35 @@
+"""What is measured, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Shape = tuple[int, int]  # batch, length in tokens
+Progress = Callable[[str, int, int], None]  # what is measured, done, total
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """`path` is an ONNX file, or a checkpoint folder run in eager fp32 (`torch`).
+
+    `lengths`: its own tokens per text, for the same texts as everybody's `BenchSpec.lengths`; left out, those.
+    """
+
+    name: str
+    path: Path
+    runtime: Literal["onnx", "openvino-f32", "openvino-bf16", "torch"]
+    lengths: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class BenchSpec:
+    """`shapes`: (batch, length) in tokens; `lengths`: a sample of the task's own, one text at a time."""
+
+    shapes: tuple[Shape, ...] = ((1, 32), (1, 128), (32, 128))
+    lengths: tuple[int, ...] = ()
+    runs: int = 30
+    warmup: int = 5
+    threads: int = 1

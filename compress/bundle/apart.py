@@ -1,0 +1,34 @@
+"""The checks that open a bundle's graphs, made in a process of their own: a graph that crashes a library fails its check."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..bench.worker import Worker, environment
+from ..errors import CompressError
+from ..machine import usable_cores
+from .accuracy import SCORES
+from .report import Check
+
+_SECONDS = 600.0  # for the process to start
+_SECONDS_OF_A_CHECK = 3600.0  # large models on slow machines take minutes to simulate
+_SECONDS_OF_SCORES = 7 * 24 * 3600.0  # of data of any size
+
+
+def checks_apart(folder: Path, asked: dict[str, Any]) -> list[Check]:
+    """Of `Verification`, with `asked` its options. The last is a failed one where the process did not outlive it."""
+    checks: list[Check] = []
+    name, file = "graphs", "bundle.json"
+    command = [sys.executable, "-m", "compress.bundle.child"]
+    with Worker(command, environment(asked["threads"] or usable_cores()), _SECONDS) as worker:
+        try:
+            worker.ask("open", folder=str(folder), **asked)
+            while (begun := worker.ask("begin")) is not None:
+                name, file = begun
+                worker.timeout = _SECONDS_OF_SCORES if name.startswith(SCORES) else _SECONDS_OF_A_CHECK
+                checks.append(Check.model_validate(worker.ask("make")))
+        except CompressError as error:
+            checks.append(Check(name=name, passed=False, detail=f"{folder / file}: {error}"))
+    return checks

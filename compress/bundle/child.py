@@ -1,0 +1,26 @@
+"""`python -m compress.bundle.child`: the checks of one bundle's graphs, told what to do by JSON lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..bench.worker import serve
+from .document import read_bundle
+from .graph_checks import Verification
+
+
+class Server:
+    def open(self, folder: str, **asked: Any) -> None:
+        self._checks = Verification(Path(folder), read_bundle(Path(folder)), **asked)
+
+    def begin(self) -> tuple[str, str] | None:
+        step = self._checks.begin()
+        return None if step is None else (step.name, step.file)
+
+    def make(self) -> dict[str, Any]:
+        return self._checks.make().model_dump(mode="json")
+
+
+if __name__ == "__main__":
+    serve(Server())

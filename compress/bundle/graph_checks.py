@@ -1,0 +1,145 @@
+"""What verification makes of a bundle's graphs, check by check: it opens them, so it belongs in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CheckFailed, CompressError, readable
+from ..runtime.folder import MODEL_FILES, unpadded_beside
+from ..sessions import check_graph_file, check_owner
+from .answers import answer_steps
+from .document import BundleInfo, GraphFile
+from .graph_files import graph_file
+from .report import Check, Step
+
+if TYPE_CHECKING:
+    import onnx
+
+FIRST_RUN = "labels"  # the first check for which a graph is opened by a runtime
+
+
+class Verification:
+    """The checks of the graphs in a bundle whose files are the ones it lists, in order: `begin` names the next, `make` makes
+    it. None of the later kinds where one of the earlier failed: sound graphs, answers, scores."""
+
+    def __init__(self, folder: Path, info: BundleInfo, *, simulate: bool = False, **scores: Any) -> None:
+        """`scores`: task, data_dir and threads, as for `verify`."""
+        self._steps = self._all(folder, info, simulate, scores)
+        self._next: Step | None = None
+        self._failed = False
+
+    def begin(self) -> Step | None:
+        self._next = next(self._steps, None)
+        return self._next
+
+    def make(self) -> Check:
+        """Whatever goes wrong with a graph of somebody's is a failed check."""
+        assert self._next is not None
+        step, problem = self._next, ""
+        try:
+            return Check(name=step.name, passed=True, detail=readable(step.found()))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except CompressError as error:
+            problem = str(error)
+        except BaseException as error:  # libraries raise what they like, a panic of tokenizers is no Exception
+            problem = f"{step.file}: {type(error).__name__}: {' '.join(str(error).split())}"
+        self._failed = True
+        return Check(name=step.name, passed=False, detail=readable(problem))
+
+    def checks(self) -> list[Check]:
+        """All of them, made here and now."""
+        found = []
+        while self.begin() is not None:
+            found.append(self.make())
+        return found
+
+    def _all(self, folder: Path, info: BundleInfo, simulate: bool, scores: dict[str, Any]) -> Iterator[Step]:
+        yield Step("models", "bundle.json", lambda: _expected_models(info))
+        if not self._failed:
+            yield from _graph_steps(folder, info)
+        if not self._failed:
+            yield Step("graphs", "bundle.json", lambda: _named(folder, info))
+        if not self._failed:
+            yield from answer_steps(folder, info, simulate=simulate)
+            yield from _score_steps(folder, info, **scores)
+
+
+def _score_steps(
+    folder: Path, info: BundleInfo, task: str | None = None, data_dir: str | None = None, threads: int | None = None
+) -> Iterator[Step]:
+    if task is not None or data_dir is not None:
+        from .accuracy import measured
+
+        yield from measured(info, task, Path(data_dir) if data_dir else None).steps(folder, threads)
+
+
+def _graph_steps(folder: Path, info: BundleInfo) -> Iterator[Step]:
+    files = {precision: _model(folder, precision) for precision in info.models}
+    for precision, path in files.items():
+        yield Step(f"onnx {precision}", f"onnx/{path.name}", lambda path=path: _graph(path))
+    for precision, path in files.items():
+        unpadded = unpadded_beside(path)
+        if unpadded.is_file():
+            yield Step(f"onnx {precision} unpadded", f"onnx/{unpadded.name}", lambda path=path: _unpadded(path))
+
+
+def _model(folder: Path, precision: str) -> Path:
+    return folder / "onnx" / MODEL_FILES[precision]
+
+
+def _expected_models(info: BundleInfo) -> str:
+    """No graph that was not measured: a runtime would pick it up by its name."""
+    expected = {f"onnx/{MODEL_FILES[precision]}" for precision in info.models}
+    found = {name for name in info.files if name.endswith(".onnx")}
+    found -= {unpadded_beside(Path(name)).as_posix() for name in expected}
+    if found != expected or not expected:
+        raise CheckFailed(f"expected {sorted(expected)}, found {sorted(found)}")
+    return ", ".join(sorted(found))
+
+
+def _graph(path: Path) -> str:
+    return f"{len(_sound(path, set()).graph.node)} nodes, all weights inside, accepted by the ONNX checker"
+
+
+def _unpadded(path: Path) -> str:
+    """Of the graph file `path`: the unpadded form has its weights there, and nowhere else."""
+    from ..graphs import get_metadata
+
+    unpadded = unpadded_beside(path)
+    model = _sound(unpadded, {path.name})
+    check_owner(unpadded, get_metadata(model), path, path.read_bytes())
+    return f"{len(model.graph.node)} nodes, weights in {path.name}, accepted by the ONNX checker"
+
+
+def _sound(path: Path, owners: set[str]) -> onnx.ModelProto:
+    """The graph, without the weights of another file. CheckFailed: it is none, or names a file that is not one of `owners`."""
+    import onnx
+
+    from ..graphs import check_model
+
+    # Before anything that would follow a location out of the folder.
+    others = check_graph_file(path).locations - owners
+    if others:
+        expected = f"in {' or '.join(owners)}" if owners else "in the file"
+        raise CheckFailed(f"{path}: expected all weights {expected}, found some in {sorted(others)[0]!r}")
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+        check_model(path)
+    except CompressError:
+        raise
+    except Exception as error:  # protobuf, the checker's C++ and text decoding raise types of their own
+        raise CheckFailed(f"{path}: not a sound ONNX file: {' '.join(str(error).split())}") from None
+    return model
+
+
+def _named(folder: Path, info: BundleInfo) -> str:
+    """`graphs` says of each file what it is; a bundle of before it had the field says nothing."""
+    found: dict[str, GraphFile] = {name: graph_file(folder, name) for name in info.models}
+    said: dict[str, GraphFile] = {**info.graphs}
+    wrong = [name for name in {*found, *said} if found.get(name) != said.get(name)]
+    if said and wrong:
+        raise CheckFailed(f"bundle.json: graphs.{wrong[0]}: expected {found.get(wrong[0])}, found {said.get(wrong[0])}")
+    return ", ".join(f"{name}: {graph.layout}" for name, graph in found.items())

@@ -1,0 +1,90 @@
+"""Processes that this one starts: none runs without a limit, and each ends with all that it started."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from .errors import CheckFailed
+
+_GRACE = 10.0  # seconds that a killed process has to be gone; one that the kernel holds is left to it
+_COMMAND, _LAST_WORDS = 120, 300  # characters of a message
+
+
+def run(command: Sequence[str | Path], seconds: float, *, environment: Mapping[str, str] | None = None) -> str:
+    """What `command` writes to stdout. `environment`: its whole one, if it is not ours.
+
+    CheckFailed: it exits with something else than 0, or has not ended in `seconds`. What it wrote goes through files: a
+    process that it leaves behind could hold a pipe open for ever.
+    """
+    words = [str(word) for word in command]
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, env=environment, process_group=0
+        )
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise CheckFailed(
+                f"{_shown(words)}: it had not ended after {seconds:g} s; it was stopped, with all that it started"
+            ) from None
+        finally:
+            end(process)
+        written, complaint = (_read(file) for file in (out, errors))
+    if code:
+        raise CheckFailed(f"{_shown(words)}: {how_it_ended(code)}: {_last(complaint) or _last(written)}")
+    return written
+
+
+def end(process: subprocess.Popen[Any]) -> int | None:
+    """Kill `process`, what it started, and what is left of its group if it leads one -> its exit status.
+
+    None: the kernel did not let go of it.
+    """
+    import psutil
+
+    started = []
+    with suppress(psutil.Error):
+        started = psutil.Process(process.pid).children(recursive=True) if process.returncode is None else []
+    if not _shares_our_group(process.pid):
+        with suppress(ProcessLookupError, PermissionError):  # the latter from macOS, of a group of zombies
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    for child in started:
+        with suppress(psutil.Error):
+            child.kill()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE)
+    return process.returncode
+
+
+def how_it_ended(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit status {code}"
+
+
+def _shares_our_group(pid: int) -> bool:
+    try:
+        return os.getpgid(pid) == os.getpgrp()
+    except ProcessLookupError:  # it is gone, and what it left may not be
+        return False
+
+
+def _shown(words: Sequence[str]) -> str:
+    text = shlex.join(words)
+    return text if len(text) <= _COMMAND else f"{text[:_COMMAND]}…"
+
+
+def _read(file: Any) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def _last(text: str) -> str:
+    return " ".join(text.split())[-_LAST_WORDS:]

@@ -1,0 +1,35 @@
+"""What every spec shares: frozen, no unknown keys, strict about types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Spec(BaseModel):
+    """A validated, immutable piece of configuration. `RENAMED`: old name of a field -> the one that it has now."""
+
+    RENAMED: ClassVar[Mapping[str, str]] = {}
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+NOT_UNICODE = "expected Unicode text, found half of a surrogate pair"
+
+
+def is_unicode(text: str) -> bool:
+    """Whether it has no half of a surrogate pair, which no file takes: a run would end there."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+Positive = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]

@@ -1,0 +1,114 @@
+"""Correlations of scores with gold ones, on weighted examples. Imports numpy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .headline import CHUNK, FEWEST, Headline, Pairs, check_lengths, check_names
+
+
+@dataclass(frozen=True)
+class CorrelationHeadline(Headline):
+    """Of one output, a score; its scale and offset do not count."""
+
+    metrics: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_names(self.metrics, list(CORRELATIONS))
+
+    def __call__(self, outputs: np.ndarray, gold: np.ndarray) -> float:
+        check_lengths(gold, [outputs])
+        columns = [np.ravel(outputs).astype(np.float64), np.asarray(gold, dtype=np.float64)]
+        return float(self.of_weights(columns, np.ones((1, len(gold))))[0, 0])
+
+    def differ(self, base: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.abs(_standard(base) - _standard(other)) > 1e-6
+
+    def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
+        return None
+
+    def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Models differ a little everywhere, which the bootstrap sees; only where they do not are the two examples added
+        that one model answers as another text."""
+        columns = [np.ravel(outputs).astype(np.float64) for pair in pairs for outputs in pair]
+        columns.append(gold.astype(np.float64))
+        if self.changed(pairs) < FEWEST:
+            columns = _with_mistaken(columns)
+        parts = [self.of_weights(columns, weights) for weights in draws(len(columns[-1]), samples, rng)]
+        return np.concatenate(parts, axis=1)
+
+    def of_weights(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
+        """Points [output, sample]; the last column is the gold score; `weights` [sample, example]."""
+        scores = []
+        for name in self.metrics:
+            prepared = [CORRELATIONS[name](column, weights) for column in columns]
+            gold, gold_square = prepared[-1]
+            outputs = [_correlation(values, square, gold, gold_square, weights) for values, square in prepared[:-1]]
+            scores.append(outputs)
+        return 100 * np.mean(scores, axis=0)
+
+
+def _standard(output: np.ndarray) -> np.ndarray:
+    values = np.ravel(output).astype(np.float64)
+    centred = values - values.mean()
+    return centred / (centred.std() or 1.0)
+
+
+def _with_mistaken(columns: list[np.ndarray]) -> list[np.ndarray]:
+    """With two more examples whose gold score is the lower quartile: one model answers with its own lower quartile, the
+    other, which is mistaken, with its upper one."""
+    lower, upper = np.quantile(columns, [0.25, 0.75], axis=1)
+    added = np.stack([lower, lower], axis=1)
+    added[:-1:2, 0], added[1:-1:2, 1] = upper[:-1:2], upper[1:-1:2]
+    return [np.append(column, rows) for column, rows in zip(columns, added, strict=True)]
+
+
+def draws(examples: int, samples: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """How often each example is drawn, [sample, example], a few samples at a time."""
+    step = max(1, CHUNK // examples)
+    for start in range(0, samples, step):
+        rows = min(step, samples - start)
+        drawn = rng.integers(examples, size=(rows, examples))
+        drawn += np.arange(rows)[:, None] * examples
+        counts = np.bincount(drawn.ravel(), minlength=rows * examples)
+        yield counts.reshape(rows, examples).astype(np.float64)
+
+
+def _centred(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values minus their weighted mean [sample, example], and their weighted square [sample]."""
+    values = values - values.mean()  # first as a whole: no cancellation where the mean is large
+    scale = np.abs(values).max() or 1.0
+    values = values / scale
+    centred = values - (weights @ values / len(values))[:, None]
+    square = np.einsum("se,se,se->s", weights, centred, centred)
+    # A resample that drew one value only has no spread; what is left is rounding error.
+    return centred, np.where(square > 1e-24 * len(values), square, 0.0)
+
+
+def _ranked(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for mean ranks within each resample, drawn copies counted, ties sharing their mean rank."""
+    distinct, place = np.unique(values, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    firsts = np.searchsorted(place[order], np.arange(len(distinct)))
+    counts = np.add.reduceat(weights[:, order], firsts, axis=1)
+    ranks = np.cumsum(counts, axis=1) - (counts - 1) / 2 - (len(values) + 1) / 2
+    square = np.einsum("su,su,su->s", counts, ranks, ranks)
+    return np.take(ranks, place, axis=1), square
+
+
+def _correlation(
+    x: np.ndarray, x_square: np.ndarray, y: np.ndarray, y_square: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Pearson's r per sample; 0 when either side is constant."""
+    spread = x_square * y_square
+    together = np.einsum("se,se,se->s", weights, x, y)
+    return np.clip(np.where(spread > 0, together / np.sqrt(np.where(spread > 0, spread, 1)), 0.0), -1, 1)
+
+
+CORRELATIONS: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
+    "pearson": _centred,
+    "spearman": _ranked,
+}

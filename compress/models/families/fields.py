@@ -1,0 +1,104 @@
+"""What a key of config.json may hold, and the keys that all families have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+# Far beyond any published encoder, and little enough to count with.
+MOST_LAYERS, MOST_HEADS, MOST_WIDE, MOST_TOKENS, MOST_POSITIONS = 1024, 4096, 1 << 17, 1 << 24, 1 << 20
+MOST_CLASSES = 100_000
+# Functions without weights of their own, by transformers' names.
+ACTIVATIONS = (
+    "gelu", "gelu_10", "gelu_accurate", "gelu_fast", "gelu_new", "gelu_python", "gelu_python_tanh", "gelu_pytorch_tanh",
+    "hardswish", "laplace", "leaky_relu", "linear", "mish", "quick_gelu", "relu", "relu2", "relu6", "sigmoid", "silu",
+    "swish", "tanh",
+)  # fmt: skip
+TOKENIZER_CLASS = "tokenizer_class"  # of no use to a model
+PROBLEMS = ("regression", "single_label_classification", "multi_label_classification")
+
+
+@dataclass(frozen=True)
+class Field:
+    """What a key may hold. `null` stands for a missing key, unless it is `nullable`. One that is not `kept` is only
+    checked: any other value would be another model."""
+
+    allows: Callable[[Any], bool]
+    expected: str
+    nullable: bool = False
+    kept: bool = True
+
+
+def _is_whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_number(value: Any, low: float, high: float) -> bool:
+    """False for NaN."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def whole(low: int, high: int, nullable: bool = False) -> Field:
+    return Field(lambda value: _is_whole(value, low, high), f"a whole number from {low} to {high}", nullable)
+
+
+def number(low: float, high: float, nullable: bool = False) -> Field:
+    return Field(lambda value: _is_number(value, low, high), f"a number from {low:g} to {high:g}", nullable)
+
+
+def one_of(*names: str, kept: bool = True) -> Field:
+    return Field(lambda value: isinstance(value, str) and value in names, f"one of {', '.join(names)}", kept=kept)
+
+
+def _only(value: Any, why: str) -> Field:
+    return Field(lambda found: type(found) is type(value) and found == value, why, kept=False)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value.isidentifier()
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_name, value))
+
+
+def _are_labels(value: Any) -> bool:
+    """{"0": name, "1": name …}, in any order. Some published files name a class by its number."""
+    return (
+        isinstance(value, dict)
+        and len(value) <= MOST_CLASSES
+        and set(value) == {str(number) for number in range(len(value))}
+        and all(isinstance(name, str | int) for name in value.values())
+    )
+
+
+FLAG = Field(lambda value: isinstance(value, bool), "true or false")
+_TOKEN = whole(0, MOST_TOKENS - 1, nullable=True)
+PROBABILITY = number(0, 1)
+HEAD_DROPOUT = number(0, 1, nullable=True)
+_DTYPE = one_of("float32", "float16", "bfloat16", "float64", kept=False)  # weights are always loaded as float32
+_ENCODER = "false: decoders are not supported"
+
+COMMON = {
+    "architectures": Field(_are_names, "a list of names"),
+    TOKENIZER_CLASS: Field(_is_name, "the name of a class"),
+    "vocab_size": whole(1, MOST_TOKENS),
+    "max_position_embeddings": whole(1, MOST_POSITIONS),
+    "pad_token_id": _TOKEN,
+    "bos_token_id": _TOKEN,
+    "eos_token_id": _TOKEN,
+    "initializer_range": number(0, 10),
+    "tie_word_embeddings": FLAG,
+    "id2label": Field(_are_labels, "names for the ids 0, 1, 2 …"),
+    "num_labels": whole(1, MOST_CLASSES),
+    "problem_type": one_of(*PROBLEMS),
+    "dtype": _DTYPE,
+    "torch_dtype": _DTYPE,
+    "position_embedding_type": one_of("absolute", kept=False),
+    "is_decoder": _only(False, _ENCODER),
+    "add_cross_attention": _only(False, _ENCODER),
+    "is_encoder_decoder": _only(False, _ENCODER),
+    "pruned_heads": _only({}, "none: a checkpoint whose heads are all there"),
+    "quantization_config": _only(None, "none: weights in float32, float16 or bfloat16"),
+}

@@ -1,0 +1,107 @@
+"""What differs between families of encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .fields import Field
+
+if TYPE_CHECKING:
+    from ...corpus import SpecialIds
+
+Setting = Callable[..., Any]  # like `getattr` of a teacher's config: (BERT's name of a setting[, default]) -> its value
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedLmHead:
+    """Modules of transformers' masked language model, by path. `activation` None: GELU, as a function.
+
+    `published`: whether checkpoints of the family come with a head.
+    """
+
+    dense: str
+    norm: str
+    decoder: str
+    activation: str | None = None
+    published: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Student:
+    """What a student of the family needs beside the record.
+
+    `title`: its name in messages. `inits`: the card's `init` that it can have. `settings`: what its config takes over
+    from its teacher's beside sizes, under the family's own names.
+    """
+
+    title: str
+    inits: tuple[str, ...]
+    settings: Callable[[Setting], dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """One family, as transformers has it. Where a family does not say, it is like BERT.
+
+    `name`: transformers' `model_type`.
+    `fields`: what its config.json may hold. They also say what it has: `embedding_size`, narrow embeddings;
+    `type_vocab_size`, segments; `num_hidden_groups`, layers that share weights.
+    `own_names`: BERT's name of a setting -> its own.
+    `positions_after_padding`: positions are counted from the row after the padding's index.
+    `tokenizer`: stem of its tokenizer classes, `Bert` of `BertTokenizerFast`.
+    `wordpiece_class`: the class that loads a WordPiece tokenizer of ours; None: the general one.
+
+    `layer`: part -> module of a layer. `layer_path`: of a layer in the encoder, by number; where layers share weights,
+    by number of the block.
+    `projection`: the module that takes embeddings to the hidden size; `always_projected`: even between equal sizes.
+    `pooler`: the linear layer of the encoder's pooler; None: it has none.
+    `head`: what the classifier does to the first token's state, each module with the activation after it. `base_model`
+    stands for the encoder.
+
+    `students`: the families that can start from a teacher of this one.
+    `student`: None: there are no students of this family.
+    `random_config`: (config.json under BERT's names, special tokens) -> config.json; None: no card describes a model
+    with random weights. `byte_level`: the words of such a model are bytes, not WordPiece.
+    `growth`: part of a weight's name -> what a weight [out, in] or a vector [out] gives and reads: h hidden, a attention (all
+    heads), f feed-forward, - as it is; the first that fits. None: it does not grow from a smaller one.
+    `cooccurrence_init`: whether random weights can begin with what is counted in a text.
+    """
+
+    name: str
+    fields: Mapping[str, Field]
+    own_names: Mapping[str, str]
+    positions_after_padding: bool = False
+    tokenizer: str
+    wordpiece_class: str | None = None
+
+    layer: Mapping[str, str]
+    layer_path: str
+    projection: str | None = None
+    always_projected: bool = False
+    pooler: str | None
+    head: tuple[tuple[str, str | None], ...]
+    masked_lm: MaskedLmHead
+
+    students: tuple[str, ...] = ()
+    student: Student | None = None
+    random_config: Callable[[dict[str, Any], SpecialIds], dict[str, Any]] | None = None
+    byte_level: bool = False
+    growth: Mapping[str, str] | None = None
+    cooccurrence_init: bool = False
+
+    @property
+    def shares_layers(self) -> bool:
+        return "num_hidden_groups" in self.fields
+
+    def own_name(self, name: str) -> str:
+        return self.own_names.get(name, name)
+
+    def setting(self, config: Any, name: str, *default: Any) -> Any:
+        """Of transformers' config: a setting by BERT's name."""
+        return getattr(config, self.own_name(name), *default)
+
+    def projects(self, *, embedding: int, hidden: int) -> bool:
+        """Whether a matrix takes embeddings to the hidden size."""
+        return self.always_projected or embedding != hidden

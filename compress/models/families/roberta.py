@@ -1,0 +1,49 @@
+"""RoBERTa (Liu et al. 2019, arXiv:1907.11692), and what has its form: XLM-RoBERTa and CamemBERT.
+
+BERT's layers; positions counted from the row after padding's, no segments, and a head without the pooler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import CompressError
+from .bert import BERT
+from .record import Family, MaskedLmHead
+
+if TYPE_CHECKING:
+    from ...corpus import SpecialIds
+
+
+def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any]:
+    if special.pad is None:
+        raise CompressError("random.tokenizer: a roberta needs a padding token, which this one has not: <pad> or [PAD]")
+    return config | {
+        "max_position_embeddings": config["max_position_embeddings"] + special.pad + 1,
+        "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5,
+        "bos_token_id": special.cls,
+        "eos_token_id": special.sep,
+    }
+
+
+ROBERTA = Family(
+    name="roberta",
+    fields=BERT.fields,
+    own_names={},
+    positions_after_padding=True,
+    tokenizer="Roberta",
+    layer=BERT.layer,
+    layer_path=BERT.layer_path,
+    pooler="pooler.dense",
+    head=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
+    masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
+    random_config=_random_config,
+    byte_level=True,
+    cooccurrence_init=True,
+)
+XLM_ROBERTA = replace(
+    ROBERTA, name="xlm-roberta", tokenizer="XLMRoberta", random_config=None, byte_level=False, cooccurrence_init=False
+)
+CAMEMBERT = replace(XLM_ROBERTA, name="camembert", tokenizer="Camembert")

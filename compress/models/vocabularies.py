@@ -1,0 +1,175 @@
+"""A tokenizer out of a vocabulary, where a checkpoint has no tokenizer.json.
+
+transformers makes it, in a folder that holds the vocabulary and the allowed part of the settings beside it, and nothing else.
+In the checkpoint's own it would also read what leads to custom code.
+"""
+
+from __future__ import annotations
+
+import json
+import reprlib
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CompressError
+from .checkpoint_files import check_regular, text_of
+from .dimensions import read_config
+from .families import FAMILIES
+from .families.fields import MOST_TOKENS, TOKENIZER_CLASS
+from .pretrained import quiet_transformers, transformers_config
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+VOCABULARIES = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+MERGES = "merges.txt"
+CONFIG, SPECIAL, ADDED = SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+
+_STEMS = tuple(dict.fromkeys(family.tokenizer for family in FAMILIES.values()))
+_CLASSES = (
+    "TokenizersBackend",
+    *(f"{stem}Tokenizer{fast}" for stem in (*_STEMS, "PreTrained") for fast in ("", "Fast")),
+)
+_FLAGS = (
+    "do_lower_case",
+    "strip_accents",
+    "tokenize_chinese_chars",
+    "keep_accents",
+    "remove_space",
+    "add_prefix_space",
+)
+_TOKENS = tuple(f"{name}_token" for name in ("unk", "sep", "pad", "cls", "mask", "bos", "eos"))
+_TOKEN_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+_MARKED, _UNMARKED = {"__type": "AddedToken"}, {}
+
+
+def converted_tokenizer(folder: Path) -> Tokenizer:
+    """Raises `CompressError` for a folder without a vocabulary, for settings of wrong types, and for a vocabulary that
+    transformers can make no tokenizer of."""
+    from transformers import AutoTokenizer
+
+    if not any((folder / name).exists() for name in VOCABULARIES):  # transformers would make an empty one
+        raise CompressError(f"{folder}: expected tokenizer.json, or a vocabulary it can be made from such as vocab.txt")
+    config = read_config(folder)
+    _read(folder / "vocab.json", _numbered)
+    settings = {name: _read(folder / name, check) for name, check in _CHECKS.items()}
+    settings[CONFIG].setdefault(TOKENIZER_CLASS, config.get(TOKENIZER_CLASS))
+    _check_class(folder, settings[CONFIG].get(TOKENIZER_CLASS))
+    quiet_transformers()
+    try:
+        with TemporaryDirectory() as place:
+            _copy(folder, Path(place), settings)
+            made = AutoTokenizer.from_pretrained(place, config=transformers_config(config), local_files_only=True)
+        return made.backend_tokenizer
+    except Exception as error:  # tokenizers raises bare Exception
+        reason = str(error).split("\n")[0]
+        raise CompressError(f"{folder}: no tokenizer can be made from its vocabulary: {reason}") from None
+
+
+def tokenizer_settings(folder: Path) -> dict[str, Any]:
+    """The allowed part of tokenizer_config.json; {} where there is none. Raises `CompressError` for values of wrong types."""
+    return _read(folder / CONFIG, _config)
+
+
+def _copy(folder: Path, place: Path, settings: dict[str, dict[str, Any]]) -> None:
+    for name in (*VOCABULARIES, MERGES):
+        if (folder / name).exists():
+            check_regular(folder / name)
+            shutil.copyfile(folder / name, place / name)
+    for name, document in settings.items():
+        if document:
+            (place / name).write_text(json.dumps(document), encoding="utf-8")
+
+
+def _check_class(folder: Path, name: Any) -> None:
+    if name is not None and name not in _CLASSES:
+        raise CompressError(
+            f"{folder}: {TOKENIZER_CLASS}: expected that of {', '.join(_STEMS)}; found {reprlib.repr(name)}: give the checkpoint a "
+            "tokenizer.json, as its own library writes it"
+        )
+
+
+def _read(path: Path, check: Callable[[Path, dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    """The allowed part of a file of settings; {} where there is none."""
+    try:
+        document = json.loads(text_of(path))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise CompressError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(document, dict):
+        raise CompressError(f"{path}: expected a JSON object, found {type(document).__name__}")
+    return check(path, document)
+
+
+def _config(path: Path, document: dict[str, Any]) -> dict[str, Any]:
+    kept = _named(path, document, marked=_MARKED)
+    for name in _FLAGS:
+        if document.get(name) is not None:
+            kept[name] = _checked(path, name, document[name], isinstance(document[name], bool), "true or false")
+    if document.get(TOKENIZER_CLASS) is not None:
+        kept[TOKENIZER_CLASS] = document[TOKENIZER_CLASS]
+    if (added := document.get("added_tokens_decoder")) is not None:
+        numbered = isinstance(added, dict) and all(_is_number(key) for key in added)
+        _checked(path, "added_tokens_decoder", added, numbered, "tokens by their numbers")
+        kept["added_tokens_decoder"] = {
+            key: _token(path, f"added_tokens_decoder.{key}", value) for key, value in added.items()
+        }
+    return kept
+
+
+def _special(path: Path, document: dict[str, Any]) -> dict[str, Any]:
+    """transformers makes each of them special itself, and fails where the file says so too."""
+    return _named(path, document, flags=tuple(flag for flag in _TOKEN_FLAGS if flag != "special"))
+
+
+def _named(path: Path, document: dict[str, Any], **form: Any) -> dict[str, Any]:
+    """The special tokens, by what they are for."""
+    kept = {name: _token(path, name, document[name], **form) for name in _TOKENS if document.get(name) is not None}
+    name = "additional_special_tokens"
+    if (more := document.get(name)) is not None:
+        _checked(path, name, more, isinstance(more, list), "a list of tokens")
+        kept[name] = [_token(path, f"{name}[{number}]", value, **form) for number, value in enumerate(more)]
+    return kept
+
+
+def _numbered(path: Path, document: dict[str, Any]) -> dict[str, Any]:
+    """Tokens and their numbers. Of the largest, tokenizers makes a table."""
+    for name, value in document.items():
+        right = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_TOKENS
+        _checked(path, reprlib.repr(name), value, right, "the number of a token")
+    return document
+
+
+def _token(
+    path: Path, name: str, value: Any, *, flags: Sequence[str] = _TOKEN_FLAGS, marked: Mapping[str, str] = _UNMARKED
+) -> Any:
+    """A token, or what transformers calls an AddedToken, `marked` as such: one with `flags` of how it is found in a text."""
+    if not isinstance(value, dict):
+        return _checked(path, name, value, _is_text(value), "a token")
+    content = _checked(path, f"{name}.content", value.get("content"), _is_text(value.get("content")), "a token")
+    kept: dict[str, Any] = {**marked, "content": content}
+    for flag in flags:
+        if value.get(flag) is not None:
+            kept[flag] = _checked(path, f"{name}.{flag}", value[flag], isinstance(value[flag], bool), "true or false")
+    return kept
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_number(key: str) -> bool:
+    return key.isascii() and key.isdigit() and len(key) < 9
+
+
+def _checked(path: Path, name: str, value: Any, right: bool, expected: str) -> Any:
+    if not right:
+        raise CompressError(f"{path}: {name}: expected {expected}; found {reprlib.repr(value)}")
+    return value
+
+
+_CHECKS = {CONFIG: _config, SPECIAL: _special, ADDED: _numbered}

@@ -1,0 +1,102 @@
+"""The weights of a checkpoint folder: safetensors alone, a pickle is never opened."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import CompressError
+from .checkpoint_files import check_regular, text_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WEIGHTS = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+_FLOATS = ("F64", "F32", "F16", "BF16")
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """`model.safetensors`, or else the shards that its index lists, each opened once to see that it is whole.
+
+    Raises `CompressError` for a missing, pickled or truncated one.
+    """
+    if (folder / WEIGHTS).exists():
+        files = [folder / WEIGHTS]
+    elif (folder / _INDEX).exists():
+        files = [folder / name for name in _shards(folder)]
+    else:
+        raise CompressError(f"{folder}: expected {WEIGHTS}; {_instead(folder)}")
+    for path in files:
+        _shapes(path)
+    return files
+
+
+def _instead(folder: Path) -> str:
+    pickles = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern))
+    if pickles:
+        return f"found {pickles[0]}, a pickle, which can run code when loaded: convert it to safetensors"
+    return next((f"found {path.name}" for path in sorted(folder.glob("*.safetensors"))), "none")
+
+
+def _shards(folder: Path) -> list[str]:
+    """Names of the files in `folder` that the index of a sharded checkpoint lists."""
+    path = folder / _INDEX
+    try:
+        names = sorted(set(json.loads(text_of(path))["weight_map"].values()))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise CompressError(f"{path}: not the index of a sharded checkpoint: {error!r:.200}") from None
+    there = {found.name for found in folder.glob("*.safetensors")}
+    for name in names:
+        if name not in there:
+            raise CompressError(
+                f"{folder / str(name)!s:.300}: no such file; {_INDEX} says that it holds part of the weights"
+            )
+    if not names:
+        raise CompressError(f"{path}: weight_map: expected the name of a file for each weight; found none")
+    return names
+
+
+def _shapes(path: Path) -> dict[str, tuple[str, list[int]]]:
+    """(type, shape) of each tensor, from the file's header."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        check_regular(path)
+        with safe_open(path, framework="np") as file:
+            found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+            return {name: (part.get_dtype(), part.get_shape()) for name, part in found.items()}
+    except (SafetensorError, OSError) as error:
+        raise CompressError(f"{path}: not a whole safetensors file: {error}") from None
+
+
+def tensor_names(folder: Path) -> set[str]:
+    return {name for path in weight_files(folder) for name in _shapes(path)}
+
+
+def count_weights(folder: Path) -> int:
+    """Numbers in all tensors of the checkpoint."""
+    return sum(math.prod(shape) for path in weight_files(folder) for _, shape in _shapes(path).values())
+
+
+def layers_in(folder: Path) -> int:
+    """Layers that the weights number, 0 where they number none, as ALBERT's do. transformers drops those beyond the config's
+    without a word."""
+    numbers = (re.search(r"\.layer\.([0-9]{1,9})\.", name) for name in tensor_names(folder))
+    return max((int(found[1]) + 1 for found in numbers if found), default=0)
+
+
+def load_weights(folder: Path) -> dict[str, Tensor]:
+    """Every tensor by its name. Raises `CompressError` for weights that are whole numbers, as quantized ones are."""
+    from safetensors.torch import load_file
+
+    state: dict[str, Tensor] = {}
+    for path in weight_files(folder):
+        for name, (kind, _) in _shapes(path).items():
+            if kind not in _FLOATS and name.endswith((".weight", ".bias")):
+                raise CompressError(f"{path}: {name}: expected one of {', '.join(_FLOATS)}; found {kind}")
+        state |= load_file(path)
+    return state

@@ -1,0 +1,1 @@
+"""What each part of a recipe brings: its variants, and their runs."""

@@ -1,0 +1,198 @@
+"""What an ablation varies: the recipe as it is, without one part at a time, and with other students."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...errors import CompressError
+from ...losses import LOSSES
+from ...losses.hard_label import HardLabel
+from ...models.cards import load_student
+from ...spec.recipe import Recipe, Stage
+from ..recipes import load_recipe
+
+FULL = "full"
+WITHOUT_COPIES = "without augment"
+_STUDENT = "student "
+SWITCHES = ("general", "augment")
+LAYERWISE = [name for name, loss in LOSSES.items() if loss.reads == "states"]
+TRANSFORMER = [name for name, loss in LOSSES.items() if loss.matches_layers]
+SOFT = [name for name, loss in LOSSES.items() if loss.reads == "classes" and loss.needs_teacher]
+MAPS = ("uniform", "top", "bottom")
+_NAME_LENGTH = 64
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant: a recipe that ends in the fp32 student, which is what an ablation measures. `student`: another card."""
+
+    label: str
+    recipe: Recipe
+    moved: tuple[str, str] | None = None
+    student: str | None = None
+
+
+@dataclass(frozen=True)
+class _Change:
+    """`moved`: the distill stage that is left out, and the one that inherits its training."""
+
+    label: str
+    overrides: tuple[str, ...]
+    moved: tuple[str, str] | None = None
+
+
+def chosen(name: str, overrides: Sequence[str], labels: Sequence[str], *, corpus: bool) -> list[Row]:
+    """`full` and the rows with these labels, all that `rows` finds where none is named. Other students alone need no part
+    that could be left out. Raises what `rows` and `choose` raise."""
+    if labels and all(label.startswith(_STUDENT) for label in labels):
+        return choose([_row(name, overrides, _Change(FULL, ()))], labels)
+    return choose(rows(name, overrides, corpus=corpus), labels)
+
+
+def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]:
+    """`full`, then the recipe without each part that it has. `corpus`: is there plain text for a general stage?
+
+    The layer-wise losses and the layer map are those of the distill stages that match layers (without one, of the first
+    that has any such loss); a general stage keeps its own. Where soft targets go, the gold label takes their place.
+
+    Raises `CompressError` where the recipe has no part to leave out, or its stages differ by task in what is varied.
+    """
+    recipe = load_recipe(name, overrides)
+    changes = list(_changes(recipe, corpus))
+    if not changes:
+        raise CompressError(
+            f"recipe {recipe.name}: there is nothing to leave out; an ablation needs a general or augment stage, "
+            "or distillation with several parts"
+        )
+    return [_row(name, overrides, change) for change in (_Change(FULL, ()), *changes)]
+
+
+def choose(found: Sequence[Row], labels: Sequence[str]) -> list[Row]:
+    """`full` and the rows that are named; all that are found where none is. `student CARD` is the recipe with that card.
+
+    Raises `CompressError` for unknown labels and cards.
+    """
+    known = [row.label for row in found]
+    others = list(dict.fromkeys(label for label in labels if label.startswith(_STUDENT)))
+    for label in labels:
+        if label not in (*known, *others):
+            raise CompressError(
+                f"--rows: no row `{label}`; this recipe has: {', '.join(known)}; and `{_STUDENT}CARD` for any card"
+            )
+    kept = [row for row in found if not labels or row.label == FULL or row.label in labels]
+    return [*kept, *(_with_student(found[0].recipe, label) for label in others)]
+
+
+def _with_student(recipe: Recipe, label: str) -> Row:
+    if recipe.student is None:
+        raise CompressError(f"--rows: `{label}`: recipe {recipe.name} makes no student")
+    word = label.removeprefix(_STUDENT).strip()
+    card = load_student(word)
+    name = _named(recipe.name.removesuffix(f"-{FULL}"), f"{_STUDENT}{card.name[: _NAME_LENGTH // 2]}")
+    title = f"{recipe.title}: {_STUDENT}{card.name}"
+    return Row(label, recipe.model_copy(update={"name": name, "title": title}), student=word)
+
+
+def _row(name: str, overrides: Sequence[str], change: _Change) -> Row:
+    recipe = load_recipe(name, [*overrides, *change.overrides])
+    name = _named(recipe.name, change.label)
+    title = recipe.title if change.label == FULL else f"{recipe.title}: {change.label}"
+    stages = tuple(stage for stage in recipe.stages if stage.kind not in ("quantize_aware", "quantize"))
+    recipe = recipe.model_copy(update={"name": name, "title": title, "stages": stages})
+    return Row(change.label, recipe, change.moved)
+
+
+def _named(recipe: str, label: str) -> str:
+    slug = label.replace(" ", "-")
+    return f"{recipe[: _NAME_LENGTH - len(slug) - 1]}-{slug}"
+
+
+def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
+    distills = [stage for stage in recipe.stages if stage.kind == "distill" and stage.spec.enabled]
+    for stage in recipe.stages:
+        needs_text = stage.kind == "general"
+        if stage.kind in SWITCHES and stage.spec.enabled is not False and (corpus or not needs_text):
+            yield _without(stage)
+    layers = _layerwise(distills)
+    soft = next((stage for stage in reversed(distills) if _weighted(stage, SOFT)), None)
+    yield from _layer_losses(layers)
+    left_out = [_without_stage(stage, distills) for stage in layers if len(distills) > 1]
+    yield from left_out
+    if soft is not None:
+        gold = _with_gold(soft)
+        yield gold
+        for plain in left_out if len(layers) == 1 and layers[0] is not soft else ():
+            yield _Change(
+                f"{plain.label} and {' and '.join(_weighted(soft, SOFT))}", (*plain.overrides, *gold.overrides)
+            )
+    yield from _layer_maps(layers)
+
+
+def _layerwise(distills: Sequence[Stage]) -> list[Stage]:
+    """The stages whose layer-wise losses are varied: those that match layers, else the first that has any such loss."""
+    matching = [stage for stage in distills if _weighted(stage, TRANSFORMER)]
+    return matching or [stage for stage in distills if _weighted(stage, LAYERWISE)][:1]
+
+
+def _without(stage: Stage) -> _Change:
+    return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",))
+
+
+def _without_stage(stage: Stage, distills: Sequence[Stage]) -> _Change:
+    """Its training goes to the stage that comes after it (before it, for the last)."""
+    place = distills.index(stage)
+    heir = distills[place + 1] if place + 1 < len(distills) else distills[place - 1]
+    return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",), moved=(stage.id, heir.id))
+
+
+def _weighted(stage: Stage, names: Sequence[str] | None = None) -> list[str]:
+    """The losses of a stage that count, of `names`, in the stage's order."""
+    return [loss.name for loss in stage.spec.losses if loss.weight > 0 and (names is None or loss.name in names)]
+
+
+def _unweighted(stage: Stage, names: Sequence[str]) -> tuple[str, ...]:
+    places = [number for number, loss in enumerate(stage.spec.losses) if loss.name in names]
+    return tuple(f"{stage.id}.losses[{place}].weight=0" for place in places)
+
+
+def _layer_losses(stages: Sequence[Stage]) -> Iterator[_Change]:
+    """Without each layer-wise loss, and without those of the transformer layers; in each stage one loss must remain."""
+    for stage in stages:
+        _same_for_all_tasks(stage, "losses")
+    weighted = [_weighted(stage) for stage in stages]
+    names = [name for name in dict.fromkeys(itertools.chain(*weighted)) if name in LAYERWISE]
+    transformer = [name for name in names if name in TRANSFORMER]
+    for group in [*([name] for name in names), *([transformer] if len(transformer) > 1 else [])]:
+        if all(set(losses) - set(group) for losses in weighted):
+            weights = itertools.chain(*(_unweighted(stage, group) for stage in stages))
+            yield _Change(f"without {' and '.join(group)}", tuple(weights))
+
+
+def _with_gold(stage: Stage) -> _Change:
+    """The gold label in place of the soft targets; beside others that the stage has, where it is not there already."""
+    _same_for_all_tasks(stage, "losses")
+    kept = [loss for loss in stage.spec.losses if loss.name not in SOFT and loss.weight > 0]
+    kept += [] if any(loss.name == "hard_label" for loss in kept) else [HardLabel()]
+    written = json.dumps([loss.model_dump(mode="json") for loss in kept])
+    return _Change(f"without {' and '.join(_weighted(stage, SOFT))}", (f"{stage.id}.losses={written}",))
+
+
+def _layer_maps(stages: Sequence[Stage]) -> Iterator[_Change]:
+    matching = [stage for stage in stages if _weighted(stage, TRANSFORMER)]
+    for stage in matching:
+        _same_for_all_tasks(stage, "layer_map")
+    for rule in MAPS:
+        if any(rule != (stage.spec.layer_map or "uniform") for stage in matching):
+            yield _Change(f"map {rule}", tuple(f"{stage.id}.layer_map={rule}" for stage in matching))
+
+
+def _same_for_all_tasks(stage: Stage, field: str) -> None:
+    tasks = [task for task, fields in stage.spec.per_task.items() if field in fields]
+    if tasks:
+        raise CompressError(
+            f"stage {stage.id}: per_task gives {', '.join(tasks)} its own `{field}`, which an ablation varies for all tasks "
+            "alike; write a recipe for these tasks apart"
+        )

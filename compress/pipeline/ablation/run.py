@@ -1,0 +1,127 @@
+"""What each part of a recipe is worth: its variants, planned and run together, each trained as long as the whole."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...errors import CompressError
+from ...paths import shown
+from ...results import Result
+from ...spec.stages import Distill
+from ..plan import Listener, Plan
+from ..preflight import preflight
+from ..request import Request, shown_override
+from ..run import plan_all, run_all
+from .rows import FULL, WITHOUT_COPIES, Row
+from .same_student import trained_student
+
+
+def run_rows(found: Sequence[Row], request: Request, listener: Listener | None = None) -> dict[str, list[Result]]:
+    """The rows one after the other on the tasks and seeds of `request`, as label -> results.
+
+    All are planned and checked before the first is run. A row that changes nothing with this teacher, such as one
+    without a stage that the plan leaves out anyway, is left out. Raises what `run_all` raises.
+    """
+    listener = listener or Listener()
+    full = plan_all(_request(request, found[0]))
+    found = [found[0], *(as_long(row, full) for row in found[1:])]
+    plans = {row.label: plan_all(_request(request, row)) for row in found}
+    preflight([plan for planned in plans.values() for plan in planned], request.root)
+    kept = [row for row in found if row.label == FULL or _changes_something(row.label, plans, listener)]
+    if len(kept) < 2:
+        raise CompressError("an ablation needs a row beside `full`, and none of these changes anything here")
+    results = {}
+    for number, row in enumerate(kept, 1):
+        listener.notice(f"row {number} of {len(kept)}: {row.label}")
+        results[row.label] = run_all(_request(request, row), listener)
+    return results
+
+
+def command_line(name: str, request: Request, labels: Sequence[str]) -> str:
+    """The `compress ablate` that makes these rows again; paths as `shown` tells them."""
+    words = ["compress", "ablate", shown(name)]
+    first, count = request.seeds[0], len(request.seeds)
+    options: list[tuple[str, Sequence[Any]]] = [
+        ("--task", request.tasks),
+        ("--teacher", _given(request.teacher)),
+        ("--student", _given(request.student)),
+        ("--seeds", [count] if count > 1 else []),
+        ("--seed", [first] if first else []),
+        ("--base-seed", _given(request.base_seed)),
+        ("--data-dir", _given(request.data_dir)),
+        ("--tuning", _given(request.tuning)),
+        ("--corpus", request.corpus),
+        ("--precision", _given(request.precision)),
+        ("--set", [shown_override(text) for text in request.overrides]),
+        ("--rows", labels),
+    ]
+    for flag, values in options:
+        for value in values:
+            words += [flag, shown(str(value))]
+    return shlex.join([*words, *(["--refit"] if request.refit else [])])
+
+
+def _given(value: Any) -> list[Any]:
+    return [] if value is None else [value]
+
+
+def _request(request: Request, row: Row) -> Request:
+    """Overrides are in the row's recipe already; latency is not what an ablation asks about."""
+    student = row.student or request.student
+    return replace(request, recipes=(row.recipe,), student=student, overrides=(), bench=None)
+
+
+def _changes_something(label: str, plans: dict[str, list[Plan]], listener: Listener) -> bool:
+    """Whether a row trains another student than the full recipe on any task; a notice tells where it does not."""
+    pairs = list(zip(plans[label], plans[FULL], strict=True))
+    same = [mine.task.spec.name for mine, full in pairs if trained_student(mine) == trained_student(full)]
+    if len(same) == len(pairs):
+        listener.notice(f"{label}: changes nothing here, and is left out")
+    elif same:
+        listener.notice(f"{label}: changes nothing on {', '.join(dict.fromkeys(same))}")
+    return len(same) < len(pairs)
+
+
+def as_long(row: Row, full: Sequence[Plan]) -> Row:
+    """The row with the training of what it leaves out given to what is left, task by task, as the plans of `full` have it.
+
+    Without a distill stage the stage that inherits gets its passes; without copies the distill stages pass over the
+    fewer examples more often. Scores are taken as often as before.
+    """
+    tasks = {plan.task.spec.name: {node.stage: node.spec for node in plan.nodes} for plan in full}
+    longer = {task: _longer(row, specs) for task, specs in tasks.items()}
+    stages = tuple(
+        stage.model_copy(update={stage.kind: _with_lengths(stage.spec, stage.id, longer)})
+        for stage in row.recipe.stages
+    )
+    return replace(row, recipe=row.recipe.model_copy(update={"stages": stages}))
+
+
+def _longer(row: Row, specs: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Stage -> the fields of its length that change."""
+    if row.moved is not None:
+        gone, heir = (specs[name] for name in row.moved)
+        steps = gone.max_steps + heir.max_steps if gone.max_steps and heir.max_steps else None
+        return {row.moved[1]: {"epochs": gone.epochs + heir.epochs, "max_steps": steps}}
+    if row.label == WITHOUT_COPIES and "augment" in specs:
+        times = 1 + specs["augment"].copies
+        trained = {name: spec for name, spec in specs.items() if isinstance(spec, Distill)}
+        return {
+            name: {"epochs": spec.epochs * times, "evaluate_every": spec.evaluate_every * times}
+            for name, spec in trained.items()
+        }
+    return {}
+
+
+def _with_lengths(spec: Any, stage: str, longer: dict[str, dict[str, dict[str, Any]]]) -> Any:
+    found = {task: fields[stage] for task, fields in longer.items() if stage in fields}
+    if not found:
+        return spec
+    return spec.model_copy(
+        update={
+            "per_task": spec.per_task | {task: spec.per_task.get(task, {}) | fields for task, fields in found.items()}
+        }
+    )

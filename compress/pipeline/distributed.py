@@ -1,0 +1,144 @@
+"""A run on several processes: the first one leads, the others take part in what trains and wait for the rest.
+
+The first process plans, builds, measures and writes as it would alone. Before a stage that trains it names the stage to the
+others, which call the same function on the same inputs, read from the store, up to the end of the training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import processes, signals
+from ..errors import CompressError, Interrupted
+from ..fields import Spec
+from ..results import Result
+from ..store import Artifact, Store
+from .plan import Context, Job, Node, Plan
+
+
+class TakenPart(Exception):
+    """Ends a stage in a process that only helped to train: what is left to do, the first one does alone."""
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A stage to take part in, its folders as the first process has them."""
+
+    plan: str
+    node: str
+    out: str
+    work: str
+
+
+class Peers:
+    """What a stage asks of the other processes. `listening`: whether they wait to be told something."""
+
+    def __init__(self) -> None:
+        self.listening = True
+
+    def planned(self, plans: list[Plan]) -> None:
+        """The others plan too, once the first has found no mistake."""
+        processes.broadcast({"keys": _keys(plans)})
+
+    def begin(self, plan: str, node: str, out: Path, work: Path) -> None:
+        """The others take part in the training of `node`."""
+        turn = _Turn(plan, node, str(out.absolute()), str(work.absolute()))
+        processes.broadcast({"turn": asdict(turn)})
+        self.listening = False
+
+    def trained(self) -> None:
+        """The model is trained. Raises `TakenPart` in all processes but the first."""
+        if not processes.is_first():
+            raise TakenPart
+        self.listening = True
+
+    def tell(self, word: dict[str, Any]) -> None:
+        if self.listening:
+            with suppress(processes.ProcessLost), signals.deferred():
+                processes.broadcast(word)
+
+    def tell_failure(self, message: str, exit_code: int) -> None:
+        """What the first process failed of is what is raised, not what goes wrong with telling it."""
+        with suppress(Interrupted):
+            self.tell({"failed": message, "exit_code": exit_code})
+
+
+def run_job(job: Job[Any]) -> dict[str, Any]:
+    """What the stage says of its artefact in `out`; other processes help to train it, on their part of the cores."""
+    import torch
+
+    peers = job.context.peers if job.node.kind.trains else None
+    threads = job.context.threads
+    torch.set_num_threads(threads if peers is None else max(1, threads // processes.local_count()))
+    if peers is not None and processes.is_first():
+        peers.begin(job.plan.name, job.node.id, job.out, job.work)
+    return dict(job.node.kind.run(job))
+
+
+def lead(work: Callable[[Peers], list[Result]]) -> list[Result]:
+    """Do `work` and let the others know how it went. Raises what `work` raises."""
+    peers = Peers()
+    try:
+        results = work(peers)
+    except (CompressError, Interrupted) as error:
+        peers.tell_failure(str(error), error.exit_code)
+        raise
+    except BaseException as error:
+        peers.tell_failure(f"the first process ended with {type(error).__name__}", 1)
+        raise
+    peers.tell({"results": [result.model_dump(mode="json") for result in results]})
+    return results
+
+
+def follow(make_plans: Callable[[], list[Plan]], context: Callable[[Plan, Peers], Context], cache: Store) -> Any:
+    """The part of a process that is not the first; the results of the run.
+
+    Raises `CompressError`, also for a failure of the first process, with its message and exit code.
+    """
+    theirs = _received()["keys"]
+    plans = {plan.name: plan for plan in make_plans()}
+    if _keys(plans.values()) != theirs:
+        raise CompressError(
+            "this process plans other stages than the first; all nodes need the same files and packages"
+        )
+    peers = Peers()
+    while "turn" in (word := _received()):
+        turn = _Turn(**word["turn"])
+        plan = plans[turn.plan]
+        _take_part(plan, turn, context(plan, peers), cache)
+    return [Result.model_validate(result) for result in word["results"]]
+
+
+def _keys(plans: Iterable[Plan]) -> list[list[str]]:
+    return [[node.key for node in plan.nodes] for plan in plans]
+
+
+def _received() -> dict[str, Any]:
+    with signals.deferred():  # a word that is broken off halfway would keep the first waiting
+        word: dict[str, Any] = processes.broadcast({})
+    if "failed" in word:
+        error = CompressError(word["failed"])
+        error.exit_code = word["exit_code"]
+        raise error
+    return word
+
+
+def _take_part(plan: Plan, turn: _Turn, context: Context, cache: Store) -> None:
+    nodes = {node.id: node for node in plan.nodes}
+    node = nodes[turn.node]
+    inputs = {role: _shared(nodes[name], cache) for role, name in node.inputs.items()}
+    with suppress(TakenPart):
+        run_job(Job(plan, node, inputs, context, Path(turn.out), Path(turn.work)))
+
+
+def _shared(node: Node[Spec], cache: Store) -> Artifact:
+    found = cache.find(node.key)
+    if found is None:
+        raise CompressError(
+            f"{cache.path(node.key)}: not found by this process ({node.label}); all nodes must see the same folder --out"
+        )
+    return found

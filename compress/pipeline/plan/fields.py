@@ -1,0 +1,54 @@
+"""What planners of stages share: the fields that hold for a task, and what keys hold of them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from ...errors import CompressError
+from ...fields import Spec
+from ...models.layer_maps import check_losses, matched_layers
+from ...models.students import CONVERSION
+from ...spec.stages import Losses, PerTask
+from .plan import Draft
+
+P = TypeVar("P", bound=PerTask)
+WITHOUT_TEXT = "no plain text was given; say --corpus PATH"
+
+
+def for_task(draft: Draft, layers: tuple[PerTask, ...], model: type[P]) -> P:
+    """Fields of `layers`, later over earlier, those of the task over the rest; the model's defaults below."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged |= layer.for_task(draft.task.spec.name)
+    if "max_length" in model.model_fields:
+        merged = {"max_length": draft.task.spec.max_length, **merged}
+    return model.model_validate(merged)
+
+
+def seeded(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
+    return {**spec.model_dump(mode="json", exclude={"per_task"}), "seed": seed, "precision": draft.precision}
+
+
+def described_student(draft: Draft) -> dict[str, Any]:
+    """What keys hold of the student: its card, and how a conversion is computed."""
+    if draft.student is None:
+        return {}
+    conversion = {"conversion": CONVERSION} if draft.student.init == "convert" else {}
+    return {"student": draft.student.model_dump(mode="json", exclude={"title"}), **conversion}
+
+
+def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
+    """Raises `CompressError` for losses that need what this student, or its teacher, lacks, and for a map of other layers."""
+    teacher, student = draft.sizes["teacher"], draft.sizes["student"]
+    where = f"recipe {draft.recipe.name}, stage {stage}, student {draft.student.name if draft.student else ''}"
+    check_losses(spec.losses, student=student, teacher=teacher, where=where)
+    check_layer_map(draft, spec, stage, "student", "teacher")
+
+
+def check_layer_map(draft: Draft, spec: Losses, stage: str, student: str, teacher: str) -> None:
+    """Raises `CompressError` where the layers that `spec` matches are not those of the models that learn and teach."""
+    layers = {"student_layers": draft.sizes[student].layers, "teacher_layers": draft.sizes[teacher].layers}
+    try:
+        matched_layers(spec, **layers)
+    except CompressError as error:
+        raise draft.fails(stage, str(error)) from None

@@ -1,0 +1,224 @@
+"""What plans are made of: kinds of stages, the nodes of a run, and the plan, finished or in the making.
+
+They stand together because they refer to each other: a node carries its kind, and a kind plans and runs nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from ... import store
+from ...errors import CompressError
+from ...fields import Spec
+from ...machine import versions
+from ...models.cards import StudentCard
+from ...models.dimensions import Dimensions
+from ...spec.recipe import Recipe, Stage
+from ...store import Artifact
+from .context import Context
+from .sources import TaskSource, TextSource
+from .teachers import TeacherSource
+
+TRAINING = ("torch", "transformers", "tokenizers")  # the libraries whose versions change what a training makes
+S = TypeVar("S", bound=Spec)
+S_co = TypeVar("S_co", bound=Spec, covariant=True)
+Inputs = Mapping[str, Artifact]
+
+
+@dataclass(frozen=True)
+class Kind(Generic[S]):
+    """All that there is to know of one kind of stage.
+
+    `plan` adds the stage that a recipe names to a draft; None for a kind that other stages add. `run` makes the artefact,
+    and returns what there is to say of it, as JSON values. `check` raises `CompressError`, before anything is computed, for
+    what `run` could not do.
+
+    Keys hold `version` (bump it when `run` makes something else than before) and the versions of `libraries`. `trains`: by
+    optimizer steps. `checkpoint`: leaves one, of the sizes of the model `trained_model`, or of the node's own. `onnx`: leaves
+    a model that is measured. `reads_text`: needs --corpus.
+    """
+
+    name: str
+    version: int
+    spec: type[S]
+    run: Callable[[Job[S]], Mapping[str, Any]]
+    plan: Callable[[Draft, Stage], None] | None = None
+    check: Callable[[Plan, Node[S]], None] | None = None
+    libraries: tuple[str, ...] = ()
+    trains: bool = False
+    checkpoint: bool = False
+    trained_model: str | None = None
+    onnx: bool = False
+    reads_text: bool = False
+
+
+@dataclass(frozen=True)
+class Node(Generic[S_co]):
+    """One stage of a run.
+
+    `id` is its own in the plan, e.g. `teacher`, `intermediate`, `student-int8`; `model` is what it makes or serves:
+    `teacher` or `student`. `inputs`: what the stage calls an artefact -> the node that makes it. `stage`: what the
+    recipe calls it. `outside`: hashes of what no node makes.
+    """
+
+    kind: Kind[Any]
+    id: str
+    model: str
+    key: str
+    spec: S_co
+    seed: int
+    inputs: dict[str, str]
+    stage: str
+    outside: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind.name} {self.id}"
+
+
+@dataclass(frozen=True)
+class Job(Generic[S_co]):
+    """A node to run: its input artefacts by role, `out` for the artefact, `work` for what an interruption should leave."""
+
+    plan: Plan
+    node: Node[S_co]
+    inputs: Inputs
+    context: Context
+    out: Path
+    work: Path
+
+    @property
+    def spec(self) -> S_co:
+        return self.node.spec
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run: a recipe on a task with a seed. Nodes are in the order in which they can run.
+
+    `notes`: what the plan leaves out of the recipe, and why, a line each.
+    """
+
+    recipe: Recipe
+    task: TaskSource
+    teacher: TeacherSource
+    student: StudentCard | None
+    corpus: TextSource | None
+    seed: int
+    base_seed: int
+    precision: str
+    nodes: tuple[Node[Spec], ...]
+    sizes: dict[str, Dimensions]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Readable, and different for any two runs that differ."""
+        recipe = self.recipe.model_dump(
+            mode="json", exclude={"title", "description", "paper"}
+        )  # what is for readers only
+        digest = store.key("run", 1, recipe, {node.id: node.key for node in self.nodes}, {})
+        return f"{self.recipe.name}-{self.teacher.card.name}-{self.task.spec.name}-seed{self.seed}-{digest[:6]}"
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The ONNX models in the order they are made, e.g. teacher-fp32, student-fp32, student-int8."""
+        return tuple(node.id for node in self.nodes if node.kind.onnx)
+
+    def checkpoint(self, model: str) -> str:
+        """Id of the node that makes the last checkpoint of `model`."""
+        return [node.id for node in self.nodes if node.model == model and node.kind.checkpoint][-1]
+
+    def sizes_of(self, node: Node[Spec]) -> Dimensions:
+        """Of the checkpoint that `node` makes."""
+        return self.sizes[node.kind.trained_model or node.model]
+
+    def needed_for(self, name: str) -> tuple[Node[Spec], ...]:
+        """The node `name` and all that its inputs are made of, in the order of the plan."""
+        wanted, by_name = {name}, {node.id: node for node in self.nodes}
+        for node in reversed(self.nodes):
+            if node.id in wanted:
+                wanted |= set(by_name[node.id].inputs.values())
+        return tuple(node for node in self.nodes if node.id in wanted)
+
+
+@dataclass
+class Draft:
+    """What planning has come to. `refit`: fine-tune a teacher that has a head already. `latest`: model -> node that made its
+    last checkpoint; `current`: the model that the next stage takes."""
+
+    recipe: Recipe
+    task: TaskSource
+    teacher: TeacherSource
+    student: StudentCard | None
+    corpus: TextSource | None
+    seed: int
+    base_seed: int
+    precision: str
+    refit: bool
+    sizes: dict[str, Dimensions]
+    nodes: list[Node[Spec]] = field(default_factory=list)
+    latest: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    current: str = "teacher"
+
+    @property
+    def adopts(self) -> bool:
+        """Whether the teacher is taken as it came, fine-tuned already."""
+        return self.teacher.is_fine_tuned(self.task.spec.kind) and not self.refit
+
+    def add(
+        self,
+        kind: Kind[S],
+        name: str,
+        model: str,
+        spec: S,
+        described: dict[str, Any],
+        *,
+        inputs: dict[str, str] | None = None,
+        outside: dict[str, str] | None = None,
+        seed: int | None = None,
+        stage: str | None = None,
+    ) -> None:
+        """Append a node, unless one with its key is there. `described`: what its key holds beside inputs and libraries;
+        `outside`: hashes of what no node makes."""
+        inputs, stage = inputs or {}, stage or kind.name
+        libraries = {library: version for library, version in versions().items() if library in kind.libraries}
+        keys = {role: self.key_of(node) for role, node in inputs.items()} | (outside or {})
+        key = store.key(kind.name, kind.version, described, keys, libraries)
+        if any(node.id == name and node.key != key for node in self.nodes):
+            raise self.fails(stage, f"another stage makes `{name}` already; give it another `name`")
+        if not any(node.key == key for node in self.nodes):
+            seed = self.seed if seed is None else seed
+            self.nodes.append(Node(kind, name, model, key, spec, seed, inputs, stage, outside or {}))
+
+    def key_of(self, name: str) -> str:
+        for node in self.nodes:
+            if node.id == name:
+                return node.key
+        raise CompressError(f"recipe {self.recipe.name}: nothing makes {name}, which a later stage needs")
+
+    def has(self, name: str) -> bool:
+        return any(node.id == name for node in self.nodes)
+
+    def fails(self, stage: str, problem: str) -> CompressError:
+        return CompressError(f"recipe {self.recipe.name}, stage {stage}: {problem}")
+
+    def plan(self) -> Plan:
+        """The plan that this has become."""
+        return Plan(
+            self.recipe,
+            self.task,
+            self.teacher,
+            self.student,
+            self.corpus,
+            self.seed,
+            self.base_seed,
+            self.precision,
+            tuple(self.nodes),
+            self.sizes,
+            tuple(self.notes),
+        )

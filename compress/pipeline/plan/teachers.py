@@ -1,0 +1,197 @@
+"""Where a run's teacher comes from, and what is known of it before anything is loaded."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ... import store
+from ...catalog import is_path, names
+from ...corpus import special_ids
+from ...errors import CompressError
+from ...models.cards import Checkpoint, TeacherCard, load_teacher
+from ...models.checkpoint_location import locate, package_version, place_of
+from ...models.checkpoints import (
+    config_labels,
+    has_head,
+    load_tokenizer,
+    tokenizer_files,
+)
+from ...models.dimensions import Dimensions, dimensions, read_config
+from ...models.families import FAMILIES
+from ...models.growth import check_growth
+from ...models.random_models import random_config
+from ...models.weights import weight_files
+from ...paths import from_home
+from ...provenance import TeacherOrigin
+from ...spec.kinds import KindName
+from ...tasks import byte_level, wordpiece
+from ...tasks.synthetic import GENERATOR_VERSION
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class TeacherSource:
+    """A teacher card with its checkpoint found. `folder` is None for a teacher of random weights; `words` is the folder of
+    its tokenizer, where that is not the embedded tasks'; `small` the checkpoint that the weights are grown from."""
+
+    card: TeacherCard
+    folder: Path | None
+    words: Path | None = None
+    small: Path | None = None
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        if self.folder is None and self.card.random is not None:
+            return random_config(self.card.random, **self._borrowed)
+        return read_config(self.folder or Path())
+
+    @cached_property
+    def identity(self) -> str:
+        """What stands for the checkpoint in keys: a hash of its files, or of how it is drawn."""
+        words = _joined(self._words) or f"wordpiece of generator {GENERATOR_VERSION}"
+        if self.folder is None:
+            grown = "" if self.small is None else f" grown from {_joined(self._weights)}"
+            return f"random {self.config} {words}{grown}"
+        return f"{_joined(self._weights)} {_joined(self._words)}"
+
+    @cached_property
+    def _weights(self) -> dict[str, str]:
+        """File name -> SHA-256 of the checkpoint that it is, or grows from."""
+        folder = self.folder or self.small
+        return {} if folder is None else _hashes([*weight_files(folder), folder / "config.json"])
+
+    @cached_property
+    def _words(self) -> dict[str, str]:
+        folder = self.folder or self.words
+        return {} if folder is None else _hashes(tokenizer_files(folder))
+
+    @property
+    def origin(self) -> TeacherOrigin:
+        """For the record; the files are hashed once, for the keys."""
+        files, checkpoint = self._weights | self._words, self.card.checkpoint
+        if checkpoint is None:
+            kind, name = ("random", self.card.name) if self.small is None else ("grown", self.card.name)
+            return TeacherOrigin(kind=kind, name=name, files=files)
+        kind = place_of(checkpoint)
+        if kind == "package" and checkpoint.package is not None:
+            package = checkpoint.package.name
+            return TeacherOrigin(kind=kind, name=package, revision=package_version(package), files=files)
+        if kind == "hub":
+            return TeacherOrigin(kind=kind, name=str(checkpoint.hub), revision=checkpoint.revision, files=files)
+        return TeacherOrigin(kind="folder", name=(self.folder or Path()).resolve().name, files=files)
+
+    @cached_property
+    def vocabulary(self) -> str:
+        """What stands for its tokenizer in keys: teachers of one vocabulary share a text's tokens."""
+        return hashlib.sha256(self.tokenizer.to_str().encode()).hexdigest()
+
+    def is_fine_tuned(self, kind: KindName) -> bool:
+        """Whether it carries a head of its own for tasks of `kind`."""
+        return self.folder is not None and has_head(self.folder, self.config, kind)
+
+    @property
+    def is_random_init(self) -> bool:
+        """Whether its weights are drawn at random: neither a checkpoint's nor grown from one's."""
+        return self.folder is None and self.small is None
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Its own; of a teacher of random weights that which its card names, or its family's of the embedded tasks."""
+        folder = self.folder or self.words
+        if folder is not None:
+            return load_tokenizer(folder)
+        embedded = byte_level if FAMILIES[self.config["model_type"]].byte_level else wordpiece
+        return embedded(int(self.config["vocab_size"]))
+
+    @property
+    def _borrowed(self) -> dict[str, Any]:
+        """What its config has of the small model that it grows from, or of the tokenizer that its card names."""
+        if self.small is not None:
+            return {"small": read_config(self.small)}
+        if self.words is None:
+            return {}
+        tokenizer = load_tokenizer(self.words)
+        return {"vocabulary": max(tokenizer.get_vocab().values()) + 1, "special": special_ids(tokenizer)}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return config_labels(self.config)
+
+    def dimensions(self, classes: int) -> Dimensions:
+        return dimensions(self.config, classes=classes, folder=self.folder)
+
+
+def resolve_teacher(name_or_path: str) -> TeacherSource:
+    """A card's name, a card's file, or a checkpoint folder of the user's."""
+    folder = from_home(name_or_path)
+    if folder.is_dir() and (is_path(name_or_path) or name_or_path not in names("teachers")):
+        return TeacherSource(_own_card(folder), folder)
+    if is_path(name_or_path) and folder.suffix not in (".yaml", ".yml"):
+        read_config(folder)
+    card = load_teacher(name_or_path)
+    if card.random is None:
+        return TeacherSource(card, locate(card))
+    base = folder.parent if is_path(name_or_path) else Path()
+    if card.random.grow_from is not None:
+        return _grown(card, card.random.grow_from, base)
+    words = None if card.random.tokenizer is None else _named(card, "tokenizer", card.random.tokenizer, base)
+    return TeacherSource(card, None, words)
+
+
+def _grown(card: TeacherCard, word: str, base: Path) -> TeacherSource:
+    folder = _named(card, "grow_from", word, base)
+    found = TeacherSource(card, None, folder, folder)
+    try:
+        check_growth(dimensions(read_config(folder), classes=2), found.dimensions(2), source=word)
+    except CompressError as error:
+        raise CompressError(f"teacher {card.name}: {error}") from None
+    return found
+
+
+def _named(card: TeacherCard, field: str, word: str, base: Path) -> Path:
+    """The folder that a card of random weights names, beside the card's file or from where the command runs, with a
+    tokenizer. Raises `CompressError` where there is none."""
+    where = f"teacher {card.name}: random.{field}:"
+    beside = base / from_home(word)
+    if is_path(word) and not beside.exists() and not from_home(word).exists():
+        kind = "--kind bpe " if card.random is not None and FAMILIES[card.random.architecture].byte_level else ""
+        command = f"`compress vocab --corpus TEXT {kind}-o {word}`"
+        made = f" with a tokenizer, which {command} makes" if field == "tokenizer" else ""
+        raise CompressError(f"{where} {word}: no such folder; name a card with a checkpoint, or a folder{made}")
+    try:
+        found = resolve_teacher(str(beside.absolute()) if beside.is_dir() else word)
+        folder = found.folder or (found.words if field == "tokenizer" else None)
+        if folder is None:
+            weights = "random weights" if found.small is None else "weights that are yet to grow"
+            lacking = (
+                f"{weights} and no tokenizer of its own" if field == "tokenizer" else f"{weights} and no checkpoint"
+            )
+            raise CompressError(f"{word} has {lacking}; name a card with a checkpoint, or a folder")
+        tokenizer = load_tokenizer(folder)
+        if field == "tokenizer":
+            special_ids(tokenizer)
+    except CompressError as error:
+        raise CompressError(f"{where} {error}") from None
+    return folder
+
+
+def _hashes(files: list[Path]) -> dict[str, str]:
+    return {path.name: store.hash_file(path) for path in files}
+
+
+def _joined(hashes: dict[str, str]) -> str:
+    return " ".join(f"{name}={digest}" for name, digest in hashes.items())
+
+
+def _own_card(folder: Path) -> TeacherCard:
+    slug = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.lower()).strip("-._")[:64] or "teacher"
+    return TeacherCard(
+        name=slug, title=folder.resolve().name, licence="unknown", checkpoint=Checkpoint(path=str(folder))
+    )

@@ -1,0 +1,137 @@
+"""Recipe -> plan: the stages of a run with their keys, all known before anything is computed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from ..errors import CompressError
+from ..models.cards import StudentCard, load_student
+from ..models.dimensions import Dimensions, usable_positions
+from ..models.students import student_dimensions
+from ..runtime.kinds import output_names
+from ..spec.recipe import Recipe
+from ..tasks import BUILTIN_TASKS, check_room
+from .plan import Draft, Plan
+from .plan.sources import TaskSource, TextSource
+from .plan.teachers import TeacherSource
+from .stages import finetune, pretrain
+from .stages.adopt import add_adopted
+from .stages.export import add_export
+from .stages.registry import STAGES
+
+_MOST_SPECIAL = 8  # more special tokens than any tokenizer here adds to a text or a pair
+_OF_THE_TEACHER = ("pretrain", "finetune")
+
+
+def make_plan(
+    recipe: Recipe,
+    task: TaskSource,
+    teacher: TeacherSource,
+    *,
+    student: str | None,
+    corpus: TextSource | None = None,
+    seed: int,
+    base_seed: int | None = None,
+    precision: str,
+    refit: bool,
+) -> Plan:
+    """Every stage with its key. `refit` fine-tunes a teacher that already has a head; `base_seed` is that of the
+    stages that come before the task's distillation (default: `seed`).
+
+    Raises `CompressError` when the parts do not fit each other.
+    """
+    classes = _classes(task)
+    sizes = {"teacher": teacher.dimensions(classes)}
+    card = _student_card(recipe, student, sizes["teacher"])
+    if card is not None:
+        sizes["student"] = student_dimensions(card, sizes["teacher"])
+    base = seed if base_seed is None else base_seed
+    draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes)
+    _plan_teacher(draft)
+    for stage in recipe.stages:
+        add = STAGES[stage.kind].plan
+        if add is not None and stage.kind not in _OF_THE_TEACHER and stage.is_enabled:
+            add(draft, stage)
+    draft.notes += _misspelt_tasks(recipe, task.spec.name)
+    plan = draft.plan()
+    _check_lengths(plan)
+    return plan
+
+
+def _plan_teacher(draft: Draft) -> None:
+    """The teacher first: pre-trained and fine-tuned here, or taken as it is. Its fp32 ONNX is every run's baseline."""
+    written = {stage.kind: stage for stage in draft.recipe.stages}
+    if "pretrain" in written and written["pretrain"].is_enabled:
+        pretrain.plan(draft, written["pretrain"])
+    if draft.adopts:
+        add_adopted(draft)
+    elif "finetune" in written:
+        finetune.plan(draft, written["finetune"])
+    else:
+        raise draft.fails(
+            "finetune",
+            f"is not in the recipe, and teacher {draft.teacher.card.name} is not fine-tuned: add `- finetune` to its stages, "
+            "or give a fine-tuned checkpoint with --teacher DIR",
+        )
+    draft.latest["teacher"] = "teacher"
+    add_export(draft, written["export"].spec)
+
+
+def _misspelt_tasks(recipe: Recipe, task: str) -> Iterator[str]:
+    """`per_task` may name tasks of other runs; one that is nearly this run's name, or a built-in one's, is a slip."""
+    known = [*BUILTIN_TASKS, task]
+    for stage in recipe.stages:
+        for name in getattr(stage.spec, "per_task", {}):
+            near = difflib.get_close_matches(name, known, n=2, cutoff=0.75)
+            if name not in known and near:
+                yield f"{stage.id}: per_task gives `{name}` settings of its own; did you mean {' or '.join(f'`{word}`' for word in near)}?"
+
+
+def _check_lengths(plan: Plan) -> None:
+    positions = usable_positions(plan.teacher.config)
+    pair = len(plan.task.spec.text) == 2
+    lengths = {f"task {plan.task.spec.name}": (plan.task.spec.max_length, pair)}
+    for node in plan.nodes:
+        if length := getattr(node.spec, "max_length", None):
+            lengths[f"recipe {plan.recipe.name}, {node.stage}"] = length, pair and not node.kind.reads_text
+    for where, (length, of_pairs) in lengths.items():
+        if length <= _MOST_SPECIAL:
+            _check_room(plan.teacher, length, of_pairs, where)
+        if length > positions:
+            raise CompressError(
+                f"{where}: max_length is {length} tokens and teacher {plan.teacher.card.name} has {positions} positions; "
+                f"set max_length to at most {positions}"
+            )
+
+
+def _check_room(teacher: TeacherSource, length: int, of_pairs: bool, where: str) -> None:
+    try:
+        check_room(teacher.tokenizer, length, pair=of_pairs)
+    except CompressError as error:
+        raise CompressError(f"{where}: {error}") from None
+
+
+def _classes(task: TaskSource) -> int:
+    """Outputs of a model for the task; its data are read only where they alone tell the labels."""
+    known = task.spec.known_labels
+    return len(output_names(task.spec.kind, task.data.labels if known is None else known))
+
+
+def _student_card(recipe: Recipe, override: str | None, teacher: Dimensions) -> StudentCard | None:
+    choice = recipe.student
+    if choice is None:
+        if override is not None:
+            raise CompressError(f"recipe {recipe.name} makes no student, and --student names {override}; leave one out")
+        return None
+    if override is not None:
+        return load_student(override)
+    if isinstance(choice, str):
+        return load_student(choice)
+    if teacher.layers not in choice:
+        depths = ", ".join(map(str, sorted(choice)))
+        raise CompressError(
+            f"recipe {recipe.name}: student: has cards for teachers of {depths} layers; this teacher has "
+            f"{teacher.layers}; name one with --student"
+        )
+    return load_student(choice[teacher.layers])

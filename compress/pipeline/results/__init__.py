@@ -1,0 +1,1 @@
+"""What a run made -> what its result says."""

@@ -1,0 +1,271 @@
+"""Measurements -> the run directory: result.json, predictions.npz, models.json, checkpoints.json, log.jsonl."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import results, significance, store
+from ...atomic import sync
+from ...fields import Spec
+from ...machine import versions
+from ...paths import without_places
+from ...provenance import Code, recorded_code, running_code
+from ...results import Machine
+from ...spec.recipe import Stage
+from ...spec.stage import StageSpec
+from ...store import Artifact
+from ...tasks import TASK_KINDS, ReportedData, headline, headline_of, score, split_fingerprint
+from ..plan import Context, Node, Plan
+from .fidelity import fidelity
+from .measure import BenchSettings, Model
+from .reported import ReportedSource
+
+Predictions = dict[str, dict[str, np.ndarray]]
+BENCH = "bench"
+_PER_TOKEN_LENGTH = 128
+
+
+# Bump when the same measurements make another result: other statistics, other fields.
+RESULT_VERSION = 5
+
+
+def described(plan: Plan) -> str:
+    """Stands for what a result says beside its measurements: the cards, the task, the code that puts it together."""
+    cards = {
+        "recipe": plan.recipe.model_dump(mode="json"),
+        "teacher": plan.teacher.card.model_dump(mode="json"),
+        "student": plan.student.model_dump(mode="json") if plan.student else None,
+        "task": plan.task.spec.model_dump(mode="json"),
+    }
+    return store.key("result", RESULT_VERSION, cards, {}, {"bert-compress": versions()["bert-compress"]})
+
+
+@dataclass(frozen=True)
+class Made:
+    """All that a run made and measured. `reported`: on what; `measured`: a model's label, or `BENCH` -> the measurement's artefact."""
+
+    reported: ReportedSource
+    artifacts: dict[str, Artifact]
+    cached: dict[str, bool]
+    models: list[Model]
+    logits: Predictions
+    runtimes: dict[str, results.Runtime]
+    measured: dict[str, Artifact]
+    measurements: list[str]
+
+    def measured_by(self, name: str) -> Code | None:
+        """The code that scored the model `name`, or took the latencies (`BENCH`), maybe in an earlier run."""
+        return recorded_code(self.measured[name].describe) if name in self.measured else None
+
+
+def build_result(
+    plan: Plan, context: Context, made: Made, settings: BenchSettings | None, command: str
+) -> results.Result:
+    """Everything a reader needs to trust the run, in one object."""
+    artifacts = made.artifacts
+    data = context.task.data
+    records = [_model_result(plan, context, model, made) for model in made.models]
+    again = made.runtimes.get("baseline again")
+    return results.Result(
+        run=plan.name,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=command,
+        recipe=without_places(resolved_recipe(plan)),
+        teacher=plan.teacher.card.name,
+        student=plan.student.name if plan.student else None,
+        seed=plan.seed,
+        task=task_info(context, made.reported),
+        machine=Machine.here(),
+        versions=versions(),
+        code=running_code(),
+        origin=plan.teacher.origin,
+        corpus=plan.corpus.record if plan.corpus and any(node.kind.reads_text for node in plan.nodes) else None,
+        stages=tuple(
+            results.StageRecord(
+                kind=node.label,
+                key=node.key,
+                cached=made.cached[node.id],
+                seconds=artifacts[node.id].seconds,
+                info=without_places({**_spec(node), **artifacts[node.id].info}),
+                code=recorded_code(artifacts[node.id].describe),
+            )
+            for node in plan.nodes
+        ),
+        models=tuple(records),
+        noise=again.latency if again else (),
+        timed_by=made.measured_by(BENCH),
+        settings={
+            "precision": context.precision,
+            "threads": context.threads,
+            "base_seed": plan.base_seed,
+            "bench": {"runs": settings.runs, "warmup": settings.warmup, "threads": settings.threads}
+            if settings
+            else None,
+            "tuning_examples": len(data.tuning),
+            "measurements": made.measurements,
+            "notices": list(context.notices),
+            "published": _published(plan, context),
+            "teacher_licence": plan.teacher.card.licence,
+            "teacher_hub": plan.teacher.card.checkpoint.hub if plan.teacher.card.checkpoint else None,
+            "max_length": data.spec.max_length,
+            "text": list(data.spec.text),
+        },
+    )
+
+
+def resolved_recipe(plan: Plan) -> dict[str, Any]:
+    """The recipe with everything decided: the cards' settings, the teacher, student and precision."""
+    specs = {node.stage: node.spec for node in plan.nodes}
+    made = [stage for stage in plan.recipe.stages if stage.id in specs or stage.kind == "finetune"]
+    stages = [{stage.kind: _named(stage) | _written(specs.get(stage.id) or stage.spec)} for stage in made]
+    document = plan.recipe.model_dump(mode="json", exclude_none=True)
+    student = {"student": plan.student.name} if plan.student else {}
+    return {**document, "teacher": plan.teacher.card.name, **student, "precision": plan.precision, "stages": stages}
+
+
+def _named(stage: Stage) -> dict[str, Any]:
+    return {"name": stage.id} if stage.id != stage.kind else {}
+
+
+def _written(spec: Spec) -> dict[str, Any]:
+    return spec.model_dump(mode="json", exclude={"per_task"}, exclude_none=True)
+
+
+def _spec(node: Node[Spec]) -> dict[str, Any]:
+    """What the recipe says of the stage, where it names it; and what identifies the files and checkpoints that it names, of
+    which a result keeps no path."""
+    if not isinstance(node.spec, StageSpec):
+        return {}
+    files = node.spec.files.items()
+    hashes = {field: node.outside[role] for field, role in files if getattr(node.spec, field) and role in node.outside}
+    return {"spec": _written(node.spec), **({"hashes": hashes} if hashes else {})}
+
+
+def task_info(context: Context, reported: ReportedSource) -> results.TaskInfo:
+    data, spec = context.task.data, context.task.data.spec
+    rows = {"train": len(data.train), "tuning": len(data.tuning)}
+    rows |= {name: len(split) for name, split in reported.data.splits.items()}
+    return results.TaskInfo(
+        name=spec.name,
+        title=spec.title or spec.name,
+        kind=spec.kind,
+        labels=data.labels,
+        metrics=spec.metrics,
+        splits=tuple(reported.data.splits),
+        data=results.Data(
+            source=data.source,
+            rows=rows,
+            notes=(*data.notes, reported.nearness(data)),
+            fingerprint=data.fingerprint,
+            tuning=split_fingerprint(data.tuning),
+        ),
+    )
+
+
+def _published(plan: Plan, context: Context) -> dict[str, float]:
+    task = context.task.spec.name
+    return {source: scores[task] for source, scores in plan.teacher.card.published.items() if task in scores}
+
+
+def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> results.ModelResult:
+    baseline, logits = made.models[0], made.logits
+    data, sizes = made.reported.data, plan.sizes[model.name]
+    mine = logits[model.label]
+    scores = {split: score(data.spec, data.labels, mine[split], data.splits[split].labels) for split in mine}
+    first = data.first
+    length = _mean_length(model, context)
+    return results.ModelResult(
+        name=model.name,
+        precision=model.precision,  # type: ignore[arg-type]
+        architecture=str(sizes),
+        parameters=sizes.parameters,
+        embedding_parameters=sizes.embedding_parameters,
+        flops_per_token=round(sizes.flops_per_token(_PER_TOKEN_LENGTH)),
+        flops_per_example=round(sizes.flops_per_example(length)),
+        file_bytes=model.onnx.stat().st_size,
+        scores=scores,
+        headline=headline(scores[first]),
+        delta=None if model is baseline else _delta(data, first, logits[baseline.label][first], mine[first]),
+        predictions=model.label,
+        onnx=made.runtimes.get(model.label),
+        torch_eager=made.runtimes.get(f"{model.name}-torch") if model.precision == "fp32" else None,
+        fidelity=_fidelity(data, model, first, logits),
+        info=made.artifacts[model.label].info,
+        code=made.measured_by(model.label),
+    )
+
+
+def _fidelity(data: ReportedData, model: Model, split: str, logits: Predictions) -> results.Fidelity | None:
+    """Beside the fp32 file of the same checkpoint, which every quantized one is made from."""
+    if model.precision == "fp32":
+        return None
+    reference = f"{model.name}-fp32"
+    fp32, int8 = logits[reference][split], logits[model.label][split]
+    against = {"reference": reference, "split": split, "delta": _delta(data, split, fp32, int8)}
+    return fidelity(fp32, int8, data.splits[split].labels, data.labels, kind=TASK_KINDS[data.spec.kind], **against)
+
+
+def _mean_length(model: Model, context: Context) -> float:
+    from ...models.checkpoints import load_tokenizer
+
+    tokenizer = load_tokenizer(model.checkpoint.path)
+    return float(context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths.mean())
+
+
+def _delta(data: ReportedData, split: str, base: np.ndarray, other: np.ndarray) -> results.Delta:
+    gold, metric = data.splits[split].labels, headline_of(data.spec, data.labels)
+    points, low, high = significance.paired_bootstrap(metric, base, other, gold)
+    return results.Delta(points=points, low=low, high=high, mcnemar_p=significance.mcnemar_p(metric, base, other, gold))
+
+
+def write_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
+    """The run's files, made apart and moved to `folder` with the result last: without it a run is not finished. An older
+    run's go first, with its report; what else lies there stays as it is."""
+    building = store_root / ".building" / folder.name
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    _fill_run(building, result, plan, context, made, store_root)
+    folder.mkdir(parents=True, exist_ok=True)
+    reported = results.REPORT if results.is_report(folder) else ()
+    for name in (results.RESULT, *reported):
+        (folder / name).unlink(missing_ok=True)
+    for path in sorted(building.iterdir(), key=lambda path: path.name == results.RESULT):
+        sync(path)
+        path.replace(folder / path.name)
+    building.rmdir()
+
+
+def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
+    arrays = {f"{label}/{split}": array for label, splits in made.logits.items() for split, array in splits.items()}
+    arrays |= {f"gold/{split}": part.labels for split, part in made.reported.data.splits.items()}
+    np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
+    paths = {
+        model.label: {
+            "onnx": model.onnx.relative_to(store_root).as_posix(),
+            "checkpoint": model.checkpoint.path.relative_to(store_root).as_posix(),
+        }
+        for model in made.models
+    }
+    (folder / results.MODELS).write_text(json.dumps(paths, indent=1) + "\n", encoding="utf-8")
+    kept = [node.id for node in plan.nodes if node.kind.checkpoint]
+    checkpoints = {name: made.artifacts[name].path.relative_to(store_root).as_posix() for name in kept}
+    (folder / results.CHECKPOINTS).write_text(json.dumps(checkpoints, indent=1) + "\n", encoding="utf-8")
+    _merge_logs(folder / "log.jsonl", {node.id: made.artifacts[node.id].path / "log.jsonl" for node in plan.nodes})
+    results.write_result(result, folder)
+
+
+def _merge_logs(path: Path, logs: dict[str, Path]) -> None:
+    """The training logs of the run's stages, one after the other, each line with what its stage made."""
+    with path.open("w", encoding="utf-8") as out:
+        for name, log in logs.items():
+            if log.exists():
+                with log.open(encoding="utf-8") as lines:
+                    for line in lines:
+                        out.write(f'{{"model": "{name}", {line[1:]}')

@@ -1,0 +1,70 @@
+"""Logits of a quantized model and of its fp32 one -> what a result says of its fidelity."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ...fidelity import calibration_error, differ, flipped, logit_difference
+from ...results import Delta, Fidelity, Flip
+from ...tasks import TaskKind
+
+
+def fidelity(
+    fp32: np.ndarray,
+    int8: np.ndarray,
+    gold: np.ndarray,
+    labels: tuple[str, ...],
+    *,
+    kind: TaskKind,
+    reference: str,
+    split: str,
+    delta: Delta,
+) -> Fidelity:
+    """`fp32`, `int8`: logits [example, output] of one split in file order; `gold`: its labels, of `kind` and with the names
+    `labels`."""
+    mean, worst = logit_difference(fp32, int8)
+    return Fidelity(
+        reference=reference,
+        split=split,
+        examples=len(gold),
+        delta=delta,
+        mean_logit_difference=mean,
+        worst_logit_difference=worst,
+        **_decisions(fp32, int8, gold, labels, kind),
+    )
+
+
+def _decisions(
+    fp32: np.ndarray, int8: np.ndarray, gold: np.ndarray, labels: tuple[str, ...], kind: TaskKind
+) -> dict[str, Any]:
+    """Nothing where answers are no decisions."""
+    if kind.confidence is None:
+        return {}
+    sure, sure_int8 = kind.confidence(fp32), kind.confidence(int8)
+    before, after = kind.answers(fp32), kind.answers(int8)
+    right, right_int8 = ~differ(before, gold), ~differ(after, gold)
+    flips = tuple(
+        Flip(
+            row=int(row) + 1,
+            fp32=str(kind.written(before[row], labels)),
+            int8=str(kind.written(after[row], labels)),
+            confidence=round(float(sure[row]), 4),
+            gold=_agrees(bool(right[row]), bool(right_int8[row])),
+        )
+        for row in flipped(before, after, sure)
+    )
+    return {
+        "flips": len(flips),
+        "flip_rate": len(flips) / len(gold),
+        "flipped": flips,
+        "fp32_calibration_error": calibration_error(sure, right),
+        "int8_calibration_error": calibration_error(sure_int8, right_int8),
+    }
+
+
+def _agrees(fp32: bool, int8: bool) -> Literal["fp32", "int8", "neither"]:
+    if fp32:
+        return "fp32"
+    return "int8" if int8 else "neither"

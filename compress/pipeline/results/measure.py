@@ -1,0 +1,129 @@
+"""Measure every model of a run: accuracy through ONNX Runtime, and latency. Kept in the store like any artefact."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import results, store
+from ...machine import cpu_name, isa, versions
+from ...models.checkpoints import load_tokenizer, pad_id
+from ...models.dimensions import read_config, usable_positions
+from ...provenance import manifest_fields
+from ...runtime.folder import MODEL_FILES
+from ...store import Artifact, Store
+from ..plan import Context, Plan
+from .reported import ReportedSource
+
+EVALUATE_VERSION = 2
+BENCH_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Model:
+    """One ONNX model of a run, with the checkpoint it came from."""
+
+    name: str
+    precision: str
+    onnx: Path
+    key: str
+    checkpoint: Artifact
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}-{self.precision}"
+
+
+@dataclass(frozen=True)
+class BenchSettings:
+    """What latency is measured on. Threads are per model; `runs` are per shape."""
+
+    shapes: tuple[tuple[int, int], ...] = ((1, 32), (1, 128), (32, 128))
+    runs: int = 30
+    warmup: int = 5
+    threads: int = 1
+
+
+def models_of(plan: Plan, artifacts: dict[str, Artifact]) -> list[Model]:
+    """In the order they were made; the first is the fp32 teacher, the baseline."""
+    found = []
+    for label in plan.models:
+        name, precision = label.rsplit("-", 1)
+        artifact = artifacts[label]
+        checkpoint = artifacts[plan.checkpoint(name)]
+        found.append(Model(name, precision, artifact.path / MODEL_FILES[precision], artifact.key, checkpoint))
+    return found
+
+
+def predictions(
+    model: Model, reported: ReportedSource, context: Context, cache: Store
+) -> tuple[Artifact, dict[str, np.ndarray]]:
+    """The measurement, and reported split -> float32 logits [example, class], in file order."""
+    inputs = {"model": model.key, "data": reported.fingerprint}
+    libraries = {"onnxruntime": versions()["onnxruntime"], "isa": " ".join(isa())}
+    key = store.key("evaluate", EVALUATE_VERSION, {}, inputs, libraries)
+
+    def make(out: Path, work: Path) -> dict[str, Any]:
+        from ...evaluate import predict_onnx
+
+        tokenizer, config = load_tokenizer(model.checkpoint.path), read_config(model.checkpoint.path)
+        length = reported.spec.max_length
+        arrays = {
+            split: predict_onnx(
+                model.onnx, reported.encoded(split, tokenizer, length), pad_id(config), threads=context.threads
+            )
+            for split in reported.data.splits
+        }
+        named = {f"split/{name}": array for name, array in arrays.items()}
+        np.savez(out / "predictions.npz", allow_pickle=False, **named)
+        return {"splits": list(arrays)}
+
+    label = f"evaluate {model.label}"
+    context.listener.stage(label, cache.find(key) is not None)
+    artifact = cache.build(key, make, describe=manifest_fields("evaluate", label))
+    with np.load(artifact.path / "predictions.npz", allow_pickle=False) as file:
+        return artifact, {split: file[f"split/{split}"] for split in artifact.info["splits"]}
+
+
+def _fitting(shapes: tuple[tuple[int, int], ...], models: list[Model]) -> tuple[tuple[int, int], ...]:
+    """The shapes that every model has positions for; the longest possible one where none does."""
+    longest = min(usable_positions(read_config(model.checkpoint.path)) for model in models)
+    return tuple(shape for shape in shapes if shape[1] <= longest) or ((1, longest),)
+
+
+def benchmark(
+    models: list[Model], context: Context, settings: BenchSettings, cache: Store
+) -> tuple[Artifact, dict[str, results.Runtime]]:
+    """The measurement, and label -> runtime; torch eager under `<model>-torch`, the baseline's copy under `baseline again`."""
+    inputs = {model.label: model.key for model in models}
+    settings = replace(settings, shapes=_fitting(settings.shapes, models))
+    spec = {**asdict(settings), "lengths": context.task.fingerprint}
+    libraries = {name: versions()[name] for name in ("onnxruntime", "torch", "transformers")}
+    key = store.key("bench", BENCH_VERSION, spec, inputs, {**libraries, "cpu": cpu_name()})
+
+    def make(out: Path, work: Path) -> dict[str, Any]:
+        from ...bench import BenchSpec, Candidate, measure
+        from ...bench.lengths import sampled
+
+        tokenizer = load_tokenizer(models[0].checkpoint.path)
+        lengths = context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths
+        candidates = [Candidate(model.label, model.onnx, "onnx") for model in models]
+        for model in models:
+            if model.precision == "fp32":
+                candidates.append(Candidate(f"{model.name}-torch", model.checkpoint.path, "torch"))
+        sample = tuple(int(length) for length in lengths[sampled(len(lengths))])
+        spec = BenchSpec(settings.shapes, sample, settings.runs, settings.warmup, settings.threads)
+        found = measure(candidates, spec, context.listener.progress)
+        document = {name: runtime.model_dump(mode="json") for name, runtime in found.items()}
+        (out / "latency.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+        return {}
+
+    label = f"bench {', '.join(model.label for model in models)}"
+    context.listener.stage(label, cache.find(key) is not None)
+    artifact = cache.build(key, make, describe=manifest_fields("bench", label))
+    document = json.loads((artifact.path / "latency.json").read_text(encoding="utf-8"))
+    return artifact, {name: results.Runtime.model_validate(runtime) for name, runtime in document.items()}

@@ -1,0 +1,1 @@
+"""A file for each kind of stage: what it plans, checks and runs. `registry.STAGES` lists them."""

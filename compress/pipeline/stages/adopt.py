@@ -1,0 +1,153 @@
+"""adopt: a fine-tuned teacher as it is. Its labels agree with the task's, and it is better than guessing."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from ...errors import CheckFailed, CompressError
+from ...fields import Spec
+from ...models.checkpoints import label_fields, load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ...runtime.kinds import output_names
+from ...tasks import TASK_KINDS, TrainingData, headline, score
+from ..plan import Context, Draft, Job, Kind, Node, Plan
+from ..plan.teachers import TeacherSource
+
+SEEN_TUNING = (
+    "the teacher is fine-tuned already, and has probably seen the tuning split, which is held out of train: what is chosen on "
+    "it (checkpoints, α, what stays fp32) may look better there than on new texts; give a split that it has not seen with "
+    "--tuning FILE, or fine-tune it again with --refit"
+)
+_MOST_CLASSES_PERMUTED = 5
+_CLEARLY = 5.0  # points; by chance no other order of a useful teacher's labels is that much better
+
+
+class Adopt(Spec):
+    """Nothing is to be set: the teacher is taken as it is."""
+
+
+class AdoptInfo(TypedDict):
+    """`label_order`: for each class of the task its row in the checkpoint's head, where that names its classes."""
+
+    tuning_score: float
+    label_order: list[int] | None
+
+
+def add_adopted(draft: Draft) -> None:
+    outside = {"teacher": draft.teacher.identity, "data": draft.task.fingerprint}
+    draft.add(ADOPT, "teacher", "teacher", Adopt(), {}, outside=outside)
+    if not draft.task.names_tuning:
+        draft.notes.append(SEEN_TUNING)
+
+
+def check(plan: Plan, node: Node[Adopt]) -> None:
+    task = plan.task
+    label_order(plan.teacher.labels, task.data.labels, kind=task.spec.kind, where=str(plan.teacher.folder))
+
+
+def run(job: Job[Adopt]) -> AdoptInfo:
+    """-> checkpoint."""
+    return adopt_teacher(job.plan.teacher, job.context, job.out)
+
+
+def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptInfo:
+    """Check the teacher on the tuning split and write it in the task's label order."""
+    import torch
+
+    folder, data = source.folder or Path(), context.task.data
+    order = label_order(source.labels, data.labels, kind=data.spec.kind, where=str(folder))
+    model: Any = load_classifier(folder, kind=data.spec.kind, labels=data.labels, trained=True)
+    if order is not None and order != tuple(range(len(order))):
+        context.notice(
+            f"{folder.resolve().name}: classes reordered from {list(source.labels)} to the task's {list(data.labels)}"
+        )
+        with torch.no_grad():
+            _reorder_head(model, list(order))
+    tokenizer = load_tokenizer(folder)
+    points = _check_score(model, tokenizer, source, context)
+    for name, value in label_fields(data.spec.kind, data.labels).items():
+        setattr(model.config, name, value)
+    save_checkpoint(model.eval(), tokenizer, out)
+    return {"tuning_score": points, "label_order": list(order) if order else None}
+
+
+def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: str, where: str) -> tuple[int, ...] | None:
+    """For each class of the task, its row in the checkpoint's head; None where the checkpoint's names say nothing.
+
+    Raises `CompressError` when the names or their number disagree.
+    """
+    expected = output_names(kind, task)
+    if len(checkpoint) != len(expected):
+        raise CompressError(
+            f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the {kind} task "
+            f"{len(expected)}: {list(expected)}"
+        )
+    if not task:
+        return None
+    mine = {_plain(name): index for index, name in enumerate(checkpoint)}
+    if set(mine) != {_plain(name) for name in task} or len(mine) != len(task):
+        if all(name.upper() in (f"LABEL_{index}", str(index)) for index, name in enumerate(checkpoint)):
+            return None
+        raise CompressError(
+            f"{where}: the checkpoint's labels {list(checkpoint)} are not the task's {list(task)}; "
+            "where they mean the same, give id2label in config.json the task's names"
+        )
+    return tuple(mine[_plain(name)] for name in task)
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _reorder_head(model: Any, order: list[int]) -> None:
+    head = model.classifier
+    head = getattr(head, "out_proj", head)
+    head.weight.copy_(head.weight[order].clone())
+    head.bias.copy_(head.bias[order].clone())
+
+
+def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) -> float:
+    from ...models.predict import predict_logits
+
+    data = context.task.data
+    tuning = context.task.encoded("tuning", tokenizer, data.spec.max_length)
+    logits = predict_logits(model, tuning, pad_id(source.config))
+    points = headline(score(data.spec, data.labels, logits, data.tuning.labels))
+    guess = constant_score(data)
+    better = _better_order(logits, data, max(points, guess) + _CLEARLY)
+    if points > guess and not better:
+        return points
+    hint = (
+        f"; with its labels in the order {better[0]} it scores {better[1]:.1f}: set id2label in config.json"
+        if better
+        else "; --refit fine-tunes it again"
+    )
+    raise CheckFailed(
+        f"{source.folder}: said to be fine-tuned, scores {points:.1f} on the tuning split of {data.spec.name}, "
+        f"where {TASK_KINDS[data.spec.kind].constant_words} scores {guess:.1f}{hint}"
+    )
+
+
+def constant_score(data: TrainingData) -> float:
+    """Headline points of the best model that reads no text, e.g. one that always answers with the most frequent class."""
+    constant = TASK_KINDS[data.spec.kind].constant(data.train.labels, data.labels)
+    return headline(score(data.spec, data.labels, np.tile(constant, (len(data.tuning), 1)), data.tuning.labels))
+
+
+def _better_order(logits: np.ndarray, data: TrainingData, bar: float) -> tuple[list[str], float] | None:
+    """The order of labels under which the teacher scores over `bar` points, if there is one."""
+    if not data.labels or len(data.labels) > _MOST_CLASSES_PERMUTED:
+        return None
+    scored = [
+        (headline(score(data.spec, data.labels, logits[:, list(order)], data.tuning.labels)), order)
+        for order in permutations(range(len(data.labels)))
+    ]
+    points, order = max(scored)
+    names = [data.labels[order.index(row)] for row in range(len(order))]
+    return (names, points) if points > bar else None
+
+
+ADOPT = Kind("adopt", 1, Adopt, run, check=check, libraries=("transformers",), checkpoint=True, trained_model="teacher")

@@ -1,0 +1,123 @@
+"""augment: copies of the training examples with words replaced, for the distill stages that follow."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypedDict
+
+from ... import store
+from ...models.checkpoints import load_encoder, load_tokenizer
+from ...models.masked_lm import has_masked_lm_head, load_masked_lm
+from ...paths import from_home
+from ...spec.recipe import Stage
+from ...spec.stages import Augment
+from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
+from ..plan.fields import for_task
+from ..plan.teachers import resolve_teacher
+from .base_teacher import base_teacher, base_teacher_inputs, is_masked_lm, is_random_init
+from .masked_lm import MASKED_LM_TEACHER
+
+if TYPE_CHECKING:
+    from ...augment import MaskedLmProposer, WordProposer
+
+AUGMENTED = "augmented"  # the node, and what stages call its examples
+_GLOVE_LINES = 100
+
+
+class AugmentInfo(TypedDict):
+    """`examples` of the copies, of so many `sources`."""
+
+    examples: int
+    sources: int
+
+
+def plan(draft: Draft, stage: Stage) -> None:
+    spec = for_task(draft, (stage.spec,), Augment)
+    source, inputs, outside = _candidates(draft, spec, stage.id)
+    unused = {"masked_lm": None} if source == "embedding" else {}  # a resolved recipe names only what it uses
+    spec = spec.model_copy(update={"source": source, **unused})
+    described = spec.model_dump(mode="json", exclude={"per_task", "glove", "masked_lm"}) | {"seed": draft.base_seed}
+    outside |= {"teacher": draft.teacher.identity, "data": draft.task.fingerprint}
+    # of random weights: its trained table
+    inputs |= {"teacher": "teacher"} if is_random_init(draft) else base_teacher_inputs(draft)
+    draft.add(AUGMENT, AUGMENTED, AUGMENTED, spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
+
+
+def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Where the candidates of single-piece words come from: (source, inputs, hashes of what is outside)."""
+    outside = {"glove": store.hash_file(from_home(spec.glove))} if spec.glove else {}
+    if spec.source == "embedding":
+        return "embedding", {}, outside
+    if spec.masked_lm is not None:
+        other = resolve_teacher(spec.masked_lm)
+        if other.folder is None or not has_masked_lm_head(other.folder):
+            raise draft.fails(stage, f"masked_lm: {spec.masked_lm} has no masked-LM head")
+        return "masked_lm", {}, outside | {"masked_lm": other.identity}
+    if draft.has(MASKED_LM_TEACHER):
+        return "masked_lm", {"masked_lm": MASKED_LM_TEACHER}, outside
+    if is_masked_lm(draft):
+        return "masked_lm", {}, outside
+    lacking = f"teacher {draft.teacher.card.name} has no masked-LM head"
+    if spec.source == "masked_lm":
+        raise draft.fails(
+            stage, f"{lacking}: give plain text to train one on (--corpus PATH), or name a card with `masked_lm`"
+        )
+    draft.notes.append(f"{stage}: {lacking} and none was trained; all candidates are neighbours in the embedding table")
+    return "embedding", {}, outside
+
+
+def check(plan: Plan, node: Node[Augment]) -> None:
+    """The first lines of the word vectors parse."""
+    from ...augment import read_glove
+
+    if node.spec.glove is not None:
+        read_glove(from_home(node.spec.glove), _GLOVE_LINES)
+
+
+def run(job: Job[Augment]) -> AugmentInfo:
+    """-> `augmented.jsonl`."""
+    from ...augment import Proposers, augment, write_augmented
+
+    spec, train = job.spec, job.context.task.data.train
+    made = augment(
+        train,
+        tokenizer=job.plan.teacher.tokenizer,
+        proposers=Proposers(_masked_lm(job), _others(job)),
+        copies=spec.copies,
+        probability=spec.replace_probability,
+        candidates=spec.candidates,
+        seed=job.node.seed,
+        work=job.work,
+        on_progress=partial(job.context.listener.progress, "words"),
+    )
+    write_augmented(made, job.out)
+    return {"examples": len(made.split), "sources": len(train)}
+
+
+def _masked_lm(job: Job[Augment]) -> MaskedLmProposer | None:
+    from ...augment import MaskedLmProposer
+    from ...training import make_accelerator
+
+    spec, inputs = job.spec, job.inputs
+    if spec.source != "masked_lm":
+        return None
+    if "masked_lm" in inputs:
+        folder = inputs["masked_lm"].path
+    else:
+        other = resolve_teacher(spec.masked_lm).folder if spec.masked_lm else None
+        folder = other or base_teacher(job.plan, inputs)
+    model = load_masked_lm(folder).to(make_accelerator("fp32").device)
+    return MaskedLmProposer(model, load_tokenizer(folder))
+
+
+def _others(job: Job[Augment]) -> WordProposer:
+    from ...augment import GloveProposer, NeighbourProposer
+
+    if job.spec.glove is not None:
+        return GloveProposer(from_home(job.spec.glove))
+    folder = job.inputs["teacher"].path if "teacher" in job.inputs else base_teacher(job.plan, job.inputs)
+    table = load_encoder(folder).get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
+    return NeighbourProposer(table, job.plan.teacher.tokenizer)
+
+
+AUGMENT = Kind("augment", 1, Augment, run, plan, check, TRAINING)

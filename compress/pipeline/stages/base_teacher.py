@@ -1,0 +1,52 @@
+"""The teacher before its fine-tuning: what is known of it, and where a stage takes it from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...models.masked_lm import has_masked_lm_head
+from ...spec.stages import Pretrain
+from ..plan import Draft, Inputs, Plan
+from .grow import GROWN, add_grown
+
+PRETRAINED = "pretrained"  # the node that makes the teacher out of plain text, and what stages call its checkpoint
+
+
+def pretrained_inputs(draft: Draft) -> dict[str, str]:
+    """What the fine-tuning takes the teacher from, where that is neither its own checkpoint nor made as it begins."""
+    return {PRETRAINED: PRETRAINED} if draft.has(PRETRAINED) else {}
+
+
+def base_teacher_inputs(draft: Draft) -> dict[str, str]:
+    """What a stage that reads the teacher before its fine-tuning takes it from, where that is not its own checkpoint.
+
+    One that grows, and reads no text first, knows what the small one knows: the weights that its fine-tuning begins with.
+    """
+    if draft.teacher.small is None or draft.has(PRETRAINED):
+        return pretrained_inputs(draft)
+    add_grown(draft)
+    return {PRETRAINED: GROWN}
+
+
+def base_teacher(plan: Plan, inputs: Inputs) -> Path:
+    """The checkpoint of the teacher before its fine-tuning: as plain text made it, or as it came."""
+    folder = inputs[PRETRAINED].path if PRETRAINED in inputs else plan.teacher.folder
+    if folder is None:
+        raise RuntimeError(
+            "a stage that reads the teacher before its fine-tuning is only planned where that has learnt"
+        )
+    return folder
+
+
+def is_random_init(draft: Draft) -> bool:
+    """Whether the teacher, before its fine-tuning, has random weights."""
+    return draft.teacher.is_random_init and not draft.has(PRETRAINED)
+
+
+def is_masked_lm(draft: Draft) -> bool:
+    """Whether the teacher, before its fine-tuning, is a masked language model."""
+    for node in draft.nodes:
+        if isinstance(node.spec, Pretrain):
+            return any(loss.name == "masked_lm" and loss.weight > 0 for loss in node.spec.losses)
+    folder = draft.teacher.folder or draft.teacher.small
+    return folder is not None and has_masked_lm_head(folder)

@@ -1,0 +1,145 @@
+"""What quantization asks of a task's texts: batches to calibrate on, and how a candidate answers the tuning split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import CompressError
+from ...goals import texts_to_judge
+from ...paths import from_home
+from ...quantize.methods import quantizer_of
+from ...spec.quantization import Quantize
+from ...store import hash_file
+from ...tasks import TASK_KINDS, Split, encode, headline, joined, score
+from ..plan import Context, Draft
+from ..plan.sources import TaskSource
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from ...quantize.evaluator import Evaluator
+    from ...tasks import Encoded
+
+_LEAST = 32  # texts to calibrate on
+_FEW = 256  # texts that tell matmuls apart
+_PROFILED = 128  # tokens of a text, or as many as the task's texts may have
+
+
+def calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
+    """Hashes of what is read. The tuning split is, and that the text is of no reported one is seen, also where a text is given."""
+    text = {"text": hash_file(from_home(spec.calibration_text))} if spec.calibration_text else {}
+    return {"data": draft.task.fingerprint} | text
+
+
+def length_stratified(encoded: Encoded, pad: int, count: int, *, tokens: int = 4096) -> list[dict[str, np.ndarray]]:
+    """Padded batches of `count` texts (all, where there are fewer), evenly spread over those sorted by length; a batch
+    has at most `tokens` of them, padding included."""
+    from ...tasks import collate, sorted_chunks
+
+    chosen = _stratified(encoded, count)
+    return [collate(encoded, chosen[chunk], pad) for chunk in sorted_chunks(encoded.lengths[chosen], tokens)]
+
+
+def calibration(
+    context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, outside: Mapping[str, str]
+) -> list[dict[str, np.ndarray]]:
+    """Batches of the training texts, or of the file that `spec` names, whose hash is in `outside`. CompressError: a file
+    that cannot serve, or is another by now."""
+    length = context.task.spec.max_length
+    if spec.calibration_text is None:
+        return length_stratified(context.task.encoded("train", tokenizer, length), pad, spec.calibration_examples)
+    path = from_home(spec.calibration_text)
+    texts = read_lines(path, len(context.task.spec.text))
+    if hash_file(path) != outside["text"]:
+        raise CompressError(f"quantize.calibration_text: {path}: it changed since this command started; start it again")
+    refuse_reported(spec.calibration_text, texts, context.task)
+    return length_stratified(encode(tokenizer, texts, length), pad, spec.calibration_examples)
+
+
+def read_lines(path: Path, columns: int) -> Split:
+    """Lines that are not empty, as unlabelled examples of one or two texts. CompressError: unreadable, or fewer than 32."""
+    try:
+        rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise CompressError(f"quantize.calibration_text: {path}: cannot be read as text: {error}") from None
+    wrong = next((number for number, row in enumerate(rows, 1) if len(row) != columns), None)
+    if wrong is not None:
+        raise CompressError(
+            f"quantize.calibration_text: {path}: text {wrong}: expected {columns} text(s) with tabs between, found {len(rows[wrong - 1])}"
+        )
+    if len(rows) < _LEAST:
+        raise CompressError(
+            f"quantize.calibration_text: {path}: expected at least {_LEAST} lines of text, found {len(rows)}"
+        )
+    return Split(tuple(list(column) for column in zip(*rows, strict=True)), np.zeros(len(rows), np.int64))
+
+
+def refuse_reported(name: str, texts: Split, task: TaskSource) -> None:
+    """CompressError: a text is in a split that scores are reported on, if need be in other case or spacing."""
+    for split, shared in task.reported_rows(texts).items():
+        if shared:
+            raise CompressError(
+                f"quantize.calibration_text: {name}: {len(shared):,} of {len(texts):,} texts are in the split `{split}`, on "
+                f"which scores are reported (the first is text {shared[0] + 1}): calibrating on them would flatter the scores; "
+                "leave them out"
+            )
+
+
+def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, folder: Path) -> Evaluator:
+    """On the tuning split, of which `spec.calibration_examples` texts are given out as batches. What a search asks of decisions
+    needs no labels: where the split has too few texts for that, it asks further ones of train, evenly spread over those
+    sorted by length, as many as are missing and there are. The model has seen these, and is surer of them."""
+    from ...evaluate import predict_onnx
+    from ...quantize.evaluator import Evaluator
+
+    data, length = context.task.data, context.task.spec.max_length
+    kind = TASK_KINDS[data.spec.kind]
+    tuning = context.task.encoded("tuning", tokenizer, length)
+    every, texts = tuning, {"tuning": len(tuning)}
+    missing = texts_to_judge(spec.max_flips) - len(tuning)
+    if quantizer_of(spec).counts_flips and kind.decides and missing > 0:
+        train = context.task.encoded("train", tokenizer, length)
+        every = joined(tuning, train.take(np.sort(_stratified(train, missing))))
+        texts["train"] = len(every) - len(tuning)
+        context.notice(_of_train(texts))
+    chosen = np.sort(_stratified(tuning, _FEW))
+    few, labels = tuning.take(chosen), np.asarray(data.tuning.labels)
+
+    def points(logits: np.ndarray, rows: slice | np.ndarray) -> float:
+        return headline(score(data.spec, data.labels, logits, labels[rows]))
+
+    return Evaluator(
+        few=lambda path: predict_onnx(path, few, pad, threads=context.threads),
+        all=lambda path: predict_onnx(path, every, pad, threads=context.threads),
+        score_few=lambda logits: points(logits, chosen),
+        score=lambda logits: points(logits[: len(labels)], slice(None)),
+        texts=texts,
+        times=lambda path: _times(path, min(_PROFILED, data.spec.max_length)),
+        feeds=length_stratified(tuning, pad, spec.calibration_examples),
+        kind=kind,
+        folder=folder,
+        on_progress=lambda done, total: context.listener.progress("matmuls", done, total),
+    )
+
+
+def _of_train(texts: Mapping[str, int]) -> str:
+    return (
+        f"quantize: auto: decisions that change are counted on {texts['tuning']:,} texts of the tuning split and "
+        f"{texts['train']:,} of train, which the model has seen: of new texts more may change"
+    )
+
+
+def _stratified(encoded: Encoded, count: int) -> np.ndarray:
+    order = np.argsort(encoded.lengths, kind="stable")
+    return order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
+
+
+def _times(path: Path, length: int) -> dict[str, float]:
+    """Node -> milliseconds of one text of `length` tokens on one thread."""
+    from ...bench.operators import operators
+
+    return {operator.name: operator.milliseconds for operator in operators(path, [length])[1]}

@@ -1,0 +1,51 @@
+"""distill: the student against the fine-tuned teacher."""
+
+from __future__ import annotations
+
+from ...models.checkpoints import load_classifier, load_tokenizer
+from ...spec.recipe import Stage
+from ...spec.stages import Distill
+from ..plan import TRAINING, Draft, Job, Kind
+from ..plan.fields import check_student_losses, described_student, for_task, seeded
+from ..training.info import TrainingInfo
+from .augment import AUGMENTED
+from .general import ENCODER
+
+
+def plan(draft: Draft, stage: Stage) -> None:
+    card = draft.teacher.card
+    spec = for_task(draft, (card.finetune, card.distill, stage.spec), Distill)
+    check_student_losses(draft, spec, stage.id)
+    name = "student" if stage.id == "distill" else stage.id
+    inputs = {"teacher": draft.latest["teacher"]}
+    inputs |= {"student": draft.latest["student"]} if "student" in draft.latest else {}
+    inputs |= {"encoder": ENCODER} if draft.has(ENCODER) and "student" not in draft.latest else {}
+    inputs |= {"augmented": AUGMENTED} if draft.has(AUGMENTED) else {}
+    described = seeded(draft, spec, draft.seed) | described_student(draft)
+    outside = {"data": draft.task.fingerprint}
+    draft.add(DISTILL, name, "student", spec, described, inputs=inputs, outside=outside, stage=stage.id)
+    draft.latest["student"] = name
+    draft.current = "student"
+
+
+def run(job: Job[Distill]) -> TrainingInfo:
+    """The student, from its last checkpoint or started from the teacher -> checkpoint."""
+    import torch
+
+    from ..training.initial_student import initial_student
+    from ..training.run import TrainingRun, student_objective
+
+    folder = job.inputs["teacher"].path
+    teacher = load_classifier(folder, kind=job.context.kind, labels=job.context.labels, trained=True)
+    tokenizer = load_tokenizer(folder)
+    torch.manual_seed(job.node.seed)
+    student, start = initial_student(job, teacher, tokenizer)
+    info = TrainingRun(job, student, student_objective(job.plan, job.spec)).on_task(tokenizer, teacher)
+    if start is not None:
+        info["start"] = start
+    return info
+
+
+DISTILL = Kind(
+    "distill", 2, Distill, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student"
+)

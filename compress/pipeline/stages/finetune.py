@@ -1,0 +1,46 @@
+"""finetune: the teacher on the task's labels."""
+
+from __future__ import annotations
+
+from ...losses.hard_label import HardLabel
+from ...models.checkpoints import load_classifier
+from ...models.random_models import random_classifier
+from ...spec.recipe import Stage
+from ...spec.stages import Finetune
+from ..plan import TRAINING, Draft, Job, Kind
+from ..plan.fields import for_task, seeded
+from ..training.info import TrainingInfo
+from .base_teacher import PRETRAINED, base_teacher, pretrained_inputs
+
+
+def plan(draft: Draft, stage: Stage) -> None:
+    spec = for_task(draft, (draft.teacher.card.finetune, stage.spec), Finetune)
+    described = seeded(draft, spec, draft.base_seed)
+    inputs = pretrained_inputs(draft)
+    outside = {"teacher": draft.teacher.identity, "data": draft.task.fingerprint}
+    draft.add(FINETUNE, "teacher", "teacher", spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
+
+
+def run(job: Job[Finetune]) -> TrainingInfo:
+    """From random weights, the base checkpoint, or what plain text made of it -> checkpoint."""
+    import torch
+
+    from ...objective import Objective
+    from ..training.initial_teacher import grow_into
+    from ..training.run import TrainingRun
+
+    source = job.plan.teacher
+    torch.manual_seed(job.node.seed)
+    if source.folder is not None or PRETRAINED in job.inputs:
+        model = load_classifier(
+            base_teacher(job.plan, job.inputs), kind=job.context.kind, labels=job.context.labels, trained=False
+        )
+    else:
+        model = random_classifier(source.config, kind=job.context.kind, labels=job.context.labels)
+        grow_into(model, source, seed=job.node.seed)
+    return TrainingRun(job, model, Objective((HardLabel(),), kind=job.context.kind)).on_task(source.tokenizer, None)
+
+
+FINETUNE = Kind(
+    "finetune", 2, Finetune, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher"
+)

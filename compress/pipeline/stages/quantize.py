@@ -1,0 +1,133 @@
+"""quantize: fp32 ONNX -> an int8 file for each precision that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+
+from ...fidelity import differ, logit_difference
+from ...machine import cpu_name, isa, versions
+from ...models.checkpoints import load_tokenizer, pad_id
+from ...models.dimensions import read_config
+from ...paths import from_home
+from ...quantize.methods import int8_format, quantizer_of, spec_of_file
+from ...quantize.quantizer import Quantizer
+from ...spec.kinds import KindName
+from ...spec.quantization import Quantize
+from ...spec.recipe import Stage
+from ...tasks import TASK_KINDS, headline, score
+from ..plan import Context, Draft, Job, Kind, Node, Plan
+from .calibration import calibrated_on, calibration, evaluator, length_stratified, read_lines, refuse_reported
+
+if TYPE_CHECKING:
+    from ...quantize.inc_tuning import Program
+
+# Texts and padded tokens a batch: BERT-base gives out 0.2 GB of inner states for such a batch, and it does so twice.
+_NOISE_TEXTS, _NOISE_TOKENS = 64, 512
+
+
+class TuningFidelity(TypedDict):
+    """Of an int8 model beside its fp32 one, on the tuning split: decisions that flip (None for a regression), mean |Δlogit|,
+    and both scores in points."""
+
+    examples: int
+    flips: int | None
+    mean_abs_logit_change: float
+    fp32_tuning_score: float
+    int8_tuning_score: float
+
+
+def plan(draft: Draft, stage: Stage) -> None:
+    model, spec = draft.current, stage.spec
+    inputs = {model: draft.latest[model], f"{model}-fp32": f"{model}-fp32"}
+    for precision in spec.precisions:
+        file, form = spec_of_file(spec, precision), int8_format(spec, precision)
+        quantizer = quantizer_of(file)
+        read = calibrated_on(draft, spec) if quantizer.calibrates(form) else {}
+        described = quantizer.described(file, form)
+        described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
+        described |= _machine(quantizer)
+        draft.add(QUANTIZE, f"{model}-{precision}", model, spec, described, inputs=inputs, outside=read)
+
+
+def _machine(quantizer: Quantizer) -> dict[str, Any]:
+    """What of this machine a file depends on."""
+    installed = {name: version for name, version in versions().items() if name in quantizer.packages}
+    found = {"libraries": installed} if installed else {}
+    found |= {"isa": list(isa())} if "isa" in quantizer.depends_on else {}
+    return found | ({"cpu": cpu_name()} if "cpu" in quantizer.depends_on else {})
+
+
+def check(plan: Plan, node: Node[Quantize]) -> None:
+    """The packages that only some methods need are there, and the texts to calibrate on serve."""
+    quantizer_of(node.spec).check_packages()
+    if node.spec.calibration_text is not None:
+        texts = read_lines(from_home(node.spec.calibration_text), len(plan.task.spec.text))
+        refuse_reported(node.spec.calibration_text, texts, plan.task)
+
+
+def run(job: Job[Quantize]) -> dict[str, Any]:
+    """-> an int8 file, with how far its logits, and what its parts give, are from fp32 on the tuning split."""
+    from ...evaluate import predict_onnx
+    from ...quantize import quantize_onnx
+    from ...quantize.noise import signal_to_noise
+    from ...quantize.qat_params import Trained
+    from ...runtime.folder import MODEL_FILES
+
+    context, out = job.context, job.out
+    checkpoint, source = job.inputs.values()
+    precision, fp32_file = job.node.id.rpartition("-")[2], source.path / "model.onnx"
+    name, spec, form = MODEL_FILES[precision], spec_of_file(job.spec, precision), int8_format(job.spec, precision)
+    quantizer = quantizer_of(spec)
+    tokenizer, pad = load_tokenizer(checkpoint.path), pad_id(read_config(checkpoint.path))
+    tuning = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
+    feeds = calibration(context, spec, tokenizer, pad, job.node.outside) if quantizer.calibrates(form) else []
+    info = quantize_onnx(
+        fp32_file,
+        out,
+        spec,
+        int8_format=form,
+        feeds=feeds,
+        evaluator=evaluator(context, spec, tokenizer, pad, job.work) if quantizer.evaluates else None,
+        trained=Trained.read(checkpoint.path) if quantizer.trains else None,
+        read_program=_program_of(checkpoint.path, context.kind),
+        name=name,
+    )
+    fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / name))
+    return {
+        **info,
+        "calibration_examples": sum(len(feed["input_ids"]) for feed in feeds),
+        "fidelity": tuning_fidelity(fp32, int8, context),
+        "signal_to_noise_db": signal_to_noise(
+            fp32_file, out / name, length_stratified(tuning, pad, _NOISE_TEXTS, tokens=_NOISE_TOKENS)
+        ),
+    }
+
+
+def _program_of(checkpoint: Path, kind: KindName) -> Callable[[Sequence[str], int], Program]:
+    def read(inputs: Sequence[str], opset: int) -> Program:
+        from ...export.program import read_program
+
+        return read_program(checkpoint, inputs, opset, kind=kind)
+
+    return read
+
+
+def tuning_fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> TuningFidelity:
+    """Of logits [text, class] of the tuning split."""
+    data, kind = context.task.data, TASK_KINDS[context.task.spec.kind]
+    scores = [headline(score(data.spec, data.labels, logits, data.tuning.labels)) for logits in (fp32, int8)]
+    flips = int(differ(kind.answers(fp32), kind.answers(int8)).sum()) if kind.decides else None
+    return {
+        "examples": len(fp32),
+        "flips": flips,
+        "mean_abs_logit_change": logit_difference(fp32, int8)[0],
+        "fp32_tuning_score": scores[0],
+        "int8_tuning_score": scores[1],
+    }
+
+
+QUANTIZE = Kind("quantize", 12, Quantize, run, plan, check, ("onnx", "onnxruntime"), onnx=True)

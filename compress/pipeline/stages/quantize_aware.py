@@ -1,0 +1,152 @@
+"""quantize_aware: the last model, trained as its int8 file will compute it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import processes
+from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ...models.layer_maps import matched_layers
+from ...spec.quantization import Quantize
+from ...spec.recipe import Recipe, Stage
+from ...spec.stages import QuantizeAware
+from ..plan import TRAINING, Context, Draft, Job, Kind
+from ..plan.fields import check_layer_map
+from ..training.info import TrainingInfo
+from .calibration import calibrated_on, calibration
+from .quantize import tuning_fidelity
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from ...models.fake_quant import FakeQuant
+    from ...objective import Objective
+
+# Fields of `quantize` that training depends on: what is rounded, and the first ranges.
+_READ = {"per_channel", "reduce_range", "embeddings", "exclude", "calibration_examples", "calibration", "percentile"}
+
+
+def plan(draft: Draft, stage: Stage) -> None:
+    """The student in place of the last one; of a teacher a model of its own beside it, for the teacher is the baseline."""
+    before = draft.current
+    model = before if draft.student is not None else f"{before}-qat"
+    if draft.student is not None and before == "teacher":
+        raise draft.fails(stage.id, "every distill stage is switched off, so there is no student; leave one on")
+    fields = {"max_length": draft.task.spec.max_length, **stage.spec.for_task(draft.task.spec.name)}
+    spec = QuantizeAware.model_validate(fields)
+    check_layer_map(draft, spec, stage.id, before, before)
+    described: dict[str, Any] = spec.model_dump(mode="json", exclude={"per_task"})
+    described |= {"seed": draft.seed, "precision": "fp32"}
+    described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}
+    outside = calibrated_on(draft, quantize_spec(draft.recipe))
+    inputs = {"model": draft.latest[before]}
+    draft.add(QUANTIZE_AWARE, f"{before}-qat", model, spec, described, inputs=inputs, outside=outside, stage=stage.id)
+    draft.sizes[model] = draft.sizes[before]
+    draft.latest[model], draft.current = f"{before}-qat", model
+
+
+def quantize_spec(recipe: Recipe) -> Quantize:
+    """How the trained model will be quantized."""
+    return next(stage.spec for stage in recipe.stages if stage.kind == "quantize")
+
+
+def run(job: Job[QuantizeAware]) -> TrainingInfo:
+    """Trained with the roundings of int8 against itself without -> checkpoint, and the ranges of its activations.
+
+    It trains in fp32 whatever the run's precision: bf16 rounds as coarsely as the int8 that it is to learn.
+    The checkpoint is a plain one. `fidelity`: on the tuning split, beside the model as it came, with the calibrated ranges
+    before training, and after it.
+    """
+    import torch
+
+    from ...models.fake_quant import fake_quantized
+    from ...quantize.qat_params import Trained
+    from ...quantize.ranges import Range
+    from ..training.run import TrainingRun
+
+    folder, context = job.inputs["model"].path, replace(job.context, precision="fp32")
+    model, teacher = (load_classifier(folder, kind=context.kind, labels=context.labels, trained=True) for _ in range(2))
+    tokenizer = load_tokenizer(folder)
+    torch.manual_seed(job.node.seed)
+    alone = replace(job, inputs={}, context=context)
+    training = TrainingRun(alone, model, _objective(job), whole="its roundings stand inside the model")
+    quant = _fake_quant(alone, model, tokenizer)
+    expected = _logits(teacher, context, tokenizer)
+    with fake_quantized(model, quant):
+        calibrated = _logits(model, context, tokenizer)
+        info = training.learn_task(tokenizer, teacher)
+        trained = _logits(model, context, tokenizer)
+        ranges = {name: Range(*ends) for name, ends in quant.found().items()}
+        factors, channel_repeats = (
+            {name: value.cpu().numpy() for name, value in found.items()}
+            for found in (quant.smoothing(), quant.channel_repeats())
+        )
+    save_checkpoint(model.eval(), tokenizer, job.out)
+    Trained(ranges, factors, channel_repeats).write(job.out)
+    after = {"calibrated": calibrated, "trained": trained}
+    info["fidelity"] = {name: tuning_fidelity(expected, logits, context) for name, logits in after.items()}
+    return info
+
+
+def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> FakeQuant:
+    """What becomes int8 as the fast graph of `model` has it, and calibrated ranges to begin with."""
+    from ...export.fast import build_fast
+    from ...models.fake_quant import FakeQuant
+    from ...quantize.calibration import calibrate
+    from ...quantize.qat_params import quant_spec_of
+    from ...quantize.smoothing import Smoothing, find_factors, smooth
+
+    spec, context, quantize = job.spec, job.context, quantize_spec(job.plan.recipe)
+    graph = build_fast(model, kind=context.kind, pairs=len(context.task.spec.text) == 2)
+    if graph is None:
+        raise RuntimeError("export refuses what has no fast graph")
+    form, choice = quant_spec_of(graph, quantize)
+    feeds = calibration(context, quantize, tokenizer, _pad(model), job.node.outside)
+    # These are no part of the stage's key.
+    searched = quantize.model_copy(update={"alpha": None, "outlier_splitting": True})
+    found = find_factors(graph, choice, feeds, searched) if spec.smooth else Smoothing()
+    # Of several processes that train, on different CPUs maybe, all have what the first one found.
+    factors, channel_repeats = (
+        {name: np.array(values, kind) for name, values in processes.broadcast(_listed(arrays)).items()}
+        for arrays, kind in ((found.factors, np.float32), (found.channel_repeats, np.int64))
+    )
+    if factors:
+        graph = smooth(graph, factors)
+        form, _ = quant_spec_of(graph, quantize)
+    sources = tuple(dict.fromkeys(use.source for use in form.uses if use.source is not None))
+    start = calibrate(graph, sources, feeds, method=quantize.calibration, percentile=quantize.percentile)
+    ends = processes.broadcast({name: (span.low, span.high) for name, span in start.items()})
+    gain = spec.range_step / spec.learning_rate
+    return FakeQuant(form, ends, ranges=spec.ranges, gain=gain, factors=factors, channel_repeats=channel_repeats)
+
+
+def _listed(arrays: dict[str, np.ndarray]) -> dict[str, list[float]]:
+    return {name: values.tolist() for name, values in arrays.items()}
+
+
+def _objective(job: Job[QuantizeAware]) -> Objective:
+    from ...objective import Objective
+
+    spec, sizes = job.spec, job.plan.sizes[job.node.model]
+    pairs = matched_layers(spec, student_layers=sizes.layers, teacher_layers=sizes.layers)
+    return Objective(spec.losses, layers=pairs, widths=(sizes.hidden, sizes.hidden), kind=job.context.kind)
+
+
+def _logits(model: nn.Module, context: Context, tokenizer: Any) -> np.ndarray:
+    """[text, class] of the tuning split."""
+    from ...models.predict import predict_logits
+
+    encoded = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
+    return predict_logits(model, encoded, _pad(model))
+
+
+def _pad(model: Any) -> int:
+    return pad_id(model.config.to_dict())
+
+
+QUANTIZE_AWARE = Kind(
+    "quantize_aware", 5, QuantizeAware, run, plan, libraries=(*TRAINING, "onnxruntime"), trains=True, checkpoint=True
+)

@@ -1,0 +1,39 @@
+"""The kinds of stages: one file and one line here for each.
+
+Those that a recipe names stand in the order in which its stages may come, that of `spec.stages.STAGE_SPECS`; the others beside
+what they serve.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..plan import Kind
+from .adopt import ADOPT
+from .augment import AUGMENT
+from .distill import DISTILL
+from .export import EXPORT
+from .finetune import FINETUNE
+from .general import GENERAL
+from .grow import GROW
+from .masked_lm import MASKED_LM
+from .pretrain import PRETRAIN
+from .quantize import QUANTIZE
+from .quantize_aware import QUANTIZE_AWARE
+from .tokenize import TOKENIZE
+
+_KINDS = (
+    TOKENIZE,
+    PRETRAIN,
+    GROW,
+    FINETUNE,
+    ADOPT,
+    MASKED_LM,
+    GENERAL,
+    AUGMENT,
+    DISTILL,
+    QUANTIZE_AWARE,
+    EXPORT,
+    QUANTIZE,
+)
+STAGES: dict[str, Kind[Any]] = {kind.name: kind for kind in _KINDS}

@@ -1,0 +1,48 @@
+"""tokenize: plain text -> token shards in the teacher's vocabulary, which the stages that read as much of it share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import CompressError
+from ...fields import Positive, Spec
+from ..plan import Draft, Job, Kind
+
+
+class Tokenize(Spec):
+    """`max_tokens`: of the text that are read; None: all."""
+
+    max_tokens: Positive | None = None
+
+
+def add_text(draft: Draft, max_tokens: int | None) -> str:
+    """The node of the text in tokens, for a stage that reads so much of it."""
+    name = f"text-{max_tokens}" if max_tokens else "text"
+    if draft.corpus is not None and not draft.has(name):
+        outside = {"text": draft.corpus.fingerprint, "tokenizer": draft.teacher.vocabulary}
+        spec = Tokenize(max_tokens=max_tokens)
+        draft.add(TOKENIZE, name, "text", spec, spec.model_dump(), outside=outside, seed=0)
+    return name
+
+
+def run(job: Job[Tokenize]) -> dict[str, Any]:
+    """-> shards."""
+    from ...corpus import corpus_fingerprint, tokenize_corpus
+
+    corpus, most = job.plan.corpus, job.spec.max_tokens
+    if corpus is None:
+        raise RuntimeError("a tokenize stage is only planned with a corpus")
+    if corpus_fingerprint(corpus.sources) != corpus.fingerprint:
+        raise CompressError("the plain text changed since this command started; start it again")
+    return tokenize_corpus(
+        corpus.sources,
+        job.plan.teacher.tokenizer,
+        job.out,
+        job.work,
+        max_tokens=most,
+        threads=job.context.threads,
+        on_progress=lambda tokens: job.context.listener.progress("tokens", tokens, most),
+    )
+
+
+TOKENIZE = Kind("tokenize", 1, Tokenize, run, libraries=("tokenizers",))

@@ -1,0 +1,87 @@
+"""What the training of a student starts with: the student as the stage before left it, or a new one from its teacher."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from ...corpus import TextBatches
+from ...losses.features import hidden
+from ...models.cards import StudentCard
+from ...models.checkpoints import load_classifier, pad_id
+from ...models.features import compute_features
+from ...models.layer_maps import layer_pairs
+from ...models.students import (
+    build_encoder,
+    build_student,
+    evaluating,
+    load_body,
+    sample_tokens,
+    table_errors,
+    thinned,
+)
+from ..plan import Job, Plan
+from .info import Start
+from .teacher_targets import task_sample
+
+
+def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Module, Start | None]:
+    """The student that the stage trains, and what there is to say of a start that was computed."""
+    plan, inputs, context = job.plan, job.inputs, job.context
+    card = _card(plan)
+    if "student" in inputs:
+        return load_classifier(inputs["student"].path, kind=context.kind, labels=context.labels, trained=True), None
+    sample, tokens = None, sample_tokens(card)
+    if tokens and "encoder" not in inputs:
+        sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=tokens)
+    student = build_student(card, teacher, plan.sizes["student"], sample)
+    if "encoder" in inputs:
+        encoder = inputs["encoder"]
+        load_body(student, encoder.path, pooler=encoder.info.get("pooler_trained", False))
+    return student, _start_info(card, student, teacher, sample)
+
+
+def initial_encoder(plan: Plan, teacher: Any, data: TextBatches) -> tuple[nn.Module, Start | None]:
+    """As `initial_student`, for a stage on plain text, whose `data` gives the sample."""
+    card = _card(plan)
+    tokens = sample_tokens(card)
+    sample = data.sample(-(-tokens // data.length)) if tokens else None
+    student = build_encoder(card, teacher, plan.sizes["student"], sample)
+    return student, _start_info(card, student, teacher, sample)
+
+
+def _card(plan: Plan) -> StudentCard:
+    if plan.student is None:
+        raise RuntimeError("a stage that trains a student is only planned with one")
+    return plan.student
+
+
+def _start_info(card: StudentCard, student: Any, teacher: Any, sample: Any) -> Start | None:
+    """How far a conversion is from its teacher: what the tables lost, and the cosine of the hidden states, layer by layer."""
+    if card.init != "convert" or sample is None:
+        return None
+    mine, theirs = student.base_model, teacher.base_model
+    return {
+        "table_errors": {name: round(error, 4) for name, error in table_errors(mine, theirs).items()},
+        "hidden_cosine": [round(value, 4) for value in _cosines(mine, theirs, thinned(sample))],
+    }
+
+
+def _cosines(student: Any, teacher: Any, sample: Any) -> list[float]:
+    """Mean cosine over real tokens at the embeddings and after each layer, each beside its teacher layer."""
+    counts = {"student_layers": student.config.num_hidden_layers, "teacher_layers": teacher.config.num_hidden_layers}
+    pairs = [(0, 0), *layer_pairs("uniform", **counts)]
+    sums, tokens = torch.zeros(len(pairs), dtype=torch.float64), 0
+    with evaluating(student), evaluating(teacher), torch.no_grad():
+        for batch in sample:
+            batch = {name: torch.as_tensor(value) for name, value in batch.items()}
+            real = batch["attention_mask"].bool()
+            mine = compute_features(student, batch, [hidden(layer) for layer, _ in pairs])
+            theirs = compute_features(teacher, batch, [hidden(layer) for _, layer in pairs])
+            for place, (own, other) in enumerate(pairs):
+                states = mine[hidden(own)][real], theirs[hidden(other)][real]
+                sums[place] += torch.nn.functional.cosine_similarity(*states, dim=-1).double().sum()
+            tokens += int(real.sum())
+    return (sums / tokens).tolist()

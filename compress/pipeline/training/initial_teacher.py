@@ -1,0 +1,57 @@
+"""What a teacher's training starts with: the weights of a smaller one, grown; or what is counted in its text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ... import processes
+from ...corpus import TextBatches, count_pairs, word_vectors
+from ...models.checkpoints import load_encoder
+from ...models.cooccurrence_init import init_encoder, init_head
+from ...models.dimensions import dimensions, read_config, word_and_position_widths
+from ...models.growth import grow
+from ...models.masked_lm import has_masked_lm_head, load_masked_lm
+from ..plan import Job
+from ..plan.teachers import TeacherSource
+from .info import Start
+from .log import saved_step
+
+
+def grow_into(model: Any, teacher: TeacherSource, *, seed: int) -> None:
+    """Where the teacher's card says what it grows from, put the grown weights into `model`: the encoder's, and those of a
+    masked-LM head where both have one."""
+    if teacher.small is None:
+        return
+    sizes = (dimensions(read_config(teacher.small), classes=2), teacher.dimensions(2))
+    grown = grow(load_encoder(teacher.small).state_dict(), *sizes, seed=seed)
+    model.base_model.load_state_dict(grown, strict=False)  # a classifier of a masked LM's encoder has no pooler
+    if hasattr(model, "cls") and has_masked_lm_head(teacher.small):
+        head = {name: value for name, value in load_masked_lm(teacher.small).state_dict().items() if "cls." in name}
+        model.load_state_dict(grow(head, *sizes, seed=seed), strict=False)
+
+
+def cooccurrence_init(job: Job[Any], model: Any, text: TextBatches) -> Start | None:
+    """Initialise the random weights of a pre-training from the co-occurrences of words in its `text`; what there is to say of it.
+
+    Of several processes the first does it: with its weights all begin. A training that goes on has weights of its own.
+    """
+    found = _from_counts(job, model, text) if processes.is_first() else None
+    processes.broadcast(None)  # however long it takes, the others wait here
+    return found
+
+
+def _from_counts(job: Job[Any], model: Any, text: TextBatches) -> Start:
+    kept = job.work / "start.json"
+    if saved_step(job.work) is not None:
+        return json.loads(kept.read_text())["start"]
+    encoder = getattr(model, "base_model", model)
+    progress = job.context.listener.progress
+    pairs, counts = count_pairs(text, lambda done, total: progress("sequences counted", done, total))
+    width, _ = word_and_position_widths(encoder.config.hidden_size, encoder.config.num_attention_heads)
+    init_encoder(encoder, word_vectors(pairs, width, seed=job.node.seed))
+    if model is not encoder:
+        init_head(model, counts)
+    found: Start = {"words": int((counts > 0).sum()), "pairs": int(pairs.nnz)}
+    kept.write_text(json.dumps({"start": found}))
+    return found

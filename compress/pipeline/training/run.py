@@ -1,0 +1,112 @@
+"""The training of a stage: what it trains, on what terms, and what there is to say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from ... import processes
+from ...losses.features import LOGITS
+from ...models.checkpoints import pad_id, save_checkpoint
+from ...models.layer_maps import matched_layers
+from ...models.masked_head import MaskedLmHeads
+from ...objective import Objective
+from ...spec.stages import Losses, Training
+from ...tasks import TaskBatches
+from ...training import Batches, Outcome, make_accelerator, train
+from ..plan import Job, Plan
+from .examples import training_examples
+from .info import Speed, TrainingInfo
+from .log import STATE, TrainLog, saved_step
+from .teacher_targets import answers_once, set_dropout, teacher_features, tuning_score
+from .throughput import speed
+
+
+def student_objective(plan: Plan, spec: Losses, masked_lm: MaskedLmHeads | None = None) -> Objective:
+    """What a student learns from the teacher by the losses of `spec`."""
+    student, teacher = plan.sizes["student"], plan.sizes["teacher"]
+    pairs = matched_layers(spec, student_layers=student.layers, teacher_layers=teacher.layers)
+    widths = student.hidden, teacher.hidden
+    return Objective(spec.losses, layers=pairs, widths=widths, masked_lm=masked_lm, kind=plan.task.spec.kind)
+
+
+class TrainingRun:
+    """One training stage. `whole`: why every process must hold the whole model, --fsdp or not; None where none must."""
+
+    def __init__(self, job: Job[Training], model: Any, objective: Objective, *, whole: str | None = None) -> None:
+        self.job, self.context, self.settings = job, job.context, job.spec
+        self.model, self.objective, self._whole = model, objective, whole
+        set_dropout(model, self.settings.dropout)
+
+    def on_task(self, tokenizer: Any, teacher: Any) -> TrainingInfo:
+        """Train on the task's examples, score on its tuning split where the head is trained, save."""
+        info = self.learn_task(tokenizer, teacher)
+        save_checkpoint(self.model.eval(), tokenizer, self.job.out)
+        return info
+
+    def learn_task(self, tokenizer: Any, teacher: Any) -> TrainingInfo:
+        """As `on_task`, but the model, in place, is all that it leaves."""
+        task, pad = self.context.task, pad_id(self.model.config.to_dict())
+        length = self.settings.max_length or task.spec.max_length
+        examples = training_examples(task, tokenizer, length, self.job.inputs.get("augmented"))
+        data = TaskBatches(examples, batch_size=self.settings.batch_size, pad_id=pad, seed=self.job.node.seed)
+        scored = LOGITS in self.objective.student_features
+        tuning = task.encoded("tuning", tokenizer, length)
+        info = self.train(data, teacher, tuning_score(task.data, tuning, pad) if scored else None)
+        info["examples"] = len(examples)
+        return info
+
+    def train(self, data: Batches, teacher: Any, evaluate: Callable[[nn.Module], float] | None) -> TrainingInfo:
+        """Train the model in place and keep the log. Processes that only help end here."""
+        accelerator = make_accelerator(self.context.precision)
+        split = self._splits()
+        work = self.job.work
+        if processes.is_first() and (step := saved_step(work)):
+            self.context.listener.notice(f"{self.job.node.id}: goes on after step {step}")
+        with TrainLog(work / "log.jsonl", self.context.listener) as log:
+            outcome = train(
+                self.model,
+                self.objective,
+                data,
+                self.settings,
+                accelerator=accelerator,
+                teacher=teacher_features(teacher, self.objective, data, self.settings, work, accelerator),
+                evaluate=evaluate,
+                work=work / STATE,
+                on_step=log.write,
+                on_notice=self.context.notice,
+                checkpoint_seconds=self.context.checkpoint_seconds,
+                split=split,
+            )
+        if self.context.peers is not None:
+            self.context.peers.trained()
+        log.copy_to(self.job.out / "log.jsonl")
+        beside = None if answers_once(self.objective, data, self.settings) else teacher
+        reached = speed(self.model, beside, self.objective, log.totals(), accelerator)
+        return self._info(outcome, reached, accelerator.device.type, split)
+
+    def _splits(self) -> bool:
+        """Whether processes hold parts of the model."""
+        if not self.context.fsdp or self._whole is None:
+            return self.context.fsdp
+        self.context.notice(f"{self.job.node.id}: every process holds the whole model, --fsdp or not: {self._whole}")
+        return False
+
+    def _info(self, outcome: Outcome, reached: Speed, device: str, split: bool) -> TrainingInfo:
+        info: TrainingInfo = {
+            "steps": outcome.steps,
+            "best_step": outcome.best_step,
+            "tuning_score": outcome.best_score,
+            "tuning_history": outcome.history,
+            "precision": self.context.precision,
+            "threads": self.context.threads,
+            **reached,
+            "device": device,
+        }
+        if processes.count() > 1:
+            info["processes"] = processes.count()
+        if split:
+            info["fsdp"] = True
+        return info

@@ -1,0 +1,128 @@
+"""What the training loop asks of a teacher and of the tuning split."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from ... import processes
+from ...atomic import replacing
+from ...corpus import MaskedBatches
+from ...errors import CompressError
+from ...losses.features import LOGITS
+from ...losses.masked_lm import IGNORED
+from ...models.features import Batch, Features, compute_features
+from ...models.masked_lm import masked_text_loss
+from ...models.predict import predict_logits, to_tensors
+from ...objective import Objective
+from ...spec.stages import Training
+from ...tasks import Encoded, TaskBatches, TrainingData, collate, headline, score, sorted_chunks
+from ...training import Batches
+from ..plan.sources import TaskSource
+from .info import HeldOut
+
+
+def tuning_score(data: TrainingData, tuning: Encoded, pad: int) -> Callable[[nn.Module], float]:
+    """A function that scores a model on the tuning split, in headline points."""
+
+    def evaluate(model: nn.Module) -> float:
+        return headline(score(data.spec, data.labels, predict_logits(model, tuning, pad), data.tuning.labels))
+
+    return evaluate
+
+
+def held_out_loss(model: nn.Module, data: MaskedBatches, *, size: int) -> HeldOut:
+    """Of text that was not trained on: `loss`, in nats a masked token, and `perplexity`; `sequences` and `tokens` counted.
+
+    `size`: sequences of a forward, halved where memory runs out. Raises `CompressError` where there is none for one.
+    """
+    summed, tokens, start = 0.0, 0, 0
+    while start < data.text.count:
+        part = np.arange(start, min(start + size, data.text.count))
+        try:
+            loss, masked = _loss_of(model, data, part)
+        except torch.OutOfMemoryError:
+            if size == 1:
+                raise CompressError(
+                    "out of memory with one held-out sequence at a time; train where there is more"
+                ) from None
+            size //= 2
+            continue
+        summed, tokens, start = summed + loss * masked, tokens + masked, start + len(part)
+    loss = summed / max(1, tokens)
+    return {"loss": loss, "perplexity": math.exp(loss), "sequences": data.text.count, "tokens": tokens}
+
+
+@torch.inference_mode()
+def _loss_of(model: nn.Module, data: MaskedBatches, sequences: np.ndarray) -> tuple[float, int]:
+    """(mean of the masked tokens, how many)."""
+    batch = to_tensors(data.collate(sequences), next(model.parameters()).device)
+    return float(masked_text_loss(model, batch)), int((batch["labels"] != IGNORED).sum())
+
+
+def teacher_features(
+    teacher: Any, objective: Objective, data: Batches, settings: Training, work: Path, accelerator: Accelerator
+) -> Callable[[Batch, np.ndarray], Features]:
+    """The teacher's features for a batch: none, its logits from a table made once, or a forward per batch."""
+    wanted = objective.teacher_features
+    if teacher is None or not wanted:
+        return lambda batch, indices: {}
+    teacher = teacher.eval().requires_grad_(False).to(accelerator.device)
+    if isinstance(data, TaskBatches) and answers_once(objective, data, settings):
+        with processes.first_goes_first():
+            table = torch.from_numpy(_logits_table(teacher, data, work)).to(accelerator.device)
+        return lambda batch, indices: {LOGITS: table[torch.from_numpy(indices).to(accelerator.device)]}
+
+    def forward(batch: Batch, indices: np.ndarray) -> Features:
+        with torch.no_grad():
+            return compute_features(teacher, batch, wanted)
+
+    return forward
+
+
+def answers_once(objective: Objective, data: Batches, settings: Training) -> bool:
+    """Whether a table of the teacher's logits is made before training, and no forward beside it."""
+    return objective.teacher_features == {LOGITS} and isinstance(data, TaskBatches) and _seen_whole(data, settings)
+
+
+def _seen_whole(data: TaskBatches, settings: Training) -> bool:
+    """Whether training gets through all examples, so that a table of all is no waste."""
+    return settings.epochs >= 1 and (settings.max_steps is None or settings.max_steps >= len(data))
+
+
+def _logits_table(teacher: nn.Module, data: TaskBatches, work: Path) -> np.ndarray:
+    """[example, class] over the training examples; kept in `work`, so that a resumed run, and another process, reads the
+    same numbers."""
+    path = work / "teacher-logits.npy"
+    if path.exists():
+        return np.load(path, allow_pickle=False)
+    logits = predict_logits(teacher, data.encoded, data.pad_id)
+    with replacing(path) as part, part.open("wb") as file:
+        np.save(file, logits, allow_pickle=False)
+    return logits
+
+
+def task_sample(task: TaskSource, tokenizer: Any, pad: int, *, tokens: int) -> list[Batch]:
+    """The first training examples, `tokens` in all, as padded batches: for what looks at a teacher's activations."""
+    encoded = task.encoded("train", tokenizer, task.spec.max_length)
+    count = int(np.searchsorted(np.cumsum(encoded.lengths), tokens)) + 1
+    chunks = sorted_chunks(encoded.lengths[:count])
+    return [to_tensors(collate(encoded, chunk, pad), torch.device("cpu")) for chunk in chunks]
+
+
+def set_dropout(model: Any, rate: float | None) -> None:
+    """Set every dropout of the running model; None leaves them. Its config keeps the model's own rates, so that what is
+    saved does not carry a stage's into the next."""
+    if rate is None:
+        return
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+        for name in ("dropout_prob", "attention_dropout"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, rate)

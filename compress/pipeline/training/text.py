@@ -1,0 +1,61 @@
+"""What a stage reads of plain text: its sequences, or its pairs of segments, and which of their tokens are masked. Without torch:
+a run checks its text before anything is trained, and one that is cached trains nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...corpus import MaskedBatches, PairBatches, TextBatches, TokenShards, continuing, sentence_ends
+from ...errors import CompressError
+from ...losses import LOSSES
+from ...losses.masked_lm import MaskedTokens
+from ...models.dimensions import usable_positions
+from ...spec.stages import OnText
+from ...store import Artifact
+from ..plan import Node, Plan
+
+_TEXT_LENGTH = 128  # tokens of a sequence of plain text, unless the recipe says otherwise
+
+
+def _length(plan: Plan, node: Node[OnText]) -> int:
+    return node.spec.max_length or min(_TEXT_LENGTH, usable_positions(plan.teacher.config))
+
+
+def text_of(plan: Plan, node: Node[Any], text: Artifact) -> tuple[TextBatches, TextBatches | None]:
+    """What of `text`, tokenized, is trained on, and the share of it that is held out, where the stage has a perplexity to tell.
+
+    Raises `CompressError` where the text is too short for the stage.
+    """
+    held_out = getattr(node.spec, "held_out", 0.0) if uses_mlm(node) else 0.0
+    try:
+        return _sequences(plan, node, text).held_out(held_out)
+    except CompressError as error:
+        words = ", ".join(plan.corpus.words) if plan.corpus else "none"
+        raise CompressError(f"recipe {plan.recipe.name}, stage {node.stage}: {error}; the text is {words}") from None
+
+
+def _sequences(plan: Plan, node: Node[OnText], text: Artifact) -> TextBatches:
+    """Full sequences, or pairs of segments where a loss of the stage is about those."""
+    shards = TokenShards.open(text.path)
+    how: Any = {"length": _length(plan, node), "batch_size": node.spec.batch_size, "seed": node.seed}
+    labels: Any = next((loss.name for loss in stage_losses(node) if LOSSES[loss.name].reads == "pairs"), None)
+    if labels is None:
+        return TextBatches(shards, **how, apart=node.spec.attention == "document")
+    return PairBatches(shards, **how, ends=sentence_ends(plan.teacher.tokenizer), labels=labels)
+
+
+def with_masking(plan: Plan, node: Node[OnText], text: TextBatches) -> MaskedBatches:
+    """`text` with masked tokens, as the stage's loss of them says."""
+    loss = next((loss for loss in stage_losses(node) if isinstance(loss, MaskedTokens)), MaskedTokens())
+    return MaskedBatches(
+        text, masks=loss.masks, continues=continuing(plan.teacher.tokenizer) if loss.whole_words else None
+    )
+
+
+def uses_mlm(node: Node[Any]) -> bool:
+    """Whether the stage's model learns the masked tokens of the text."""
+    return any(isinstance(loss, MaskedTokens) for loss in stage_losses(node))
+
+
+def stage_losses(node: Node[Any]) -> list[Any]:
+    return [loss for loss in getattr(node.spec, "losses", ()) if loss.weight > 0]

@@ -1,0 +1,80 @@
+"""How much arithmetic a training stage does a second, and what share that is of what its GPU can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+
+from ...corpus.masking import SELECTED
+from ...losses.features import BEFORE_LAYERS
+from ...models.dimensions import Dimensions, dimensions
+from .info import Speed
+from .log import Totals
+
+# Dense bf16 products, FLOP/s, by the name that the driver gives. NVIDIA's data sheets of H100 SXM and H200 (1,979e12 with
+# sparsity, which is twice as much), A100 (312e12) and L4 (242e12 with sparsity).
+BF16_PEAKS = {
+    "NVIDIA H100 80GB HBM3": 989.5e12,
+    "NVIDIA H200": 989.5e12,
+    "NVIDIA A100-SXM4-40GB": 312e12,
+    "NVIDIA A100-SXM4-80GB": 312e12,
+    "NVIDIA A100-PCIE-40GB": 312e12,
+    "NVIDIA A100 80GB PCIe": 312e12,
+    "NVIDIA L4": 121e12,
+}
+
+
+def model_flops(
+    student: Dimensions, teacher: Dimensions | None, *, length: float, words: float = 0.0, taught_words: float = 0.0
+) -> float:
+    """Multiply-adds × 2 of the matrix products by which a model learns from one text of `length` tokens.
+
+    A forward of the student, a backward, which takes two, and a forward of the teacher, where one runs: 6 for each weight
+    and token, and 12 · layers · hidden · length of attention for each token (Chowdhery et al. 2022, PaLM, arXiv:2204.02311,
+    appendix B), with 2 and 4 of the teacher's. `words`: tokens for which a masked-LM head scores the vocabulary, `taught_words`:
+    those for which the teacher's does. Look-ups, losses between layers and the optimizer count nothing.
+    """
+    taught = 0.0 if teacher is None else _forward(teacher, length, taught_words)
+    return 3 * _forward(student, length, words) + taught
+
+
+def _forward(sizes: Dimensions, length: float, words: float) -> float:
+    return sizes.flops_per_example(length) + 2 * words * sizes.embedding * (sizes.hidden + sizes.vocabulary)
+
+
+def speed(model: Any, teacher: Any, objective: Any, totals: Totals, accelerator: Accelerator) -> Speed:
+    """`tokens_per_second`, None where no step has left its line, and `model_flops_per_second`, None also where the stage runs no
+    layer of the model; on a GPU whose peak is known `utilisation` of it in bf16, 0 to 1. `teacher`: the one that runs beside
+    the model, if any.
+    """
+    rate = totals.tokens / totals.seconds if totals.seconds else None
+    if rate is None or not _runs_layers(objective.student_features):
+        return {"tokens_per_second": rate, "model_flops_per_second": None}
+    length = totals.tokens / totals.examples
+    taught = _sizes(teacher) if teacher is not None and _runs_layers(objective.teacher_features) else None
+    words, taught_words = (SELECTED * length if runs else 0.0 for runs in objective.heads_run)
+    each = model_flops(_sizes(model), taught, length=length, words=words, taught_words=taught_words)
+    flops, peak = each / length * rate, _peak(accelerator)
+    found: Speed = {"tokens_per_second": rate, "model_flops_per_second": flops}
+    if peak is not None:
+        found["utilisation"] = flops / peak
+    return found
+
+
+def _runs_layers(features: frozenset[str]) -> bool:
+    """Whether more is asked for than embeddings, for which no layer runs."""
+    return any(name not in BEFORE_LAYERS for name in features)
+
+
+def _sizes(model: Any) -> Dimensions:
+    return dimensions(model.config.to_dict(), classes=model.config.num_labels)
+
+
+def _peak(accelerator: Accelerator) -> float | None:
+    """Of all GPUs of the run together."""
+    if accelerator.device.type != "cuda" or accelerator.mixed_precision != "bf16":
+        return None
+    peak = BF16_PEAKS.get(torch.cuda.get_device_name(accelerator.device))
+    return None if peak is None else peak * accelerator.num_processes

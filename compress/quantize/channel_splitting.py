@@ -1,0 +1,228 @@
+"""Outlier channel splitting (Zhao et al. 2019, arXiv:1901.09504), of what smoothing moved into the weights.
+
+A smoothed weight has outlier rows where its input had outlier channels, and each of its columns has one scale: the
+largest row coarsens all others. A row that stands m times, each time with a part of its value, is m times as small, where
+its channel of the input stands m times too. That costs nothing but the few rows where the input comes element by element
+from another matmul, as the second matmul of a feed-forward layer has it from the first: there the first one's column is
+repeated. In BERT's early layers a neuron or two fire far more strongly than all others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, numpy_helper
+
+from ..graphs import drop_unused
+from .node_selection import QuantizationPlan
+
+Array = np.ndarray
+ChannelRepeats = dict[str, Array]
+
+_ELEMENTWISE = {"Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "Erf", "Gelu", "Relu", "Tanh", "Sigmoid"}
+_SHARE = 128  # one channel more in so many
+_MULTIPLE = 16  # of channels that int8 kernels take at a time: the whole is filled up to one
+_LIMIT = 32  # and never more than one in so many
+
+
+@dataclass(frozen=True)
+class Chain:
+    """From the matmul `first` to what the matmul `second` reads, through nodes that take channels one by one; their
+    vectors [channel] are in `vectors`."""
+
+    first: NodeProto
+    second: NodeProto
+    nodes: tuple[NodeProto, ...]
+    vectors: frozenset[str]
+
+
+def splittable(model: ModelProto, plan: QuantizationPlan) -> set[str]:
+    """The weights of int8 matmuls whose rows may be repeated, and no weight has to stand in the file twice for it: all that
+    read them, or the weights of the matmuls before, are in their chains."""
+    readers = _readers(model)
+    by_weight: dict[str, list[Chain]] = defaultdict(list)
+    for chain in _chains(model, plan.int8).values():
+        by_weight[chain.second.input[1]].append(chain)
+    return {weight for weight, those in by_weight.items() if _alone(weight, those, readers)}
+
+
+def split_before(model: ModelProto, channel_repeats: Mapping[str, Array]) -> ChannelRepeats:
+    """The matmul before each matmul of `channel_repeats` -> how often its columns stand."""
+    return {chain.first.name: channel_repeats[name] for name, chain in _chains(model, channel_repeats).items()}
+
+
+def _readers(model: ModelProto) -> dict[str, list[NodeProto]]:
+    readers: dict[str, list[NodeProto]] = defaultdict(list)
+    for node in model.graph.node:
+        for name in node.input:
+            readers[name].append(node)
+    return readers
+
+
+def _chains(model: ModelProto, names: Container[str]) -> dict[str, Chain]:
+    """Of the matmuls `names`, by their names; none where it is not one matmul, channel by channel, that they come from."""
+    graph = model.graph
+    dims = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    makers = {name: node for node in graph.node for name in node.output}
+    readers, given = _readers(model), {value.name for value in graph.output}
+    found: dict[str, Chain] = {}
+    for node in graph.node:
+        if node.name in names and node.op_type == "MatMul" and len(dims.get(node.input[1], ())) == 2:
+            chain = _chain(node, dims, makers, readers, given)
+            if chain is not None:
+                found[node.name] = chain
+    return found
+
+
+def count_repeats(weight: Array, extra: int) -> Array:
+    """How often each row of `weight` [in, out] is to stand, `extra` more than once in all: one by one to the row that lowers
+    the columns' squared scales most."""
+    channel_repeats = np.ones(len(weight), np.int64)
+    # Rows that are not among a column's largest now are not when `extra` others have shrunk.
+    largest = min(len(weight), extra + 1)
+    rows = np.argpartition(-np.abs(weight), largest - 1, axis=0)[:largest]
+    columns = np.arange(weight.shape[1])
+    size = np.abs(weight)[rows, columns]
+    for _ in range(extra):
+        parts = size / channel_repeats[rows]
+        place = parts.argmax(0)
+        highest, top = rows[place, columns], parts[place, columns]
+        parts[place, columns] = size[place, columns] / (channel_repeats[highest] + 1)
+        gains = np.bincount(highest, top**2 - parts.max(0) ** 2, minlength=len(weight))
+        channel_repeats[gains.argmax()] += 1
+    return channel_repeats
+
+
+def extra_channels(channels: int) -> int:
+    """How many more a matmul of so many may have; 0 for one of few, which they would cost more than they bring."""
+    extra = -(-(channels + channels // _SHARE) // _MULTIPLE) * _MULTIPLE - channels
+    return extra if extra * _LIMIT <= channels else 0
+
+
+def repeated(channel_repeats: Array) -> Array:
+    """The channel that each channel of the split tensor is: the old ones in their order, then the channel_repeats."""
+    channels = np.arange(len(channel_repeats))
+    return np.concatenate([channels, np.repeat(channels, channel_repeats - 1)])
+
+
+def split_rows(weight: Array, channel_repeats: Array, *, axis: int | None, bits: int) -> Array:
+    """`weight` [in, out] with its rows in the order of `repeated`; those of a channel sum up to it.
+
+    All parts but the first are levels that `to_int8` with `axis` and `bits` will find, so that rounding errs once for a row
+    and not once for a part.
+    """
+    top = 2 ** (bits - 1) - 1
+    largest = (np.abs(weight) / channel_repeats[:, None]).max(axis=None if axis is None else 0)
+    scale = np.where(largest > 0, largest / np.float32(top), np.float32(1)).astype(np.float32)
+    order = repeated(channel_repeats)
+    found = weight[order].astype(np.float32)
+    for channel in np.flatnonzero(channel_repeats > 1):
+        count = channel_repeats[channel]
+        rows = np.flatnonzero(order == channel)
+        level = np.rint(weight[channel] / scale)
+        rest, sign = np.abs(level), np.sign(level)
+        for place, row in enumerate(rows[:0:-1]):  # the larger parts first, so that the one that rounds has room
+            part = np.ceil(rest / (count - place))
+            found[row] = sign * part * scale
+            rest -= part
+        found[rows[0]] = weight[channel] - found[rows[1:]].sum(0)
+    return found
+
+
+def split_channels(
+    model: ModelProto, channel_repeats: Mapping[str, Array], *, axis: int | None, bits: int
+) -> ModelProto:
+    """A copy in which the channels of the matmuls of `channel_repeats` stand as often as they say; its outputs are the same.
+
+    `axis`, `bits`: of the weights' int8. RuntimeError: a matmul whose channels cannot be repeated.
+    """
+    model = ModelProto.FromString(model.SerializeToString())
+    graph, found = model.graph, _chains(model, channel_repeats)
+    stored = {tensor.name: tensor for tensor in graph.initializer}
+    if missing := [name for name in channel_repeats if name not in found]:
+        raise RuntimeError(f"{missing[0]}: its input is not made channel by channel from another matmul's")
+
+    made: dict[tuple[str, bytes], str] = {}
+
+    def wide(name: str, counts: Array, turned: Callable[[Array], Array]) -> str:
+        """Stored once for the same channel_repeats, as the repeats of a shared block have them; layers may share a bias alone."""
+        key = (name, counts.tobytes())
+        if key not in made:
+            number = sum(other == name for other, _ in made)
+            made[key] = f"{name}_split" + (f"_{number}" if number else "")
+            value = np.ascontiguousarray(turned(numpy_helper.to_array(stored[name])))
+            graph.initializer.append(numpy_helper.from_array(value, made[key]))
+        return made[key]
+
+    for name, chain in found.items():
+        _widen(chain, channel_repeats[name], wide, axis=axis, bits=bits)
+    if channel_repeats:
+        del graph.value_info[:]  # of the widths before
+        drop_unused(graph)
+    return model
+
+
+def _widen(
+    chain: Chain, counts: Array, wide: Callable[[str, Array, Callable[[Array], Array]], str], **int8: Any
+) -> None:
+    """In place: the nodes of `chain` read what `wide` stores of their weights and vectors."""
+    order = repeated(counts)
+    for node in (chain.first, *chain.nodes):
+        for place, name in enumerate(node.input):
+            if name in chain.vectors or (node is chain.first and place == 1):
+                node.input[place] = wide(name, counts, lambda value: value[..., order])
+    weight = chain.second.input[1]
+    chain.second.input[1] = wide(weight, counts, lambda value: split_rows(value, counts, **int8))
+
+
+def _chain(
+    second: NodeProto,
+    dims: Mapping[str, tuple[int, ...]],
+    makers: Mapping[str, NodeProto],
+    readers: Mapping[str, Sequence[NodeProto]],
+    given: set[str],
+) -> Chain | None:
+    """Back from `second`, to the one matmul that everything comes from."""
+    channels = dims[second.input[1]][0]
+    nodes: list[NodeProto] = []
+    vectors: set[str] = set()
+    firsts: list[NodeProto] = []
+    waiting = [second.input[0]]
+    seen: set[str] = set()
+    while waiting:
+        tensor = waiting.pop()
+        if tensor in seen:
+            continue
+        seen.add(tensor)
+        node = makers.get(tensor)
+        if node is None or tensor in given:
+            return None
+        if node.op_type == "MatMul":
+            if len(dims.get(node.input[1], ())) != 2 or dims[node.input[1]][1] != channels:
+                return None
+            firsts.append(node)
+            continue
+        if node.op_type not in _ELEMENTWISE or len(node.output) != 1:
+            return None
+        nodes.append(node)
+        for name in node.input:
+            if name not in dims:
+                waiting.append(name)
+            elif dims[name] and dims[name][-1] == channels and np.prod(dims[name]) == channels:
+                vectors.add(name)
+            elif np.prod(dims[name]) != 1:
+                return None
+    inside = {id(node) for node in (*nodes, second)}
+    if len(firsts) != 1 or any(id(reader) not in inside for name in seen for reader in readers[name]):
+        return None
+    return Chain(firsts[0], second, tuple(reversed(nodes)), frozenset(vectors))
+
+
+def _alone(weight: str, those: Sequence[Chain], readers: Mapping[str, Sequence[NodeProto]]) -> bool:
+    inside = {id(node) for chain in those for node in (chain.first, chain.second, *chain.nodes)}
+    names = {weight, *(chain.first.input[1] for chain in those)}
+    return all(id(reader) in inside for name in names for reader in readers[name])

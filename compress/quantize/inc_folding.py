@@ -1,0 +1,93 @@
+"""A traced program's own quantization -> int8 weights: what it computes of constants at every run is stored instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, numpy_helper
+
+from ..graphs import drop_dead, drop_unused, merge_duplicates
+from .rewriting import Rewrite
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The int8 weight [in, out] of a matmul, of the initialiser `name`: `scale` has no axis, or is [out]."""
+
+    name: str
+    levels: Array
+    scale: Array
+    zero: Array
+
+
+def fold_weights(model: ModelProto) -> ModelProto:
+    """QuantizeLinear → Clip → DequantizeLinear (→ Transpose) of a stored weight becomes an int8 initialiser [in, out] and a
+    DequantizeLinear, of the same levels; a Gemm of such a weight becomes a MatMul, called alike, and an Add: runtimes take no
+    fp32 bias into an int8 Gemm. In place; returns `model`."""
+    rewrite = Rewrite(model, per_channel=True, reduce_range=False)
+    makers = {name: node for node in model.graph.node for name in node.output}
+    for node in list(model.graph.node):
+        weight = _levels(node, makers, rewrite) if node.op_type in ("MatMul", "Gemm") else None
+        if weight is None:
+            rewrite.keep(node)
+        else:
+            _write(rewrite, node, weight)
+    rewrite.finish()
+    drop_dead(model.graph)
+    drop_unused(model.graph)
+    merge_duplicates(model.graph)
+    return model
+
+
+def _write(rewrite: Rewrite, node: NodeProto, weight: _Levels) -> None:
+    names = [f"{weight.name}{part}" for part in ("_quantized", "_scale", "_zero_point")]
+    for name, value in zip(names, (weight.levels, weight.scale, weight.zero), strict=True):
+        rewrite.constant(name, value)
+    restored, axis = f"{weight.name}_restored", 1 if weight.scale.ndim else None
+    rewrite.once("DequantizeLinear", names, [restored], f"{weight.name}/DequantizeLinear", axis=axis)
+    bias = node.input[2] if len(node.input) > 2 else ""
+    matmul = f"{node.output[0]}_product" if bias else node.output[0]
+    rewrite.add("MatMul", [node.input[0], restored], [matmul], node.name)
+    if bias:
+        rewrite.add("Add", [matmul, bias], [node.output[0]], f"{node.name}_bias")
+
+
+def _levels(node: NodeProto, makers: Mapping[str, NodeProto], rewrite: Rewrite) -> _Levels | None:
+    """What the weight of a matmul is quantized to; None for one that is not, or that is not a plain [in, out] matrix."""
+    options = _options(node)
+    if any(options.get(name, 1) != 1 for name in ("alpha", "beta")) or options.get("transA"):
+        return None
+    restore, turned = makers.get(node.input[1]), bool(options.get("transB"))
+    while restore is not None and restore.op_type == "Transpose" and _options(restore).get("perm") == [1, 0]:
+        restore, turned = makers.get(restore.input[0]), not turned
+    if restore is None or restore.op_type != "DequantizeLinear":
+        return None
+    clip = makers.get(restore.input[0])
+    quantize = makers.get(clip.input[0]) if clip is not None and clip.op_type == "Clip" else clip
+    if quantize is None or quantize.op_type != "QuantizeLinear" or not rewrite.is_matrix(quantize.input[0]):
+        return None
+    weight, scale, zero = (numpy_helper.to_array(rewrite.stored[name]) for name in quantize.input)
+    axis = _options(quantize).get("axis", 1) if scale.ndim else None
+    if zero.dtype != np.int8 or axis not in (None, 1 if turned is False else 0):
+        return None
+    shape = (-1, 1) if axis == 0 else (-1,) if axis == 1 else ()
+    # In float32 and to the even number, as the operator does.
+    whole = np.rint(weight / scale.reshape(shape)) + zero.reshape(shape).astype(np.float32)
+    levels = np.clip(whole, *_limits(clip if clip is not quantize else None, rewrite)).astype(np.int8)
+    return _Levels(quantize.input[0], levels.T.copy() if turned else levels, scale, zero)
+
+
+def _limits(clip: NodeProto | None, rewrite: Rewrite) -> tuple[int, int]:
+    """Of int8, and of the Clip where there is one."""
+    given = (numpy_helper.to_array(rewrite.stored[name]) for name in (clip.input[1:3] if clip is not None else ()))
+    low, high = map(int, given) if clip is not None else (-128, 127)
+    return max(low, -128), min(high, 127)
+
+
+def _options(node: NodeProto) -> dict:
+    return {entry.name: onnx.helper.get_attribute_value(entry) for entry in node.attribute}

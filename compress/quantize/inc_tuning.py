@@ -1,0 +1,186 @@
+"""neural-compressor's tuning loop over what to leave in fp32, each candidate scored as the ONNX file that it would be."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from onnx import ModelProto
+
+from ..errors import CompressError
+from ..graphs import split_gemms, stored_weight
+from ..spec.quantization import Quantize
+from .evaluator import Evaluator, asked
+from .inc_folding import fold_weights
+from .int8_graph import to_int8_graph
+from .node_selection import QuantizationPlan, select_nodes, without
+from .sampling import Feed
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+_FULL = 100.0  # what a model that loses nothing scores: the loop divides by it, and a task's own points may be 0
+
+
+class Program(Protocol):
+    """A checkpoint in torch: `module` takes int64 [batch, length] tensors in the order of `inputs` and gives the logits.
+    `path`: of the submodule that a node of `graph(module)` is called after; while `quiet` is open, neither tracing nor a loop
+    over traces tells the terminal of its steps."""
+
+    @property
+    def module(self) -> nn.Module: ...
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+    @property
+    def examples(self) -> tuple[Tensor, ...]: ...
+    @property
+    def shapes(self) -> tuple[dict[int, Any], ...]: ...
+    def path(self, name: str) -> str: ...
+    def quiet(self) -> AbstractContextManager[None]: ...
+    def graph(self, module: nn.Module) -> ModelProto: ...
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate: its program, its graph with the program's int8 matmuls alone, the graph as it would be shipped, what was
+    to be int8 in it, and what it loses on the tuning split."""
+
+    module: Any
+    folded: ModelProto
+    model: ModelProto
+    plan: QuantizationPlan
+    lost: dict[str, Any]
+
+
+class Tuning:
+    """`plain`: the graph of the fp32 program, its nodes named as those of the candidates."""
+
+    def __init__(
+        self, source: Path, spec: Quantize, program: Program, feeds: Sequence[Feed], evaluator: Evaluator
+    ) -> None:
+        self.source, self.spec, self.program, self.feeds, self.evaluator = source, spec, program, feeds, evaluator
+        self.plain = program.graph(program.module)
+        chosen = select_nodes(self.plain, spec.exclude, embeddings=spec.embeddings, source=source)
+        self.plan = _whole(chosen)
+        self.candidates = _candidates(self.plain, self.plan.int8)
+        self._asked = False
+        self._losses: list[dict[str, Any]] = []
+        self._last: Trial | None = None  # the others' programs would fill the memory
+
+    @cached_property
+    def _fp32(self) -> np.ndarray:
+        return self.evaluator.all(self.source)
+
+    def best(self) -> Trial:
+        """The first candidate that meets the goal of `spec`, or the best of all."""
+        exported = _library("export").export(
+            self.program.module, self.program.examples, dynamic_shapes=self.program.shapes
+        )
+        if exported is None:
+            raise CompressError(f"{self.source}: neural-compressor cannot trace this model")
+        configs = [self._config(fallbacks) for fallbacks in self.candidates]
+        library = _library("quantization")
+        tuning = library.TuningConfig(configs, tolerable_loss=self.spec.max_drop / _FULL, max_trials=len(configs))
+        module = library.autotune(exported, tuning, eval_fn=self._score, run_fn=self._calibrate)
+        if self._last is not None and module is self._last.module:
+            return self._last
+        # The best of several is quantized again.
+        drops = [lost["drop"] for lost in self._losses]
+        return self._trial(module, self.candidates[drops.index(min(drops))])
+
+    def info(self, trial: Trial) -> dict[str, Any]:
+        """Of the outcome, in the words of the search of `auto`."""
+        return {
+            "goal": {"drop": self.spec.max_drop},
+            "goal_met": trial.lost["drop"] <= self.spec.max_drop,
+            "reached": trial.lost,
+            "texts": dict(self.evaluator.texts),
+            "mixes_tried": len(self._losses),
+            "tried": list(self._losses),
+            "fp32_fallbacks": [name for name in trial.plan.kept if name not in self.plan.kept],
+        }
+
+    def _config(self, fallbacks: Sequence[str]) -> Any:
+        config_of = _library("quantization").StaticQuantConfig
+        config = config_of(w_granularity="per_channel" if self.spec.per_channel else "per_tensor")
+        always = map(_module, (*self.plan.kept, *self.plan.weight_only))
+        for module in dict.fromkeys([*always, *fallbacks]):
+            config.set_local(self.program.path(module), config_of(w_dtype="fp32", act_dtype="fp32"))
+        return config
+
+    def _calibrate(self, prepared: Any) -> None:
+        """A text at a time: no padding in the ranges. In an order of no meaning, since texts weigh by their place."""
+        import torch
+
+        texts = list(_texts(self.feeds, self.program.inputs))
+        with torch.no_grad():
+            for index in np.random.default_rng(0).permutation(len(texts)):
+                prepared(*map(torch.from_numpy, texts[index]))
+
+    def _score(self, module: Any) -> float:
+        """Points, of which the fp32 program, which the loop asks first, has 100."""
+        if not self._asked:
+            self._asked = True
+            return _FULL
+        self._last = self._trial(module, self.candidates[len(self._losses)])
+        self._losses.append(self._last.lost)
+        return _FULL - self._last.lost["drop"]
+
+    def _trial(self, module: Any, fallbacks: Collection[str]) -> Trial:
+        folded = fold_weights(self.program.graph(module))
+        plan = without(self.plan, [name for name in self.plan.int8 if _module(name) in fallbacks])
+        split_gemms(folded.graph, set(plan.weight_only))
+        # What is not a matmul of two quantized tensors is ours to store in int8: tables, and the weights next to the logits.
+        model = to_int8_graph(folded, replace(plan, int8=()), {}, per_channel=self.spec.per_channel)
+        return Trial(module, folded, model, plan, self.evaluator.lost(self._fp32, asked(model, self.evaluator.all)))
+
+
+def _library(part: str) -> Any:
+    """Without its types, which are not those that it takes."""
+    return importlib.import_module(f"neural_compressor.torch.{part}")
+
+
+def _module(node: str) -> str:
+    return node.rpartition("/")[0]
+
+
+def _whole(plan: QuantizationPlan) -> QuantizationPlan:
+    """`plan` as neural-compressor can carry it out: a module is int8 or not in all the places where it is used."""
+    modules = set(map(_module, (*plan.kept, *plan.weight_only)))
+    shared = [name for name in plan.int8 if _module(name) in modules]
+    return without(plan, shared)
+
+
+def _candidates(model: ModelProto, int8: Sequence[str]) -> list[tuple[str, ...]]:
+    """Modules that are fp32 beside those that always are: none, and then the feed-forward ones, those first that int8 costs
+    most: the second of a layer before the first, early layers before late ones."""
+    shapes = _shapes(model, int8)
+    second = [module for module, (wide, narrow) in shapes.items() if wide > narrow]
+    first = [module for module, (narrow, wide) in shapes.items() if wide > narrow]
+    half = second[: -(-len(second) // 2)]
+    found = ([], second[:1], half, second, second + first)
+    return list(dict.fromkeys(map(tuple, found)))
+
+
+def _shapes(model: ModelProto, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Module -> (in, out) of its matmul, in the order of the graph."""
+    dims = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    found: dict[str, tuple[int, int]] = {}
+    for node in model.graph.node:
+        weight = stored_weight(model.graph, node) if node.name in names else None
+        if weight is not None and len(dims[weight]) == 2:
+            found[_module(node.name)] = (dims[weight][0], dims[weight][1])
+    return found
+
+
+def _texts(feeds: Sequence[Feed], names: Sequence[str]) -> Iterator[list[np.ndarray]]:
+    """The rows of padded batches, each of its own length: its inputs [1, length] in the order of `names`."""
+    for feed in feeds:
+        for row, length in enumerate(feed["attention_mask"].sum(1)):
+            yield [np.ascontiguousarray(feed[name][row : row + 1, :length]) for name in names]

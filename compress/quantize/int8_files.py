@@ -1,0 +1,133 @@
+"""An int8 file and its unpadded form: made of the fp32 ones by what a method found, checked, and written whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+
+from ..errors import CheckFailed, CompressError
+from ..graphs import check_model, get_metadata, matmuls, write_model
+from ..runtime.folder import unpadded_beside
+from ..sessions import check_graph_file, check_owner, open_session
+from ..shared_weights import share_weights
+from .checking import check_file, counts, describe
+from .node_selection import QuantizationPlan, select_nodes, without
+from .params import QuantizationParams, compute_params
+from .portable import make_portable
+from .qat_params import tidy
+from .quantizer import Int8Job
+from .reasons import why_fp32
+
+_UNPADDED_TOLERANCE = 0.02  # of the largest logit; a wrong range or weight shows above 0.1
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """What a method comes to: `params` holds for the matmuls of `plan`; `info` is for the stage's record."""
+
+    params: QuantizationParams
+    plan: QuantizationPlan
+    info: dict[str, Any]
+
+
+def write_int8(job: Int8Job, quantization_of: Callable[[ModelProto, QuantizationPlan], Quantization]) -> dict[str, Any]:
+    """The file of `job`, by what `quantization_of` finds for the fp32 graph and the plan of all that can be int8 in it.
+    Returns the record of the stage."""
+    model = _read(job.source)
+    if job.int8_format == "qdq":
+        make_portable(model)
+    plan = select_nodes(model, job.spec.exclude, embeddings=job.spec.embeddings, source=job.source)
+    found = quantization_of(model, plan)
+    quantized = _quantized(model, found.plan, found.params, job)
+    info = {
+        "int8_format": job.int8_format,
+        **counts(quantized, found.plan),
+        "stayed_fp32": why_fp32(model, found.plan, job.spec.exclude),
+        **found.info,
+    }
+    return info | _written(quantized, job, found)
+
+
+def write_calibrated(job: Int8Job, *, smooth: bool) -> dict[str, Any]:
+    """`write_int8`, all matmuls in the format of `job` with ranges of its texts; `smooth`: by SmoothQuant."""
+    tuning = job.evaluator.feeds if job.evaluator else ()
+
+    def quantization_of(model: ModelProto, plan: QuantizationPlan) -> Quantization:
+        params = compute_params(model, plan, job.int8_format, job.spec, job.feeds, tuning, smoothed=smooth)
+        return Quantization(params, plan, params.summary())
+
+    return write_int8(job, quantization_of)
+
+
+def _written(quantized: ModelProto, job: Int8Job, found: Quantization) -> dict[str, Any]:
+    """The file, checked, and its unpadded form where the source has one; or neither."""
+    path = job.path
+    unpadded = unpadded_beside(path)
+    unpadded.unlink(missing_ok=True)  # of an earlier file
+    try:
+        write_model(quantized, path)
+        info = check_file(path, job.source)
+        if unpadded_beside(job.source).is_file() and job.int8_format != "qdq":
+            _write_unpadded(job, found)
+        return info
+    except BaseException:
+        path.unlink(missing_ok=True)
+        unpadded.unlink(missing_ok=True)
+        raise
+
+
+def _quantized(model: ModelProto, plan: QuantizationPlan, params: QuantizationParams, job: Int8Job) -> ModelProto:
+    quantized = params.applied(model, plan, job.spec)
+    describe(quantized, get_metadata(model), job.described())
+    return quantized
+
+
+def _write_unpadded(job: Int8Job, found: Quantization) -> None:
+    """The unpadded form of the file: its ranges and int8 weights, in the graph of the source's unpadded form."""
+    source, path, form = job.source, job.path, unpadded_beside(job.source)
+    check_owner(form, get_metadata(onnx.load(form, load_external_data=False)), source, source.read_bytes())
+    model = _read(form)
+    plan = select_nodes(model, job.spec.exclude, embeddings=job.spec.embeddings, source=form)
+    plan = without(plan, [name for name in found.plan.kept if name not in plan.kept])
+    quantized = _quantized(model, plan, found.params, job)
+    counts(quantized, plan)
+    unpadded = unpadded_beside(path)
+    share_weights(quantized, path)
+    write_model(quantized, unpadded)
+    check_model(unpadded)
+    _check_same(unpadded, path, padded="dynamic" not in found.params.int8_formats.values())
+
+
+def _check_same(unpadded: Path, path: Path, *, padded: bool) -> None:
+    """Fixed levels are the same whatever stands in the padding; a run's own range is where there is none. What is left
+    is a level that rounding tips."""
+    sessions = [open_session(file) for file in (unpadded, path)]
+    mask = np.ones((4, 3), np.int64)
+    if padded:
+        mask[1:3, 2] = mask[3, 1:] = 0
+    full = {"input_ids": (np.arange(12) % 4 + 1).reshape(4, 3) * mask, "attention_mask": mask}
+    full["token_type_ids"] = np.zeros_like(mask)
+    feed = {value.name: full[value.name] for value in sessions[0].get_inputs()}
+    found, expected = (np.asarray(session.run(["logits"], feed)[0]) for session in sessions)
+    error, scale = float(np.abs(found - expected).max()), max(1.0, float(np.abs(expected).max()))
+    if not error <= _UNPADDED_TOLERANCE * scale:
+        raise CheckFailed(f"{unpadded}: logits differ by {error:.2g} from those of {path.name}; neither is kept")
+
+
+def _read(source: Path) -> ModelProto:
+    check_graph_file(source)
+    model = onnx.load(source)
+    found = matmuls(model.graph)
+    if found.int8 or not found.fp32:
+        raise CompressError(
+            f"{source}: expected an fp32 model, found {len(found.int8)} int8 and {len(found.fp32)} fp32 weight "
+            "matmuls; quantize the file that `export` wrote"
+        )
+    tidy(model)
+    return model

@@ -1,0 +1,27 @@
+"""SmoothQuant, with the matmuls in fp32 that cost too much of the answers for the time that int8 saves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..quantizer import Int8Job, Quantizer
+
+
+def _quantize(job: Int8Job) -> dict[str, Any]:
+    from ..int8_files import write_int8
+    from ..search import search
+
+    return write_int8(
+        job, lambda model, plan: search(model, job.source, plan, job.spec, job.feeds, job.the_evaluator())
+    )
+
+
+QUANTIZER = Quantizer(
+    name="auto",
+    summary="smoothquant, with fp32 fallbacks until the goal of `max_drop` and `max_flips` is met",
+    quantize=_quantize,
+    other_files={"qdq": "smoothquant", "avx2": "smoothquant"},
+    evaluates=True,
+    counts_flips=True,
+    depends_on=frozenset({"isa", "cpu"}),  # what this CPU answers, and how fast
+)

@@ -1,0 +1,23 @@
+"""Activations have the range of each run: no texts to calibrate on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..quantizer import NOT_CALIBRATED, NOT_SEARCHED, Int8Job, Quantizer
+
+
+def _quantize(job: Int8Job) -> dict[str, Any]:
+    from ..int8_files import write_calibrated
+
+    return write_calibrated(job, smooth=False)
+
+
+QUANTIZER = Quantizer(
+    name="dynamic",
+    summary="activations have their range in each run",
+    quantize=_quantize,
+    int8_format="dynamic",
+    unused=NOT_SEARCHED | NOT_CALIBRATED | {"method"},  # the format says it
+    other_files={"qdq": "static"},
+)

@@ -1,0 +1,35 @@
+"""neural-compressor's static quantization of the checkpoint, and its search for fp32 matmuls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...spec.quantization import Quantize
+from ..quantizer import NOT_CALIBRATED, Int8Job, Quantizer
+
+
+def _quantize(job: Int8Job) -> dict[str, Any]:
+    from ..inc import write_inc
+
+    return write_inc(job)
+
+
+def _refuses(spec: Quantize) -> str | None:
+    if spec.reduce_range:
+        return "reduce_range: neural-compressor's weights have 8 bits; leave it out, or take another method"
+    return None
+
+
+QUANTIZER = Quantizer(
+    name="inc-static",
+    summary="neural-compressor's static quantization and its search for fp32 matmuls",
+    quantize=_quantize,
+    int8_format="qdq",
+    unused=(NOT_CALIBRATED - {"calibration_examples"}) | {"max_flips", "reduce_range"},
+    other_files={"qdq": "static", "avx2": "static"},
+    evaluates=True,
+    depends_on=frozenset({"isa"}),  # its search goes by what this CPU answers
+    packages=("torch", "neural-compressor", "torchao"),
+    extra="inc",
+    refuses=_refuses,
+)

@@ -1,0 +1,101 @@
+"""Which matmuls of an fp32 graph become int8, and how: the plan that a int8_format then carries out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto
+
+from ..errors import CompressError
+from ..graphs import head_matmuls, matmuls, output_matmuls, split_gemms, stored_weight
+
+_FEW = 16  # rows of a table
+
+
+@dataclass(frozen=True)
+class QuantizationPlan:
+    """Names of nodes. `int8` are multiplied in integers; of `weight_only` the weight alone is int8, and the matmul
+    fp32: the head, next to the logits, and what is a matrix for each attention head; `kept` are fp32; `tables` are
+    look-ups that become int8."""
+
+    int8: tuple[str, ...]
+    weight_only: tuple[str, ...]
+    kept: tuple[str, ...]
+    tables: tuple[str, ...]
+
+
+def select_nodes(model: ModelProto, exclude: tuple[str, ...], *, embeddings: bool, source: Path) -> QuantizationPlan:
+    """All matmuls but the classifier's and those that `exclude` names; what is chosen is made ready in place.
+
+    CompressError: a pattern that is no regular expression, or matches nothing; nothing is left to be int8.
+    """
+    graph = model.graph
+    found, head, classifier = matmuls(graph), head_matmuls(graph), output_matmuls(graph)
+    excluded = _excluded(model, exclude, source)
+    kept = [name for name in found.fp32 + found.stacked if name in excluded or name in classifier]
+    split_gemms(graph, {name for name in found.fp32 if name not in kept})
+    weight_only = [name for name in head if name in found.fp32 and name not in kept]
+    weight_only += [name for name in found.stacked if name not in kept]
+    chosen = {*kept, *weight_only}
+    int8 = tuple(name for name in found.fp32 if name not in chosen)
+    if not int8:
+        told = f"`exclude: [{', '.join(exclude)}]` leaves none" if exclude else "it has none"
+        raise CompressError(f"{source}: expected matmuls by stored weights to be int8; {told}")
+    return QuantizationPlan(
+        int8=int8,
+        weight_only=tuple(weight_only),
+        kept=tuple(kept),
+        tables=tuple(name for name in worth_int8(model) if embeddings and name not in excluded),
+    )
+
+
+def without(plan: QuantizationPlan, names: Sequence[str]) -> QuantizationPlan:
+    """`plan` with these int8 matmuls in fp32."""
+    return replace(plan, int8=tuple(name for name in plan.int8 if name not in names), kept=(*plan.kept, *names))
+
+
+def weights_alone(model: ModelProto, plan: QuantizationPlan) -> frozenset[str]:
+    """The initialisers that stand as int8 and are multiplied in fp32."""
+    named = set(plan.weight_only)
+    roots = (stored_weight(model.graph, node) for node in model.graph.node if node.name in named)
+    return frozenset(root for root in roots if root is not None)
+
+
+def worth_int8(model: ModelProto) -> list[str]:
+    """The look-ups of tables of `_FEW` rows and more: of fewer, such as the segments', int8 would save a few kilobytes and take
+    operators."""
+    rows = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
+    named = set(look_ups(model))
+    return [node.name for node in model.graph.node if node.name in named and rows[node.input[0]] >= _FEW]
+
+
+_FP32 = (onnx.TensorProto.FLOAT,)
+INT8 = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
+
+
+def look_ups(model: ModelProto, kinds: tuple[int, ...] = _FP32) -> list[str]:
+    """Nodes that take rows of a constant table of such a type, by their numbers or the first of them: the embeddings, and not
+    the scales of their rows."""
+    stored = [tensor for tensor in model.graph.initializer if tensor.data_type in kinds and len(tensor.dims) == 2]
+    tables = {tensor.name for tensor in stored if tensor.dims[1] > 1}
+    return [node.name for node in model.graph.node if node.op_type in ("Gather", "Slice") and node.input[0] in tables]
+
+
+def _excluded(model: ModelProto, patterns: tuple[str, ...], source: Path) -> set[str]:
+    """Nodes whose name a pattern matches anywhere (re.search), among those that could become int8."""
+    known = matmuls(model.graph)
+    candidates = [*known.fp32, *known.stacked, *look_ups(model)]
+    found: set[str] = set()
+    for pattern in patterns:
+        matches = [name for name in candidates if re.search(pattern, name)]
+        if not matches:
+            raise CompressError(
+                f"quantize.exclude: {pattern!r} matches no weight matmul or embedding of {source}; "
+                f"they are named like {candidates[-1]!r} and {candidates[0]!r}"
+            )
+        found.update(matches)
+    return found

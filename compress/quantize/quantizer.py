@@ -1,0 +1,103 @@
+"""A quantization method as one record: what recipes and plans must know of it, and the function that makes its int8 file."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import CompressError
+from ..spec.quantization import Quantize
+
+if TYPE_CHECKING:
+    from .evaluator import Evaluator
+    from .inc_tuning import Program
+    from .qat_params import Trained
+    from .sampling import Feed
+
+STATIC_FORMATS = ("static", "qdq")  # the ranges of activations are known before a run
+NOT_SEARCHED = frozenset({"max_drop", "max_flips"})
+NOT_CALIBRATED = frozenset(
+    {"calibration_examples", "calibration", "percentile", "alpha", "outlier_splitting", "bias_correction"}
+)
+_OF_THE_FILES = {"portable", "avx2", "calibration_text"}  # which files there are; of the text, keys hold the content
+
+
+@dataclass(frozen=True)
+class Quantizer:
+    """A method of `quantize`. Importing one imports neither onnx nor torch.
+
+    `quantize` writes the file of a `Int8Job`, checks it and returns what the record of the stage says of it. `int8_format`: of
+    its int8 file. `unused`: fields of the spec that its files do not depend on. `other_files`: precision, `avx2` or
+    `qdq` -> the method that makes that file beside the `int8` one; itself where none is named.
+
+    `trains`: its ranges are those of a `quantize_aware` stage. `evaluates`: it asks how a candidate answers the tuning split.
+    `counts_flips`: on further texts too, where `max_flips` needs more. `depends_on`: what of this machine its choice
+    goes by, beside the model. `packages`: distributions, brought by the extra `extra`, that it needs and whose versions
+    change its file. `refuses`: what of a spec it cannot do, if anything.
+    """
+
+    name: str
+    summary: str
+    quantize: Callable[[Int8Job], dict[str, Any]]
+    int8_format: Literal["dynamic", "static", "qdq"] = "static"
+    unused: frozenset[str] = frozenset()
+    other_files: Mapping[str, str] = field(default_factory=dict)
+    trains: bool = False
+    evaluates: bool = False
+    counts_flips: bool = False
+    depends_on: frozenset[Literal["isa", "cpu"]] = frozenset()
+    packages: tuple[str, ...] = ()
+    extra: str = ""
+    refuses: Callable[[Quantize], str | None] = lambda spec: None
+
+    def calibrates(self, int8_format: str) -> bool:
+        """Whether the ranges of a file in this format come from texts."""
+        return int8_format in STATIC_FORMATS and not self.trains
+
+    def described(self, spec: Quantize, int8_format: str) -> dict[str, Any]:
+        """What a file depends on, and no more. Files and keys call the format `layout`."""
+        unused = self.unused | (set() if spec.calibration == "percentile" else {"percentile"})
+        return {**spec.model_dump(mode="json", exclude=_OF_THE_FILES | unused), "layout": int8_format}
+
+    def check_packages(self) -> None:
+        """CompressError where a package is missing. Nothing is imported."""
+        modules = [name.replace("-", "_") for name in self.packages]
+        missing = [name for name in modules if importlib.util.find_spec(name) is None]
+        if missing:
+            raise CompressError(
+                f"quantize.method: {self.name} needs {' and '.join(missing)}, found none installed; "
+                f"pip install 'bert-compress[{self.extra}]'"
+            )
+
+
+@dataclass(frozen=True)
+class Int8Job:
+    """An int8 file to make: `path`, of the fp32 file `source`.
+
+    `feeds`: padded batches of texts to calibrate on. `evaluator`: for methods that ask one. `trained`: what a
+    `quantize_aware` stage left. `read_program`: (names of the graph's inputs, opset) -> the same checkpoint in torch.
+    """
+
+    quantizer: Quantizer
+    source: Path
+    path: Path
+    spec: Quantize
+    int8_format: str
+    feeds: Sequence[Feed] = ()
+    evaluator: Evaluator | None = None
+    trained: Trained | None = None
+    read_program: Callable[[Sequence[str], int], Program] | None = None
+
+    def described(self) -> dict[str, Any]:
+        return self.quantizer.described(self.spec, self.int8_format)
+
+    def the_evaluator(self) -> Evaluator:
+        """CompressError: there are no texts to ask."""
+        if self.evaluator is None:
+            raise CompressError(
+                f"{self.source}: `method: {self.quantizer.name}` asks texts that were put aside from training, and there are none"
+            )
+        return self.evaluator

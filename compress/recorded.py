@@ -1,0 +1,242 @@
+"""What the readers of a result rely on: ranges of its numbers, and the fields of its open parts that reports read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any, NotRequired
+
+from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, with_config
+from pydantic_core import CoreSchema
+from typing_extensions import TypedDict
+
+from .errors import CompressError
+from .fields import NOT_UNICODE, is_unicode
+from .spec.document import MOST_DEPTH, Where, spell
+from .spec.limits import LARGEST_SEED, LARGEST_WHOLE
+
+_LONGEST_NAME = 255  # bytes, of file systems
+_ROUNDING = 0.01  # points
+
+
+def _file_name(text: str) -> str:
+    """`text` itself, where it can be the name of a folder: it is joined to paths."""
+    wrong = text in ("", ".", "..") or any(c in "/\\" or not c.isprintable() for c in text)
+    if wrong or len(text.encode()) > _LONGEST_NAME:
+        raise ValueError("expected a name that a folder can have, without path separators")
+    return text
+
+
+FileName = Annotated[str, AfterValidator(_file_name)]
+Count = Annotated[int, Field(ge=0, le=LARGEST_WHOLE)]
+Size = Annotated[int, Field(ge=1, le=LARGEST_WHOLE)]  # other sizes are divided by it
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Points = Annotated[float, Field(ge=-100, le=100)]
+Difference = Annotated[float, Field(ge=-200, le=200)]  # of points
+Share = Annotated[float, Field(ge=0, le=1)]
+Magnitude = Annotated[float, Field(ge=0, le=1e39)]  # of float32
+Duration = Annotated[float, Field(ge=0, le=1e12)]
+Rate = Annotated[float, Field(gt=0, le=1e12)]  # what is divided by, or drawn on a logarithmic axis
+
+
+def _number(value: Any) -> Any:
+    """As it is, whole or not: what is read is written as it was."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("expected a number")
+    return value
+
+
+def _number_or_none(value: Any) -> Any:
+    return None if value is None else _number(value)
+
+
+def _numbers(value: Any) -> Any:
+    """One, or one for each of several shapes, or none at all."""
+    for each in value.values() if isinstance(value, dict) else (value,):
+        _number_or_none(each)
+    return value
+
+
+_Number = Annotated[Any, AfterValidator(_number)]
+
+
+class Known:
+    """A mapping with any fields, of which those of a `TypedDict` have its types. Checkers see `dict[str, Any]`."""
+
+    def __init__(self, fields: Any) -> None:
+        self._fields = fields
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(self._fields)
+
+
+_OPEN = ConfigDict(extra="allow")
+
+
+@with_config(_OPEN)
+class _StageFields(TypedDict, total=False):
+    name: str
+
+
+@with_config(_OPEN)
+class _Recipe(TypedDict, total=False):
+    name: str
+    title: str
+    paper: str | None
+    stages: list[dict[str, _StageFields | None]]
+
+
+@with_config(_OPEN)
+class _Settings(TypedDict, total=False):
+    precision: str
+    threads: Count | None
+    bench: dict[str, Any] | None
+    tuning_examples: Count
+    measurements: list[str]
+    notices: list[str] | None
+    published: dict[str, _Number] | None
+    teacher_licence: str | None
+    teacher_hub: str | None
+    max_length: Size
+    text: list[str]
+
+
+@with_config(_OPEN)
+class _Goal(TypedDict):
+    drop: _Number
+    flips: NotRequired[_Number]
+
+
+@with_config(_OPEN)
+class _Reached(_Goal):
+    flipped: NotRequired[Count]
+    flips_interval: NotRequired[Annotated[list[_Number], Field(min_length=2, max_length=2)]]
+
+
+@with_config(_OPEN)
+class _Texts(TypedDict):
+    tuning: Size
+    train: NotRequired[Count]
+
+
+@with_config(_OPEN)
+class _ModelInfo(TypedDict, total=False):
+    parity_max_abs_error: Annotated[Any, AfterValidator(_numbers)]
+    weight_matmuls: Count
+    weight_only_matmuls: Count
+    int8_matmuls: Count
+    fp32_matmuls: Count
+    signal_to_noise_db: dict[str, Annotated[Any, AfterValidator(_number_or_none)]] | None
+    stayed_fp32: dict[str, str] | None
+    # of a search
+    goal: _Goal
+    reached: _Reached
+    goal_met: bool
+    texts: _Texts
+    blocking_matmuls: list[str]
+    fp32_fallbacks: list[str]
+    int8_formats: dict[str, str]
+    int8_formats_tried: dict[str, str]
+    divergence: dict[str, dict[str, _Number]]
+    drop_alone: dict[str, dict[str, _Number]]
+    saved_ms: dict[str, _Number]
+    texts_alone: Count | None
+
+
+def _searched(info: dict[str, Any]) -> dict[str, Any]:
+    """Of a search, what says how far every matmul diverged says the rest of it too, and what has a goal how it ended."""
+    if "goal" in info:
+        _judged(info)
+    if not info.get("divergence"):
+        return info
+    if missing := [name for name in ("goal", "fp32_fallbacks", "int8_formats") if name not in info]:
+        raise ValueError(f"`divergence` is of a search, and its `{missing[0]}` is missing")
+    tried = info.get("int8_formats_tried", info["int8_formats"])
+    for matmul, found in info["divergence"].items():
+        int8_format = tried.get(matmul, "static")
+        whole = int8_format in found
+        if "drop_alone" in info:
+            whole &= int8_format in info["drop_alone"].get(matmul, ()) and matmul in info.get("saved_ms", ())
+        if not whole:
+            raise ValueError(f"`divergence`: {matmul}: what was found of it as {int8_format} is not whole")
+    return info
+
+
+def _judged(info: dict[str, Any]) -> None:
+    if missing := [name for name in ("goal_met", "reached") if name not in info]:
+        raise ValueError(f"`goal` is of a search, and its `{missing[0]}` is missing")
+    reached = info["reached"]
+    if "flips" in info["goal"] and "flips" not in reached:
+        raise ValueError("`reached`: `flips` is missing, of which there is a goal")
+    if "flipped" in reached and not {"flips", "flips_interval"} <= reached.keys():
+        raise ValueError("`reached`: `flipped` is there without `flips` and `flips_interval`")
+
+
+RecipeRecord = Annotated[dict[str, Any], Known(_Recipe)]
+Settings = Annotated[dict[str, Any], Known(_Settings)]
+ModelInfo = Annotated[dict[str, Any], Known(_ModelInfo), AfterValidator(_searched)]
+
+
+def read_json(file: Path) -> Any:
+    """The document in `file`. Raises `CompressError` naming the file where it is no JSON, and the field where a value cannot be
+    used: no finite number, too large, no text, too deep."""
+    if file.exists() and not file.is_file():
+        raise CompressError(f"{file}: expected a file")
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"), parse_int=_whole)
+    except FileNotFoundError:
+        raise CompressError(f"{file}: no such file; expected a run directory or its result.json") from None
+    except (OSError, ValueError, RecursionError) as error:  # no text, no JSON, too deep
+        raise CompressError(f"{file}: cannot be read as a result: {error}") from None
+    for where, problem in _unusable(document, ()):
+        raise CompressError(f"{file}: cannot be read as a result: {spell(where)}: {problem}")
+    return document
+
+
+def _whole(digits: str) -> float:
+    """Of more digits than are read, a number that is refused as any that is too large."""
+    return int(digits) if len(digits) < len(str(LARGEST_WHOLE)) + 2 else float("inf")
+
+
+def _unusable(value: Any, where: Where) -> Iterator[tuple[Where, str]]:
+    if isinstance(value, dict | list):
+        if len(where) >= MOST_DEPTH:
+            yield where, f"nested too deeply; at most {MOST_DEPTH} levels are read"
+            return
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from (((*where, ascii(key)), NOT_UNICODE),) if isinstance(key, str) and not is_unicode(key) else ()
+            yield from _unusable(inner, (*where, key))
+    elif isinstance(value, str):
+        yield from ((where, NOT_UNICODE),) if not is_unicode(value) else ()
+    elif isinstance(value, float) and not isfinite(value):
+        yield where, "expected a finite number"
+    elif isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+        yield where, f"expected a whole number of at most {LARGEST_WHOLE}"
+
+
+def contradictions(
+    splits: Sequence[str], metrics: Sequence[str], models: Sequence[Any]
+) -> Iterator[tuple[tuple[int | str, ...], str]]:
+    """(place, problem) of every model that does not go with its task or with another one: readers look scores up by the names
+    of the task's splits and metrics."""
+    names = [(model.name, model.precision) for model in models]
+    for number, model in enumerate(models):
+        place = ("models", number)
+        if names.index(names[number]) != number:
+            yield (*place, "name"), f"a model before it is {model.name} {model.precision} too"
+        if (found := {split: sorted(scores) for split, scores in model.scores.items()}) != {
+            split: sorted(metrics) for split in splits
+        }:
+            told = "; ".join(f"{split} with {', '.join(names) or 'nothing'}" for split, names in found.items())
+            yield (
+                (*place, "scores"),
+                f"expected {', '.join(metrics)} of each of {', '.join(splits)}, as `task` says; found {told or 'none'}",
+            )
+        elif abs(model.headline - _mean(model.scores[splits[0]])) > _ROUNDING:
+            yield (*place, "headline"), f"expected the mean of its scores on {splits[0]}, found {model.headline:g}"
+
+
+def _mean(scores: Mapping[str, float]) -> float:
+    return sum(scores.values()) / len(scores)

@@ -1,0 +1,56 @@
+"""Files of others, opened only where they are plain files: a pipe would wait for ever, a device may have no end."""
+
+from __future__ import annotations
+
+import os
+import stat
+from io import BufferedReader
+from pathlib import Path
+
+from .errors import CompressError
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def open_regular(path: Path, what: str) -> BufferedReader:
+    """For reading; links to files are followed. CompressError: it is no file, or cannot be read; `what` was expected."""
+    try:
+        # A pipe without a writer is opened at once, and found out.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        raise CompressError(f"{path}: expected {what}, found nothing") from None
+    except (OSError, ValueError) as error:
+        kind = _kind(path)
+        reason = f"found {kind}" if kind else f"it cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise CompressError(f"{path}: expected {what}, {reason}") from None
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise CompressError(f"{path}: expected {what}, found {_KINDS.get(stat.S_IFMT(mode), 'no file')}")
+    return os.fdopen(descriptor, "rb")
+
+
+def _kind(path: Path) -> str | None:
+    """What a path that cannot be opened is, where it is no file: a socket."""
+    try:
+        return _KINDS.get(stat.S_IFMT(path.stat().st_mode))
+    except (OSError, ValueError):
+        return None
+
+
+def read_regular(path: Path, what: str, most: int) -> bytes:
+    """The whole file. CompressError: as `open_regular`, or it has more than `most` bytes, whole MiB."""
+    with open_regular(path, what) as file:
+        try:
+            data = file.read(most + 1)
+        except OSError as error:
+            raise CompressError(f"{path}: expected {what}, it cannot be read: {error.strerror}") from None
+    if len(data) > most:
+        raise CompressError(f"{path}: expected {what} of at most {most >> 20} MiB, found more")
+    return data

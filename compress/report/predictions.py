@@ -1,0 +1,182 @@
+"""What each model answered for each example: from a run's logits, or from the compact copy that a report's folder keeps.
+
+The copy has no texts: for each task and split a matrix [row, example] of class ids or, of a regression, of scores; row 0 is gold,
+and models that answered the same share a row. Scores, differences and intervals are computed from such answers wherever they
+come from, so that a folder with the copy gives the same page as the runs did.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+from zlib import error as BadData
+
+import numpy as np
+
+from ..atomic import write_bytes
+from ..errors import CompressError
+from ..results import PER_EXAMPLE, PREDICTIONS, Result
+from ..runtime.kinds import output_names
+from ..tasks import TASK_KINDS
+
+# What reading an altered file of arrays raises.
+_BROKEN = (
+    *(OSError, ValueError, TypeError, BadZipFile, BadData, EOFError, RuntimeError, MemoryError, OverflowError),
+    struct.error,
+)
+_INDEX = "index"  # JSON: name of a matrix -> run -> model -> row
+Index = dict[str, dict[str, dict[str, int]]]
+
+
+def find_predictions(run: Result, folders: Sequence[Path]) -> Path | None:
+    """The file with the answers of `run`: its own in one of `folders`, by the name of its directory, or else a report's copy.
+
+    `folders`: run directories, folders of them, reports, files in these, or patterns of such. Raises `CompressError`: a copy
+    that cannot be read.
+    """
+    places = [path if path.is_dir() else path.parent for folder in folders for path in _matching(folder)]
+    own = [(place if place.name == run.run else place / run.run) / PREDICTIONS for place in places]
+    copies = (place / PER_EXAMPLE for place in places)
+    held = (path for path in copies if path.is_file() and run.run in _rows(_index(path), run, run.task.splits[0]))
+    return next((path for path in own if path.is_file()), None) or next(held, None)
+
+
+def _matching(folder: Path) -> list[Path]:
+    return [folder] if folder.exists() else [Path(name) for name in sorted(glob.glob(str(folder)))]  # noqa: PTH207
+
+
+def load_answers(
+    file: Path, run: Result, models: Sequence[str], split: str | None = None
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """(outputs, gold) of `models`, array names in the run, on `split` (default: the first reported one).
+
+    An output has the answers and scores of the model's own: 1 at the class that was decided on and 0 elsewhere,
+    [example, class]; of a regression the scores, [example].
+    Raises `CompressError` naming the file when it does not have them, or not for as many examples.
+    """
+    answers, gold = _answers(file, run, models, split or run.task.splits[0])
+    wrong = [name for name, answer in zip(models, answers, strict=True) if answer.shape != gold.shape]
+    if wrong or not gold.ndim:
+        raise CompressError(f"{file}: {', '.join(wrong)}: not an answer for each gold label; run the recipe again")
+    kind, names = TASK_KINDS[run.task.kind], run.task.labels
+    if not all(kind.fits(each, names) for each in (*answers, gold)):
+        raise CompressError(f"{file}: has other classes than the {len(names)} of {run.task.name}; run the recipe again")
+    return [kind.outputs(answer, names) for answer in answers], gold
+
+
+def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tuple[list[np.ndarray], np.ndarray]:
+    """Class ids, or scores, [example]."""
+    kind, stored = TASK_KINDS[run.task.kind], _stored(run)
+    wide: Any = np.int64 if np.issubdtype(stored, np.integer) else stored
+    if file.name != PREDICTIONS:  # a copy
+        rows = _rows(_index(file), run, split).get(run.run, {})
+        (matrix,) = _arrays(file, [_name(run, split)])
+        if not all(0 < rows.get(model, 0) < len(matrix) for model in models):
+            raise CompressError(
+                f"{file}: expected answers of {', '.join(models)} of {run.run}; make the report from its run"
+            )
+        _check_numbers(file, [matrix])
+        return [matrix[rows[model]].astype(wide) for model in models], matrix[0].astype(wide)
+    *logits, gold = _arrays(file, [*(f"{model}/{split}" for model in models), f"gold/{split}"])
+    _check_numbers(file, [*logits, gold])
+    outputs = len(output_names(run.task.kind, run.task.labels))
+    if any(array.ndim != 2 or array.shape[1] != outputs for array in logits):
+        raise CompressError(f"{file}: expected logits [example, output] of {run.task.name}; run the recipe again")
+    return [kind.answers(array) for array in logits], gold.astype(wide)
+
+
+def _stored(run: Result) -> np.dtype[Any]:
+    """The type of answers in a copy."""
+    return TASK_KINDS[run.task.kind].answer_type(run.task.labels)
+
+
+def _check_numbers(file: Path, arrays: Sequence[np.ndarray]) -> None:
+    most = np.finfo(np.float32).max  # answers are kept in it
+    if any(not array.size or array.dtype.kind not in "fiu" or not (np.abs(array) <= most).all() for array in arrays):
+        raise CompressError(
+            f"{file}: expected predictions of finite numbers, one example at least; run the recipe again"
+        )
+
+
+@dataclass
+class _Matrix:
+    """Rows, each once, and which run's model is which."""
+
+    rows: list[np.ndarray]
+    index: dict[str, dict[str, int]] = field(default_factory=dict)
+    _known: dict[bytes, int] = field(default_factory=dict)
+
+    def add(self, run: str, model: str, answers: np.ndarray) -> None:
+        place = self._known.setdefault(answers.tobytes(), len(self.rows))
+        if place == len(self.rows):
+            self.rows.append(answers)
+        self.index.setdefault(run, {})[model] = place
+
+
+def write_answers(results: Sequence[Result], folders: Sequence[Path], path: Path) -> None:
+    """The copy of all answers of `results` that are at hand in `folders`. The same answers give the same bytes.
+
+    Raises `CompressError` where two runs of a task hold different gold labels, or a file cannot be read.
+    """
+    matrices: dict[str, _Matrix] = {}
+    for run in results:
+        file = find_predictions(run, folders)
+        for split in run.task.splits if file else ():
+            _add(matrices, run, split, file or path)
+    arrays = {name: np.stack(matrix.rows) for name, matrix in matrices.items()}
+    index = json.dumps({name: matrix.index for name, matrix in matrices.items()})
+    content = io.BytesIO()
+    np.savez_compressed(content, allow_pickle=False, **{_INDEX: np.array(index)}, **arrays)
+    write_bytes(path, content.getvalue())
+
+
+def _add(matrices: dict[str, _Matrix], run: Result, split: str, file: Path) -> None:
+    names = [model.predictions for model in run.models]
+    answers, gold = _answers(file, run, names, split)
+    stored = _stored(run)
+    matrix = matrices.setdefault(_name(run, split), _Matrix([gold.astype(stored)]))
+    if not np.array_equal(matrix.rows[0], gold.astype(stored)):
+        raise CompressError(
+            f"{file}: its gold labels differ from those of the other runs of {run.task.name}; report them apart"
+        )
+    for name, answer in zip(names, answers, strict=True):
+        matrix.add(run.run, name, answer.astype(stored))
+
+
+def _name(run: Result, split: str) -> str:
+    return f"{run.task.name}/{split}"
+
+
+def _index(file: Path) -> Index:
+    (text,) = _arrays(file, [_INDEX])
+    try:
+        index = json.loads(str(text))
+        rows = [row for matrix in index.values() for models in matrix.values() for row in models.values()]
+    except (ValueError, RecursionError, AttributeError):
+        raise CompressError(
+            f"{file}: cannot be read as predictions: its index is none; make the report again"
+        ) from None
+    if not all(isinstance(row, int) for row in rows):
+        raise CompressError(f"{file}: cannot be read as predictions: its index is none; make the report again")
+    return index
+
+
+def _rows(index: Index, run: Result, split: str) -> dict[str, dict[str, int]]:
+    return index.get(_name(run, split), {})
+
+
+def _arrays(file: Path, names: list[str]) -> list[np.ndarray]:
+    try:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            return [arrays[name] for name in names]
+    except KeyError as error:
+        raise CompressError(f"{file}: expected an array {error.args[0]}; run the recipe again") from None
+    except _BROKEN as error:
+        raise CompressError(f"{file}: cannot be read as predictions: {error}; run the recipe again") from None

@@ -1,0 +1,52 @@
+"""Parameters, FLOPs, file size and latency are four things: say so where a model shrinks one and not another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import numbers
+
+SHRUNK = 0.9
+
+
+def tradeoff_sentence(
+    model: str,
+    *,
+    parameters: float,
+    flops: float,
+    file_size: float | None = None,
+    latency: tuple[str, float] | None = None,
+) -> str:
+    """One sentence where `model` is smaller than its teacher in one respect and not in another; else empty.
+
+    Every number is the model's over the teacher's; `file_size` and `latency`, with its shape, only where they were
+    measured. Below 0.9 counts as shrunk: parameter counts differ by less for a head or a table of another length, and
+    latencies from run to run. The verdict, `smaller on disk, not faster at 1 × 128` or the reverse, goes by what was
+    measured, at the shape it was measured at, and in a plan by parameters and FLOPs. It is left out where a file was
+    measured and no latency, since the same FLOPs take less time in int8.
+    """
+    ratios = {"parameters": parameters, "FLOPs per token": flops}
+    ratios |= {} if file_size is None else {"file size": file_size}
+    ratios |= {} if latency is None else {f"latency at {latency[0]}": latency[1]}
+    smaller = [f"{name} to {numbers.percent(ratio)}" for name, ratio in ratios.items() if ratio < SHRUNK]
+    same = [f"{name} ({numbers.percent(ratio)})" for name, ratio in ratios.items() if ratio >= SHRUNK]
+    if not smaller or not same:
+        return ""
+    verdict = _verdict(parameters, flops, file_size, latency)
+    return f"{model} shrinks {listed(smaller)} of the teacher's; it does not shrink {listed(same)}{verdict}."
+
+
+def _verdict(parameters: float, flops: float, file_size: float | None, latency: tuple[str, float] | None) -> str:
+    if file_size is not None and latency is None:
+        return ""
+    small = (parameters if file_size is None else file_size) < SHRUNK
+    fast = (flops if latency is None else latency[1]) < SHRUNK
+    if small == fast:
+        return ""
+    faster = "faster" if latency is None else f"faster at {latency[0]}"
+    return f": smaller on disk, not {faster}" if small else f": {faster}, not smaller on disk"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,55 @@
+"""The words in which reports and model cards speak of each kind of task and each metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KindWords:
+    """`pipeline_tag`: as model hubs name the kind. `example`: the Python line of a model card that turns `logits`
+    [text, output] into answers."""
+
+    pipeline_tag: str
+    output: str
+    example: str
+    limit: str
+    divergence: str
+
+
+KIND_WORDS: dict[str, KindWords] = {
+    "classification": KindWords(
+        pipeline_tag="text-classification",
+        output="one logit per label",
+        example='print([config["id2label"][str(i)] for i in logits.argmax(axis=1)])',
+        limit="It always answers with one of its labels, also for a text to which none applies.",
+        divergence="KL divergence from fp32, nats",
+    ),
+    "regression": KindWords(
+        pipeline_tag="text-classification",
+        output="one score",
+        example="print(logits[:, 0])",
+        limit="It gives a score for any texts, also for those to which the question does not apply.",
+        divergence="mean squared difference to fp32",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class MetricWords:
+    """`column` heads a table's, `inline` stands in a sentence; `hub`: (type, name) of the `evaluate` metric that model hubs
+    know."""
+
+    column: str
+    inline: str
+    hub: tuple[str, str]
+
+
+METRIC_WORDS: dict[str, MetricWords] = {
+    "accuracy": MetricWords("Accuracy", "accuracy", ("accuracy", "Accuracy")),
+    "f1": MetricWords("F1", "F1", ("f1", "F1")),
+    "f1_macro": MetricWords("Macro F1", "macro F1", ("f1", "F1 (macro)")),
+    "matthews": MetricWords("Matthews", "Matthews", ("matthews_correlation", "Matthews correlation")),
+    "pearson": MetricWords("Pearson", "Pearson", ("pearsonr", "Pearson correlation")),
+    "spearman": MetricWords("Spearman", "Spearman", ("spearmanr", "Spearman correlation")),
+}

@@ -1,0 +1,166 @@
+"""Long texts are cut before they are tokenized: a model reads their first tokens, and the rest costs memory and time.
+
+The tokens that are kept are the same, so a text is cut only where its tokenizer would begin a new word whatever follows:
+
+* Before a space after an ASCII letter or digit. Neither takes part in a composition of characters or in a grapheme with the
+  other, and the pre-tokenizers below all split there. With BERT's normalizer also between two Chinese characters, which it
+  puts spaces around.
+* Models see one word at a time. BPE with dropout is drawn anew at each call, and is left alone.
+* Added tokens such as [MASK] are searched for in the whole text. Where one of them holds what a text is cut at, none is cut.
+
+So the tokens of a text are those of its parts, one after the other. Any other tokenizer is given the whole text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import tokenizers
+
+from .reading import Text
+
+LONG = 32  # characters for each token that is kept: shorter texts are tokenized whole
+_FIRST = 8  # characters for each token, of the first part that is tried
+_PART = 1 << 16  # characters that are counted at a time
+_AFTER_A_WORD = r"(?<=[A-Za-z0-9]) "
+_BETWEEN_CHINESE = r"(?<=[\u4e00-\u9fff])(?=[\u4e00-\u9fff])"
+_CUT_AT = re.compile(r"[\s\u2581\u4e00-\u9fff]")  # and Metaspace's mark for a space
+_NORMALIZERS = (
+    "BertNormalizer",
+    "NFC",
+    "NFD",
+    "NFKC",
+    "NFKD",
+    "Lowercase",
+    "StripAccents",
+    "Precompiled",
+    "Strip",
+    "Replace",
+)
+_SPACES = {"Regex": " {2,}"}  # XLM-R's pattern; another could read over the cut
+
+
+class Cutter:
+    """Cuts texts for `tokenizer`, whose truncation says how many tokens are kept."""
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        truncation: dict[str, Any] = tokenizer.truncation or {}
+        self._kept: int = truncation.get("max_length", 0)
+        self._right = truncation.get("direction") == "right" and truncation.get("strategy") == "longest_first"
+
+    def cut(self, text: Text) -> Text:
+        """A text or a pair that has the same tokens after truncation."""
+        if max(map(len, (text,) if isinstance(text, str) else text)) <= LONG * self._kept or self._places is None:
+            return text
+        return self._start(text, self._kept) if isinstance(text, str) else self._pair(*text)
+
+    def _pair(self, one: str, other: str) -> tuple[str, str]:
+        """Of two that fill all tokens each keeps half, and an odd one goes to the longer: what is left of that is longer too."""
+        starts = self._start(one, self._kept), self._start(other, self._kept)
+        counts = tuple(map(self._count, starts))
+        odd = (self._kept - self._tokenizer.num_special_tokens_to_add(True)) % 2
+        if min(counts) < self._kept or not odd:
+            return starts
+        if self._is_longer(one, other):
+            return self._start(one, counts[1] + 1), starts[1]
+        return starts[0], self._start(other, counts[0])
+
+    def _start(self, text: str, tokens: int) -> str:
+        """A part of `text` with at least so many tokens, or all of it."""
+        if len(text) <= LONG * self._kept or self._places is None:
+            return text
+        size = _FIRST * self._kept
+        while (place := self._places.search(text, size)) and place.start() <= len(text) // 2:
+            if self._count(part := text[: place.start()]) >= tokens:
+                return part
+            size = 2 * place.start()
+        return text
+
+    def _is_longer(self, one: str, other: str) -> bool:
+        """Whether `one` has more tokens; they are counted until one of the two ends."""
+        mine, theirs = self._counts(one), self._counts(other)
+        left = right = 0
+        while True:
+            behind = left <= right
+            more = next(mine if behind else theirs, None)
+            if more is None:
+                return not behind
+            left, right = (left + more, right) if behind else (left, right + more)
+
+    def _counts(self, text: str) -> Iterator[int]:
+        """The tokens of `text`, a part at a time."""
+        start = 0
+        while start < len(text):
+            place = self._places.search(text, start + _PART) if self._places else None
+            end = place.start() if place else len(text)
+            yield self._count(text[start:end])
+            start = end
+
+    def _count(self, text: str) -> int:
+        return len(self._whole.encode(text, add_special_tokens=False))
+
+    @cached_property
+    def _whole(self) -> tokenizers.Tokenizer:
+        """The tokenizer without truncation."""
+        own = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
+        own.no_truncation()
+        return own
+
+    @cached_property
+    def _places(self) -> re.Pattern[str] | None:
+        """Where a text may be cut; None where nothing is known of the tokenizer."""
+        own = self._tokenizer
+        normalizers, splitters = _parts(own.normalizer), _parts(own.pre_tokenizer)
+        known = all(map(_is_local, normalizers)) and all(map(_splits, splitters)) and splitters
+        if not (self._right and known and _is_plain(own.model)) or any(map(self._holds_place, _added(own))):
+            return None
+        bert = [part for part in normalizers if part["type"] == "BertNormalizer"]
+        chinese = (
+            bert and bert[0]["handle_chinese_chars"] and splitters[0]["type"] in ("BertPreTokenizer", "WhitespaceSplit")
+        )
+        return re.compile(f"{_AFTER_A_WORD}|{_BETWEEN_CHINESE}" if chinese else _AFTER_A_WORD)
+
+    def _holds_place(self, token: str) -> bool:
+        normalizer = self._tokenizer.normalizer
+        return any(map(_CUT_AT.search, (token, normalizer.normalize_str(token) if normalizer else token)))
+
+
+def _added(tokenizer: tokenizers.Tokenizer) -> list[str]:
+    return [token.content for token in tokenizer.get_added_tokens_decoder().values()]
+
+
+def _parts(component: Any) -> list[dict[str, Any]]:
+    """The settings of a normalizer or a pre-tokenizer, one by one where it is a sequence."""
+    if component is None:
+        return []
+    found = json.loads(component.__getstate__())
+    return found.get("normalizers") or found.get("pretokenizers") or [found]
+
+
+def _is_local(part: dict[str, Any]) -> bool:
+    """Whether a normalizer does the same to a part of a text as to the whole."""
+    if part["type"] == "Replace":
+        pattern = part["pattern"]
+        return pattern == _SPACES or not re.search(r"\s", pattern.get("String", " "))
+    return part["type"] in _NORMALIZERS
+
+
+def _splits(part: dict[str, Any]) -> bool:
+    """Whether a pre-tokenizer begins a new word at a space after a letter or a digit, whatever follows."""
+    if part["type"] == "ByteLevel":
+        return part["use_regex"]
+    if part["type"] == "Metaspace":
+        return part["split"] and part["prepend_scheme"] == "always"
+    return part["type"] in ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
+
+
+def _is_plain(model: Any) -> bool:
+    """Whether a model gives a word the same tokens each time."""
+    if isinstance(model, tokenizers.models.BPE):
+        return not model.dropout
+    return isinstance(model, tokenizers.models.WordPiece | tokenizers.models.Unigram)

@@ -1,0 +1,85 @@
+"""SHA-256 of files, kept in the user's cache folder so that an untouched file is read once. That folder being unreadable or
+unwritable is no failure."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+
+from ..atomic import write_text
+from ..regular import open_regular
+
+Stamp = dict[str, int]
+
+# A file that was written less long ago may be written again within the tick of a file system's clock, unseen by its times.
+SETTLED_SECONDS = 2.0
+
+
+def file_sha256(path: Path) -> str:
+    """Hex SHA-256 of a file. One that has not been touched since it was hashed is not read again. Raises `OSError`, and
+    `CompressError` for what is no file."""
+    with open_regular(path, "a file") as file:
+        key = stamp(file.fileno())
+        kept = _read(key)
+        if kept is not None:
+            return kept
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        changed = max(key["mtime"], key["ctime"]) / 1e9
+        if stamp(file.fileno()) == key and time.time() - changed > SETTLED_SECONDS:
+            _write(key, found)
+        return found
+
+
+def stamp(file: Path | int) -> Stamp:
+    """What changes when a file, given by its path or descriptor, is written or replaced. Raises `OSError`."""
+    status = os.stat(file)  # noqa: PTH116 (also takes a descriptor)
+    return {
+        "device": status.st_dev,
+        "inode": status.st_ino,
+        "bytes": status.st_size,
+        "mtime": status.st_mtime_ns,
+        "ctime": status.st_ctime_ns,
+    }
+
+
+def cache_folder() -> Path | None:
+    """`bert-compress/file-hashes` under XDG_CACHE_HOME or ~/.cache; None where there is no home."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not cache.is_absolute():  # as the specification of these folders says: others are to be ignored
+        try:
+            cache = Path.home() / ".cache"
+        except RuntimeError:
+            return None
+    return cache / "bert-compress" / "file-hashes"
+
+
+def _read(key: Stamp) -> str | None:
+    path = _path(key)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8")) if path else None
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict) or document.get("for") != key:
+        return None
+    found = document.get("sha256")
+    return found if isinstance(found, str) and len(found) == 64 else None
+
+
+def _write(key: Stamp, found: str) -> None:
+    """Whole or not at all."""
+    path = _path(key)
+    if path is None:
+        return
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps({"sha256": found, "for": key}, indent=1))
+
+
+def _path(key: Stamp) -> Path | None:
+    folder = cache_folder()
+    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
+    return folder / f"{name}.json" if folder else None

@@ -1,0 +1,17 @@
+"""The kinds of tasks that bundles answer: one file and one line here for each."""
+
+from __future__ import annotations
+
+from .classification import CLASSIFICATION
+from .kind import AnswerKind, Names, Prediction
+from .regression import REGRESSION
+
+# A folder that says nothing but its config.json is of the first kind that fits.
+ANSWER_KINDS: dict[str, AnswerKind] = {"regression": REGRESSION, "classification": CLASSIFICATION}
+
+__all__ = ["ANSWER_KINDS", "AnswerKind", "Prediction", "output_names"]
+
+
+def output_names(kind: str, labels: Names) -> Names:
+    """Names of the outputs of a model for a task of `kind` with these label names, in order."""
+    return ANSWER_KINDS[kind].output_names(labels)

@@ -1,0 +1,35 @@
+"""What a model answers with, and what differs between kinds of tasks in that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The most probable label, its probability, and all of them by label.
+
+    Regression: `score` is the model's output, `label` is None and `scores` is empty.
+    """
+
+    label: str | None
+    score: float
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AnswerKind:
+    """How the outputs of a model for one kind of task become answers."""
+
+    problem_type: str  # in config.json
+    fits: Callable[
+        [str | None, int], bool
+    ]  # whether (config.json's problem_type, number of outputs) can be of this kind
+    output_names: Callable[[Names], Names]  # label names, () for a kind without -> those of the outputs
+    answers: Callable[[Names, np.ndarray], Iterator[Prediction]]  # (output names, outputs [text, output])
+    line: Callable[[Prediction], str]  # an answer as `compress predict` prints it

@@ -1,0 +1,38 @@
+"""Are the files that a bundle is run from those that it lists? Each is hashed once and remembered, so that it costs once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import CheckFailed, CompressError
+from .file_hashes import file_sha256
+from .folder import read_json
+
+ADVICE = "ship or download the bundle again; `--no-verify`, `verify=False` in Python, runs it as it is"
+
+
+class Listed:
+    """What the bundle.json of `folder` says of its files; a folder without one, or with one that lists none, has nothing to
+    hold them against."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        files = read_json(folder / "bundle.json", optional=True).get("files")
+        if files is not None and not isinstance(files, dict):
+            raise CompressError(f"{folder / 'bundle.json'}: files: expected an object, found {type(files).__name__}")
+        self._files = files
+
+    def check(self, path: Path) -> None:
+        """CheckFailed: `path`, in the folder, is listed with another SHA-256, or not at all. CompressError: unreadable."""
+        if self._files is None:
+            return
+        name = path.relative_to(self._folder).as_posix()
+        entry = self._files.get(name)
+        if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
+            raise CheckFailed(f"{path}: not listed in bundle.json with a SHA-256; {ADVICE}")
+        try:
+            found = file_sha256(path)
+        except OSError as error:
+            raise CompressError(f"{path}: cannot be read: {error.strerror}") from None
+        if found != entry["sha256"]:
+            raise CheckFailed(f"{path}: altered: its SHA-256 is not the one in bundle.json; {ADVICE}")

@@ -1,0 +1,62 @@
+"""The unpadded form of a model file: the same weights, without work on padding. Which of the two a batch is run by."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import CompressError
+from .engine import Engine, OnnxRuntime
+from .file_hashes import stamp
+from .folder import unpadded_beside
+
+FROM = 0.05  # of a batch is padding: from here on the unpadded form is faster (docs/runtime.md)
+
+
+class UnpaddedForm:
+    """The unpadded form of `engine`'s file, opened at the first batch that wants it. May be used from several threads.
+
+    `check` raises where a file is not the bundle's.
+    The batch alone decides, so that the same call gives the same answers. An unpadded form that cannot be opened, or that
+    was replaced since the model was opened, is left alone with a warning: it is a gain in speed and no more.
+    """
+
+    def __init__(self, engine: Engine, threads: int | None, check: Callable[[Path], None]) -> None:
+        self._padded, self._threads, self._check = engine, threads, check
+        self._stamp = stamp(engine.path)
+        self._wanted = unpadded_beside(engine.path).is_file()
+        self._unpadded: Engine | None = None
+        self._lock = threading.Lock()
+
+    def engine(self, lengths: np.ndarray) -> Engine:
+        """Who runs a batch of texts of `lengths` tokens, padded to the longest."""
+        size = int(lengths.max()) * len(lengths)
+        if not self._wanted or size - int(lengths.sum()) < FROM * size:
+            return self._padded
+        with self._lock:
+            if self._unpadded is None and self._wanted:
+                self._unpadded = self._open()
+                self._wanted = self._unpadded is not None
+            return self._unpadded or self._padded
+
+    def _open(self) -> Engine | None:
+        try:
+            self._check(unpadded_beside(self._padded.path))
+            unpadded = open_unpadded(self._padded.path, self._threads)
+            if stamp(self._padded.path) != self._stamp:
+                raise CompressError(f"{self._padded.path}: replaced since it was opened; open it again")
+        except (CompressError, OSError) as error:
+            warnings.warn(
+                f"{error}; padded batches run without it, more slowly (`compress verify` tells more)", stacklevel=2
+            )
+            return None
+        return unpadded
+
+
+def open_unpadded(model: Path, threads: int | None) -> Engine:
+    """The unpadded form of a model file. CompressError: there is none, or it belongs to another model file."""
+    return OnnxRuntime(unpadded_beside(model), threads, owner=model)

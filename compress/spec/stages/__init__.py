@@ -1,0 +1,45 @@
+"""The stages of a recipe: a file with a spec for each kind, and one line here. A recipe writes a stage as a mapping with one key:
+its kind."""
+
+from __future__ import annotations
+
+from ..quantization import Quantize
+from ..stage import StageSpec
+from .augment import Augment
+from .distill import Distill
+from .export import Export
+from .finetune import Finetune
+from .general import General
+from .masked_lm import MaskedLm
+from .pretrain import Pretrain
+from .quantize_aware import QuantizeAware
+from .training import Losses, OnText, PerTask, Training
+
+# In the order in which a recipe's stages may come.
+STAGE_SPECS: dict[str, type[StageSpec]] = {
+    "pretrain": Pretrain,
+    "finetune": Finetune,
+    "masked_lm": MaskedLm,
+    "general": General,
+    "augment": Augment,
+    "distill": Distill,
+    "quantize_aware": QuantizeAware,
+    "export": Export,
+    "quantize": Quantize,
+}
+
+__all__ = [
+    "STAGE_SPECS",
+    "Augment",
+    "Distill",
+    "Export",
+    "Finetune",
+    "General",
+    "Losses",
+    "MaskedLm",
+    "OnText",
+    "PerTask",
+    "Pretrain",
+    "QuantizeAware",
+    "Training",
+]

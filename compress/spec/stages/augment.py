@@ -1,0 +1,59 @@
+"""The spec of `augment`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from ...fields import Fraction, Positive
+from ..stage import Stages, misfit
+from .training import PerTask
+
+
+class Augment(PerTask):
+    """Copy the training examples with words replaced, for the `distill` stages that follow."""
+
+    serves_distill: ClassVar[bool] = True
+    reserved: ClassVar[tuple[str, ...]] = ("augmented",)
+    files: ClassVar[Mapping[str, str]] = {"glove": "glove", "masked_lm": "masked_lm"}
+
+    copies: Positive = Field(default=20, description="copies of each example (N_a in the paper)")
+    replace_probability: Fraction = Field(default=0.4, description="of each word in each copy (p_t)")
+    candidates: Positive = Field(default=15, description="words that a replacement is drawn from (K)")
+    source: Literal["auto", "masked_lm", "embedding"] = Field(
+        default="auto",
+        description="where candidates for single-piece words come from. auto: the teacher's own masked-LM head or that of "
+        "the `masked_lm` stage, and the embedding table where there is neither",
+    )
+    masked_lm: str | None = Field(default=None, description="a teacher card whose masked-LM head gives the candidates")
+    glove: str | None = Field(
+        default=None,
+        description="a GloVe text file for the neighbours of other words; default: the teacher's embedding table",
+    )
+    enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
+
+    @property
+    def idle_masked_lm(self) -> list[tuple[str, ...]]:
+        """Paths of the `masked_lm` that `source: embedding` keeps every task from using.
+
+        Not a validator: for one task of several, `source: embedding` may well stand beside the `masked_lm` of the rest.
+        """
+        own = {task: {"source": self.source} | fields for task, fields in self.per_task.items()}
+        idle = [
+            ("per_task", task, "masked_lm")
+            for task, fields in own.items()
+            if fields.get("masked_lm") is not None and fields["source"] == "embedding"
+        ]
+        everywhere = {self.source, *(fields["source"] for fields in own.values())} == {"embedding"}
+        return [*idle, *([("masked_lm",)] if self.masked_lm is not None and everywhere else [])]
+
+    @classmethod
+    def problems(cls, stages: Stages) -> Iterator[Any]:
+        for number, (kind, spec) in enumerate(stages):
+            for where in spec.idle_masked_lm if kind == "augment" else ():
+                yield misfit(
+                    (number, "augment", *where),
+                    "has no use where `source` is `embedding`; leave one of the two out",
+                )

@@ -1,0 +1,25 @@
+"""The spec of `masked_lm`."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from ...fields import Positive, PositiveNumber
+from .training import OnText
+
+
+class MaskedLm(OnText):
+    """Train a masked-LM head for a teacher that has none, on plain text, for `augment` or `general`. The teacher itself
+    does not change."""
+
+    serves_distill: ClassVar[bool] = True
+    reserved: ClassVar[tuple[str, ...]] = ("masked-lm",)
+
+    epochs: PositiveNumber = Field(default=1.0, description="passes over the text")
+    learning_rate: PositiveNumber = Field(default=4e-4, description="peak")
+    enabled: Literal["auto"] | bool = Field(
+        default="auto", exclude=True, description="auto: when another stage needs it and `--corpus` is given"
+    )
+    max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")

@@ -1,0 +1,44 @@
+"""The spec of `pretrain`."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from ...fields import Fraction, Positive, PositiveNumber
+from ...losses.masked_lm import MaskedTokens
+from ..losses import TextLoss
+from .training import OnText, check_named_once, check_pairs
+
+
+class Pretrain(OnText):
+    """Train the teacher itself on plain text, before its fine-tuning: from random weights, or on from a checkpoint."""
+
+    reserved: ClassVar[tuple[str, ...]] = ("pretrained",)
+
+    losses: Annotated[tuple[TextLoss, ...], Field(min_length=1)] = Field(
+        default=(MaskedTokens(),), description="of `masked_lm`, and `next_sentence` or `sentence_order`"
+    )
+    epochs: PositiveNumber = Field(default=1.0, description="passes over the text")
+    batch_size: Positive = Field(default=256, description="sequences per optimizer step")
+    learning_rate: PositiveNumber = Field(default=1e-4, description="peak")
+    dropout: Fraction | None = Field(default=0.0, description="of hidden states and attention; null: the model's own")
+    held_out: Fraction = Field(
+        default=0.01,
+        description="share of the sequences that is not trained on; the reported perplexity is theirs",
+    )
+    start: Literal["random", "cooccurrence"] = Field(
+        default="random",
+        exclude_if=lambda value: value == "random",  # what is dumped decides the store's keys
+        description="where random weights of a BERT or RoBERTa begin. random: as they are drawn; cooccurrence: from frequencies and "
+        "neighbours of words counted in the text. Weights of a checkpoint, or grown ones, stay as they are",
+    )
+    enabled: Literal["auto"] | bool = Field(default="auto", exclude=True, description="auto: when `--corpus` is given")
+    max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")
+
+    @model_validator(mode="after")
+    def _losses_go_together(self) -> Pretrain:
+        check_named_once(self.losses)
+        check_pairs(self.losses)
+        return self

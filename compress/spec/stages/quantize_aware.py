@@ -1,0 +1,71 @@
+"""The spec of `quantize_aware`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from ...fields import Fraction, PositiveNumber
+from ...losses import LOSSES
+from ...losses.hidden_mse import HiddenMse
+from ...losses.soft_target import SoftTarget
+from ..losses import AnyLoss
+from ..stage import Stages, misfit
+from .training import Losses, PerTask, Training
+
+
+class QuantizeAware(PerTask, Losses, Training):
+    """Train the last model with the roundings of its int8 file, against itself in fp32."""
+
+    losses: Annotated[tuple[AnyLoss, ...], Field(min_length=1)] = Field(
+        default=(SoftTarget(), HiddenMse()), description="against the same model before this training, layer by layer"
+    )
+    epochs: PositiveNumber = Field(default=1.0, description="passes over the training split")
+    learning_rate: PositiveNumber = Field(default=5e-6, description="peak")
+    dropout: Fraction | None = Field(default=0.0, description="of hidden states and attention; null: the model's own")
+    evaluate_every: PositiveNumber = Field(default=0.5, description="epochs between evaluations on the tuning split")
+    ranges: Literal["learned", "moving_average"] = Field(
+        default="learned",
+        description="how ranges of activations go on from the calibrated ones. learned: by gradient (LSQ+); moving_average: "
+        "by the values seen in training",
+    )
+    smooth: bool = Field(
+        default=True,
+        description="apply SmoothQuant's factors first, found on the calibration texts",
+    )
+    range_step: PositiveNumber = Field(
+        default=1e-3,
+        description="for `ranges: learned`: share of a range's width by which a step may move its ends at the peak",
+    )
+    enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
+
+    @model_validator(mode="after")
+    def _of_one_model(self) -> QuantizeAware:
+        if wrong := [loss.name for loss in self.losses if LOSSES[loss.name].of_text]:
+            raise ValueError(f"losses: {', '.join(wrong)} is for other stages; choose others")
+        return self
+
+    @classmethod
+    def problems(cls, stages: Stages) -> Iterator[Any]:
+        """It and `method: qat` come together, and the one trains what the other's graph computes."""
+        found = {kind: (number, spec) for number, (kind, spec) in enumerate(stages)}
+        aware, quantize, export = (found.get(kind, (0, None)) for kind in ("quantize_aware", "quantize", "export"))
+        trained = aware[1] is not None and aware[1].enabled
+        asked = quantize[1] is not None and quantize[1].method == "qat"
+        if asked and not trained:
+            yield misfit(
+                (quantize[0], "quantize", "method"),
+                "qat takes the ranges of a `quantize_aware` stage, and there is none; add one, or choose another method",
+            )
+        elif trained and not asked:
+            yield misfit(
+                (aware[0], "quantize_aware"),
+                "nothing takes its ranges; say `quantize: {method: qat}`, or leave the stage out (enabled: false)",
+            )
+        elif asked and export[1] is not None and export[1].graph != "fast":
+            yield misfit(
+                (export[0], "export", "graph"),
+                "`quantize_aware` trains what the fast graph computes; leave `graph: plain` out, or the training",
+            )

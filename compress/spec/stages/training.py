@@ -1,0 +1,119 @@
+"""What the specs of stages that train share."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from ...fields import Fraction, NonNegative, Positive, PositiveNumber
+from ...losses import LOSSES
+from ...losses.hard_label import HardLabel
+from ...losses.loss import LossSpec
+from ..losses import AnyLoss, LayerMap
+from ..stage import StageSpec, problem
+
+
+class Training(StageSpec):
+    """Settings of the training loop. An unset field comes from the teacher card, and then from here."""
+
+    epochs: PositiveNumber = Field(default=3.0, description="passes over the training split")
+    max_steps: Positive | None = Field(default=None, description="optimizer steps; stops earlier than `epochs`")
+    batch_size: Positive = Field(default=32, description="examples per optimizer step")
+    micro_batch_size: Positive | None = Field(
+        default=None, description="examples per forward; gradients accumulate to batch_size"
+    )
+    batch_warmup: Fraction | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,  # what is dumped decides the store's keys
+        description="share of the steps in which batches grow, evenly, from an eighth of batch_size",
+    )
+    learning_rate: PositiveNumber = Field(default=5e-5, description="peak, after the warm-up")
+    warmup: Fraction = Field(default=0.1, description="share of the steps with a rising learning rate")
+    schedule: Literal["linear", "cosine", "constant"] = Field(
+        default="linear", description="of the learning rate after the warm-up; linear and cosine end at 0"
+    )
+    weight_decay: NonNegative = Field(default=0.01, description="AdamW, not on biases and norms")
+    max_grad_norm: PositiveNumber = Field(default=1.0, description="gradients are clipped to this norm")
+    dropout: Fraction | None = Field(default=None, description="overrides the model's own hidden and attention dropout")
+    max_length: Positive | None = Field(default=None, description="tokens; default: the task's")
+    evaluate_every: PositiveNumber = Field(default=1.0, description="epochs between evaluations on the tuning split")
+    keep: Literal["best", "last"] = Field(
+        default="best", description="checkpoint kept: best on the tuning split, or the last"
+    )
+
+
+class PerTask(StageSpec):
+    """Fields that differ for a task."""
+
+    per_task: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="task → fields of this stage, e.g. `mrpc: {epochs: 10}`"
+    )
+
+    @model_validator(mode="after")
+    def _per_task_is_valid(self) -> PerTask:
+        whole = self.model_dump(exclude={"per_task"})
+        problems: list[Any] = []
+        for task, fields in self.per_task.items():
+            nested = {name: fields[name] for name in ("per_task", "enabled", "name") if name in fields}
+            problems += [problem(("per_task", task, name), "extra_forbidden", value) for name, value in nested.items()]
+            try:  # JSON: strict about types, yet a list does for a tuple
+                type(self).model_validate_json(
+                    json.dumps({**whole, **fields, "per_task": {}}, default=str), strict=True
+                )
+            except ValidationError as error:
+                problems += [
+                    problem(("per_task", task, *item["loc"]), item["type"], item["input"], item.get("ctx"))
+                    for item in error.errors()
+                ]
+        if problems:
+            raise ValidationError.from_exception_data(type(self).__name__, problems)
+        return self
+
+    def for_task(self, task: str) -> dict[str, Any]:
+        """The fields that were written, those of `task` on top; defaults are left out."""
+        written = self.model_dump(exclude_unset=True, exclude={"per_task"})
+        return {**written, **self.per_task.get(task, {})}
+
+
+class OnText(Training):
+    """Training on sequences of plain text, which hold the end of a document and the beginning of the next."""
+
+    attention: Literal["sequence", "document"] = Field(
+        default="sequence",
+        exclude_if=lambda value: value == "sequence",  # what is dumped decides the store's keys
+        description="what a token sees. sequence: all of its sequence; document: its own document alone, which then has a [CLS] and "
+        "positions of its own. Pairs of segments are read as they are",
+    )
+
+
+class Losses(StageSpec):
+    """What a student learns from its teacher."""
+
+    losses: Annotated[tuple[AnyLoss, ...], Field(min_length=1)] = Field(
+        default=(HardLabel(),), description="each at most once"
+    )
+    layer_map: LayerMap | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="which teacher layer each student layer learns from; default: uniform",
+    )
+
+    @model_validator(mode="after")
+    def _losses_make_sense(self) -> Losses:
+        check_named_once(self.losses)
+        return self
+
+
+def check_named_once(losses: tuple[LossSpec, ...]) -> None:
+    names = [loss.name for loss in losses]
+    if len(set(names)) != len(names):
+        raise ValueError(f"losses: each at most once, found {names}")
+    if not any(loss.weight > 0 for loss in losses):
+        raise ValueError("losses: at least one needs a weight above 0")
+
+
+def check_pairs(losses: tuple[LossSpec, ...]) -> None:
+    if len(found := [loss.name for loss in losses if LOSSES[loss.name].reads == "pairs" and loss.weight > 0]) > 1:
+        raise ValueError(f"losses: {' and '.join(found)} read pairs of different kinds; choose one of them")

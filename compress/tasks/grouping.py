@@ -1,0 +1,133 @@
+"""Which examples have a source in common, so that a split must not part them: extracts of one sentence, pairs with
+one premise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .data import Split
+from .words import HashedTexts, words_of
+
+RUN = 7  # words in a row that two unrelated texts seldom share
+NOWHERE = -1  # the group of a text that belongs to several: an extract of two sources, a phrase that many share
+
+
+def copies(split: Split) -> tuple[list[str], np.ndarray]:
+    """The different examples, as words with a tab between two texts; and which of them each example is, int64."""
+    columns = [[words_of(text) for text in column] for column in split.texts]
+    return _distinct(["\t".join(texts) for texts in zip(*columns, strict=True)])
+
+
+def source_groups(split: Split, most: int) -> np.ndarray:
+    """Group of each example, int64; `NOWHERE` where it belongs to several.
+
+    Single texts are together when they share `RUN` words in a row, or one of fewer words stands in the other whole;
+    pairs when they share a text, on either side. What stands in more than `most` texts or pairs joins none of them:
+    a boilerplate phrase is no source, and a group of more than `most` would not fit in the split.
+    """
+    if len(split.texts) == 2:
+        return _by_shared_text(split.texts, most)
+    distinct, index = copies(split)
+    return _by_shared_run(HashedTexts.of(distinct), most)[index]
+
+
+def near(splits: Sequence[Split], train: Split) -> list[int]:
+    """How many examples of each split share `RUN` words in a row with a text of train or, of fewer words, stand in one
+    whole; of pairs, how many share a text with train, on either side."""
+    parts = np.repeat(np.arange(len(splits)), [len(split) for split in splits])
+    columns = [
+        [words_of(text) for texts in column for text in texts]
+        for column in zip(*(split.texts for split in splits), strict=True)
+    ]
+    if len(columns) == 2:
+        known = {words_of(text) for column in train.texts for text in column}
+        found = np.array([not known.isdisjoint(texts) for texts in zip(*columns, strict=True)], dtype=bool)
+    else:
+        found = _extracts(HashedTexts.of(columns[0]), HashedTexts.of(map(words_of, train.texts[0])))
+    return np.bincount(parts[found], minlength=len(splits)).tolist()
+
+
+def _extracts(mine: HashedTexts, theirs: HashedTexts) -> np.ndarray:
+    """Which of `mine` share a run with one of `theirs`, or stand in one, bool [text]."""
+    found = np.zeros(len(mine), dtype=bool)
+    for length in range(1, RUN + 1):
+        runs, owners = mine.runs(length)
+        asked = (mine.counts[owners] == length) | (length == RUN)
+        keys, place = np.unique(runs[asked], return_inverse=True)
+        if len(keys):
+            known = theirs.runs(length)[0]
+            nearest = np.minimum(np.searchsorted(keys, known), len(keys) - 1)
+            shared = np.zeros(len(keys), dtype=bool)
+            shared[nearest[keys[nearest] == known]] = True
+            found[owners[asked][shared[place]]] = True
+    return found
+
+
+def _by_shared_text(columns: Sequence[list[str]], most: int) -> np.ndarray:
+    count = len(columns[0])
+    _, index = _distinct([words_of(text) for column in columns for text in column])
+    return _joined(index, np.tile(np.arange(count), 2), count, most)[0]
+
+
+def _by_shared_run(texts: HashedTexts, most: int) -> np.ndarray:
+    runs, owners = texts.runs(RUN)
+    groups, common = _joined(runs, owners, len(texts), most)
+    own_runs = np.bincount(owners, minlength=len(texts))
+    groups[(own_runs > 0) & (np.bincount(owners[common], minlength=len(texts)) == own_runs)] = NOWHERE
+    for length in range(RUN - 1, 0, -1):
+        if (texts.counts == length).any():
+            _join_sources(texts, length, groups)
+    return groups
+
+
+def _join_sources(texts: HashedTexts, length: int, groups: np.ndarray) -> None:
+    """Put each text of `length` words into the group of the longer texts that it stands in."""
+    runs, owners = texts.runs(length)
+    whole = texts.counts[owners] == length
+    order = np.argsort(runs[whole])
+    keys, ids = runs[whole][order], owners[whole][order]
+    runs, owners = runs[~whole], owners[~whole]
+    place = np.minimum(np.searchsorted(keys, runs), len(keys) - 1)
+    found = keys[place] == runs
+    inside, sources = ids[place[found]], groups[owners[found]]
+    lowest, highest = np.full(len(texts), len(texts)), np.full(len(texts), NOWHERE)
+    np.minimum.at(lowest, inside, sources)
+    np.maximum.at(highest, inside, sources)
+    contained = np.unique(inside)
+    groups[contained] = np.where(lowest[contained] == highest[contained], lowest[contained], NOWHERE)
+
+
+def _joined(keys: np.ndarray, owners: np.ndarray, count: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Groups of `count` owners that share a key which at most `most` have, int64 [owner]; and which keys have more,
+    bool [key]."""
+    order = np.argsort(keys, kind="stable")
+    same = keys[order][1:] == keys[order][:-1]
+    starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(keys) else np.zeros(0, dtype=np.int64)
+    sizes = np.diff(np.append(starts, len(keys)))
+    frequent = np.repeat(sizes > most, sizes)
+    linked = np.flatnonzero(same & ~frequent[1:])
+    left, right = owners[order[linked]], owners[order[linked + 1]]
+    common = np.zeros(len(keys), dtype=bool)
+    common[order] = frequent
+    return _components(left, right, count), common
+
+
+def _components(left: np.ndarray, right: np.ndarray, count: int) -> np.ndarray:
+    """The lowest member of each node's connected component, int64 [node], from edges between `left` and `right`.
+
+    scipy has this, but takes longer to import than most tasks to read."""
+    lowest = np.arange(count)
+    while (apart := lowest[left] != lowest[right]).any():
+        left, right = lowest[left[apart]], lowest[right[apart]]
+        np.minimum.at(lowest, np.maximum(left, right), np.minimum(left, right))
+        while (lowest != lowest[lowest]).any():
+            lowest = lowest[lowest]
+    return lowest
+
+
+def _distinct(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    known: dict[str, int] = {}
+    index = np.fromiter((known.setdefault(text, len(known)) for text in texts), dtype=np.int64, count=len(texts))
+    return list(known), index

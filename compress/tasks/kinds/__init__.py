@@ -1,0 +1,13 @@
+"""The kinds of tasks: one file and one line here for each."""
+
+from __future__ import annotations
+
+from compress.spec.kinds import KindName
+
+from .classification import CLASSIFICATION
+from .kind import TaskKind
+from .regression import REGRESSION
+
+TASK_KINDS: dict[KindName, TaskKind] = {"classification": CLASSIFICATION, "regression": REGRESSION}
+
+__all__ = ["TASK_KINDS", "TaskKind"]

@@ -1,0 +1,100 @@
+"""One of several named classes per example."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compress.errors import CompressError
+from compress.fidelity import probabilities
+from compress.fields import NOT_UNICODE, is_unicode
+from compress.metrics import ClassHeadline
+from compress.spec.task import TaskSpec
+
+from ..columns import Rows
+from ..tables import brief, refuse
+from .kind import TaskKind
+
+MOST_UNLISTED_LABELS = 100  # more distinct values than this are rather scores or ids than classes
+_TINY = 1e-30
+
+
+def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
+    """`labels` of the spec, what the data set declares, or the sorted values of the training column."""
+    if spec.labels is not None:
+        names = spec.labels
+    elif train.declared is not None:
+        names = train.declared
+    else:
+        found = {name for name, value in zip(train.names(), train.labels, strict=True) if value is not None}
+        if len(found) > MOST_UNLISTED_LABELS:
+            raise CompressError(
+                f"{train.place}: column {spec.label!r} has {len(found):,} different values; "
+                "list them under `labels` if they are classes, or set `kind: regression`"
+            )
+        names = tuple(sorted(found, key=_natural))
+    if not all(is_unicode(name) for name in names):
+        raise CompressError(f"{train.place}: column {spec.label!r}: {NOT_UNICODE}")
+    _check_positive(spec, names)
+    return names
+
+
+def _natural(name: str) -> tuple[bool, int, str]:
+    whole = name.removeprefix("-").isdecimal()
+    return (not whole, int(name) if whole else 0, name)
+
+
+def _check_positive(spec: TaskSpec, names: tuple[str, ...]) -> None:
+    if spec.positive is not None and spec.positive not in names:
+        raise CompressError(f"task {spec.name}: `positive` is {spec.positive!r}, which is not among {list(names)}")
+    if "f1" in spec.metrics and spec.positive is None and len(names) > 2:
+        raise CompressError(
+            f"task {spec.name}: metric `f1` with {len(names)} labels needs `positive` (or take `f1_macro`)"
+        )
+
+
+def _class_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
+    ids = {name: index for index, name in enumerate(names)}
+    found = rows.names()
+    wrong = [(n, name) for n, name in zip(rows.numbers, found, strict=True) if name not in ids]
+    refuse(rows.place, rows.unit, [(n, _unknown_label(name, names)) for n, name in wrong])
+    return np.array([ids[name] for name in found], dtype=np.int64)
+
+
+def _unknown_label(name: str, names: tuple[str, ...]) -> str:
+    hidden = " (-1 marks hidden labels: this split cannot be scored)" if name == "-1" else ""
+    known = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    return f"unknown label {brief(name)}{hidden}; known: {known}"
+
+
+def _one_hot(ids: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """float32 [..., class]: 1 at the class, 0 elsewhere."""
+    return np.eye(len(names), dtype=np.float32)[ids]
+
+
+def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
+    """KL(fp32 ‖ other) in nats, a text's mean."""
+    expected, found = probabilities(fp32), probabilities(other)
+    return float((expected * np.log((expected + _TINY) / (found + _TINY))).sum(1).mean())
+
+
+def _decided(outputs: np.ndarray) -> np.ndarray:
+    return outputs.argmax(axis=1)
+
+
+CLASSIFICATION = TaskKind(
+    label_names=_label_names,
+    read_labels=_class_ids,
+    written=lambda label, names: names[int(label)],
+    present=lambda labels: set(labels.tolist()),
+    strata=lambda labels: labels.tolist(),
+    headline=ClassHeadline,
+    constant=lambda train, names: _one_hot(np.asarray(np.bincount(train).argmax()), names),
+    constant_words="always answering the majority class",
+    label_words="a class",
+    answers=_decided,
+    outputs=_one_hot,
+    fits=lambda answers, names: answers.ndim == 1 and bool(((answers >= 0) & (answers < len(names))).all()),
+    answer_type=lambda names: np.dtype(np.uint8 if len(names) <= 256 else np.uint16),
+    confidence=lambda outputs: probabilities(outputs).max(axis=1),
+    divergence=_divergence,
+)

@@ -1,0 +1,48 @@
+"""What differs between kinds of tasks in reading data, scoring models and comparing their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compress.metrics import Headline
+from compress.spec.task import TaskSpec
+
+from ..columns import Rows
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TaskKind:
+    """One kind. `names` are the label names in the order of their ids, () for a kind without.
+
+    Labels are an array whose first axis is the example; outputs are what a model gives, float [example, output];
+    answers are what is kept of outputs, in the form of labels.
+    """
+
+    label_names: Callable[[TaskSpec, Rows], Names]  # (task, train as read); CompressError: they cannot be used
+    read_labels: Callable[[Rows, Names], np.ndarray]  # every label checked; CompressError names the lines
+    written: Callable[[Any, Names], str | float]  # one label as a person writes it
+    present: Callable[[np.ndarray], set[int]]  # ids of the label names that occur
+    strata: Callable[[np.ndarray], list[int]]  # of each example; the tuning split keeps their shares
+    headline: Callable[[tuple[str, ...], int], Headline]  # of (metrics, the positive label's id, -1: the last)
+    constant: Callable[
+        [np.ndarray, Names], np.ndarray
+    ]  # labels of train -> output of the best model that reads no text
+    constant_words: str  # what that model does
+    label_words: str  # a label, where its names are not listed
+    answers: Callable[[np.ndarray], np.ndarray]
+    outputs: Callable[[np.ndarray, Names], np.ndarray]  # of answers: outputs that have the same answers and scores
+    fits: Callable[[np.ndarray, Names], bool]  # whether answers read from a file can be of these names
+    answer_type: Callable[[Names], np.dtype[np.generic]]  # the smallest that holds an answer
+    confidence: Callable[[np.ndarray], np.ndarray] | None  # [example], 0 to 1; None: answers are no decisions
+    divergence: Callable[[np.ndarray, np.ndarray], float]  # (fp32 outputs, others) -> their distance, an example's mean
+
+    @property
+    def decides(self) -> bool:
+        """Whether an answer is right or wrong, so that answers can flip; a score only comes nearer."""
+        return self.confidence is not None

@@ -1,0 +1,54 @@
+"""A score per example."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from compress.metrics import CorrelationHeadline
+
+from ..columns import Rows
+from ..tables import brief, refuse
+from .kind import TaskKind
+
+LARGEST_SCORE = float(np.finfo(np.float32).max)
+
+
+def _read_scores(rows: Rows) -> np.ndarray:
+    scores, problems = np.zeros(len(rows), dtype=np.float32), []
+    for index, (number, value) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
+        score = _number(value)
+        if math.isfinite(score) and abs(score) < LARGEST_SCORE:
+            scores[index] = score
+        else:
+            problems.append((number, f"expected a finite score, found {brief(value)}"))
+    refuse(rows.place, rows.unit, problems)
+    return scores
+
+
+def _number(value: Any) -> float:
+    try:
+        return math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+REGRESSION = TaskKind(
+    label_names=lambda spec, train: (),
+    read_labels=lambda rows, names: _read_scores(rows),
+    written=lambda label, names: float(label),
+    present=lambda labels: set(),
+    strata=lambda labels: [0] * len(labels),
+    headline=lambda metrics, positive: CorrelationHeadline(metrics),
+    constant=lambda train, names: train.mean(keepdims=True),
+    constant_words="a constant",
+    label_words="a score",
+    answers=lambda outputs: outputs[:, 0],
+    outputs=lambda answers, names: answers,
+    fits=lambda answers, names: answers.ndim == 1,
+    answer_type=lambda names: np.dtype(np.float32),
+    confidence=None,
+    divergence=lambda fp32, other: float(np.square(other - fp32).mean()),
+)

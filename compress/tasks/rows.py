@@ -1,0 +1,137 @@
+"""Where a task's data are, and its splits as columns of unchecked rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from compress.errors import CompressError
+from compress.paths import from_home
+from compress.spec.task import Files, TaskSpec
+
+from .columns import Rows
+from .delimited import read_table
+from .fingerprints import fingerprint_of
+from .glue import aliases, is_glue, official_paths, read_official
+from .hub import local_folder, pinned_revision, read_hub, read_saved, reported_splits, saved_folder
+from .synthetic import GENERATOR_VERSION, generate
+
+OWN = ("train", "tuning")  # names that no reported split may have
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a task's data come from. `folder` is where a task file's relative paths start; `data_dir` holds GLUE's
+    folders, or a saved `datasets` folder; `tuning` is a file for the tuning split, before one that the task names."""
+
+    spec: TaskSpec
+    folder: Path | None
+    data_dir: Path | None
+    tuning: Path | None = None
+
+    @cached_property
+    def found(self) -> tuple[str, Path | None]:
+        """The kind of source, and the folder of a saved or local data set."""
+        if self.spec.files is not None:
+            return "files", None
+        if self.spec.hub is None:
+            return "synthetic", None
+        saved = saved_folder(self.spec, self.folder, self.data_dir)
+        if saved is not None:
+            return "saved", saved
+        if self.data_dir is not None and is_glue(self.spec):
+            return "files", None
+        return "hub", local_folder(self.spec, self.folder)
+
+    @cached_property
+    def paths(self) -> dict[str, Path]:
+        """Split -> file: all splits of a task that is read from files, of others the tuning split that is given."""
+        given = {} if self.tuning is None else {"tuning": self.tuning}
+        if self.found[0] != "files":
+            return given
+        if self.spec.files is not None:
+            return _own_paths(self.spec, self.spec.files, self.folder) | given
+        return official_paths(self.spec, self.data_dir or Path()) | given
+
+    def fingerprint(self) -> str:
+        """SHA-256 that changes with any byte of the data and any field of the spec that matters; parses nothing."""
+        (source, place), files = self.found, list(self.paths.items())
+        if source == "synthetic":
+            source = f"synthetic {GENERATOR_VERSION}"
+        elif source == "hub" and place is None:
+            source = f"hub {pinned_revision(self.spec)}"
+        elif place is not None:
+            inside = sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith("cache-"))
+            files += [(path.relative_to(place).as_posix(), path) for path in inside]
+        if self.spec.hub is not None and self.spec.hub.tuning is not None and "tuning" not in self.paths:
+            source += f" tuning {self.spec.hub.tuning}"
+        return fingerprint_of(self.spec, source, files)
+
+    def read(self, wanted: Callable[[str], bool]) -> tuple[dict[str, Rows], list[str]]:
+        """The splits whose names are `wanted`, and notes on how they were read."""
+        source, place = self.found
+        paths = {name: path for name, path in self.paths.items() if wanted(name)}
+        if source == "files" and self.spec.files is None:
+            return read_official(self.spec, paths)
+        rows = {name: _file_rows(self.spec, path) for name, path in paths.items()}
+        if source == "synthetic":
+            return {name: part for name, part in _synthetic_rows(self.spec).items() if wanted(name)} | rows, []
+        if source == "files":
+            return rows, []
+        splits = {name: split for name, split in _hub_splits(self.spec).items() if wanted(name) and name not in rows}
+        if source == "saved" and place is not None:
+            return read_saved(self.spec, place, splits) | rows, []
+        astray = (
+            []
+            if self.data_dir is None
+            else ["--data-dir holds none of its data, which are read from where the task says"]
+        )
+        return read_hub(self.spec, self.folder, splits) | rows, astray
+
+
+def _hub_splits(spec: TaskSpec) -> dict[str, str]:
+    if spec.hub is None:
+        raise CompressError(f"task {spec.name}: has no `hub`")
+    tuning = {} if spec.hub.tuning is None else {"tuning": spec.hub.tuning}
+    return {"train": spec.hub.train, **tuning, **_reported(spec, "hub.dev", spec.hub.dev)}
+
+
+def _own_paths(spec: TaskSpec, files: Files, folder: Path | None) -> dict[str, Path]:
+    tuning = {} if files.tuning is None else {"tuning": files.tuning}
+    names = {"train": files.train, **_reported(spec, "files.dev", files.dev), **tuning}
+    return {name: (folder or Path()) / from_home(path) for name, path in names.items()}
+
+
+def _reported(spec: TaskSpec, field: str, dev: str | dict[str, str]) -> dict[str, str]:
+    found = reported_splits(dev)
+    if not found or set(OWN) & set(found):
+        raise CompressError(
+            f"task {spec.name}: {field}: expected names other than {' and '.join(OWN)}, found {list(found)}"
+        )
+    return found
+
+
+def _file_rows(spec: TaskSpec, path: Path) -> Rows:
+    """Of a task without files of its own, the columns have the names that the task gives them."""
+    files = spec.files or Files(train="", dev="")
+    table = read_table(path, header=files.header, names=files.columns, quoting=files.quoting)
+    if not table.columns:
+        raise CompressError(f"{path}: no examples")
+    texts = tuple(table.column(name) for name in spec.text)
+    names = aliases(spec) if is_glue(spec) else None
+    return Rows(table.place, table.unit, table.numbers, texts, table.column(spec.label), names)
+
+
+def _synthetic_rows(spec: TaskSpec) -> dict[str, Rows]:
+    if spec.synthetic is None:
+        raise CompressError(f"task {spec.name}: has no `synthetic`")
+    rows = {}
+    for name, examples in generate(spec.synthetic).items():
+        *texts, labels = map(list, zip(*examples, strict=True))
+        if len(texts) != len(spec.text):
+            made = f"{spec.synthetic.generator} makes {len(texts)}"
+            raise CompressError(f"task {spec.name}: `text` names {len(spec.text)} columns, the generator {made}")
+        rows[name] = Rows(f"{spec.name} {name}", "row", range(1, len(labels) + 1), tuple(texts), labels)
+    return rows

@@ -1,0 +1,59 @@
+"""Texts as hashed words, and the runs of words in them: what copies, extracts and near copies are found by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+_WORD = re.compile(r"\w+")
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd: no power of it loses a bit
+
+
+def words_of(text: str) -> str:
+    """The words, in lower case, one space apart, without punctuation; of a text without a word, the text."""
+    return " ".join(_WORD.findall(text.lower())) or " ".join(text.split())
+
+
+@dataclass(frozen=True)
+class HashedTexts:
+    """`hashes`: uint64, the words of all texts in one row; `counts`: int64, words [text]."""
+
+    hashes: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> HashedTexts:
+        """`texts` as `words_of` gives them. A word's hash is the same in every process."""
+        known: dict[str, int] = {}
+        hashes, counts = [], []
+        for text in texts:
+            words = text.split(" ")
+            counts.append(len(words))
+            for word in words:
+                if word not in known:
+                    known[word] = _hash(word)
+                hashes.append(known[word])
+        return cls(np.array(hashes, dtype=np.uint64), np.array(counts, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def runs(self, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Every `length` words in a row of one text: their hash, uint64 [run], and the text's index, int64 [run]."""
+        count = len(self.hashes) - length + 1
+        if count <= 0:
+            return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
+        run = np.zeros(count, dtype=np.uint64)
+        for place in range(length):
+            run = run * _FACTOR + self.hashes[place : place + count]
+        left = np.repeat(np.cumsum(self.counts), self.counts) - np.arange(len(self.hashes))  # words to the text's end
+        inside = left[:count] >= length
+        return run[inside], np.repeat(np.arange(len(self)), self.counts)[:count][inside]
+
+
+def _hash(word: str) -> int:
+    return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

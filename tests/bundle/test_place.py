@@ -1,0 +1,136 @@
+"""What a killed `ship --force` leaves: an old bundle that comes back, and half bundles that go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bundle_making import Run
+
+from compress.atomic import BUILDING, OLD, beside
+from compress.bundle import place, read_bundle, ship, verify
+from compress.errors import CompressError
+
+
+@pytest.fixture(scope="module")
+def gone() -> int:
+    """The id of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.fixture
+def bundle(bundle_of: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A copy in a folder with nothing else."""
+    return Path(shutil.copytree(bundle_of("toy-sentiment"), tmp_path / "place" / "copy"))
+
+
+def left_by(process: int, path: Path, kind: str) -> Path:
+    name = beside(path, kind)
+    return name.with_name(name.name.replace(f"-{os.getpid()}-", f"-{process}-"))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_verify_puts_back_what_a_killed_ship_moved_aside(bundle: Path, gone: int) -> None:
+    created = read_bundle(bundle).created
+    bundle.rename(left_by(gone, bundle, OLD))
+    assert verify(bundle).passed
+    assert read_bundle(bundle).created == created
+    assert names(bundle.parent) == [bundle.name]
+
+
+def test_a_ship_that_is_still_at_it_is_left_alone(bundle: Path) -> None:
+    aside = left_by(os.getppid(), bundle, OLD)
+    bundle.rename(aside)
+    with pytest.raises(CompressError, match="expected a bundle's folder, found nothing"):
+        verify(bundle)
+    assert names(bundle.parent) == [aside.name]
+
+
+def test_the_next_ship_puts_back_and_sweeps(run: Run, bundle: Path, gone: int) -> None:
+    """And removes nothing that stepped aside from a place where no new bundle has come."""
+    elsewhere = left_by(gone, bundle.with_name("other"), OLD)
+    elsewhere.mkdir()
+    left_by(gone, bundle, BUILDING).mkdir()
+    bundle.rename(left_by(gone, bundle, OLD))
+    with pytest.raises(CompressError, match="`--force` replaces a bundle"):
+        ship(run.folder, bundle, store=run.store)
+    ship(run.folder, bundle, store=run.store, model="teacher", force=True)
+    assert read_bundle(bundle).model == "teacher"
+    assert names(bundle.parent) == sorted([bundle.name, elsewhere.name])
+
+
+def test_an_old_bundle_goes_once_the_new_one_is_there(run: Run, bundle: Path, gone: int) -> None:
+    left_by(gone, bundle, OLD).mkdir()
+    ship(run.folder, bundle.with_name("another"), store=run.store)
+    assert names(bundle.parent) == ["another", bundle.name]
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_replaced_with_and_without_an_exchange(
+    run: Run, bundle: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool
+) -> None:
+    if not exchanges:
+        monkeypatch.setattr(place, "exchange", lambda one, other: False)
+    ship(run.folder, bundle, store=run.store, model="teacher", force=True)
+    assert read_bundle(bundle).model == "teacher"
+    assert names(bundle.parent) == [bundle.name]
+
+
+def test_what_came_into_a_new_place_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(CompressError, match=r"out: cannot be written \("), place.building(out) as folder:
+        out.mkdir()
+        (out / "notes.txt").write_text("of somebody else")
+        place.settle(folder, out)
+    assert names(tmp_path) == ["out"]
+    assert names(out) == ["notes.txt"]
+
+
+def test_without_an_exchange_an_old_bundle_on_its_way_aside_is_not_taken_for_abandoned(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `verify` in another process, at the moment when its place is empty."""
+    monkeypatch.setattr(place, "exchange", lambda one, other: False)
+    os.utime(bundle, (0, 0))
+    replace, empty = Path.replace, list[bool]()
+
+    def watched(self: Path, target: Path) -> Path:
+        if self.name.endswith(BUILDING):
+            place.recover(bundle)
+            empty.append(not bundle.exists())
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    with place.building(bundle) as folder:
+        (folder / "new").touch()
+        place.settle(folder, bundle, replaces=True)
+    assert empty == [True]
+    assert names(bundle) == ["new"]
+
+
+def test_without_an_exchange_the_old_one_comes_back_where_the_new_one_cannot_come(
+    run: Run, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, "exchange", lambda one, other: False)
+    replace = Path.replace
+
+    def refused(self: Path, target: Path) -> Path:
+        if self.name.endswith(BUILDING):
+            raise OSError(5, "Input/output error")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(CompressError, match=r"cannot be written \(Input/output error"):
+        ship(run.folder, bundle, store=run.store, model="teacher", force=True)
+    assert read_bundle(bundle).model == "student"
+    assert names(bundle.parent) == [bundle.name]

@@ -1,0 +1,74 @@
+"""Commands killed at a touch of the disk, or in the middle of a write: whatever has its own name is whole, and the same command
+given again comes to the very same end, with nothing left over."""
+
+from __future__ import annotations
+
+import random
+import signal
+from pathlib import Path
+
+import pytest
+from command_runs import HARMS, Commands, bundle_in, check_whole
+
+from compress.atomic import exchange
+from compress.bundle.place import recover
+
+POINTS = {"run": 70, "report": 18, "ship": 36, "force": 38, "force in two steps": 38}
+CUTS = (1_500, 9_000, 21_000, 40_000)  # bytes after which a write is cut
+
+
+@pytest.fixture(scope="module")
+def exchanges(tmp_path_factory: pytest.TempPathFactory) -> bool:
+    folder = tmp_path_factory.mktemp("exchange")
+    for name in "ab":
+        (folder / name).mkdir()
+    return exchange(folder / "a", folder / "b")
+
+
+def kill(commands: Commands, name: str, root: Path, exchanges: bool, **harm: object) -> int:
+    """The exit code of the command that was to be killed; checked: what it left, and what comes of it."""
+    commands.start_from(name, root)
+    code = commands.give(name, root, **harm)
+    if name == "force" and exchanges:
+        assert (root / "bundle").is_dir(), "at some moment there was no bundle"
+    if name.startswith("force"):
+        recover(root / "bundle")
+        assert bundle_in(root / "bundle") in ("student", "teacher")
+    check_whole(root, commands.expected[name])
+    commands.again(name, root)
+    return code
+
+
+@pytest.mark.parametrize("name", HARMS)
+def test_a_few_kills(commands: Commands, exchanges: bool, tmp_path: Path, name: str) -> None:
+    """Spread over the command's touches, and the last quarter, in which things come to their places, taken twice."""
+    count = commands.touches[name]
+    for touch in (count // 3, count - 2 - random.Random(name).randrange(count // 4)):
+        assert kill(commands, name, tmp_path / str(touch), exchanges, touch=touch) == -signal.SIGKILL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HARMS)
+def test_two_hundred_kills(commands: Commands, exchanges: bool, tmp_path: Path, name: str) -> None:
+    assert sum(POINTS.values()) == 200
+    points = {number * commands.touches[name] // POINTS[name] for number in range(POINTS[name])}
+    assert len(points) == POINTS[name]
+    for touch in points:
+        assert kill(commands, name, tmp_path / str(touch), exchanges, touch=touch) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("size", CUTS[:1])
+@pytest.mark.parametrize("name", ["run", "force"])
+def test_a_kill_in_the_middle_of_a_write(
+    commands: Commands, exchanges: bool, tmp_path: Path, name: str, size: int
+) -> None:
+    """By the system, which ends a process that writes beyond a file's largest size."""
+    assert kill(commands, name, tmp_path / str(size), exchanges, limit=size, dies=True) == -signal.SIGXFSZ
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HARMS)
+def test_kills_in_the_middle_of_more_writes(commands: Commands, exchanges: bool, tmp_path: Path, name: str) -> None:
+    codes = [kill(commands, name, tmp_path / str(size), exchanges, limit=size, dies=True) for size in CUTS]
+    assert codes[0] == -signal.SIGXFSZ
+    assert set(codes) <= {-signal.SIGXFSZ, 0}

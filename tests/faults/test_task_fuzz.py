@@ -1,0 +1,150 @@
+"""Damaged task files and data files of every format: read whole, or refused without a traceback."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+import yaml
+from fuzzing import Case, any_value, check, damaged_bytes, damaged_document
+
+from compress.tasks import fingerprint, load_reported, load_training, resolve_task
+
+SLICE, ALL = 150, 10_000
+PAIR, LABELS = ["premise", "hypothesis"], ["no", "yes"]
+TASKS: dict[str, dict[str, Any]] = {
+    "csv": {"text": ["premise"], "labels": LABELS, "metrics": ["accuracy", "f1"], "positive": "yes"},
+    "tsv": {"text": PAIR, "metrics": ["matthews"], "files": {"quoting": False}},
+    "jsonl": {"text": PAIR, "metrics": ["pearson", "spearman"], "kind": "regression", "label": "score"},
+    "parquet": {"text": PAIR[::-1], "metrics": ["f1_macro"], "max_length": 32, "tuning_fraction": 0.2},
+    "ndjson": {"text": ["premise"], "labels": LABELS, "metrics": ["accuracy"], "tuning_examples": 3},
+}
+COLUMNS = (*PAIR, "label", "score")
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    texts = ('the film is good, "truly" so', "l'été — 漢字 — is\u2028long", "a\u00a0story", "it is bad ; or not")
+    return [
+        {"premise": f"{texts[n % 4]} {n}", "hypothesis": texts[n % 3], "label": LABELS[n % 2], "score": n / 4}
+        for n in range(count)
+    ]
+
+
+def task(suffix: str) -> dict[str, Any]:
+    files = {"train": f"train.{suffix}", "dev": {"dev": f"dev.{suffix}", "other": f"train.{suffix}"}}
+    own = TASKS[suffix]
+    return {"name": "mine", "label": "label", **own, "files": {**files, **own.get("files", {})}}
+
+
+def written(table: list[Any], suffix: str) -> bytes:
+    """As a file of this format; what a damaged table cannot say in it, as text."""
+    if suffix in ("jsonl", "ndjson"):
+        return "\n".join(map(json.dumps, table)).encode()
+    plain = [row if isinstance(row, dict) else {"premise": row} for row in table]
+    names = list(dict.fromkeys(name for row in plain for name in row)) or ["x"]
+    if suffix == "parquet":
+        return parquet({name: [row.get(name) for row in plain] for name in names})
+    out = io.StringIO(newline="")
+    dialect: dict[str, Any] = {"delimiter": "," if suffix == "csv" else "\t"}
+    if suffix == "csv":
+        writer = csv.writer(out, **dialect)
+        writer.writerows([names, *([str(row.get(name)) for name in names] for row in plain)])
+    else:
+        out.write("\n".join("\t".join(map(str, line)) for line in [names, *([r.get(n) for n in names] for r in plain)]))
+    return out.getvalue().encode("utf-8", "surrogatepass")
+
+
+def parquet(columns: dict[str, list[Any]]) -> bytes:
+    """Columns that the format does not have, as text."""
+    arrays = {ascii(name)[1:-1]: values for name, values in columns.items()}
+    for name, values in arrays.items():
+        try:
+            one_file(pyarrow.table({"x": values}))
+        except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError, ValueError):
+            arrays[name] = [ascii(value) for value in values]
+    return one_file(pyarrow.table(arrays))
+
+
+def one_file(table: pyarrow.Table) -> bytes:
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(table, sink)
+    return sink.getvalue()
+
+
+def cases(folder: Path, first: int, count: int) -> Iterator[Case]:
+    for number in range(first, first + count):
+        rng = random.Random(f"tasks/{number}")
+        suffix = rng.choice(list(TASKS))
+        document, tables = task(suffix), {"train": rows(24), "dev": rows(6)}
+        what = rng.choice(("task", "table", "column", "bytes", "task bytes"))
+        said, name = "", rng.choice(("train", "dev"))
+        if what == "task":
+            said, document = damaged_document(document, number)
+        elif what == "table":
+            said, tables[name] = damaged_document(tables[name], number)
+        elif what == "column":
+            said = column(tables[name], rng)
+        contents = {
+            part: written(table if isinstance(table, list) else [table], suffix) for part, table in tables.items()
+        }
+        text = json.dumps(document).encode() if rng.random() < 0.5 else as_yaml(document)
+        if what == "bytes":
+            said, contents[name] = damaged_bytes(contents[name], number)
+        elif what == "task bytes":
+            said, text = damaged_bytes(text, number)
+        for part, content in contents.items():
+            (folder / f"{part}.{suffix}").write_bytes(content)
+        (folder / "mine.yaml").write_bytes(text)
+        yield f"{number} {suffix} {what} {name} {said}", lambda: use(folder / "mine.yaml")
+
+
+def as_yaml(document: Any) -> bytes:
+    try:
+        return yaml.safe_dump(document).encode()
+    except (UnicodeEncodeError, yaml.YAMLError, RecursionError):  # what YAML cannot hold
+        return json.dumps(document).encode()
+
+
+def column(table: list[dict[str, Any]], rng: random.Random) -> str:
+    """One value in every row."""
+    name, value = rng.choice(COLUMNS), any_value(rng)
+    for row in table:
+        row[name] = value
+    return f"{name} {value!r:.60}"
+
+
+def use(file: Path) -> None:
+    spec, folder = resolve_task(str(file))
+    if spec.hub is not None:  # nothing here is to be fetched
+        fingerprint(spec, folder, None)
+        return
+    data, reported = load_training(spec, folder, None), load_reported(spec, folder, None)
+    assert len(data.train)
+    assert len(data.tuning)
+    splits = (data.train, data.tuning, *reported.splits.values())
+    assert all(isinstance(text, str) for split in splits for text in split.texts[0])
+
+
+@pytest.mark.parametrize("suffix", TASKS)
+def test_whole_tasks_are_read(tmp_path: Path, suffix: str) -> None:
+    for name, count in {"train": 24, "dev": 6}.items():
+        (tmp_path / f"{name}.{suffix}").write_bytes(written(rows(count), suffix))
+    (tmp_path / "mine.yaml").write_bytes(as_yaml(task(suffix)))
+    use(tmp_path / "mine.yaml")
+
+
+def test_damaged_tasks_are_read_or_refused(tmp_path: Path) -> None:
+    check(cases(tmp_path, 0, SLICE), SLICE)
+
+
+@pytest.mark.slow
+def test_many_damaged_tasks_are_read_or_refused(tmp_path: Path) -> None:
+    check(cases(tmp_path, SLICE, ALL - SLICE), ALL - SLICE)

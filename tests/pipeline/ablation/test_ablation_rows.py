@@ -1,0 +1,196 @@
+"""The rows of an ablation: what each changes, and what all share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compress.catalog import load_recipe
+from compress.errors import CompressError
+from compress.pipeline import Request, plan_all
+from compress.pipeline.ablation.rows import Row, rows
+from compress.pipeline.ablation.run import as_long
+from compress.spec.stages import Distill
+
+TINYBERT = [
+    "full",
+    "without general",
+    "without augment",
+    "without embedding_mse",
+    "without hidden_mse",
+    "without attention_mse",
+    "without hidden_mse and attention_mse",
+    "without intermediate",
+    "without soft_cross_entropy",
+    "without intermediate and soft_cross_entropy",
+    "map top",
+    "map bottom",
+]
+LAYERS = "{name: layers, losses: [{name: hidden_mse}, {name: embedding_mse}%s], %s}"
+ANSWERS = "{name: answers, losses: [{name: soft_target}, {name: hard_label, weight: 0.5}]}"
+
+
+def by_label(name: str | Path, *overrides: str, corpus: bool = True) -> dict[str, Row]:
+    return {row.label: row for row in rows(str(name), overrides, corpus=corpus)}
+
+
+def stage(row: Row, name: str) -> Any:
+    return next(stage.spec for stage in row.recipe.stages if stage.id == name)
+
+
+def weights(row: Row, name: str) -> dict[str, float]:
+    return {loss.name: loss.weight for loss in stage(row, name).losses}
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Callable[..., Path]:
+    """Stages, as YAML lines -> a recipe file."""
+
+    def write(*stages: str, name: str = "mine") -> Path:
+        lines = [f"name: {name}", "title: Mine", "teacher: bert-mini", "student: tiny-2l", "stages:", "  - finetune:"]
+        path = tmp_path / f"{name}.yaml"
+        path.write_text("\n".join([*lines, *(f"  - {stage}" for stage in stages), "  - export:"]), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["tinybert", "tinybert-small"])
+def test_every_part_of_tinybert_has_its_row(name: str) -> None:
+    found = rows(name, corpus=True)
+    assert [row.label for row in found] == TINYBERT
+    assert len({row.recipe.name for row in found}) == len(found)
+    assert all(row.recipe.name.startswith(f"{name}-") for row in found)
+    assert all(stage.kind != "quantize" for row in found for stage in row.recipe.stages)
+
+
+def test_the_full_row_is_the_recipe_without_quantization() -> None:
+    (full, *_), recipe = rows("tinybert", corpus=True), load_recipe("tinybert")
+    assert full.recipe.stages == tuple(stage for stage in recipe.stages if stage.kind != "quantize")
+    assert (full.recipe.title, full.recipe.paper) == (recipe.title, recipe.paper)
+
+
+@pytest.mark.parametrize("limit", [None, 50])
+def test_a_student_without_a_part_is_trained_as_long(limit: int | None) -> None:
+    """As long as the full one's plan says, wherever its lengths come from: here from the teacher's card and the recipe."""
+    limits = tuple(f"{name}.max_steps={limit}" for name in ("intermediate", "prediction")) if limit else ()
+    overrides = ("prediction.epochs=3", "prediction.evaluate_every=0.5", "augment.copies=4", *limits)
+    found = {row.label: row for row in rows("tinybert-small", ("intermediate.epochs=7", *overrides), corpus=False)}
+    request = Request(("tinybert-small",), ("toy-sentiment",), teacher="bert-mini")
+
+    def lengths(label: str) -> dict[str, tuple[float, float | None, float]]:
+        full = plan_all(replace(request, recipes=(found["full"].recipe,)))
+        row = found[label] if label == "full" else as_long(found[label], full)
+        (plan,) = plan_all(replace(request, recipes=(row.recipe,)))
+        specs = {node.id: node.spec for node in plan.nodes if isinstance(node.spec, Distill)}
+        return {name: (spec.epochs, spec.max_steps, spec.evaluate_every) for name, spec in specs.items()}
+
+    assert lengths("full") == {"intermediate": (7, limit, 1), "prediction": (3, limit, 0.5)}
+    assert lengths("without intermediate") == {"prediction": (10, 2 * limit if limit else None, 0.5)}
+    assert lengths("without augment") == {"intermediate": (35, limit, 5), "prediction": (15, limit, 2.5)}
+    assert lengths("without attention_mse") == lengths("full")
+
+
+def test_lengths_of_the_teachers_card_count_too() -> None:
+    """The recipe `minilm` leaves them to the card, and bert-mini's says 2 passes."""
+    found = {row.label: row for row in rows("minilm", corpus=False)}
+    request = Request(("minilm",), ("toy-sentiment",), teacher="bert-mini")
+    full = plan_all(replace(request, recipes=(found["full"].recipe,)))
+    row = as_long(found["without intermediate"], full)
+    (plan,) = plan_all(replace(request, recipes=(row.recipe,)))
+    assert [node.spec.epochs for node in plan.nodes if isinstance(node.spec, Distill)] == [4]
+
+
+def test_each_row_changes_its_part_and_nothing_else() -> None:
+    found = by_label("tinybert")
+    assert stage(found["without general"], "general").enabled is False
+    assert stage(found["without augment"], "augment").enabled is False
+    assert stage(found["without intermediate"], "intermediate").enabled is False
+    assert weights(found["without hidden_mse"], "intermediate") == {
+        "embedding_mse": 1,
+        "hidden_mse": 0,
+        "attention_mse": 1,
+    }
+    both = weights(found["without hidden_mse and attention_mse"], "intermediate")
+    assert both == {"embedding_mse": 1, "hidden_mse": 0, "attention_mse": 0}
+    assert weights(found["without soft_cross_entropy"], "prediction") == {"hard_label": 1}
+    assert stage(found["without soft_cross_entropy"], "intermediate").enabled is True
+    plain = found["without intermediate and soft_cross_entropy"]
+    assert (stage(plain, "intermediate").enabled, weights(plain, "prediction")) == (False, {"hard_label": 1})
+    assert stage(found["map top"], "intermediate").layer_map == "top"
+    full = {stage.id: stage for stage in found["full"].recipe.stages}
+    for row in found.values():
+        changed = {stage.id for stage in row.recipe.stages if stage != full[stage.id]}
+        assert len(changed) == {"full": 0, plain.label: 2}.get(row.label, 1)
+        assert weights(row, "general") == weights(found["full"], "general")
+
+
+def test_without_plain_text_or_with_a_stage_switched_off_there_is_no_row_for_it() -> None:
+    assert "without general" not in by_label("tinybert", corpus=False)
+    assert "without general" not in by_label("tinybert", "general.enabled=false")
+    assert "without augment" not in by_label("tinybert", "augment.enabled=false")
+    assert not any("intermediate" in label for label in by_label("tinybert", "intermediate.enabled=false"))
+
+
+def test_overrides_are_in_every_row() -> None:
+    for row in by_label("tinybert", "intermediate.max_steps=7", "prediction.losses=[{name: soft_target}]").values():
+        assert stage(row, "intermediate").max_steps == 7
+        gold = "soft_target" in row.label
+        assert weights(row, "prediction") == ({"hard_label": 1} if gold else {"soft_target": 1})
+
+
+def test_the_map_of_the_recipe_is_no_row_and_uniform_is_one_beside_another() -> None:
+    assert {label for label in by_label("tinybert", "intermediate.layer_map=top") if label.startswith("map")} == {
+        "map uniform",
+        "map bottom",
+    }
+
+
+def test_rows_follow_from_the_recipe(recipe: Callable[..., Path]) -> None:
+    mine = recipe(f"distill: {LAYERS % ('', 'layer_map: bottom')}", f"distill: {ANSWERS}")
+    found = by_label(mine)
+    assert [*found] == [
+        "full",
+        "without hidden_mse",
+        "without embedding_mse",
+        "without layers",
+        "without soft_target",
+        "without layers and soft_target",
+        "map uniform",
+        "map top",
+    ]
+    assert weights(found["without soft_target"], "answers") == {"hard_label": 0.5}
+    assert [*by_label("minilm", corpus=False)] == [
+        "full",
+        "without intermediate",
+        "without soft_cross_entropy",
+        "without intermediate and soft_cross_entropy",
+    ]
+    assert [*by_label("distilbert")] == ["full", "without hidden_cosine", "without soft_target"]
+
+
+def test_a_loss_without_weight_is_no_part(recipe: Callable[..., Path]) -> None:
+    mine = recipe(f"distill: {LAYERS % (', {name: attention_mse, weight: 0}', 'epochs: 1')}", f"distill: {ANSWERS}")
+    assert not any("attention_mse" in label for label in by_label(mine))
+
+
+def test_long_names_stay_names(recipe: Callable[..., Path]) -> None:
+    mine = recipe(f"distill: {LAYERS % ('', 'epochs: 1')}", f"distill: {ANSWERS}", name="a" * 64)
+    found = [row.recipe.name for row in rows(str(mine), corpus=False)]
+    assert max(map(len, found)) == 64
+    assert len(set(found)) == len(found)
+
+
+def test_a_recipe_without_parts_is_refused() -> None:
+    with pytest.raises(CompressError, match="int8: there is nothing to leave out"):
+        rows("int8", corpus=True)
+
+
+def test_losses_of_one_task_are_refused(recipe: Callable[..., Path]) -> None:
+    own = "per_task: {cola: {losses: [{name: hidden_mse}]}}"
+    with pytest.raises(CompressError, match="stage layers: per_task gives cola its own `losses`"):
+        rows(str(recipe(f"distill: {LAYERS % ('', own)}", f"distill: {ANSWERS}")), corpus=False)

@@ -1,0 +1,104 @@
+"""Texts of the user's own to calibrate on: what is read, what is refused, and what the file's key depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+from worlds import encoder_world
+
+from compress.errors import CompressError
+from compress.pipeline import Listener, Request, plan_all, run_all
+from compress.pipeline.plan.sources import TaskSource
+from compress.pipeline.results.reported import ReportedSource
+from compress.pipeline.stages.calibration import read_lines, refuse_reported
+from compress.spec.task import Files, TaskSpec
+from compress.tasks import Split
+
+
+def lines(path: Path, texts: list[str]) -> Path:
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return path
+
+
+def test_lines_are_examples_and_empty_ones_are_left_out(tmp_path: Path) -> None:
+    path = lines(tmp_path / "a.txt", [f"text {number}" for number in range(40)] + ["", "  "])
+    assert read_lines(path, 1).texts == ([f"text {number}" for number in range(40)],)
+    pairs = lines(tmp_path / "b.txt", [f"first {number}\tsecond {number}" for number in range(32)])
+    assert read_lines(pairs, 2).texts[1][3] == "second 3"
+
+
+@pytest.mark.parametrize(
+    ("texts", "columns", "told"),
+    [
+        (["one"] * 31, 1, "expected at least 32 lines of text, found 31"),
+        (["one\ttwo"] * 40, 1, "text 1: expected 1 text"),
+        (["one\ttwo"] * 3 + ["three"], 2, "text 4: expected 2 text"),
+    ],
+)
+def test_what_cannot_serve_is_named(texts: list[str], columns: int, told: str, tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match=told):
+        read_lines(lines(tmp_path / "a.txt", texts), columns)
+    with pytest.raises(CompressError, match=r"quantize\.calibration_text: .*none\.txt: cannot be read"):
+        read_lines(tmp_path / "none.txt", 1)
+
+
+@pytest.mark.parametrize("told", ["dev 7", "DEV 7", " dev  7 "])
+def test_a_text_of_a_reported_split_is_refused_whatever_its_case_and_spacing(told: str, tmp_path: Path) -> None:
+    dev, mine = [f"dev {number}" for number in range(50)], [f"mine {number}" for number in range(39)]
+    for name, texts in {"train": mine, "dev": dev}.items():
+        rows = "".join(f"{text},{'yes' if number % 2 else 'no'}\n" for number, text in enumerate(texts))
+        (tmp_path / f"{name}.csv").write_text("text,label\n" + rows)
+    files = Files(train="train.csv", dev="dev.csv")
+    task = TaskSource(
+        TaskSpec(name="t", text=("text",), label="label", metrics=("accuracy",), files=files), tmp_path, None
+    )
+    refuse_reported("mine.txt", Split((mine,), np.zeros(39)), task)
+    with pytest.raises(CompressError, match=r"mine\.txt: 1 of 40 texts are in the split `dev`.* text 40\)"):
+        refuse_reported("mine.txt", Split(([*mine, told],), np.zeros(40)), task)
+    with pytest.raises(CompressError, match=r"mine\.txt: 50 of 50 texts"):
+        refuse_reported("mine.txt", Split((dev,), np.zeros(50)), task)
+
+
+def test_a_text_that_changed_since_the_plan_was_made_is_refused(
+    tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
+) -> None:
+    """Else the file from the new text would be kept under the name of the one from the old."""
+    teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
+    text = lines(tmp_path / "texts.txt", [f"a fine film {number}" for number in range(32)])
+
+    class Editing(Listener):
+        def stage(self, label: str, cached: bool) -> None:
+            if label.startswith("export"):
+                lines(text, [f"a dull film {number}" for number in range(32)])
+
+    given = ("quantize.method=static", f"quantize.calibration_text={text}")
+    task = str(tmp_path / "task.yaml")
+    request = Request(("int8",), (task,), teacher=str(teacher), overrides=given, root=tmp_path / "runs", bench=None)
+    with pytest.raises(CompressError, match=r"texts\.txt: it changed since this command started"):
+        run_all(request, Editing())
+
+
+def test_it_is_refused_before_anything_is_made(
+    tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
+) -> None:
+    teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
+    task, text = str(tmp_path / "task.yaml"), tmp_path / "texts.txt"
+
+    def request() -> Request:
+        given = ("quantize.method=static", f"quantize.calibration_text={text}")
+        return Request(("int8",), (task,), teacher=str(teacher), overrides=given, root=tmp_path / "runs")
+
+    lines(text, [f"a fine film {number}" for number in range(32)])
+    first = plan_all(request())[0]
+    lines(text, [f"a dull film {number}" for number in range(32)])
+    second = plan_all(request())[0]
+    keys = [{node.id: node.key for node in plan.nodes}["teacher-int8"] for plan in (first, second)]
+    assert keys[0] != keys[1]
+    lines(text, ReportedSource.of(first.task).data.splits["dev"].texts[0] * 4)
+    with pytest.raises(CompressError, match="on which scores are reported"):
+        run_all(request())
+    assert not list((tmp_path / "runs").glob("*"))

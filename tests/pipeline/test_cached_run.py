@@ -1,0 +1,63 @@
+"""Commands that compute nothing start fast: what is cached, planned, listed or reported needs no torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pretrain_toys import QUICK
+
+from compress.pipeline import BenchSettings, Request, run_all
+
+HEAVY = {"torch", "transformers", "accelerate", "datasets", "neural_compressor"}
+LATE = HEAVY | {
+    "onnx",
+    "onnxruntime",
+    "onnxscript",
+    "scipy",
+    "sklearn",
+    "pandas",
+    "altair",
+    "vl_convert",
+    "jinja2",
+    "openvino",
+}
+CHILD = """
+import json, sys
+from compress.cli import main
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["compress", *words]
+    main()
+print("\\nimported:", *sys.modules, file=sys.stderr)
+"""
+
+
+def imported(*commands: list[str]) -> set[str]:
+    """What is imported by a process that gives these commands, one after the other."""
+    given = [sys.executable, "-c", CHILD, json.dumps(commands)]
+    done = subprocess.run(given, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.rpartition("imported:")[2].split())
+
+
+@pytest.mark.parametrize("timed", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_cached_run_a_plan_a_list_and_a_report_import_no_torch(world: Path, timed: bool):
+    """The run reads text and is reported; its result is put together again, and then found."""
+    task, teacher, text, out = (str(world / name) for name in ("task.yaml", "own.yaml", "text.txt", "runs"))
+    request = Request(
+        ("bert-pretrain",), (task,), teacher=teacher, corpus=(text,), overrides=QUICK, threads=1, root=Path(out),
+        bench=BenchSettings(runs=1) if timed else None,
+    )  # fmt: skip
+    (result,) = run_all(request)
+    file = Path(out) / result.run / "result.json"
+    before = json.loads(file.read_text())
+    settings = [word for field in QUICK for word in ("--set", field)]
+    same = ["bert-pretrain", "--task", task, "--teacher", teacher, "--corpus", text, "--out", out, *settings]
+    run = ["run", *same, "--threads", "1", *(("--bench-runs", "1") if timed else ("--no-bench",))]
+    file.unlink()
+    assert HEAVY & imported(run, ["list", "runs", "-o", out], ["report", out, "-o", f"{out}/r"]) == set()
+    assert LATE & imported(run, ["plan", *same]) == set()  # the result and its report are there
+    assert json.loads(file.read_text())["models"] == before["models"]

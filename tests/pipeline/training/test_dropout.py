@@ -1,0 +1,39 @@
+"""A stage's dropout is the stage's alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from compress.models.checkpoints import load_classifier
+from compress.models.features import compute_features
+from compress.pipeline.training.teacher_targets import set_dropout
+
+LABELS = ("no", "maybe", "yes")
+BATCH = {"input_ids": torch.arange(5, 17).reshape(2, 6), "attention_mask": torch.ones(2, 6, dtype=torch.int64)}
+BATCH["token_type_ids"] = torch.zeros(2, 6, dtype=torch.int64)
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert"])
+def test_it_is_on_in_the_model_and_not_in_what_is_saved(family: str, tiny_checkpoint: Callable[[str], Path]):
+    model: Any = load_classifier(tiny_checkpoint(family), kind="classification", labels=LABELS, trained=True).train()
+    before = model.config.to_dict()
+    set_dropout(model, 0.0)
+    first, second = (compute_features(model, BATCH, ["logits"])["logits"] for _ in range(2))
+    assert torch.equal(first, second)
+    set_dropout(model, 0.5)
+    assert {module.p for module in model.modules() if isinstance(module, nn.Dropout)} == {0.5}
+    assert not torch.equal(first, compute_features(model, BATCH, ["logits"])["logits"])
+    assert model.config.to_dict() == before
+
+
+def test_none_leaves_the_model_s_own(tiny_checkpoint: Callable[[str], Path]):
+    model: Any = load_classifier(tiny_checkpoint("bert"), kind="classification", labels=LABELS, trained=True)
+    before = [module.p for module in model.modules() if isinstance(module, nn.Dropout)]
+    set_dropout(model, None)
+    assert [module.p for module in model.modules() if isinstance(module, nn.Dropout)] == before

@@ -1,0 +1,145 @@
+"""What a stage says of its arithmetic: the products that torch counts, and a share only of a peak that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoModel, AutoModelForSequenceClassification
+
+from compress.corpus.masking import SELECTED
+from compress.losses.attention_mse import AttentionMse
+from compress.losses.embedding_mse import EmbeddingMse
+from compress.losses.hard_label import HardLabel
+from compress.losses.hidden_cosine import HiddenCosine
+from compress.losses.hidden_mse import HiddenMse
+from compress.losses.masked_lm import MaskedTokens
+from compress.losses.masked_soft_target import MaskedSoftTarget
+from compress.losses.soft_target import SoftTarget
+from compress.models.dimensions import dimensions
+from compress.models.masked_head import MaskedLmHeads
+from compress.models.masked_lm import masked_lm_around, masked_text_loss
+from compress.objective import Objective
+from compress.pipeline.training import throughput
+from compress.pipeline.training.log import Totals
+from compress.pipeline.training.throughput import BF16_PEAKS, model_flops, speed
+
+LENGTH, ROWS = 16, 4
+
+
+def batch() -> dict[str, torch.Tensor]:
+    ids = torch.randint(5, 100, (ROWS, LENGTH), generator=torch.Generator().manual_seed(1))
+    labels = torch.full_like(ids, -100)
+    labels[:, 3:6] = 7
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": ids * 0, "labels": labels}
+
+
+def test_it_is_what_torch_counts_of_a_step(tiny_checkpoint: Callable[[str], Path]):
+    """With eager attention, as it does not count what its kernel for CPUs does."""
+    encoder = AutoModel.from_pretrained(tiny_checkpoint("bert"), attn_implementation="eager")
+    model = masked_lm_around(encoder)
+    with FlopCounterMode(display=False) as counter:
+        masked_text_loss(model, batch()).backward()
+    sizes = dimensions(encoder.config.to_dict(), classes=2)
+    found = ROWS * model_flops(sizes, None, length=LENGTH, words=3)
+    assert counter.get_total_flops() == pytest.approx(found, rel=0.01)  # the pooler, which no loss reads
+
+
+def test_a_teacher_beside_it_adds_a_forward():
+    sizes = dimensions(
+        {
+            "model_type": "bert",
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "intermediate_size": 64,
+            "vocab_size": 120,
+            "max_position_embeddings": 24,
+        },
+        classes=2,
+    )
+    alone, taught = model_flops(sizes, None, length=9), model_flops(sizes, sizes, length=9)
+    assert taught == pytest.approx(alone * 4 / 3)
+    assert alone == 3 * sizes.flops_per_example(9)
+
+
+@pytest.fixture
+def told(tiny_checkpoint: Callable[[str], Path]) -> Callable[..., dict[str, Any]]:
+    """(objective, teacher?, GPU) -> what is said of a run at 100 texts a second."""
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint("bert"))
+    half_a_second = Totals(tokens=50 * LENGTH, examples=50, seconds=0.5)
+
+    def say(
+        objective: Any,
+        *,
+        teacher: bool = False,
+        device: str = "cpu",
+        precision: str = "no",
+        totals: Totals = half_a_second,
+    ) -> dict[str, Any]:
+        accelerator: Any = SimpleNamespace(device=torch.device(device), mixed_precision=precision, num_processes=2)
+        found = speed(model, model if teacher else None, objective, totals, accelerator)
+        return {**found, "sizes": model.config.to_dict()}
+
+    return say
+
+
+def test_nothing_is_told_of_a_run_that_left_no_line(told: Callable[..., dict[str, Any]]):
+    found = told(Objective((HardLabel(),)), totals=Totals(0, 0, 0))
+    assert (found["tokens_per_second"], found["model_flops_per_second"]) == (None, None)
+
+
+def test_flops_are_a_text_s_times_the_texts_a_second(told: Callable[..., dict[str, Any]]):
+    objective = Objective((HardLabel(), SoftTarget()))
+    found = told(objective)
+    sizes = dimensions(found["sizes"], classes=3)
+    assert found["model_flops_per_second"] == pytest.approx(100 * model_flops(sizes, None, length=LENGTH))
+    assert "utilisation" not in found
+    beside = told(objective, teacher=True)["model_flops_per_second"]
+    assert beside == pytest.approx(4 / 3 * found["model_flops_per_second"])
+    heads = MaskedLmHeads(masked_lm_around(AutoModel.from_config(bert_config(found["sizes"]))))
+    masked = Objective((MaskedTokens(),), masked_lm=heads)
+    expected = 100 * model_flops(sizes, None, length=LENGTH, words=SELECTED * LENGTH)
+    assert told(masked)["model_flops_per_second"] == pytest.approx(expected)
+
+
+def test_a_teacher_s_masked_lm_head_counts_where_it_runs(told: Callable[..., dict[str, Any]]):
+    sizes = dimensions((found := told(Objective((HiddenCosine(),)), teacher=True))["sizes"], classes=3)
+    heads = (masked_lm_around(AutoModel.from_config(bert_config(found["sizes"]))) for _ in "ab")
+    soft = Objective((HiddenCosine(), MaskedSoftTarget()), masked_lm=MaskedLmHeads(*heads))
+    head = 2 * SELECTED * LENGTH * sizes.hidden * (sizes.hidden + sizes.vocabulary)  # of one model, forward
+    more = told(soft, teacher=True)["model_flops_per_second"] - found["model_flops_per_second"]
+    assert more == pytest.approx(100 * (3 + 1) * head)
+
+
+def bert_config(fields: dict[str, Any]) -> Any:
+    from transformers import BertConfig
+
+    return BertConfig.from_dict(fields)
+
+
+def test_where_no_layer_runs_nothing_is_said(told: Callable[..., dict[str, Any]]):
+    found = told(Objective((EmbeddingMse(),), widths=(32, 32)), teacher=True)
+    assert found["tokens_per_second"] == 100 * LENGTH
+    assert found["model_flops_per_second"] is None
+    layers = Objective((EmbeddingMse(), HiddenMse(), AttentionMse()), layers=((1, 1),), widths=(32, 32))
+    assert told(layers, teacher=True)["model_flops_per_second"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "known"),
+    [("NVIDIA H200", "bf16", True), ("NVIDIA H200", "no", False), ("NVIDIA GeForce RTX 3090", "bf16", False)],
+)
+def test_a_share_is_told_of_a_gpu_whose_peak_is_known(
+    told: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, name: str, precision: str, known: bool
+):
+    monkeypatch.setattr(throughput.torch.cuda, "get_device_name", lambda device: name)
+    found = told(Objective((HardLabel(),)), device="cuda", precision=precision)
+    assert ("utilisation" in found) == known
+    if known:
+        assert found["utilisation"] == pytest.approx(found["model_flops_per_second"] / 2 / BF16_PEAKS[name])

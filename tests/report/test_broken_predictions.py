@@ -1,0 +1,50 @@
+"""Files of predictions that cannot be read, or that do not go with their run, are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compress.errors import CompressError
+from compress.report.page import tasks_of
+from compress.results import Result
+
+
+def test_broken_predictions_are_named(
+    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
+) -> None:
+    results = [run_directory(fake(seed=seed)) for seed in range(2)]
+    file = tmp_path / "runs" / results[1].run / "predictions.npz"
+    file.write_bytes(file.read_bytes()[:50])
+    with pytest.raises(CompressError, match=r"predictions\.npz: cannot be read as predictions"):
+        tasks_of(results, [tmp_path / "runs"])
+    np.savez(file, allow_pickle=False, other=np.zeros(3))
+    with pytest.raises(CompressError, match=r"predictions\.npz: expected an array teacher-fp32/dev"):
+        tasks_of(results, [tmp_path / "runs"])
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("gold/dev", lambda gold: gold.astype(np.float64) * np.nan),
+        ("gold/dev", lambda gold: gold + 1e300),
+        ("gold/dev", lambda gold: gold + 5),
+        ("gold/dev", lambda gold: gold[::2]),
+        ("gold/dev", lambda gold: gold[0]),
+        ("student-int8/dev", lambda logits: logits[:, :0]),
+        ("student-int8/dev", lambda logits: logits[:, 0]),
+        ("teacher-fp32/dev", lambda logits: logits.astype(str)),
+    ],
+)
+def test_arrays_that_do_not_go_with_the_task_are_named(
+    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path, name: str, change: Callable
+) -> None:
+    results = [run_directory(fake(seed=seed)) for seed in range(2)]
+    file = tmp_path / "runs" / results[0].run / "predictions.npz"
+    arrays = dict(np.load(file))
+    np.savez(file, allow_pickle=False, **(arrays | {name: change(arrays[name])}))
+    with pytest.raises(CompressError, match=r"predictions\.npz: .*; run the recipe again"):
+        tasks_of(results, [tmp_path / "runs"])

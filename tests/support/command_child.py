@@ -1,0 +1,118 @@
+"""Run as a child process by fault_runs: imports what the commands need once, without torch, then forks a process per command.
+
+What it says goes to `root`.errors in the folder. `harm` has `do`, the command (`run`, `report`, `ship`, `force`, or `old`: the
+bundle that `force` replaces), and what disk_faults.install takes; `count` asks for the touches and writes; `times`, how often the
+command is given; `exchange: false`, a disk that knows no exchange. What `run` computes and what a report draws is made up; what
+they write, where and how, is real.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import traceback
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import disk_faults
+import numpy as np
+from bundle_making import Run, make_run
+from forking import serve
+
+from compress import cli, pipeline, report, results
+from compress.bundle import place
+from compress.pipeline import run
+from compress.report import page, render
+from compress.store import Store
+
+IMPORTED = (page, render, report)
+KEY = "0" * 32
+MODEL = SimpleNamespace(label="teacher-fp32")
+NOBODY = SimpleNamespace(notice=lambda line: None)
+
+
+class Noon:
+    """Always the same, so that bundles can be compared byte by byte."""
+
+    @classmethod
+    def now(cls, tz: Any = None) -> datetime:
+        return datetime(2025, 1, 1, 12, tzinfo=UTC)
+
+
+def make(out: Path, work: Path) -> dict[str, Any]:
+    for name in ("model.onnx", "config.json"):
+        (out / name).write_bytes(name.encode() * 20_000)
+    return {}
+
+
+def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]:
+    """What `run_all` does of a plan with one stage, whose teacher alone is measured."""
+    cache = Store(request.root / ".store")
+    made = cache.build(KEY, make, describe={})
+    reported: Any = SimpleNamespace(data=SimpleNamespace(splits={"dev": SimpleNamespace(labels=np.arange(1000) % 2)}))
+    context: Any = SimpleNamespace(listener=NOBODY)
+    model = SimpleNamespace(label="teacher-fp32", onnx=made.path / "model.onnx", checkpoint=made)
+    logits = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32)
+    document, measured = result.model_dump(mode="json"), {"measurements": ["cards", "scores"]}
+    fakes: dict[str, Any] = {
+        "_build": ({}, {}),
+        "models_of": [model],
+        "predictions": (SimpleNamespace(key="scores"), {"dev": logits}),
+        "described": "cards",
+        "command_line": "",
+        "build_result": results.Result.model_validate(document | {"settings": document["settings"] | measured}),
+    }
+    for name, value in fakes.items():
+        setattr(run, name, lambda *_, value=value: value)
+    plan: Any = SimpleNamespace(name=result.run, notes=(), nodes=())
+    return [run._run(plan, request, context, reported, cache)]
+
+
+def arguments(do: str, made: Run, root: Path) -> list[str]:
+    bundle = ["ship", str(made.folder), "-o", str(root / "bundle"), "--store", str(made.store)]
+    return {
+        "run": ["run", "distilbert", "--task", "toy-sentiment", "--out", str(root / "runs"), "--no-bench", "-q"],
+        "report": ["report", str(made.folder), "-o", str(root / "report")],
+        "old": [*bundle, "--model", "teacher"],
+        "ship": bundle,
+        "force": [*bundle, "--force"],
+    }[do]
+
+
+def command(harm: dict[str, Any], made: Run, root: Path) -> int:
+    sys.argv = ["compress", *arguments(harm["do"], made, root)]
+    for _ in range(harm.get("times", 1)):
+        try:
+            cli.main()
+        except SystemExit as end:
+            return int(end.code or 0)
+        except BaseException:
+            traceback.print_exc()
+            return 99
+    return 0
+
+
+def child(made: Run, result: results.Result, folder: Path, root: Path, harm: dict[str, Any]) -> int:
+    root.mkdir(exist_ok=True)
+    sys.stdout = io.StringIO()
+    sys.stderr = (folder / f"{root.name}.errors").open("w", buffering=1)
+    drawing = "<svg/>\n" * 3000
+    made_up = [(render, "plot", lambda _: drawing), (render, "html_report", lambda *_: drawing)]
+    made_up += [(sys.modules["compress.bundle.ship"], "datetime", Noon), (pipeline, "run_all", partial(finish, result))]
+    made_up += [(place, "exchange", lambda *_: False)] if harm.get("exchange") is False else []
+    for module, name, value in made_up:
+        setattr(module, name, value)
+    disk_faults.install(harm, root)
+    counts = disk_faults.count(root) if "count" in harm else None
+    code = command(harm, made, root)
+    if counts:
+        (folder / f"{root.name}.count").write_text(f"{counts[0]}\n{counts[1]}\n")
+    return code
+
+
+if __name__ == "__main__":
+    made = make_run(Path(sys.argv[1]) / "made")
+    serve(partial(child, made, results.read_result(made.folder)))

@@ -1,0 +1,82 @@
+"""Damaged input for the functions that the command line calls: each case is used or refused in lines that can be read."""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mutations
+
+import compress
+from compress.errors import CompressError
+
+LONGEST, MOST_LINES = 2100, 51  # characters of a line of a message, lines
+LONG = 30.0  # seconds of this process's CPU time: a busy machine is none of the case's
+PACKAGE = str(Path(compress.__file__).parent)
+
+Case = tuple[str, Callable[[], Any]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What `case` led to instead of a clean error."""
+
+    case: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.case}\n    {self.problem}"
+
+
+def findings(cases: Iterable[Case]) -> tuple[int, list[Finding]]:
+    """(how many were refused, what else was not used)."""
+    refused, found = 0, []
+    for said, use in cases:
+        start = time.process_time()
+        try:
+            use()
+        except CompressError as error:
+            refused += 1
+            found += [Finding(said, problem)] if (problem := _unreadable(str(error))) else []
+        except Exception as error:
+            found.append(Finding(said, f"{type(error).__name__}: {error!s:.200} at {_place(error)}"))
+        if (taken := time.process_time() - start) > LONG:
+            found.append(Finding(said, f"took {taken:.0f} s"))
+    return refused, found
+
+
+def _unreadable(message: str) -> str:
+    lines = message.split("\n")
+    if not message or len(lines) > MOST_LINES or max(map(len, lines)) > LONGEST:
+        return f"a message of {len(lines)} lines and {len(message)} characters"
+    return "" if all(map(str.isprintable, lines)) else f"characters that cannot be shown: {message!a:.200}"
+
+
+def _place(error: BaseException) -> str:
+    """Where in the package it was raised."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(PACKAGE)]
+    return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames[-3:]))
+
+
+def check(cases: Iterable[Case], count: int) -> None:
+    """All of the `count` cases are used or refused, and there are some of both."""
+    refused, found = findings(cases)
+    assert not found, f"{len(found)} of {count}:\n" + "\n".join(map(str, found[:20]))
+    assert count // 20 < refused < count
+
+
+def damaged_document(document: Any, number: int) -> tuple[str, Any]:
+    return next(mutations.documents(document, number, 1))
+
+
+def damaged_bytes(data: bytes, number: int) -> tuple[str, bytes]:
+    return next(mutations.bytes_(data, number, 1))
+
+
+def any_value(rng: random.Random) -> Any:
+    return rng.choice(rng.choice((mutations.HOSTILE, mutations.NUMBERS, mutations.OTHERS)))

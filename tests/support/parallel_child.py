@@ -1,0 +1,311 @@
+"""Trains in several processes for test_parallel: under torchrun, or forked from one process that has torch.
+
+`python -m torch.distributed.run parallel_child.py SCENARIO FOLDER` runs a scenario in each process of torchrun. Without it,
+lines of JSON `[scenario, folder, processes, options]` are read from stdin; each is run in so many forked processes and
+answered with their exit codes. What they print goes to FOLDER/said-RANK.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from training_toys import classifier_bias, fit, toy_model, weights
+from transformers import (
+    AlbertConfig,
+    AlbertForSequenceClassification,
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
+)
+
+from compress import cli, processes, signals
+from compress.errors import CompressError
+from compress.losses.hard_label import HardLabel
+from compress.losses.hidden_cosine import HiddenCosine
+from compress.losses.soft_target import SoftTarget
+from compress.models.features import Features, compute_features
+from compress.objective import Objective
+from compress.pipeline.stages import export
+from compress.pipeline.training import run as training_run
+from compress.pipeline.training import teacher_targets
+from compress.spec.stages import Training
+from compress.tasks import TaskBatches
+from compress.training import StepReport, make_accelerator, sharding
+from compress.training.parts import part, whole
+
+IMPORTED = (BertForMaskedLM, BertForSequenceClassification, teacher_targets, training_run)
+SETTINGS = {
+    "whole": Training(epochs=2, batch_size=8, learning_rate=1e-3),  # 28 examples: the last batch has 4
+    "micro": Training(epochs=1, batch_size=8, learning_rate=1e-3, micro_batch_size=3),
+    "empty": Training(epochs=1, batch_size=9, learning_rate=1e-3),  # the last batch has one: a process has none of it
+}
+
+
+class Projected(Objective):
+    """Terms per token and per example, and what the objective learns and follows itself."""
+
+    def __init__(self) -> None:
+        super().__init__((SoftTarget(weight=2.0), HardLabel(), HiddenCosine(weight=3.0)))
+        torch.manual_seed(9)
+        self.projection = nn.Linear(16, 2)
+        self.seen = nn.Buffer(torch.zeros(()))
+        self.student_features |= {"hidden[-1]"}
+
+    def forward(self, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        with torch.no_grad():
+            self.seen += 0.1 * (batch["labels"].float().mean() - self.seen)
+        read = self.projection(student["hidden[-1]"][:, 0])
+        terms = super().forward(student, teacher, batch)
+        return {**terms, "read": nn.functional.cross_entropy(read, batch["labels"])}
+
+
+def learn(
+    folder: Path, settings: Training, *, dropout: float = 0.0, on_step: Any = lambda report: None, **more: Any
+) -> Any:
+    """Train the toy; its losses by step, and all that was learnt in learnt.safetensors of the first process."""
+    model, objective, other, reports = toy_model(dropout), Projected(), toy_model(0.0, 2).eval(), list[StepReport]()
+    table = torch.randn(28, 2, generator=torch.Generator().manual_seed(0))
+
+    def teacher(batch: dict[str, Tensor], indices: np.ndarray) -> Features:
+        with torch.no_grad():
+            return {**compute_features(other, batch, ["hidden[-1]"]), "logits": table[torch.from_numpy(indices)]}
+
+    def told(report: StepReport) -> None:
+        reports.append(report)
+        on_step(report)
+
+    fit(model, settings, folder / "work", objective=objective, teacher=teacher, on_step=told, **more)
+    learnt = weights(model, objective)
+    digest = [tensor.tolist() for name, tensor in learnt.items() if not (more.get("split") and name.startswith("0."))]
+    assert processes.gather(digest) == [digest] * processes.count()
+    if processes.is_first():
+        save_file(learnt, folder / "learnt.safetensors")
+    return [report.losses for report in reports]
+
+
+def losses(folder: Path, *, split: bool = False, precision: str = "fp32") -> None:
+    """Every settings of the toy; the ids that each process computed with."""
+    for name, settings in SETTINGS.items():
+        place, ids = folder / name, list[list[int]]()
+        place.mkdir(exist_ok=True)
+        collate = TaskBatches.collate
+
+        def noted(self: TaskBatches, indices: np.ndarray, ids: Any = ids, collate: Any = collate) -> Any:
+            ids.append(indices.tolist())
+            return collate(self, indices)
+
+        TaskBatches.collate = noted
+        found = learn(place, settings, split=split, precision=precision)
+        TaskBatches.collate = collate
+        (place / f"ids-{processes.rank()}.json").write_text(json.dumps(ids))
+        if processes.is_first():
+            (place / "losses.json").write_text(json.dumps(found))
+
+
+def faults(folder: Path, *, step: int = 0, number: int = 0, who: tuple[int, ...] = (), **options: Any) -> None:
+    """The toy with dropout, saved at every step; at `step`, processes `who` get the signal `number`."""
+    pids = processes.gather(os.getpid())
+    signals.install()
+
+    def harm(report: StepReport) -> None:
+        if report.step == step:
+            for rank in who:
+                os.kill(pids[rank], number)
+
+    settings = Training(epochs=2, batch_size=8, learning_rate=1e-3, evaluate_every=0.75)
+    learn(folder, settings, dropout=0.1, on_step=harm, evaluate=classifier_bias, checkpoint_seconds=-1, **options)
+
+
+def _family(name: str) -> Any:
+    """A classifier of three layers with two classes; of an odd number of words, which no two processes halve."""
+    shape: dict[str, Any] = {"vocab_size": 13, "max_position_embeddings": 16, "num_labels": 2}
+    wide: dict[str, Any] = {
+        "hidden_size": 16,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
+    torch.manual_seed(3)
+    if name == "distilbert":
+        config = DistilBertConfig(dim=16, n_layers=3, n_heads=2, hidden_dim=32, **shape)
+        return DistilBertForSequenceClassification(config)
+    if name == "bert":
+        return BertForSequenceClassification(BertConfig(**shape, **wide))
+    groups = {"albert": 1, "albert of three blocks": 3}[name]
+    return AlbertForSequenceClassification(AlbertConfig(**shape, **wide, embedding_size=8, num_hidden_groups=groups))
+
+
+WANTED = (["logits"], ["embeddings"], ["hidden[1]", "scores[0]"], ["values[2]"], ["hidden[-1]", "words"])
+
+
+def features(folder: Path, *, family: str, headed: bool) -> None:
+    """A whole model and the same split, without dropout: what they compute, and the gradients of it."""
+    model = _family(family).eval()
+    model = model if headed else model.base_model
+    split: Any = sharding.split(model, lambda placed: placed, make_accelerator("fp32").device)
+    held = sum(part(parameter).numel() for parameter in split.parameters())
+    every, count = processes.gather(held), processes.count()
+    assert sum(every) == sum(parameter.numel() for parameter in model.parameters())
+    assert max(every) < 1.3 * sum(every) / count
+    ids = torch.randint(5, 13, (2 * count, 9), generator=torch.Generator().manual_seed(1))
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
+    mine = {name: values[processes.rank() :: count] for name, values in batch.items()}
+    for wanted in WANTED[0 if headed else 1 :]:
+        model.zero_grad(set_to_none=True)
+        split.zero_grad(set_to_none=True)
+        _read_out(model, batch, wanted).backward()
+        for half in (0, 1):  # two forwards before a step
+            _read_out(split, {name: values[half : half + 1] for name, values in mine.items()}, wanted).backward()
+        theirs = dict(split.named_parameters())
+        for name, parameter in model.named_parameters():
+            if parameter.grad is not None:
+                gathered = whole(theirs[name].grad)
+                torch.testing.assert_close(gathered, parameter.grad, rtol=1e-4, atol=1e-5, msg=f"{wanted}: {name}")
+        norm = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+        torch.testing.assert_close(sharding.clip(list(split.parameters()), 0.5), norm)
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        for name, parameter in model.named_parameters():
+            assert (theirs[name].grad is None) == (parameter.grad is None), f"{wanted}: {name}"
+            if parameter.grad is not None:
+                torch.testing.assert_close(whole(theirs[name].grad), parameter.grad, rtol=1e-4, atol=1e-5, msg=name)
+    with torch.no_grad():
+        for parameter in split.parameters():
+            part(parameter).add_(1.0)
+    raised = copy.deepcopy(model)
+    sharding.gather(split, raised)
+    for after, before in zip(raised.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(after, before + 1.0)
+
+
+def _read_out(model: Any, batch: dict[str, Tensor], wanted: list[str]) -> Tensor:
+    """A sum over the batch's examples."""
+    found = compute_features(model, batch, wanted)
+    words = found.pop("words", None)
+    total = torch.stack([value.square().sum() for value in found.values()]).sum()
+    return (
+        total
+        if words is None
+        else nn.functional.linear(found["hidden[-1]"][..., : words.shape[1]], words).logsumexp(-1).sum() + total
+    )
+
+
+def no_memory(folder: Path) -> None:
+    """Process 1 has no memory for its share."""
+    forward = Objective.forward
+
+    def failing(self: Objective, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        if processes.rank() == 1:
+            raise torch.OutOfMemoryError("no room")
+        return forward(self, student, teacher, batch)
+
+    Objective.forward = failing
+    learn(folder, Training(epochs=1, batch_size=8, learning_rate=1e-3), split=True)
+
+
+def leave(folder: Path) -> None:
+    """The threads of gloo while the processes talk, and after they part."""
+    processes.broadcast("word")
+    joined = _gloo_threads()
+    processes.leave()
+    print(f"joined {joined} left {_gloo_threads()}")
+
+
+def _gloo_threads() -> int:
+    return sum("gloo" in path.read_text() for path in Path("/proc/self/task").glob("*/comm"))
+
+
+def command(
+    folder: Path, *, arguments: list[str], nan: int | None = None, fail: bool = False, interrupt: bool = False
+) -> None:
+    """`compress ARGUMENTS`; process `nan` meets a loss that is not finite; the export of the first one fails, or all are
+    interrupted in it."""
+    forward, calls = Objective.forward, []
+
+    def poisoned(self: Objective, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        calls.append(1)
+        terms = forward(self, student, teacher, batch)
+        return {name: term * (float("nan") if len(calls) == 2 else 1) for name, term in terms.items()}
+
+    def failing(*given: Any) -> Any:
+        if fail:
+            raise CompressError("the export cannot be done")
+        for pid in pids:
+            os.kill(pid, signal.SIGINT)
+        raise AssertionError("a signal of its own comes at once")
+
+    pids = reversed(processes.gather(os.getpid())) if interrupt else ()
+    if nan == processes.rank():
+        Objective.forward = poisoned
+    if fail or interrupt:
+        export.EXPORT = dataclasses.replace(export.EXPORT, run=failing)
+    os.chdir(folder)
+    sys.argv = ["compress", *arguments]
+    cli.main()
+
+
+def child(scenario: str, folder: Path, options: dict[str, Any], rank: int, count: int, port: int) -> int:
+    if count > 1:
+        told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+        os.environ.update({name: str(value) for name, value in told.items()})
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    with (folder / f"said-{rank}").open("a") as said:
+        os.dup2(said.fileno(), 1)
+        os.dup2(said.fileno(), 2)
+        try:
+            globals()[scenario](folder, **options)
+        except SystemExit as end:
+            return int(end.code or 0)
+        except BaseException as error:
+            traceback.print_exc()
+            return getattr(error, "exit_code", 99)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+    return 0
+
+
+def answer(scenario: str, folder: str, count: int, options: dict[str, Any]) -> list[int]:
+    """Exit codes by rank; minus the signal's number for a killed one."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    pids = []
+    for rank in range(count):
+        pid = os.fork()
+        if pid == 0:
+            with contextlib.suppress(BaseException):
+                signal.alarm(60)  # nothing that hangs outlives the test
+                os._exit(child(scenario, Path(folder), options, rank, count, port))
+            os._exit(98)
+        pids.append(pid)
+    return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    if "RANK" in os.environ:
+        globals()[sys.argv[1]](Path(sys.argv[2]))
+        return
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(*json.loads(line))), flush=True)
+    os._exit(0)  # to take apart what was imported takes seconds
+
+
+main()

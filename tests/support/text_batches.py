@@ -1,0 +1,20 @@
+"""Batches of made-up texts, for models without a tokenizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def batches(seed: int, count: int, vocabulary: int = 120, length: int = 20) -> list[dict[str, Any]]:
+    """Eight texts of different lengths each batch, as arrays, with two segments."""
+    random = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        lengths = np.array([length, *random.integers(4, length, size=7)])
+        mask = (np.arange(length) < lengths[:, None]).astype(np.int64)
+        ids = random.integers(5, vocabulary, size=(8, length)) * mask
+        types = (np.arange(length) > lengths[:, None] // 2).astype(np.int64) * mask
+        made.append({"input_ids": ids, "attention_mask": mask, "token_type_ids": types})
+    return made

@@ -1,0 +1,25 @@
+"""All of a task at once, as tests of reading look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from compress.spec.task import TaskSpec
+from compress.tasks import Split, TrainingData, load_reported, load_training
+
+
+@dataclass(frozen=True)
+class TaskData(TrainingData):
+    """What trains and what is reported, which the package never holds in one object."""
+
+    reported: dict[str, Split]
+
+
+def load_task(spec: TaskSpec, folder: Path | None, data_dir: Path | None, tuning: Path | None = None) -> TaskData:
+    training = load_training(spec, folder, data_dir, tuning)
+    reported = load_reported(spec, folder, data_dir, tuning)
+    assert reported.labels == training.labels and reported.fingerprint == training.fingerprint
+    return TaskData(
+        **{field.name: getattr(training, field.name) for field in fields(training)}, reported=reported.splits
+    )

@@ -1,0 +1,71 @@
+"""No module needs, directly or through others, a module that needs it: inside functions and for types alone, too."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+
+from import_walk import PACKAGE, imports, sources
+
+
+def graph() -> dict[str, set[str]]:
+    """Module -> the modules of ours that it imports. A name that is imported from a package is the package's own, unless
+    there is a module of that name."""
+    modules = {}
+    for path in sources():
+        words = ["compress", *path.relative_to(PACKAGE).with_suffix("").parts]
+        modules[".".join(words).removesuffix(".__init__")] = path
+    found: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        names = {next((name for name in prefixes(item.name) if name in modules), module) for item in imports(path)}
+        found[module] = names - {module}
+    return found
+
+
+def prefixes(name: str) -> Iterator[str]:
+    """`a.b.c`, `a.b`, `a`."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+
+
+def circles(edges: Mapping[str, set[str]]) -> list[list[str]]:
+    """Sets of modules each of which reaches all others of its set (Tarjan 1972)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        number[module] = lowest[module] = len(number)
+        stack.append(module)
+        for other in sorted(edges[module]):
+            if other not in number:
+                visit(other)
+            if other in stack:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] == number[module]:
+            start = stack.index(module)
+            if len(stack) > start + 1:
+                found.append(sorted(stack[start:]))
+            del stack[start:]
+
+    sys.setrecursionlimit(10_000)
+    for module in edges:
+        if module not in number:
+            visit(module)
+    return found
+
+
+def test_circles_are_found() -> None:
+    edges = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a", "e"}, "e": {"f"}, "f": {"d"}, "g": set[str]()}
+    assert circles(edges) == [["b", "c"], ["d", "e", "f"]]
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    edges = graph()
+    assert sum(map(len, edges.values())) > 500
+    wrong = circles(edges)
+    assert not wrong, "\n".join(
+        f"{module} -> {', '.join(sorted(edges[module] & set(circle)))}" for circle in wrong for module in circle
+    )

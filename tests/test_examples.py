@@ -1,0 +1,95 @@
+"""The scripts in examples/ run, offline and in seconds."""
+
+from __future__ import annotations
+
+import csv
+import runpy
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SMALL = """
+name: small
+text: [sentence]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: 32
+synthetic: {generator: sentiment, train: 300, dev: 60}
+"""
+
+
+def run_script(monkeypatch: pytest.MonkeyPatch, name: str, *words: object) -> None:
+    monkeypatch.setattr("sys.argv", [name, *map(str, words)])
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+
+
+def test_every_script_is_in_the_index() -> None:
+    index = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    scripts = {path.name for path in EXAMPLES.glob("*.py")}
+    assert scripts and all(f"[{name}]({name})" in index for name in scripts)
+
+
+def test_a_toy_teacher_is_compressed_and_its_runs_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = tmp_path / "small.yaml"
+    task.write_text(SMALL)
+    run_script(monkeypatch, "compress_toy.py", "--task", task, "--out", tmp_path, "--steps", 2)
+    shown = capsys.readouterr().out
+    assert "int8: " in shown and "distilbert: " in shown and "the story was superb ." in shown
+
+    runs = sorted((tmp_path / "runs").glob("*seed0*"))
+    run_script(monkeypatch, "compare_runs.py", *runs)
+    shown = capsys.readouterr().out
+    assert "the second against the first: " in shown and "distinguishable" in shown
+
+
+def test_a_checkpoint_of_ones_own_is_quantized_on_csv_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (EXAMPLES / "reviews" / "train.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    fine_tuned(tmp_path / "checkpoint", [row["review"] for row in rows], [row["stars"] for row in rows])
+    task = EXAMPLES / "reviews" / "reviews.yaml"
+    run_script(monkeypatch, "own_task.py", task, tmp_path / "checkpoint", "--out", tmp_path / "int8")
+    shown = capsys.readouterr().out
+    assert "of 60 decisions differ" in shown and "FAIL" not in shown
+    assert (tmp_path / "int8" / "onnx" / "model_quantized.onnx").is_file()
+
+
+def fine_tuned(folder: Path, texts: list[str], labels: list[str]) -> None:
+    """A tiny BERT that has learnt the reviews, with a token for each of their words."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+
+    special = {
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "mask_token": "[MASK]",
+    }
+    words = [*special.values(), *sorted({word for text in texts for word in text.split()})]
+    vocabulary = {word: number for number, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    wrapped.save_pretrained(folder)
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    names = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}}
+    config = BertConfig(vocab_size=len(words), max_position_embeddings=48, **sizes, **names)
+    model = BertForSequenceClassification(config)
+    batch = wrapped(texts, padding=True, return_tensors="pt")
+    gold = torch.tensor([names["label2id"][label] for label in labels])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    for _ in range(20):
+        optimizer.zero_grad()
+        model(**batch, labels=gold).loss.backward()
+        optimizer.step()
+    model.save_pretrained(folder)
