@@ -1,0 +1,43 @@
+"""Compare the final models of two runs on one task: size, latency, and whether their scores differ by more than chance."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from compress.report.intervals import metric_of
+from compress.report.predictions import load_answers
+from compress.results import PREDICTIONS, ModelResult, Result, read_result
+from compress.significance import paired_bootstrap
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs=2, type=Path, help="the folders of two finished runs", metavar="RUN")
+    folders = parser.parse_args().runs
+
+    results = [read_result(folder) for folder in folders]
+    if results[0].task.data.fingerprint != results[1].task.data.fingerprint:
+        raise SystemExit("the two runs are not of the same task and data")
+    for result in results:
+        print(describe(result, result.final))
+
+    files = [folder / PREDICTIONS for folder in folders]
+    (first,), gold = load_answers(files[0], results[0], [results[0].final.predictions])
+    (second,), _ = load_answers(files[1], results[1], [results[1].final.predictions])
+    metric = metric_of(results[1], results[1].final, second, gold, files[1])
+    points, low, high = paired_bootstrap(metric, first, second, gold)
+    verdict = "not distinguishable" if low <= 0 <= high else "distinguishable"
+    print(f"the second against the first: {points:+.2f} points ({low:+.2f} to {high:+.2f}), {verdict}")
+
+
+def describe(result: Result, model: ModelResult) -> str:
+    parts = [f"{model.headline:.2f} points", f"{model.file_bytes / 1e6:.2f} MB"]
+    if model.onnx is not None:
+        latency = model.onnx.latency[0]
+        parts.append(f"{latency.p50:.3f} ms for {latency.batch} × {latency.length} tokens")
+    return f"{result.run}, {model.name} {model.precision}: {', '.join(parts)}"
+
+
+if __name__ == "__main__":
+    main()
