@@ -265,6 +265,8 @@ def read_results(file: Path) -> list[Result]:
     document = read_json(file)
     if not isinstance(document, list):
         return [_validated(file, document)]
+    if not document:
+        raise CompressError(f"{file}: an empty list, expected at least one result; name a finished run")
     return [_validated(file, item, (number,)) for number, item in enumerate(document)]
 
 

@@ -52,6 +52,12 @@ def test_a_folder_without_results_is_named(tmp_path: Path) -> None:
         collect([tmp_path])
 
 
+def test_a_file_of_no_results_is_named(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text("[]")
+    with pytest.raises(CompressError, match=r"result\.json: an empty list"):
+        collect([tmp_path])
+
+
 def test_a_broken_file_is_named(fake: Callable[..., Result], tmp_path: Path) -> None:
     write_result(fake(), tmp_path)
     file = tmp_path / "result.json"
