@@ -6,61 +6,104 @@ shipped bundle and imports neither torch nor anything else of this package.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .pipeline import Listener, Plan
+    from .pipeline import BenchSettings, Listener, Plan
     from .results import Result
+    from .spec.recipe import Recipe
 
-__all__ = ["__version__", "plan", "run"]
+__all__ = ["Options", "__version__", "plan", "run"]
+
+
+class Options(TypedDict, total=False):
+    """Options of `run` and `plan`: data of one's own in place of `tasks`, and the fields of `compress.pipeline.Request`,
+    where their defaults are. docs/python.md says what each is on the command line."""
+
+    train: str | Path
+    dev: str | Path
+    text: str
+    pair: str | None
+    label: str
+    kind: Literal["classification", "regression"] | None
+    max_length: int | None
+    teacher: str | None
+    student: str | None
+    seeds: Sequence[int]
+    base_seed: int | None
+    data_dir: str | Path | None
+    tuning: str | Path | None
+    corpus: Sequence[str]
+    root: str | Path
+    precision: str | None
+    refit: bool
+    overrides: Sequence[str]
+    threads: int | None
+    fsdp: bool
+    bench: BenchSettings | None
+    checkpoint_seconds: float
+    command: str | None
 
 
 def run(
-    recipes: str | Sequence[str],
+    recipes: str | Recipe | Sequence[str | Recipe],
     *,
-    tasks: str | Sequence[str],
+    tasks: str | Sequence[str] = (),
     listener: Listener | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> list[Result]:
-    """Run recipes on tasks and return a typed `Result` per recipe, task and seed.
+    """Run recipes on tasks, or on files of your own, and return a typed `Result` per recipe, task and seed.
 
-    `options` are the fields of `compress.pipeline.Request`: teacher, student, seeds, data_dir,
-    tuning, corpus, base_seed, root (the command line's --out), precision, refit, overrides (its --set: ["distill.epochs=1"]),
-    threads, fsdp, bench, checkpoint_seconds, command. Raises `compress.errors.CompressError`.
+    `run("int8", teacher="./my-bert", train="a.csv", dev="b.csv", text="review", label="stars")`. Raises
+    `compress.errors.CompressError`.
     """
     from .pipeline import run_all
 
     return run_all(_request(recipes, tasks, options), listener)
 
 
-def plan(recipes: str | Sequence[str], *, tasks: str | Sequence[str], **options: Any) -> list[Plan]:
+def plan(
+    recipes: str | Recipe | Sequence[str | Recipe], *, tasks: str | Sequence[str] = (), **options: Unpack[Options]
+) -> list[Plan]:
     """What `run` with the same arguments would do: stages, keys, sizes. Computes and writes nothing."""
     from .pipeline import plan_all
 
     return plan_all(_request(recipes, tasks, options))
 
 
-def _request(recipes: str | Sequence[str], tasks: str | Sequence[str], options: dict[str, Any]) -> Any:
+def _request(recipes: Any, tasks: str | Sequence[str], options: Any) -> Any:
     from .errors import CompressError, did_you_mean
     from .pipeline import Request
 
-    known = [field.name for field in dataclasses.fields(Request) if field.name not in ("recipes", "tasks")]
+    known = list(Options.__annotations__)
     for name in options:
         if name not in known:
             raise CompressError(f"no option `{name}`{did_you_mean(name, known)}; they are {', '.join(known)}")
     overrides = options.get("overrides", ())
     if isinstance(overrides, str) or not all(isinstance(word, str) and "=" in word for word in overrides):
         raise CompressError(f'overrides: expected a list like ["distill.epochs=1"], found {overrides!r}')
+    own, rest = _own(options)
     for name in ("data_dir", "tuning", "root"):
-        if isinstance(options.get(name), str):
-            options[name] = Path(options[name])
-    return Request(recipes=_many(recipes), tasks=_many(tasks), **options)
+        if isinstance(rest.get(name), str):
+            rest[name] = Path(rest[name])
+    for name in ("seeds", "corpus", "overrides"):
+        if name in rest:
+            rest[name] = _many(rest[name])
+    return Request(recipes=_many(recipes), tasks=_many(tasks), own=own, **rest)
 
 
-def _many(value: str | Sequence[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+def _own(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The files of the user's own, if any, and the other options."""
+    from .tasks import own_files
+
+    names = {"train", "dev", "text", "pair", "label", "kind", "max_length"}
+    own = own_files(**{name: options.get(name) for name in names})
+    return own, {name: value for name, value in options.items() if name not in names}
+
+
+def _many(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 import compress
+from compress import Options
 from compress.errors import CompressError
+from compress.pipeline import Request
+from compress.tasks import OwnFiles
 
 
 @pytest.mark.parametrize(
@@ -22,3 +26,9 @@ from compress.errors import CompressError
 def test_a_wrong_argument_is_named(options: dict[str, Any], expected: str) -> None:
     with pytest.raises(CompressError, match=expected):
         compress.plan("distilbert", tasks=["toy-sentiment"], teacher="bert-mini", **options)
+
+
+def test_its_options_are_those_of_a_request() -> None:
+    """`own` is put together from the options that say what is in the user's files."""
+    request, own = ({field.name for field in fields(kind)} for kind in (Request, OwnFiles))
+    assert set(Options.__annotations__) == (request - {"recipes", "tasks", "own"}) | own

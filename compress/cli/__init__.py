@@ -11,7 +11,7 @@ import typer
 from .. import processes, signals
 from ..errors import CompressError, Interrupted
 from ..version import __version__
-from . import ablations, benching, bundles, info, runs, vocabularies
+from . import ablations, benching, bundles, info, inits, runs, vocabularies
 from .words import as_meant
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
@@ -35,6 +35,7 @@ for command in (runs.run, runs.plan, runs.report, benching.bench):
 for command in (bundles.ship, bundles.checkpoint, bundles.verify, bundles.predict):
     app.command()(command)
 app.command()(ablations.ablate)
+app.command()(inits.init)
 app.command()(vocabularies.vocab)
 app.command(name="list")(info.list_)
 app.command()(info.doctor)

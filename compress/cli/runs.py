@@ -22,6 +22,51 @@ Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe nam
 Tasks = Annotated[
     list[str], typer.Option("--task", "-t", help="Task name or YAML file; repeat for several.", show_default=False)
 ]
+OneOrMoreTasks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--task", "-t", help="Task name or YAML file; repeat for several. Your own files instead: --train and --dev."
+    ),
+]
+OWN_FILES = "Your own files, in place of a task"
+Train = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Labelled examples (.csv, .tsv, .jsonl, .parquet) to train and choose on.",
+        rich_help_panel=OWN_FILES,
+    ),
+]
+Dev = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Labelled examples to report scores on, with the same columns.", rich_help_panel=OWN_FILES
+    ),
+]
+Text = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of the texts. Default: text.", rich_help_panel=OWN_FILES),
+]
+Pair = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of the second texts, for pairs.", rich_help_panel=OWN_FILES),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of the labels or scores. Default: label.", rich_help_panel=OWN_FILES),
+]
+KindOfTask = Annotated[
+    str | None,
+    typer.Option(
+        "--kind",
+        help="classification or regression. Default: regression where the labels are numbers with a decimal point.",
+        rich_help_panel=OWN_FILES,
+    ),
+]
+MaxLength = Annotated[
+    int | None,
+    typer.Option(min=1, help="Tokens; longer texts are cut. Default: 128.", rich_help_panel=OWN_FILES),
+]
 Teacher = Annotated[str | None, typer.Option(help="Teacher card, or a checkpoint folder. Default: the recipe's.")]
 Student = Annotated[str | None, typer.Option(help="Student card. Default: the recipe's for the teacher's depth.")]
 Seeds = Annotated[int, typer.Option(min=1, max=MOST_SEEDS, help="Run with this many seeds, from --seed on.")]
@@ -87,7 +132,14 @@ def checked_precision(precision: str | None) -> str | None:
 
 def run(
     recipes: Recipes,
-    tasks: Tasks,
+    tasks: OneOrMoreTasks = None,
+    train: Train = None,
+    dev: Dev = None,
+    text: Text = None,
+    pair: Pair = None,
+    label: Label = None,
+    kind: KindOfTask = None,
+    max_length: MaxLength = None,
     teacher: Teacher = None,
     student: Student = None,
     seeds: Seeds = 1,
@@ -116,10 +168,12 @@ def run(
     Under torchrun, all of its processes train.
     """
     from ..pipeline import BenchSettings, Request
+    from ..tasks import own_files
 
     request = Request(
         recipes=tuple(recipes),
-        tasks=tuple(tasks),
+        tasks=tuple(tasks or ()),
+        own=own_files(train=train, dev=dev, text=text, pair=pair, label=label, kind=kind, max_length=max_length),
         teacher=teacher,
         student=student,
         seeds=seed_range(seed, seeds),
@@ -202,7 +256,14 @@ def _goals_met(result: Result) -> list[str]:
 
 def plan(
     recipes: Recipes,
-    tasks: Tasks,
+    tasks: OneOrMoreTasks = None,
+    train: Train = None,
+    dev: Dev = None,
+    text: Text = None,
+    pair: Pair = None,
+    label: Label = None,
+    kind: KindOfTask = None,
+    max_length: MaxLength = None,
     teacher: Teacher = None,
     student: Student = None,
     seeds: Seeds = 1,
@@ -219,11 +280,13 @@ def plan(
 ) -> None:
     """Show what `run` would do: stages, what is cached, sizes and FLOPs. Runs and writes nothing."""
     from ..pipeline import Request, plan_all
+    from ..tasks import own_files
     from .plans import plan_documents, print_plans
 
     request = Request(
         recipes=tuple(recipes),
-        tasks=tuple(tasks),
+        tasks=tuple(tasks or ()),
+        own=own_files(train=train, dev=dev, text=text, pair=pair, label=label, kind=kind, max_length=max_length),
         teacher=teacher,
         student=student,
         seeds=seed_range(seed, seeds),

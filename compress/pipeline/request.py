@@ -14,7 +14,8 @@ from ..errors import CompressError
 from ..paths import shown, without_places
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..spec.recipe import Recipe
-from ..tasks import resolve_task
+from ..spec.task import TaskSpec
+from ..tasks import OwnFiles, own_task, resolve_task
 from .plan import Plan
 from .recipes import load_recipe
 from .results.measure import BenchSettings
@@ -22,7 +23,7 @@ from .results.measure import BenchSettings
 
 @dataclass(frozen=True)
 class Request:
-    """What to run: every recipe on every task with every seed.
+    """What to run: every recipe on every task with every seed. `own`: files in place of `tasks`.
 
     `teacher` and `student` override the recipe's; `refit` fine-tunes a teacher that already has a
     head; `data_dir` holds GLUE's folders or a saved data set; `tuning` is a file for the tuning split, which is
@@ -35,7 +36,7 @@ class Request:
     """
 
     recipes: tuple[str | Recipe, ...]
-    tasks: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
     teacher: str | None = None
     student: str | None = None
     seeds: tuple[int, ...] = (0,)
@@ -52,6 +53,21 @@ class Request:
     bench: BenchSettings | None = field(default_factory=BenchSettings)
     checkpoint_seconds: float = 60.0
     command: str | None = None
+    own: OwnFiles | None = None
+
+
+def tasks_of(request: Request) -> list[tuple[TaskSpec, Path | None]]:
+    """Every task, with the folder from which its paths start. Raises `CompressError` where there is none."""
+    if request.own is None and not request.tasks:
+        raise CompressError(
+            "expected --task NAME (`compress list tasks`) or FILE.yaml, or --train FILE and --dev FILE, found neither; "
+            "see `compress run -h`"
+        )
+    if request.own is not None and request.tasks:
+        raise CompressError(
+            f"--train names data, and --task {request.tasks[0]} has data of its own; leave one of the two out"
+        )
+    return [own_task(request.own)] if request.own is not None else [resolve_task(name) for name in request.tasks]
 
 
 def check_numbers(request: Request) -> None:
@@ -78,7 +94,7 @@ def overrides_for(request: Request, name: str) -> list[str]:
 def command_line(request: Request, plan: Plan) -> str:
     """The command that makes this one run again, whatever else was asked for beside it; paths as `shown` tells them."""
     word = _recipe_word(request, plan)
-    words = ["compress", "run", shown(word), "--task", shown(_task_word(request, plan))]
+    words = ["compress", "run", shown(word), *_task_words(request, plan)]
     for flag, value in (
         ("--teacher", request.teacher),
         ("--student", request.student),
@@ -123,6 +139,14 @@ def _recipe_word(request: Request, plan: Plan) -> str:
     return next((word for word in words if Path(word).stem == plan.recipe.name), plan.recipe.name)
 
 
-def _task_word(request: Request, plan: Plan) -> str:
-    words = {word: resolve_task(word)[0].name for word in request.tasks}
-    return next((word for word, name in words.items() if name == plan.task.spec.name), plan.task.spec.name)
+def _task_words(request: Request, plan: Plan) -> list[str]:
+    own = request.own
+    if own is None:
+        named = {word: resolve_task(word)[0].name for word in request.tasks}
+        name = plan.task.spec.name
+        return ["--task", shown(next((word for word in named if named[word] == name), name))]
+    words = ["--train", shown(str(own.train)), "--dev", shown(str(own.dev)), "--text", own.text]
+    words += ["--pair", own.pair] if own.pair is not None else []
+    words += ["--label", own.label]
+    words += ["--kind", own.kind] if own.kind is not None else []
+    return [*words, "--max-length", str(own.max_length)] if own.max_length is not None else words

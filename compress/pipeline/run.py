@@ -13,7 +13,7 @@ from ..machine import fast_bf16, usable_cores
 from ..results import CHECKPOINTS, RESULT, Result, read_result
 from ..spec.recipe import Recipe
 from ..store import Artifact, Store, as_user_error
-from ..tasks import check_data_dir, resolve_task
+from ..tasks import check_data_dir
 from .distributed import Peers, follow, lead, run_job
 from .plan import Context, Job, Listener, Node, Plan
 from .plan.sources import TaskSource, TextSource
@@ -21,7 +21,7 @@ from .plan.teachers import TeacherSource, resolve_teacher
 from .planner import make_plan
 from .preflight import preflight
 from .recipes import load_recipe
-from .request import Request, check_numbers, command_line, overrides_for
+from .request import Request, check_numbers, command_line, overrides_for, tasks_of
 from .results.assemble import BENCH, Made, build_result, described, write_run
 from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
@@ -38,7 +38,7 @@ def plan_all(request: Request) -> list[Plan]:
         )
     check_numbers(request)
     tasks: list[TaskSource] = []
-    resolved = [resolve_task(name) for name in request.tasks]
+    resolved = tasks_of(request)
     check_data_dir(request.data_dir, [spec for spec, _ in resolved])
     if request.tuning is not None and len({spec.name for spec, _ in resolved}) > 1:
         raise CompressError("--tuning: one file is the tuning split of one task, found several; run them one by one")

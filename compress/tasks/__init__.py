@@ -9,6 +9,7 @@ from .fingerprints import split_fingerprint
 from .grouping import RUN, near
 from .kinds import TASK_KINDS, TaskKind
 from .load import check_data_dir, fingerprint, is_at_hand, load_reported, load_training, reported_rows
+from .own import OwnFiles, own_files, own_task
 from .resolve import resolve_task
 from .scoring import headline, headline_of, score
 from .tuning import normalized
@@ -20,6 +21,7 @@ __all__ = [
     "TASK_KINDS",
     "BucketSampler",
     "Encoded",
+    "OwnFiles",
     "ReportedData",
     "Split",
     "TaskBatches",
@@ -39,6 +41,8 @@ __all__ = [
     "load_training",
     "near",
     "normalized",
+    "own_files",
+    "own_task",
     "reported_rows",
     "resolve_task",
     "score",

@@ -75,7 +75,8 @@ def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptIn
 
 
 def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: str, where: str) -> tuple[int, ...] | None:
-    """For each class of the task, its row in the checkpoint's head; None where the checkpoint's names say nothing.
+    """For each class of the task, its row in the checkpoint's head; None where the names say nothing: the checkpoint's
+    LABEL_0, LABEL_1, …, or the task's 0, 1, …, which are then the rows' numbers.
 
     Raises `CompressError` when the names or their number disagree.
     """
@@ -90,6 +91,8 @@ def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: str
     mine = {_plain(name): index for index, name in enumerate(checkpoint)}
     if set(mine) != {_plain(name) for name in task} or len(mine) != len(task):
         if all(name.upper() in (f"LABEL_{index}", str(index)) for index, name in enumerate(checkpoint)):
+            return None
+        if list(task) == [str(index) for index in range(len(task))]:
             return None
         raise CompressError(
             f"{where}: the checkpoint's labels {list(checkpoint)} are not the task's {list(task)}; "

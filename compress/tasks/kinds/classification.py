@@ -31,14 +31,15 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
                 f"{train.place}: column {spec.label!r} has {len(found):,} different values; "
                 "list them under `labels` if they are classes, or set `kind: regression`"
             )
-        names = tuple(sorted(found, key=_natural))
+        names = tuple(sorted(found, key=natural))
     if not all(is_unicode(name) for name in names):
         raise CompressError(f"{train.place}: column {spec.label!r}: {NOT_UNICODE}")
     _check_positive(spec, names)
     return names
 
 
-def _natural(name: str) -> tuple[bool, int, str]:
+def natural(name: str) -> tuple[bool, int, str]:
+    """The order of label names: numbers by value, then words."""
     whole = name.removeprefix("-").isdecimal()
     return (not whole, int(name) if whole else 0, name)
 

@@ -1,0 +1,52 @@
+"""`init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import CompressError
+from .runs import Dev, KindOfTask, Label, MaxLength, Pair, Text, Train
+
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="The task file; new. Default: NAME.yaml here.")
+]
+
+
+def init(
+    train: Train = None,
+    dev: Dev = None,
+    text: Text = None,
+    pair: Pair = None,
+    label: Label = None,
+    kind: KindOfTask = None,
+    max_length: MaxLength = None,
+    out: Out = None,
+) -> None:
+    """Look at files of your own and write a task file with comments, to edit and to give to --task.
+
+    Without --train and --dev it takes train.csv and dev.csv, or the like, of this folder. Columns that are not named are guessed.
+    """
+    from ..atomic import write_text
+    from ..tasks.own import own_files, task_name
+    from ..tasks.template import files_in, guessed, task_yaml
+
+    if train is None and dev is None:
+        train, dev = files_in(Path())
+    own = own_files(train=train, dev=dev, text=text, pair=pair, label=label, kind=kind, max_length=max_length)
+    if own is None:
+        raise CompressError("--train: expected a file of labelled examples, found none")
+    own = guessed(own, [name for name, value in (("text", text), ("label", label)) if value is not None])
+    file = out or Path(f"{task_name(own.train.absolute())}.yaml")
+    if file.suffix not in (".yaml", ".yml"):
+        raise CompressError(f"{file}: a task file ends in .yaml; choose another name with --out")
+    if file.exists():
+        raise CompressError(f"{file}: is there already; choose another name with --out")
+    if not file.absolute().parent.is_dir():
+        raise CompressError(f"{file}: its folder is not there; choose another with --out")
+    write_text(file, task_yaml(own, file))
+    typer.echo(file)
+    columns = " and ".join(f"`{name}`" for name in own.texts)
+    typer.echo(f"texts in {columns}, labels in `{own.label}`; now: compress run int8 --teacher DIR --task {file}")

@@ -1,0 +1,208 @@
+"""A task from a user's files alone: which columns hold the texts and labels is said, what kind of task it is, is found."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from compress.errors import CompressError, did_you_mean
+from compress.fields import NOT_UNICODE, is_unicode
+from compress.paths import from_home
+from compress.spec.kinds import KINDS, KindName, MetricName
+from compress.spec.task import Files, TaskSpec
+
+from .builtin import BUILTIN_TASKS
+from .columns import label_text
+from .delimited import read_table
+from .kinds.classification import MOST_UNLISTED_LABELS, natural
+from .tables import Table, brief, refuse
+
+METRICS: dict[KindName, tuple[MetricName, ...]] = {
+    "classification": ("accuracy",),
+    "regression": ("pearson", "spearman"),
+}
+_SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
+
+
+@dataclass(frozen=True)
+class OwnFiles:
+    """Files of the user's own, in place of a task. `train` and `dev`: .csv, .tsv, .jsonl or .parquet, with the same columns.
+
+    `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels or scores. `kind`: by
+    default regression where the labels are numbers with a decimal point, else classification. `max_length`: tokens.
+    """
+
+    train: Path
+    dev: Path
+    text: str = "text"
+    pair: str | None = None
+    label: str = "label"
+    kind: KindName | None = None
+    max_length: int | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,) if self.pair is None else (self.text, self.pair)
+
+
+def own_files(
+    *,
+    train: str | Path | None,
+    dev: str | Path | None,
+    text: str | None,
+    pair: str | None,
+    label: str | None,
+    kind: str | None,
+    max_length: int | None,
+) -> OwnFiles | None:
+    """The files that a command or a call names, with the columns `text` and `label` where it names none; None: no files.
+
+    Raises `CompressError` for one without the other, and for columns of no file.
+    """
+    if train is None and dev is None:
+        beside = {"--text": text, "--pair": pair, "--label": label, "--kind": kind, "--max-length": max_length}
+        lost = next((option for option, value in beside.items() if value is not None), None)
+        if lost is not None:
+            raise CompressError(
+                f"{lost} says what is in files of your own: expected --train FILE and --dev FILE with it"
+            )
+        return None
+    if train is None:
+        raise CompressError("--train: expected a file of labelled examples beside --dev, found none")
+    if dev is None:
+        raise CompressError(
+            "--dev: expected a file of labelled examples beside --train, on which scores are reported; found none"
+        )
+    if kind is not None and kind not in KINDS:
+        raise CompressError(f"--kind: expected {' or '.join(KINDS)}, found {kind!r}")
+    if max_length is not None and max_length < 1:
+        raise CompressError(f"--max-length: expected at least 1 token, found {max_length}")
+    text, label = "text" if text is None else text, "label" if label is None else label
+    return OwnFiles(Path(train), Path(dev), text, pair, label, cast(KindName | None, kind), max_length)
+
+
+def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
+    """The task and the folder of its training file, from which its paths start.
+
+    Reads the training file. Raises `CompressError` for columns that are not there, and labels that fit no kind of task.
+    """
+    _check_words(own)
+    train, dev = (_real(from_home(path)) for path in (own.train, own.dev))
+    if train == dev:
+        raise CompressError(f"--dev: expected other examples than --train, found the same file {own.dev}")
+    table = read_table(from_home(own.train))
+    for option, name in zip(("--text", "--pair"), own.texts, strict=False):
+        check_column(table, option, name)
+    check_column(table, "--label", own.label)
+    kind, labels = read_kind(table, own.label, own.kind)
+    spec = TaskSpec(
+        name=task_name(train),
+        kind=kind,
+        text=own.texts,
+        label=own.label,
+        labels=labels,
+        metrics=METRICS[kind],
+        max_length=TaskSpec.model_fields["max_length"].default if own.max_length is None else own.max_length,
+        files=Files(train=train.name, dev=Path(os.path.relpath(dev, train.parent)).as_posix()),
+    )
+    return spec, from_home(own.train).parent
+
+
+def _real(path: Path) -> Path:
+    """Of a path through links, that which `..` in it leads up from."""
+    return path.parent.resolve() / path.name
+
+
+def _check_words(own: OwnFiles) -> None:
+    given = {"--text": own.text, "--pair": own.pair, "--label": own.label}
+    columns = [(option, name) for option, name in given.items() if name is not None]
+    for index, (option, name) in enumerate(columns):
+        for other, same in columns[:index]:
+            if same == name:
+                raise CompressError(f"{option}: expected another column than {other}, found {name!r} for both")
+
+
+def check_column(table: Table, option: str, name: str) -> None:
+    """Raises `CompressError` where the file has no column `name`, with those that it has."""
+    if name in table.columns:
+        return
+    found = list(table.columns)
+    if not found:
+        raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
+    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
+        raise CompressError(
+            f"{table.place}: expected columns with commas between them, found {brief(found[0])}; save it with commas, "
+            "or with tabs as .tsv"
+        )
+    near = did_you_mean(name, found).partition("; known")[0] or ";"
+    raise CompressError(
+        f"{table.place}: no column {name!r}{near} name one of {', '.join(map(repr, found))} with {option}"
+    )
+
+
+def read_kind(table: Table, label: str, kind: KindName | None = None) -> tuple[KindName, tuple[str, ...] | None]:
+    """What the labels are: scores, or classes and the names of these in their order. `kind`: what the user says they are."""
+    values = table.column(label)
+    if not values:
+        raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
+    numbered = list(zip(table.numbers, values, strict=True))
+    refuse(table.place, table.unit, [(n, f"{label}: no label") for n, value in numbered if not _written(value)])
+    if kind is None:
+        kind = "regression" if _are_scores(values) else "classification"
+        names = _names(values) if kind == "classification" else ()
+        if len(names) > MOST_UNLISTED_LABELS:
+            raise CompressError(
+                f"{table.place}: column {label!r} has {len(names):,} different values; choose another with --label, or say "
+                "--kind classification if they are classes, --kind regression if they are scores"
+            )
+    if not KINDS[kind].named_labels:
+        return kind, None
+    names = _names(values)
+    if len(names) < 2:
+        (only,) = names
+        raise CompressError(
+            f"{table.place}: all {len(values):,} examples have the label {only!r}; training needs at least two"
+        )
+    if not all(map(is_unicode, names)):
+        raise CompressError(f"{table.place}: column {label!r}: {NOT_UNICODE}")
+    return kind, names
+
+
+def _written(value: Any) -> bool:
+    return value is not None and bool(str(value).strip())
+
+
+def _names(values: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(sorted({label_text(value) for value in values}, key=natural))
+
+
+def _are_scores(values: Sequence[Any]) -> bool:
+    """All are numbers, and some are written as numbers that need not be whole."""
+    texts = {str(value).strip() for value in values if not isinstance(value, bool)}
+    return len(texts) > 0 and all(map(_is_number, map(str, values))) and any(not _is_whole(text) for text in texts)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and "_" not in text
+    except ValueError:
+        return False
+
+
+def _is_whole(text: str) -> bool:
+    return text.lstrip("+-").isdecimal()
+
+
+def task_name(train: Path) -> str:
+    """A name for the task of this training file: the file's, or its folder's where the file's says `train`."""
+    words = [train.stem.removesuffix("-train").removesuffix("_train"), train.resolve().parent.name]
+    if words[0].lower() in _SPLITS:
+        words = words[1:]
+    slugs = [re.sub(r"[^a-z0-9._-]+", "-", word.lower()).strip("-._")[:58] for word in words]
+    name = next((slug for slug in slugs if slug), "own")
+    return f"{name}-own" if name in BUILTIN_TASKS else name

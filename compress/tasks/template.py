@@ -1,0 +1,145 @@
+"""A task file for files of one's own, with comments: its columns guessed where they are not named."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import yaml
+
+from compress.errors import CompressError
+from compress.paths import from_home
+from compress.spec.kinds import KINDS
+from compress.spec.task import TaskSpec
+
+from .columns import label_text
+from .delimited import read_table
+from .kinds.classification import MOST_UNLISTED_LABELS
+from .own import OwnFiles, own_task
+from .tables import Table, brief
+
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_DEV = ("dev", "validation", "valid", "val", "test", "eval")
+_LABELS = ("label", "labels", "class", "category", "target", "score", "stars", "rating", "sentiment", "intent", "topic")
+_TEXTS = ("text", "sentence", "review", "content", "body", "message", "comment", "question", "title", "utterance")
+_PAIRS = (
+    ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2"),
+    ("question", "sentence"), ("question", "answer"), ("question", "passage"), ("query", "passage"),
+)  # fmt: skip
+
+
+def files_in(folder: Path) -> tuple[Path, Path]:
+    """The training file and the one to report scores on, by their names. Raises `CompressError` where they are not there."""
+    return _file_in(folder, "--train", ("train",)), _file_in(folder, "--dev", _DEV)
+
+
+def _file_in(folder: Path, option: str, stems: Sequence[str]) -> Path:
+    names = [f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]
+    found = next((folder / name for name in names if (folder / name).is_file()), None)
+    if found is None:
+        raise CompressError(f"{option}: expected a file of labelled examples, found none here like {names[0]}; name it")
+    return found
+
+
+def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
+    """The files with every column that is not `given` (`text`, `pair`, `label`) guessed by names and values."""
+    table = read_table(from_home(own.train))
+    names = {name.lower(): name for name in table.columns}
+    label = own.label if "label" in given else _label(table, names, {own.text} if "text" in given else set())
+    text, pair = own.text, own.pair
+    if "text" not in given:
+        pairs = [(names[one], names[two]) for one, two in _PAIRS if one in names and two in names]
+        if pair is None and pairs and label not in pairs[0]:
+            text, pair = pairs[0]
+        else:
+            text = _text(table, names, {label, pair})
+    return OwnFiles(own.train, own.dev, text, pair, label, own.kind, own.max_length)
+
+
+def _label(table: Table, names: dict[str, str], texts: set[str]) -> str:
+    named = next((names[name] for name in _LABELS if name in names and names[name] not in texts), None)
+    few = [name for name, values in table.columns.items() if name not in texts and _few(values)]
+    if named is None and not few:
+        raise CompressError(f"{table.place}: no column looks like labels; name one of {_listed(table)} with --label")
+    return named or few[-1]
+
+
+def _few(values: list[Any]) -> bool:
+    """Whether they may be classes: the same few values again and again."""
+    different = len({label_text(value) for value in values})
+    return 2 <= different <= min(MOST_UNLISTED_LABELS, len(values) // 2)
+
+
+def _text(table: Table, names: dict[str, str], taken: set[str | None]) -> str:
+    named = next((names[name] for name in _TEXTS if name in names and names[name] not in taken), None)
+    lengths = {
+        name: fmean(map(len, values))
+        for name, values in table.columns.items()
+        if name not in taken and values and all(isinstance(value, str) for value in values)
+    }
+    if named is None and not lengths:
+        raise CompressError(f"{table.place}: no column looks like texts; name one of {_listed(table)} with --text")
+    return named or max(lengths, key=lambda name: lengths[name])
+
+
+def _listed(table: Table) -> str:
+    return ", ".join(map(repr, table.columns))
+
+
+def task_yaml(own: OwnFiles, file: Path) -> str:
+    """The text of a task file at `file`. Raises `CompressError` as `own_task`, and for a dev file without the columns."""
+    spec, _ = own_task(own)
+    train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
+    for name in (*spec.text, spec.label):
+        dev.column(name)
+    others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
+    rest = [name for name in train.columns if name not in (*spec.text, spec.label)]
+    longest = max(len(str(value).split()) for name in spec.text for value in train.column(name))
+    lines = [
+        "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
+        f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
+        "",
+        f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports",
+        f"kind: {spec.kind}  # classification: one of some labels; regression: a score",
+        f"text: {_flow(list(spec.text))}  # one column, or two for pairs of texts{_besides(rest)}",
+        f"label: {_flow(spec.label)}  # column of the labels or scores",
+    ]
+    if spec.labels is not None:
+        lines += [
+            "labels:  # in the order of their ids; examples of each in train",
+            *(f"  - {_flow(name)}  # {count:,}" for name, count in _counts(spec, train)),
+        ]
+    lines += [
+        f"metrics: {_flow(list(spec.metrics))}  # or {', '.join(others)}; of several, the mean is the headline score"
+        if others
+        else f"metrics: {_flow(list(spec.metrics))}  # their mean is the headline score",
+        f"max_length: {spec.max_length}  # tokens; longer texts are cut (the longest text of train has {longest:,} words)",
+        "files:  # from this file's folder on",
+        f"  train: {_flow(_path(own.train, file))}  # {len(train.numbers):,} examples",
+        f"  dev: {_flow(_path(own.dev, file))}  # {len(dev.numbers):,} examples; scores are reported on them, once, at the end",
+        "  # tuning: FILE  # to choose checkpoints and settings on; without it, a tenth of train is held out",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _besides(rest: Sequence[str]) -> str:
+    return f"; not used: {', '.join(brief(name) for name in rest[:8])}" if rest else ""
+
+
+def _counts(spec: TaskSpec, train: Table) -> list[tuple[str, int]]:
+    counts = Counter(label_text(value) for value in train.column(spec.label))
+    return [(name, counts[name]) for name in spec.labels or ()]
+
+
+def _path(path: Path, file: Path) -> str:
+    place = from_home(path)
+    return Path(os.path.relpath(place.parent.resolve() / place.name, file.parent.resolve())).as_posix()
+
+
+def _flow(value: object) -> str:
+    """On one line, quoted where it must be."""
+    return yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=1 << 30).split("\n...")[0].strip()

@@ -1,0 +1,99 @@
+"""One's own files in place of a task, and the task file that `init` writes for them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+from worlds import encoder_world
+
+import compress
+from compress.pipeline.request import Request, command_line
+from compress.tasks import OwnFiles
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, rows in {"a": 60, "b": 12}.items():
+        lines = [f"the {name} film {i} is {'good' if i % 2 else 'bad'},{i % 2 + 1}" for i in range(rows)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["review,stars", *lines]) + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+FILES = ("--train", "a.csv", "--dev", "b.csv", "--text", "review", "--label", "stars")
+
+
+def test_a_plan_of_ones_own_files_is_that_of_the_task_file_that_init_writes(cli: Cli, folder: Path) -> None:
+    words = ("plan", "int8", "--teacher", "bert-mini", "--json")
+    (own,) = json.loads(cli(*words, *FILES).out)
+    done = cli("init", *FILES[:4])
+    assert (done.code, done.out.splitlines()[0]) == (0, "a.yaml")
+    assert "texts in `review`, labels in `stars`" in done.out
+    (written,) = json.loads(cli(*words, "--task", "a.yaml").out)
+    assert own == written
+    assert own["task"] == "a"
+
+
+def test_init_replaces_nothing_and_writes_nothing_where_it_fails(cli: Cli, folder: Path) -> None:
+    (folder / "mine.yaml").write_text("mine")
+    done = cli("init", *FILES, "-o", "mine.yaml")
+    assert (done.code, done.err) == (2, "error: mine.yaml: is there already; choose another name with --out\n")
+    assert (folder / "mine.yaml").read_text() == "mine"
+    before = set(folder.iterdir())
+    for words in (("--text", "none"), ("-o", "a.txt"), ("-o", "none/a.yaml")):
+        assert cli("init", *FILES, *words).code == 2
+    assert set(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), "expected --task NAME"),
+        (
+            (*FILES, "--task", "sst2"),
+            "--train names data, and --task sst2 has data of its own; leave one of the two out",
+        ),
+        (FILES[:2], "--dev: expected a file of labelled examples"),
+        ((*FILES, "--label", "strs"), "a.csv: no column 'strs'; did you mean `stars`?"),
+        ((*FILES, "--data-dir", "."), "--data-dir names data, and no task here reads it"),
+        ((*FILES, "--text="), "--text: expected a value, found an empty one"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_what_is_wrong_is_one_line_before_any_work(
+    cli: Cli, folder: Path, command: str, words: tuple[str, ...], expected: str
+) -> None:
+    done = cli(command, "int8", "--teacher", "bert-mini", *words)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert expected in done.err
+    assert not (folder / "runs").exists()
+
+
+def test_a_run_of_ones_own_files_can_be_repeated_by_its_command(
+    folder: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
+) -> None:
+    encoder_world(folder, tiny_checkpoint("bert"), toy_tokenizer, text="")
+    options: Any = {"teacher": "./teacher", "overrides": ["finetune.max_steps=1"], "bench": None, "max_length": 16}
+    (result,) = compress.run("int8", train="a.csv", dev="b.csv", text="review", label="stars", **options)
+    assert (result.task.name, result.task.labels) == ("a", ("1", "2"))
+    assert result.command is not None
+    assert shlex.join(FILES) in result.command
+    assert "--max-length 16" in result.command
+    assert str(folder) not in (folder / "runs" / result.run / "result.json").read_text()
+
+
+def test_a_command_names_no_place(folder: Path) -> None:
+    own = OwnFiles(folder / "a.csv", Path("b.csv"), "review", label="stars")
+    request = Request(("int8",), own=own, teacher="bert-mini")
+    from compress.pipeline import plan_all
+
+    (plan,) = plan_all(request)
+    assert command_line(request, plan) == f"compress run int8 {shlex.join(FILES)} --teacher bert-mini"

@@ -1,0 +1,186 @@
+"""A task from files alone: its kind and labels are found, its keys do not depend on where the command runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compress.errors import CompressError
+from compress.spec.source import load
+from compress.spec.task import TaskSpec
+from compress.tasks import OwnFiles, fingerprint, load_training, own_files, own_task
+from compress.tasks.template import files_in, guessed, task_yaml
+
+
+def write(folder: Path, name: str, labels: list[Any], *, header: str = "review,stars") -> Path:
+    rows = [f"the {name} film {i} was {word},{label}" for i, label in enumerate(labels) for word in ("fine", "dull")]
+    path = folder / name
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> OwnFiles:
+    labels = ["Travel", "Food"] * 10
+    return OwnFiles(write(tmp_path, "news.csv", labels), write(tmp_path, "b.csv", labels), "review", label="stars")
+
+
+def test_classes_are_found_and_the_task_can_be_read(own: OwnFiles) -> None:
+    spec, folder = own_task(own)
+    assert (spec.name, spec.kind, spec.labels, spec.metrics) == (
+        "news", "classification", ("Food", "Travel"), ("accuracy",),
+    )  # fmt: skip
+    data = load_training(spec, folder, None)
+    assert len(data.train) + len(data.tuning) == 40
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "names"),
+    [
+        (["3.5", "2", "4.25"], "regression", None),
+        (["1.0", "2.0"], "regression", None),
+        (["1e-1", "2"], "regression", None),
+        (["2", "10", "1"], "classification", ("1", "2", "10")),
+        (["-1", "1"], "classification", ("-1", "1")),
+        (["1.0", "two"], "classification", ("1.0", "two")),
+        (["nan", "good"], "classification", ("good", "nan")),
+    ],
+)
+def test_numbers_with_a_decimal_point_are_scores(
+    tmp_path: Path, labels: list[str], kind: str, names: tuple[str, ...] | None
+) -> None:
+    files = OwnFiles(write(tmp_path, "a.csv", labels), write(tmp_path, "b.csv", labels), "review", label="stars")
+    spec, _ = own_task(files)
+    assert (spec.kind, spec.labels) == (kind, names)
+
+
+def test_floats_of_json_are_scores_and_whole_numbers_are_classes(tmp_path: Path) -> None:
+    for name, label in (("scores", 2.0), ("classes", 2)):
+        rows = [{"text": f"film {i}", "label": label + i % 2} for i in range(8)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = [own_task(OwnFiles(tmp_path / f"{name}.jsonl", tmp_path / "b.jsonl"))[0] for name in ("scores", "classes")]
+    assert [(spec.kind, spec.labels) for spec in found] == [("regression", None), ("classification", ("2", "3"))]
+
+
+def test_the_kind_may_be_said(tmp_path: Path) -> None:
+    labels = [f"{i}" for i in range(150)]
+    files = [write(tmp_path, name, labels) for name in ("a.csv", "b.csv")]
+    for kind, count in (("classification", 150), ("regression", 0)):
+        spec, _ = own_task(OwnFiles(files[0], files[1], "review", label="stars", kind=kind))  # type: ignore[arg-type]
+        assert (spec.kind, len(spec.labels or ())) == (kind, count)
+
+
+def test_the_same_files_are_the_same_task_from_any_folder(own: OwnFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    absolute = own_task(own)
+    monkeypatch.chdir(own.train.parent)
+    relative = own_task(OwnFiles(Path("news.csv"), Path("b.csv"), "review", label="stars"))
+    assert fingerprint(*absolute, None) == fingerprint(*relative, None)
+
+
+def test_files_of_two_folders_behind_a_link(tmp_path: Path) -> None:
+    train, dev = (write(tmp_path / "deep" / "er", "train.csv", ["a", "b"]), write(tmp_path / "other", "b.csv", ["a"]))
+    (tmp_path / "link").symlink_to(train.parent)
+    spec, folder = own_task(OwnFiles(tmp_path / "link" / "train.csv", dev, "review", label="stars"))
+    assert spec.name == "er"  # the file says only what part of the data it is
+    assert spec.files is not None
+    assert (folder / str(spec.files.dev)).read_text() == dev.read_text()
+
+
+@pytest.mark.parametrize("name", ["sst2.csv", "SST2.csv"])
+def test_a_builtin_task_keeps_its_name_for_itself(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, name, ["a", "b"])
+    assert own_task(OwnFiles(path, tmp_path / "b.csv", "review", label="stars"))[0].name == "sst2-own"
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"text": "revew"}, r"no column 'revew'; did you mean `review`\? name one of 'review', 'stars' with --text"),
+        ({"label": "y"}, "no column 'y'; name one of 'review', 'stars' with --label"),
+        ({"pair": "other"}, "no column 'other'; name one of 'review', 'stars' with --pair"),
+        ({"pair": "review"}, "--pair: expected another column than --text, found 'review' for both"),
+        ({"label": "review"}, "--label: expected another column than --text, found 'review' for both"),
+        ({"train": "b.csv"}, "--dev: expected other examples than --train, found the same file"),
+        ({"train": "none.csv"}, r"none\.csv: no such file"),
+        ({"train": "one.csv"}, "all 4 examples have the label 'a'; training needs at least two"),
+        ({"train": "many.csv"}, "column 'stars' has 101 different values; choose another with --label, or say"),
+        ({"train": "empty.csv"}, "empty file"),
+        ({"train": "headed.csv"}, "no examples; expected at least one row after the header"),
+        ({"train": "unlabelled.csv"}, "line 4: stars: no label"),
+        ({"train": "semicolons.csv"}, "expected columns with commas between them, found 'review;stars'"),
+        ({"train": "latin.csv"}, r"latin\.csv:2: expected UTF-8 text, found byte 0xe9"),
+        ({"train": "a.txt"}, r"expected a \.csv, \.tsv, \.jsonl or \.parquet file, found suffix '\.txt'"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str, Any], expected: str) -> None:
+    for name in ("a.csv", "b.csv"):
+        write(tmp_path, name, ["a", "b"] * 4)
+    write(tmp_path, "one.csv", ["a", "a"])
+    write(tmp_path, "many.csv", list(range(101)))
+    write(tmp_path, "unlabelled.csv", ["a", " "])
+    write(tmp_path, "headed.csv", [])
+    write(tmp_path, "semicolons.csv", ["a"], header="review;stars")
+    (tmp_path / "semicolons.csv").write_text("review;stars\nfine;a\n")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "a.txt").write_text("review,stars\n")
+    (tmp_path / "latin.csv").write_bytes("review,stars\ncafé,a\n".encode("latin-1"))
+    words: dict[str, Any] = {"train": "a.csv", "dev": "b.csv", "text": "review", "label": "stars", **columns}
+    files = {name: tmp_path / words.pop(name) for name in ("train", "dev")}
+    with pytest.raises(CompressError, match=expected) as caught:
+        own_task(OwnFiles(**files, **words))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ({"train": "a.csv"}, "--dev: expected a file of labelled examples beside --train"),
+        ({"dev": "a.csv"}, "--train: expected a file of labelled examples beside --dev"),
+        ({"text": "review"}, "--text says what is in files of your own: expected --train FILE and --dev FILE with it"),
+        (
+            {"train": "a", "dev": "b", "kind": "ranking"},
+            "--kind: expected classification or regression, found 'ranking'",
+        ),
+        ({"train": "a", "dev": "b", "max_length": 0}, "--max-length: expected at least 1 token, found 0"),
+    ],
+)
+def test_half_of_what_is_needed(words: dict[str, Any], expected: str) -> None:
+    none = dict.fromkeys(("train", "dev", "text", "pair", "label", "kind", "max_length"))
+    with pytest.raises(CompressError, match=expected):
+        own_files(**{**none, **words})
+    assert own_files(**none) is None
+
+
+def test_the_written_task_file_is_the_task(own: OwnFiles, tmp_path: Path) -> None:
+    """Whatever YAML would read as something else is quoted, and the same files have the same keys."""
+    for path, labels in ((own.train, ["yes", "1", "a: b", "# c"]), (own.dev, ["yes", "1"])):
+        write(path.parent, path.name, labels)
+    file = tmp_path / "out.yaml"
+    file.write_text(task_yaml(own, file))
+    assert load(file, TaskSpec) == own_task(own)[0]
+    assert fingerprint(load(file, TaskSpec), tmp_path, None) == fingerprint(*own_task(own), None)
+
+
+def test_columns_are_guessed(tmp_path: Path) -> None:
+    rows = [f"{i},premise {i},what follows from it {i},{'yes' if i % 2 else 'no'},x" for i in range(20)]
+    for name in ("train", "validation"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["id,premise,hypothesis,entails,source", *rows]))
+    files = OwnFiles(*files_in(tmp_path))
+    assert files.dev.name == "validation.csv"
+    found = guessed(files, [])
+    assert (found.text, found.pair, found.label) == ("premise", "hypothesis", "entails")
+    found = guessed(OwnFiles(files.train, files.dev, "hypothesis"), ["text"])
+    assert (found.text, found.pair, found.label) == ("hypothesis", None, "entails")
+
+
+def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match=r"--train: expected .* like train\.csv; name it"):
+        files_in(tmp_path)
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b", *(f"{i},text {i}" for i in range(9))]))
+    with pytest.raises(CompressError, match="no column looks like labels; name one of 'a', 'b' with --label"):
+        guessed(OwnFiles(*files_in(tmp_path)), [])
