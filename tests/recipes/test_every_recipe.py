@@ -172,7 +172,7 @@ def test_ship_verify_predict(run: Run, world: Path, tmp_path: Path) -> None:
 
 def test_the_plain_graph_gives_the_fast_one_s_answers(run: Run, world: Path) -> None:
     _, fast = run("int8")
-    done = compress(*arguments("int8"), "--set", "export.graph=plain", "--json", cwd=world)
+    done = compress(*arguments("int8"), "--set", "export.graph=plain", "--no-bench", "--json", cwd=world)
     assert done.returncode == 0, done.stderr
     (document,) = json.loads(done.stdout)
     result = Result.model_validate(document)

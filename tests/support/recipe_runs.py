@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
+
+HERE = Path(__file__)
 
 TEACHER = """\
 name: tiny
@@ -25,7 +31,25 @@ synthetic: {generator: sentiment, train: 120, dev: 40}
 """
 
 
+@cache
+def _server() -> subprocess.Popen[str]:
+    """One for a test process; it ends with its standard input."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(HERE.parents[2])}
+    command = [sys.executable, str(HERE.with_name("cli_child.py"))]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    assert server.stdout is not None
+    assert server.stdout.readline() == "ready\n"
+    atexit.register(server.communicate)
+    return server
+
+
 def compress(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("compress")), *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    """The command in a process of its own, forked from one that has torch."""
+    server, words = _server(), list(map(str, arguments))
+    assert server.stdin is not None and server.stdout is not None
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, name) for name in ("stdout", "stderr")]
+        server.stdin.write(f"{json.dumps([words, str(cwd), *map(str, files)])}\n")
+        server.stdin.flush()
+        code = int(server.stdout.readline())
+        return subprocess.CompletedProcess(["compress", *words], code, *(file.read_text("utf-8") for file in files))

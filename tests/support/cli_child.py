@@ -1,0 +1,75 @@
+"""The side of recipe_runs.compress in the child process: the command line, in a fork of a process that has its libraries.
+
+Commands are lines of JSON, `[arguments, working directory, file for stdout, file for stderr]`, each answered with the exit
+code. What a command imports by itself is tested in tests/pipeline/test_cached_run.py.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+# What runs import on their way and what takes longest of it: with these ready, a run of a tiny model takes half the time.
+for library in (
+    "torch._dynamo",
+    "torch.distributed.fsdp",
+    "torch.onnx._internal.exporter._core",
+    "transformers.modeling_utils",
+    "transformers.models.albert.modeling_albert",
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.distilbert.modeling_distilbert",
+    "transformers.models.roberta.modeling_roberta",
+    "onnxruntime",
+    "scipy.optimize",
+    "altair",
+    "jinja2",
+    "compress.cli",
+    "compress.objective",
+    "compress.export.fast",
+    "compress.quantize",
+    "compress.report",
+):
+    import_module(library)
+
+
+def command(arguments: list[str], folder: str, stdout: str, stderr: str) -> int:
+    """Run `compress` as the console script does, its standard streams the files and /dev/null: the exit code."""
+    for number, (path, flags) in enumerate(((os.devnull, os.O_RDONLY), (stdout, os.O_WRONLY), (stderr, os.O_WRONLY))):
+        file = os.open(path, flags | os.O_CREAT)
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)  # what the server has read ahead is not the command's
+    os.chdir(folder)
+    sys.argv = ["compress", *arguments]
+    from compress.cli import main
+
+    try:
+        main()
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else int(bool(error.code))
+    return 0
+
+
+def _end(code: int) -> NoReturn:
+    """As the interpreter ends, but for C++ destructors, which would wait for threads that a fork does not have."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def serve() -> None:
+    print("ready", flush=True)
+    while line := sys.stdin.readline():
+        process = os.fork()
+        if process == 0:
+            _end(command(*json.loads(line)))
+        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    serve()
