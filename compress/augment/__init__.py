@@ -7,11 +7,9 @@ of a masked language model.
 from __future__ import annotations
 
 from .candidates import Proposers
-from .copies import Augmented, augment
-from .files import read_augmented, write_augmented
-from .glove import GloveProposer, read_glove
+from .copies import Augmented, augment, read_augmented, write_augmented
 from .masked import MaskedLmProposer
-from .neighbours import NeighbourProposer, WordProposer
+from .neighbours import GloveProposer, NeighbourProposer, WordProposer, read_glove
 
 __all__ = [
     "Augmented",

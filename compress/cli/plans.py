@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..goals import in_words, texts_to_judge
-from ..models.layer_maps import matched_layers
-from ..models.layers import copied_layers
+from ..models.layer_maps import copied_layers, matched_layers
 from ..pipeline.results.reported import nearness
 from ..pipeline.stages.pretrain import uses_cooccurrence_init
 from ..pipeline.training.log import saved_step

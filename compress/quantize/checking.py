@@ -1,9 +1,10 @@
-"""What an int8 graph must be, and what it says of itself."""
+"""What an int8 graph must be, what it says of itself, and why parts of it are computed in fp32."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import onnx
 from onnx import ModelProto
 
 from ..errors import CheckFailed
-from ..graphs import check_model, matmuls, set_metadata
+from ..graphs import check_model, matmuls, output_matmuls, set_metadata
 from ..sessions import WEIGHTS, open_session
-from .node_selection import INT8, QuantizationPlan, look_ups
+from .node_selection import INT8, QuantizationPlan, look_ups, worth_int8
 
 
 def describe(model: ModelProto, metadata: Mapping[str, str], described: Mapping[str, Any]) -> None:
@@ -66,3 +67,36 @@ def check_file(path: Path, source: Path) -> dict[str, Any]:
 def _weight_bytes(model: ModelProto) -> int:
     """Of the tensors alone: in a toy model the extra nodes outweigh what the weights save."""
     return sum(onnx.numpy_helper.to_array(tensor).nbytes for tensor in model.graph.initializer)
+
+
+CLASSIFIER = "the classifier: its error would go straight into the logits, and its size is nothing"
+HEAD = "next to the logits, one row a text: int8 weights, multiplied in fp32"
+STACKED = "absorbed keys or values, a matrix for each head: int8 weights, multiplied in fp32"
+FEW = "a table of a few rows: int8 would save kilobytes at most, and take time"
+TABLE = "the recipe says `embeddings: false`"
+FALLBACK = "fp32 fallback of the search: int8 costs too much of the answers here for the time that it saves"
+
+
+def why_fp32(model: ModelProto, plan: QuantizationPlan, exclude: tuple[str, ...]) -> dict[str, str]:
+    """Node -> reason, of the matmuls by a stored weight that are multiplied in fp32, and of the tables that stay fp32.
+
+    `model`: the fp32 one that `plan` was made for.
+    """
+    return dict(_reasons(model, plan, exclude))
+
+
+def _reasons(model: ModelProto, plan: QuantizationPlan, exclude: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    classifier, stacked = set(output_matmuls(model.graph)), set(matmuls(model.graph).stacked)
+    for name in plan.kept:
+        yield name, CLASSIFIER if name in classifier else _excluded(name, exclude, FALLBACK)
+    for name in plan.weight_only:
+        yield name, STACKED if name in stacked else HEAD
+    large = worth_int8(model)
+    for name in look_ups(model):
+        if name not in plan.tables:
+            yield name, _excluded(name, exclude, TABLE if name in large else FEW)
+
+
+def _excluded(name: str, exclude: tuple[str, ...], otherwise: str) -> str:
+    pattern = next((pattern for pattern in exclude if re.search(pattern, name)), None)
+    return otherwise if pattern is None else f"named by the recipe's `exclude`: {pattern}"

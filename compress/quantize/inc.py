@@ -12,11 +12,10 @@ from ..errors import CheckFailed
 from ..graphs import get_metadata, write_model
 from ..runtime.folder import unpadded_beside
 from ..sessions import open_session
-from .checking import check_file, counts, describe
+from .checking import check_file, counts, describe, why_fp32
 from .evaluator import asked
 from .inc_tuning import Program, Trial, Tuning
 from .quantizer import Int8Job
-from .reasons import why_fp32
 from .sampling import Feed
 
 _OPSET = 20  # per-channel and per-tensor DequantizeLinear, and Gelu in one node

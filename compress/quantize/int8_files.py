@@ -16,13 +16,12 @@ from ..graphs import check_model, get_metadata, matmuls, write_model
 from ..runtime.folder import unpadded_beside
 from ..sessions import check_graph_file, check_owner, open_session
 from ..shared_weights import share_weights
-from .checking import check_file, counts, describe
+from .checking import check_file, counts, describe, why_fp32
 from .node_selection import QuantizationPlan, select_nodes, without
 from .params import QuantizationParams, compute_params
 from .portable import make_portable
 from .qat_params import tidy
 from .quantizer import Int8Job
-from .reasons import why_fp32
 
 _UNPADDED_TOLERANCE = 0.02  # of the largest logit; a wrong range or weight shows above 0.1
 

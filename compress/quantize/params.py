@@ -9,11 +9,10 @@ import numpy as np
 from onnx import ModelProto, numpy_helper
 
 from ..spec.quantization import Quantize
-from .calibration import calibrate
 from .channel_splitting import repeated, split_before, split_channels
 from .int8_graph import to_int8_graph
 from .node_selection import QuantizationPlan
-from .ranges import Range
+from .ranges import Range, calibrate
 from .sampling import Feed, Sample
 from .smoothing import Smoothing, find_factors, halve, smooth
 from .weights import to_int8

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from onnx import ModelProto
+
+from .sampling import Feed, Sample
 
 BINS = 1 << 16
 _SHRINKS = tuple(map(float, np.linspace(0.2, 1, 81)))  # of the widest range, tried for the least squared error
@@ -87,3 +90,26 @@ RANGES: dict[str, Callable[[Seen, float], Range]] = {
     "mse": least_squares,
     "moving_average": moving_average,
 }
+
+
+_COUNTED = ("percentile", "mse")  # methods that need a second pass, for the histogram
+
+
+def calibrate(
+    model: ModelProto, tensors: Sequence[str], feeds: Sequence[Feed], *, method: str = "percentile", percentile: float
+) -> dict[str, Range]:
+    """Tensor -> its range by a method of `RANGES`; `percentile` is for the method of that name.
+
+    `feeds`: the model's inputs by name, padded batches; padding is left out. Memory is that of one batch and a
+    histogram of 65,536 bins a tensor.
+    """
+    seen = {name: Seen() for name in tensors}
+    with Sample(model, tensors, feeds) as sample:
+        for batch in sample.batches():
+            for name, values in batch.items():
+                seen[name].add_extremes(values)
+        if method in _COUNTED:
+            for batch in sample.batches():
+                for name, values in batch.items():
+                    seen[name].add_counts(values)
+    return {name: RANGES[method](found, percentile) for name, found in seen.items()}

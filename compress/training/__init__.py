@@ -1,7 +1,6 @@
 """Training: the loop, its schedule and its resumable state."""
 
-from .batches import Batches
-from .devices import make_accelerator
-from .loop import Outcome, StepReport, train
+from .gradients import Batches
+from .loop import Outcome, StepReport, make_accelerator, train
 
 __all__ = ["Batches", "Outcome", "StepReport", "make_accelerator", "train"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -14,10 +15,32 @@ from ..models.features import Features, compute_features
 from ..models.predict import to_tensors
 from ..objective import Objective
 from . import sharing, state
-from .batches import Batches
 from .parts import is_split
 
 TeacherFeatures = Callable[[dict[str, Tensor], np.ndarray], Features]
+
+
+class Batches(Protocol):
+    """What is trained on, a batch per optimizer step, in an order that depends on the seed alone.
+
+    Examples are named by int64 ids; `len` is the batches of one epoch.
+    """
+
+    seed: int
+
+    def __len__(self) -> int: ...
+
+    def indices(self, step: int) -> np.ndarray:
+        """Ids of the examples of optimizer step `step`, counted from 0 over all epochs."""
+        ...
+
+    def lengths(self, indices: np.ndarray) -> np.ndarray:
+        """Real tokens of each."""
+        ...
+
+    def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
+        """`input_ids`, `attention_mask` and `token_type_ids` [batch, length], and `labels` where there are some."""
+        ...
 
 
 @dataclass

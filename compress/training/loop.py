@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from torch import Tensor, nn
 
 from .. import processes, signals
@@ -18,8 +19,7 @@ from ..models.dropout import draw_quickly
 from ..objective import Objective
 from ..spec.stages import Training
 from . import sharding, sharing, state
-from .batches import Batches
-from .gradients import Gradients, TeacherFeatures
+from .gradients import Batches, Gradients, TeacherFeatures
 from .schedule import grown, learning_rate, total_steps
 
 _ADVICE = "stopped before the weights were touched. Lower learning_rate, or train with --precision fp32"
@@ -257,3 +257,13 @@ class _Run:
         if first:
             state.load_weights(self._best_path(step), modules)
         sharing.make_alike(modules[1:] if split else modules)
+
+
+def make_accelerator(precision: str) -> Accelerator:
+    """The device at hand with autocast to `precision`: bf16, or fp32 for none.
+
+    accelerate keeps the first precision of a process and refuses another one; runs of one
+    process may differ in it.
+    """
+    AcceleratorState._reset_state()
+    return Accelerator(mixed_precision="bf16" if precision == "bf16" else "no")

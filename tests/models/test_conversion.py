@@ -18,7 +18,7 @@ from compress.models.families import FAMILIES
 from compress.models.students import build_encoder, build_student
 from compress.models.students.build import student_config
 from compress.models.students.conversion import convert
-from compress.models.students.repeats import repeats
+from compress.models.students.fitting import repeats
 
 # Modules of an AlbertLayer, and those of a BertLayer.
 MODULES = [(module, FAMILIES["bert"].layer[part]) for part, module in FAMILIES["albert"].layer.items()]

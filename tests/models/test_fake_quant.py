@@ -14,9 +14,8 @@ from torch import nn
 from compress.export.fast import build_fast
 from compress.models.fake_quant import FakeQuant, fake_quantized
 from compress.quantize import quantize_onnx, smoothing, weights
-from compress.quantize.calibration import calibrate
 from compress.quantize.qat_params import Trained, quant_spec_of
-from compress.quantize.ranges import Range
+from compress.quantize.ranges import Range, calibrate
 from compress.quantize.smoothing import Smoothing, find_factors, smooth
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize

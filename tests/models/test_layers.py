@@ -6,7 +6,7 @@ import pytest
 
 from compress.errors import CompressError
 from compress.models.cards import LayerRule
-from compress.models.layers import copied_layers
+from compress.models.layer_maps import copied_layers
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,10 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from compress.errors import CompressError
 from compress.graphs import matmuls, split_gemms, write_model
 from compress.quantize import FILES, quantize_onnx
-from compress.quantize.calibration import calibrate
-from compress.quantize.int8_formats import FORMATS
-from compress.quantize.int8_graph import to_int8_graph
+from compress.quantize.int8_graph import FORMATS, to_int8_graph
 from compress.quantize.node_selection import QuantizationPlan
 from compress.quantize.portable import make_portable
-from compress.quantize.ranges import Range
+from compress.quantize.ranges import Range, calibrate
 from compress.quantize.weights import to_int8
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize

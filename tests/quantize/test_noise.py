@@ -11,7 +11,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from compress.graphs import matmuls, write_model
-from compress.quantize import FILES, quantize_onnx, reasons
+from compress.quantize import FILES, checking, quantize_onnx
 from compress.quantize.node_selection import QuantizationPlan
 from compress.quantize.noise import signal_to_noise
 from compress.spec.quantization import Quantize
@@ -122,10 +122,10 @@ def test_everything_that_stays_fp32_has_its_reason(tiny_onnx: Make, tmp_path: Pa
     (table,) = (name for name in info["stayed_fp32"] if "token_type" in name)
     assert info["stayed_fp32"] == {
         "bert.encoder.layer.0.output.dense/MatMul": "named by the recipe's `exclude`: layer.0.output",
-        "classifier/MatMul": reasons.CLASSIFIER,
-        "bert.pooler.dense/MatMul": reasons.HEAD,
-        absorbed.format("key"): reasons.STACKED,
-        absorbed.format("value"): reasons.STACKED,
+        "classifier/MatMul": checking.CLASSIFIER,
+        "bert.pooler.dense/MatMul": checking.HEAD,
+        absorbed.format("key"): checking.STACKED,
+        absorbed.format("value"): checking.STACKED,
         table: "named by the recipe's `exclude`: token_type",
     }
     assert set(info["expected_fp32"]) <= set(info["stayed_fp32"])
@@ -137,11 +137,11 @@ def test_everything_that_stays_fp32_has_its_reason(tiny_onnx: Make, tmp_path: Pa
 def test_tables_that_the_recipe_leaves_are_named(tiny_onnx: Make, tmp_path: Path) -> None:
     info = quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(method="dynamic", embeddings=False))
     tables = [why for name, why in info["stayed_fp32"].items() if "embeddings" in name]
-    assert sorted(tables) == sorted([reasons.TABLE, reasons.TABLE, reasons.FEW])
+    assert sorted(tables) == sorted([checking.TABLE, checking.TABLE, checking.FEW])
 
 
 def test_a_choice_of_another_kind_is_still_told(tiny_onnx: Make) -> None:
     model = onnx.load(tiny_onnx("bert", "fast"))
     name = matmuls(model.graph).fp32[0]
     plan = QuantizationPlan(int8=(), weight_only=(), kept=(name,), tables=())
-    assert reasons.why_fp32(model, plan, ())[name] == reasons.FALLBACK
+    assert checking.why_fp32(model, plan, ())[name] == checking.FALLBACK

@@ -17,7 +17,6 @@ from small_graphs import model_of
 
 from compress.errors import CheckFailed, CompressError
 from compress.graphs import get_metadata, matmuls, strip_identities
-from compress.quantize import int8_formats as written
 from compress.quantize import int8_graph, quantize_onnx
 from compress.quantize.node_selection import select_nodes
 from compress.sessions import open_session
@@ -186,7 +185,7 @@ def test_an_embedding_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Pa
 
 def test_no_gain_and_not_finite_leave_no_file(tiny_onnx, tmp_path: Path, monkeypatch) -> None:
     def padded(rewrite, matmul, span):
-        written.dynamic(rewrite, matmul, span)
+        int8_graph.dynamic(rewrite, matmul, span)
         rewrite.constant("ballast", np.zeros(100_000, np.float32))
         rewrite.once("Identity", ["ballast"], ["ballast_read"], "ballast")
 
@@ -194,10 +193,10 @@ def test_no_gain_and_not_finite_leave_no_file(tiny_onnx, tmp_path: Path, monkeyp
         rewrite.int8(matmul.node.input[1])
         scale = rewrite.stored[f"{matmul.node.input[1]}_scale"]
         scale.CopyFrom(numpy_helper.from_array(np.full(tuple(scale.dims), np.inf, np.float32), scale.name))
-        written.dynamic(rewrite, matmul, span)
+        int8_graph.dynamic(rewrite, matmul, span)
 
     for int8_format, message in ((padded, "nothing is gained"), (infinite, "not finite")):
-        monkeypatch.setitem(written.FORMATS, "dynamic", int8_format)
+        monkeypatch.setitem(int8_graph.FORMATS, "dynamic", int8_format)
         with pytest.raises(CheckFailed, match=message):
             quantize_onnx(tiny_onnx("bert"), tmp_path, Quantize(method="dynamic"))
         assert list(tmp_path.iterdir()) == []

@@ -9,8 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from compress.quantize.calibration import calibrate
-from compress.quantize.ranges import RANGES, Range, Seen
+from compress.quantize.ranges import RANGES, Range, Seen, calibrate
 
 generator = np.random.default_rng(3)
 BATCHES = [generator.normal(size=(size, 8)).astype(np.float32) * scale for size, scale in ((40, 1), (70, 3), (20, 0.5))]

@@ -14,8 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from compress.machine import has_vnni, saturates
 from compress.quantize import FILES, quantize_onnx
-from compress.quantize.saturation import clipped, int8_matmul
-from compress.quantize.simulation import count_saturated, simulate
+from compress.quantize.simulation import clipped, count_saturated, int8_matmul, simulate
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 

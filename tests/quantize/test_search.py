@@ -15,8 +15,8 @@ from onnx import numpy_helper
 
 from compress.graphs import matmuls, write_model
 from compress.quantize import FILES, quantize_onnx
+from compress.quantize.checking import FALLBACK
 from compress.quantize.evaluator import Evaluator
-from compress.quantize.reasons import FALLBACK
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 from compress.tasks import TASK_KINDS

@@ -1,11 +1,10 @@
 """Students: their sizes, and building one from its teacher. Importing this brings in no torch."""
 
-from .activations import evaluating
-from .body import load_body
+from .activations import evaluating, thinned
 from .build import build_encoder, build_student
 from .conversion import CONVERSION
+from .copying import load_body
 from .factorising import table_errors
-from .modules import thinned
 from .sizes import sample_tokens, student_dimensions
 
 __all__ = [

@@ -9,7 +9,7 @@ from ..cards import StudentCard
 from ..dimensions import Dimensions
 from ..families import FAMILIES, Family
 from ..heads import auto_class, head_named
-from ..layers import copied_layers
+from ..layer_maps import copied_layers
 from ..pretrained import transformers_config
 from .activations import Sample
 from .conversion import convert

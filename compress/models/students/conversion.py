@@ -14,7 +14,7 @@ from ..families import FAMILIES
 from . import fitting
 from .activations import Sample
 from .factorising import factorise
-from .repeats import Repeat, repeats, sharing
+from .fitting import Repeat, repeats, sharing
 
 CONVERSION = 1  # keys of the store hold it: bump it when the same card is given other weights than before
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import algebra
-from .activations import Array, Sample, observe
-from .modules import array, fill, thinned
+from .activations import Array, Sample, array, fill, observe, thinned
 
 TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
 

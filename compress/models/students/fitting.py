@@ -15,13 +15,50 @@ from typing import Any
 
 import numpy as np
 
+from ..layer_maps import layer_pairs
 from . import algebra
-from .activations import Array, Point, Sample, evaluating, observed_batches, padded_batches
-from .modules import FEW_TOKENS, array, fill, thinned
-from .repeats import Repeat, sharing
+from .activations import (
+    FEW_TOKENS,
+    Array,
+    Point,
+    Sample,
+    array,
+    evaluating,
+    fill,
+    observed_batches,
+    padded_batches,
+    thinned,
+)
 
 _NUMBERS = 40_000_000  # that a layer's neurons may give in all over the layers of a model: 320 MB in float64
 _HALVES = {"attention": "attention.output", "ffn": "output"}  # of a BertLayer: what writes to the stream
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """One pass through a block: the `AlbertLayer`, and the teacher layers (from 0) `first` … `last` that it stands for."""
+
+    layer: Any
+    first: int
+    last: int
+
+
+def repeats(encoder: Any, *, teacher_layers: int) -> list[Repeat]:
+    """The passes of an ALBERT encoder in their order, with the teacher's layers dealt out by the uniform map."""
+    config = encoder.config
+    count, groups = config.num_hidden_layers, config.num_hidden_groups
+    ends = layer_pairs("uniform", student_layers=count, teacher_layers=teacher_layers)
+    starts = [0, *(end for _, end in ends)]
+    blocks = [group.albert_layers[0] for group in encoder.encoder.albert_layer_groups]
+    return [Repeat(blocks[number * groups // count], starts[number], end - 1) for number, (_, end) in enumerate(ends)]
+
+
+def sharing(passes: Sequence[Repeat]) -> list[list[Repeat]]:
+    """The passes of each block, in order of first use."""
+    found: dict[int, list[Repeat]] = {}
+    for each in passes:
+        found.setdefault(id(each.layer), []).append(each)
+    return list(found.values())
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import algebra
-from .activations import Array, Point, Sample, observe, observed_batches
-from .modules import array, fill
+from .activations import Array, Point, Sample, array, fill, observe, observed_batches
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from ...errors import CompressError
 from ..cards import StudentCard
 from ..dimensions import Dimensions
 from ..families import FAMILIES
-from ..layers import copied_layers
-from .modules import FEW_TOKENS
+from ..layer_maps import copied_layers
+from .activations import FEW_TOKENS
 
 _SIZES = ("hidden", "heads", "intermediate")
 _COUNTED_TOKENS = 200_000  # that a conversion counts, to weigh the rows of the embedding tables

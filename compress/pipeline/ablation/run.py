@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...errors import CompressError
+from ...fields import Spec
+from ...models.heads import HEADS
 from ...paths import shown
 from ...results import Result
 from ...spec.stages import Distill
-from ..plan import Listener, Plan
+from ..plan import Listener, Node, Plan
 from ..preflight import preflight
 from ..request import Request, shown_override
 from ..run import plan_all, run_all
 from .rows import FULL, WITHOUT_COPIES, Row
-from .same_student import trained_student
 
 
 def run_rows(found: Sequence[Row], request: Request, listener: Listener | None = None) -> dict[str, list[Result]]:
@@ -125,3 +126,28 @@ def _with_lengths(spec: Any, stage: str, longer: dict[str, dict[str, dict[str, A
             "per_task": spec.per_task | {task: spec.per_task.get(task, {}) | fields for task, fields in found.items()}
         }
     )
+
+
+def trained_student(plan: Plan) -> list[Any]:
+    """What decides the student that a plan ends in; equal where the same one is trained, whatever the recipe calls it.
+
+    Mostly the key of the last stage. For some kinds of tasks two losses are the same.
+    """
+    equal = HEADS[plan.task.spec.kind].equal
+    if not equal:
+        return [plan.nodes[-1].key]
+    student = None if plan.student is None else plan.student.model_dump(mode="json", exclude={"title"})
+    stages = (node for node in plan.nodes if not node.kind.onnx)
+    return [
+        student,
+        *(_distilled(node, node.spec, equal) if isinstance(node.spec, Distill) else node.key for node in stages),
+    ]
+
+
+def _distilled(node: Node[Spec], distill: Distill, equal: Mapping[str, str]) -> list[Any]:
+    spec = distill.model_dump(mode="json", exclude={"losses", "per_task"})
+    losses = [
+        {"name": equal[loss.name], "weight": loss.weight} if loss.name in equal else loss.model_dump()
+        for loss in distill.losses
+    ]
+    return [node.id, node.seed, node.inputs, spec, losses]

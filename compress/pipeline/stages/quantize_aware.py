@@ -95,8 +95,8 @@ def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> Fa
     """What becomes int8 as the fast graph of `model` has it, and calibrated ranges to begin with."""
     from ...export.fast import build_fast
     from ...models.fake_quant import FakeQuant
-    from ...quantize.calibration import calibrate
     from ...quantize.qat_params import quant_spec_of
+    from ...quantize.ranges import calibrate
     from ...quantize.smoothing import Smoothing, find_factors, smooth
 
     spec, context, quantize = job.spec, job.context, quantize_spec(job.plan.recipe)

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from ... import processes
+from ...augment import read_augmented
 from ...losses.features import LOGITS
 from ...models.checkpoints import pad_id, save_checkpoint
 from ...models.layer_maps import matched_layers
 from ...models.masked_head import MaskedLmHeads
 from ...objective import Objective
 from ...spec.stages import Losses, Training
-from ...tasks import TaskBatches
+from ...store import Artifact
+from ...tasks import Encoded, Split, TaskBatches, encode
 from ...training import Batches, Outcome, make_accelerator, train
 from ..plan import Job, Plan
-from .examples import training_examples
+from ..plan.sources import TaskSource
 from .info import Speed, TrainingInfo
 from .log import STATE, TrainLog, saved_step
 from .teacher_targets import answers_once, set_dropout, teacher_features, tuning_score
@@ -110,3 +113,12 @@ class TrainingRun:
         if split:
             info["fsdp"] = True
         return info
+
+
+def training_examples(task: TaskSource, tokenizer: Any, length: int, augmented: Artifact | None) -> Encoded:
+    """The training split in tokens; with its copies after it where an augment stage made some."""
+    if augmented is None:
+        return task.encoded("train", tokenizer, length)
+    train, copies = task.data.train, read_augmented(augmented.path)
+    texts = tuple([*own, *new] for own, new in zip(train.texts, copies.texts, strict=True))
+    return encode(tokenizer, Split(texts, np.concatenate([train.labels, copies.labels])), length)

@@ -13,8 +13,8 @@ from ...errors import CompressError
 from ...results import Delta, Result, TaskInfo
 from ...significance import Paired, mean_over_tasks
 from ..collect import check_together
+from ..details import codes
 from ..intervals import metric_of
-from ..origins import codes
 from ..predictions import find_predictions, load_answers
 from .published import Published, direction, published_of
 

@@ -10,8 +10,7 @@ import pytest
 from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
 from compress.pipeline.ablation.rows import choose, chosen, rows
-from compress.pipeline.ablation.run import command_line
-from compress.pipeline.ablation.same_student import trained_student
+from compress.pipeline.ablation.run import command_line, trained_student
 
 
 def test_rows_are_chosen_by_label_beside_the_full_one() -> None:
