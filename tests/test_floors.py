@@ -48,7 +48,6 @@ LIGHT = set(FLOOR) - USE_TORCH - {"pipeline"}
 LIGHT_OF_MODELS = (
     "models/__init__.py",
     "models/cards.py",
-    "models/checkpoint_files.py",
     "models/checkpoint_location.py",
     "models/checkpoints.py",
     "models/config_fields.py",

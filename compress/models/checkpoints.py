@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from ..runtime.folder import label_names, whole_number
+from ..runtime.folder import label_names, open_tokenizer, whole_number
 from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..spec.kinds import KindName
-from .checkpoint_files import text_of
 from .dimensions import usable_positions
 from .families import FAMILIES
 from .families.fields import MOST_TOKENS
@@ -52,16 +51,8 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
     Raises `CompressError` where there is none, it cannot be read, or it fails at a word that it does not know.
     """
-    from tokenizers import Tokenizer
-
     path = folder / "tokenizer.json"
-    if path.exists():
-        try:
-            tokenizer = Tokenizer.from_str(text_of(path))
-        except Exception as error:  # tokenizers raises bare Exception
-            raise CompressError(f"{path}: not a tokenizer: {error}") from None
-    else:
-        tokenizer = converted_tokenizer(folder)
+    tokenizer = open_tokenizer(path) if path.exists() else converted_tokenizer(folder)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     place = path if path.exists() else folder

@@ -16,14 +16,14 @@ from ..errors import CompressError
 from .families import FAMILIES
 
 
-def allowed_fields(path: Path, document: Any) -> dict[str, Any]:
+def allowed_fields(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
     """The part of the config at `path` that its family knows, as JSON has it.
 
     Raises `CompressError` naming the file and the key, for a family that is not known and for a value that its key cannot
     have.
     """
-    family = document.get("model_type") if isinstance(document, Mapping) else type(document).__name__
-    if not isinstance(document, Mapping) or not isinstance(family, str) or family not in FAMILIES:
+    family = document.get("model_type")
+    if not isinstance(family, str) or family not in FAMILIES:
         raise CompressError(f"{path}: model_type: expected one of {', '.join(FAMILIES)}; found {reprlib.repr(family)}")
     fields: dict[str, Any] = {"model_type": family}
     for name, field in FAMILIES[family].fields.items():

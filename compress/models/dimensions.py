@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from ..errors import CompressError
-from .checkpoint_files import text_of
+from ..runtime.folder import read_json
 from .config_fields import allowed_fields
 from .families import FAMILIES
 
@@ -74,13 +73,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     Raises `CompressError` naming the file.
     """
     path = folder / "config.json"
-    try:
-        config = json.loads(text_of(path))
-    except FileNotFoundError:
-        raise CompressError(f"{path}: no such file; expected a transformers checkpoint folder") from None
-    except (OSError, ValueError, RecursionError) as error:  # no text, no JSON, numbers too long, too deep
-        raise CompressError(f"{path}: cannot be read: {error}") from None
-    return allowed_fields(path, config)
+    return allowed_fields(path, read_json(path, expected="expected a transformers checkpoint folder"))
 
 
 def usable_positions(config: dict[str, Any]) -> int:

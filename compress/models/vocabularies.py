@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import reprlib
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from .checkpoint_files import check_regular, text_of
+from ..regular import read_regular
+from ..runtime.folder import read_json
 from .dimensions import read_config
 from .families import FAMILIES
 from .families.fields import MOST_TOKENS, TOKENIZER_CLASS
@@ -43,6 +43,7 @@ _FLAGS = (
 )
 _TOKENS = tuple(f"{name}_token" for name in ("unk", "sep", "pad", "cls", "mask", "bos", "eos"))
 _TOKEN_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+_MOST_BYTES = 1 << 28  # of a vocabulary
 _MARKED, _UNMARKED = {"__type": "AddedToken"}, {}
 
 
@@ -77,8 +78,7 @@ def tokenizer_settings(folder: Path) -> dict[str, Any]:
 def _copy(folder: Path, place: Path, settings: dict[str, dict[str, Any]]) -> None:
     for name in (*VOCABULARIES, MERGES):
         if (folder / name).exists():
-            check_regular(folder / name)
-            shutil.copyfile(folder / name, place / name)
+            (place / name).write_bytes(read_regular(folder / name, "a vocabulary", _MOST_BYTES))
     for name, document in settings.items():
         if document:
             (place / name).write_text(json.dumps(document), encoding="utf-8")
@@ -94,15 +94,7 @@ def _check_class(folder: Path, name: Any) -> None:
 
 def _read(path: Path, check: Callable[[Path, dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
     """The allowed part of a file of settings; {} where there is none."""
-    try:
-        document = json.loads(text_of(path))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise CompressError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(document, dict):
-        raise CompressError(f"{path}: expected a JSON object, found {type(document).__name__}")
-    return check(path, document)
+    return check(path, read_json(path, optional=True))
 
 
 def _config(path: Path, document: dict[str, Any]) -> dict[str, Any]:

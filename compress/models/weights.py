@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CompressError
-from .checkpoint_files import check_regular, text_of
+from ..regular import open_regular
+from ..runtime.folder import read_json
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,8 +46,8 @@ def _shards(folder: Path) -> list[str]:
     """Names of the files in `folder` that the index of a sharded checkpoint lists."""
     path = folder / _INDEX
     try:
-        names = sorted(set(json.loads(text_of(path))["weight_map"].values()))
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        names = sorted(set(read_json(path)["weight_map"].values()))
+    except (KeyError, AttributeError, TypeError) as error:
         raise CompressError(f"{path}: not the index of a sharded checkpoint: {error!r:.200}") from None
     there = {found.name for found in folder.glob("*.safetensors")}
     for name in names:
@@ -65,7 +65,7 @@ def _shapes(path: Path) -> dict[str, tuple[str, list[int]]]:
     from safetensors import SafetensorError, safe_open
 
     try:
-        check_regular(path)
+        open_regular(path, "a safetensors file").close()
         with safe_open(path, framework="np") as file:
             found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - no mapping
             return {name: (part.get_dtype(), part.get_shape()) for name, part in found.items()}

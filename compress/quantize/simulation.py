@@ -16,6 +16,7 @@ from .int8_graph import MICROSOFT
 from .sampling import Feed, Sample
 
 Array = np.ndarray
+LOWEST, HIGHEST = -(2**15), 2**15 - 1
 
 
 @dataclass(frozen=True)
@@ -114,10 +115,6 @@ def _fuse_restored(model: ModelProto) -> None:
         model.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
     replace_all(model.graph.node, nodes)
     drop_dead(model.graph)
-
-
-Array = np.ndarray
-LOWEST, HIGHEST = -(2**15), 2**15 - 1
 
 
 @dataclass(frozen=True)

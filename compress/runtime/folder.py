@@ -97,12 +97,12 @@ def _kind(path: Path, problem: str | None, outputs: int) -> AnswerKind:
     raise CompressError(f"{path}: problem_type: expected {known}, found {problem}")
 
 
-def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
-    """A JSON object; {} when it is `optional` and absent."""
+def read_json(path: Path, optional: bool = False, expected: str = EXPECTED) -> dict[str, Any]:
+    """A JSON object; {} when it is `optional` and absent. `expected`: of what it is a part, for the message."""
     if not path.exists():
         if optional:
             return {}
-        raise CompressError(f"{path}: no such file; {EXPECTED}")
+        raise CompressError(f"{path}: no such file; {expected}")
     data = read_regular(path, "a JSON file", _MOST_JSON)
     try:
         document = json.loads(data.decode("utf-8"))
@@ -152,11 +152,7 @@ def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:
     """The tokenizer, cutting the longer text first to `settings.max_length`, never padding."""
     if not path.exists():
         raise CompressError(f"{path}: no such file; {EXPECTED}")
-    data = read_regular(path, "a tokenizer's file", _MOST_TOKENIZER)
-    try:
-        tokenizer = tokenizers.Tokenizer.from_buffer(data)
-    except Exception as error:  # tokenizers raises bare Exception
-        raise CompressError(f"{path}: not a tokenizer: {error}") from None
+    tokenizer = open_tokenizer(path)
     special = tokenizer.num_special_tokens_to_add(settings.columns is not None and len(settings.columns) == 2)
     if settings.max_length <= special:  # tokenizers would then silently not cut at all
         raise CompressError(
@@ -165,3 +161,12 @@ def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:
     tokenizer.no_padding()  # some files fix a length, which would be paid for on every text
     tokenizer.enable_truncation(settings.max_length, strategy="longest_first", direction=settings.truncation_side)
     return tokenizer
+
+
+def open_tokenizer(path: Path) -> tokenizers.Tokenizer:
+    """As the file has it. CompressError: it cannot be read, or is none."""
+    data = read_regular(path, "a tokenizer's file", _MOST_TOKENIZER)
+    try:
+        return tokenizers.Tokenizer.from_buffer(data)
+    except Exception as error:  # tokenizers raises bare Exception
+        raise CompressError(f"{path}: not a tokenizer: {error}") from None

@@ -78,7 +78,7 @@ def test_a_size_that_is_missing_or_no_number(name: str, value: str | None):
     [
         (None, "no such file; expected a transformers checkpoint folder"),
         ("{", "cannot be read"),
-        ("[]", "model_type: expected one of bert, .*; found 'list'"),
+        ("[]", "expected a JSON object, found list"),
         (json.dumps({"model_type": "gpt2"}), "model_type: expected one of bert, .*; found 'gpt2'"),
         ("{}", "found None"),
     ],
