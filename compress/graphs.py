@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto
@@ -129,7 +130,7 @@ def split_gemms(graph: GraphProto, names: Container[str]) -> None:
     stored = {tensor.name: tensor for tensor in graph.initializer}
     nodes: list[NodeProto] = []
     for node in graph.node:
-        options = {entry.name: onnx.helper.get_attribute_value(entry) for entry in node.attribute}
+        options = attributes(node)
         plain = all(options.get(name, 1) == 1 for name in ("alpha", "beta")) and not options.get("transA")
         if node.op_type != "Gemm" or node.name not in names or not plain or node.input[1] not in stored:
             nodes.append(node)
@@ -243,6 +244,10 @@ def _content(tensor: onnx.TensorProto) -> bytes:
     array = onnx.numpy_helper.to_array(tensor)
     shape = f"{tensor.data_type}:{list(tensor.dims)}".encode()
     return hashlib.sha256(shape + array.tobytes()).digest()
+
+
+def attributes(node: NodeProto) -> dict[str, Any]:
+    return {entry.name: onnx.helper.get_attribute_value(entry) for entry in node.attribute}
 
 
 def replace_all(field, items: Iterable) -> None:

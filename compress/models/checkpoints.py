@@ -15,7 +15,7 @@ from .dimensions import usable_positions
 from .families import FAMILIES
 from .families.fields import MOST_TOKENS
 from .heads import HEADS, auto_class
-from .pretrained import load_pretrained, quiet_transformers
+from .pretrained import check_loading, load_pretrained, quiet_transformers
 from .vocabularies import MERGES, SETTINGS, VOCABULARIES, converted_tokenizer
 from .weights import tensor_names
 
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import nn
 
+_SPECIAL = {  # what transformers calls them: BERT's, and RoBERTa's
+    "unk": ("[UNK]", "<unk>"),
+    "sep": ("[SEP]", "</s>"),
+    "pad": ("[PAD]", "<pad>"),
+    "cls": ("[CLS]", "<s>"),
+    "mask": ("[MASK]", "<mask>"),
+    "bos": ("", "<s>"),
+    "eos": ("", "</s>"),
+}
 _IN_NO_VOCABULARY = "\U000103a0"  # Old Persian: a letter, which normalizers leave, and rare enough
 
 
@@ -95,7 +104,8 @@ def load_classifier(folder: Path, *, kind: KindName, labels: tuple[str, ...], tr
     """
     auto = auto_class(HEADS[kind])
     model, loading = load_pretrained(auto, folder, "a classifier", **label_fields(kind, labels))
-    _check_loading(folder, loading, () if trained else HEADS[kind].new)
+    new = () if trained else HEADS[kind].new
+    check_loading(folder, loading, lambda name: any(part in name for part in new))
     return model
 
 
@@ -107,17 +117,8 @@ def load_encoder(folder: Path) -> nn.Module:
     from transformers import AutoModel
 
     model, loading = load_pretrained(AutoModel, folder, "an encoder")
-    _check_loading(folder, loading, ("pooler.",))
+    check_loading(folder, loading, lambda name: "pooler." in name)
     return model.eval()
-
-
-def _check_loading(folder: Path, loading: dict[str, Any], new: tuple[str, ...]) -> None:
-    """Raise for weights that transformers drew at random, those that may be `new` left aside."""
-    mismatched = {name for name, *_ in loading["mismatched_keys"]}
-    for names, what in ((loading["missing_keys"], "lacks"), (mismatched, "has other sizes than config.json for")):
-        body = sorted(name for name in names if not any(part in name for part in new))
-        if body:
-            raise CompressError(f"{folder}: the checkpoint {what} {len(body)} of the model's weights, e.g. {body[0]}")
 
 
 def label_fields(kind: KindName, labels: tuple[str, ...]) -> dict[str, Any]:
@@ -169,20 +170,6 @@ def _lower_cases(tokenizer: Tokenizer) -> bool | None:
 
 
 def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
-    names = {
-        "unk_token": "[UNK]",
-        "sep_token": "[SEP]",
-        "pad_token": "[PAD]",
-        "cls_token": "[CLS]",
-        "mask_token": "[MASK]",
-    }
-    if tokenizer.token_to_id("[CLS]") is None:
-        names = {
-            "unk_token": "<unk>",
-            "sep_token": "</s>",
-            "pad_token": "<pad>",
-            "cls_token": "<s>",
-            "mask_token": "<mask>",
-        }
-        names |= {"bos_token": "<s>", "eos_token": "</s>"}
-    return {name: token for name, token in names.items() if tokenizer.token_to_id(token) is not None}
+    column = int(tokenizer.token_to_id("[CLS]") is None)
+    names = {f"{what}_token": tokens[column] for what, tokens in _SPECIAL.items()}
+    return {name: token for name, token in names.items() if token and tokenizer.token_to_id(token) is not None}

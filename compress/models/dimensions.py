@@ -30,7 +30,6 @@ class Dimensions:
     classes: int
     embedding: int
     blocks: int
-    pooled: bool
 
     @property
     def projected(self) -> bool:
@@ -49,15 +48,14 @@ class Dimensions:
         h, f = self.hidden, self.intermediate
         attention, feed_forward = 4 * (h * h + h) + 2 * h, (h * f + f) + (f * h + h) + 2 * h
         layers = self.blocks * (attention + feed_forward)
-        pooler = h * h + h if self.pooled else 0
-        return self.embedding_parameters + layers + pooler + self.classes * (h + 1)
+        return self.embedding_parameters + layers + (h * h + h) + self.classes * (h + 1)
 
     def flops_per_example(self, length: float) -> float:
         """Multiply-adds × 2 of all matmuls for one text of `length` tokens; look-ups count nothing."""
         h, f = self.hidden, self.intermediate
         projection = 2 * length * self.embedding * h if self.projected else 0
         layer = 2 * length * (4 * h * h + 2 * h * f) + 4 * length * length * h
-        head = 2 * h * ((h if self.pooled else 0) + self.classes)
+        head = 2 * h * (h + self.classes)
         return projection + self.layers * layer + head
 
     def flops_per_token(self, length: int = 128) -> float:
@@ -118,31 +116,27 @@ def dimensions(config: dict[str, Any], *, classes: int, folder: Path | None = No
 
     try:
         hidden, layers = int(normalized.hidden_size), int(normalized.num_layers)
-        heads, intermediate = int(normalized.num_attention_heads), int(config["intermediate_size"])
-        vocabulary, positions = int(config["vocab_size"]), int(config["max_position_embeddings"])
-        token_types = optional("type_vocab_size", default=2, without=0)
-        embedding = optional("embedding_size", default=hidden, without=hidden)
-        blocks = optional("num_hidden_groups", default=1, without=layers)
+        sizes = Dimensions(
+            architecture=family.name,
+            layers=layers,
+            hidden=hidden,
+            heads=int(normalized.num_attention_heads),
+            intermediate=int(config["intermediate_size"]),
+            vocabulary=int(config["vocab_size"]),
+            positions=int(config["max_position_embeddings"]),
+            token_types=optional("type_vocab_size", default=2, without=0),
+            classes=classes,
+            embedding=optional("embedding_size", default=hidden, without=hidden),
+            blocks=optional("num_hidden_groups", default=1, without=layers),
+        )
     except (AttributeError, KeyError) as error:
         raise CompressError(f"{path}: a size that a {family.name} has is missing: {error}") from None
     except _NO_NUMBER as error:
         raise CompressError(f"{path}: the sizes of a {family.name} are whole numbers: {error}") from None
-    if min(hidden, layers, heads, intermediate, vocabulary, positions) < 1 or hidden % heads:
+    counted = (hidden, layers, sizes.heads, sizes.intermediate, sizes.vocabulary, sizes.positions)
+    if min(counted) < 1 or hidden % sizes.heads:
         raise CompressError(
-            f"{path}: expected sizes of 1 or more and heads that divide the hidden size, found {layers} layers, hidden "
-            f"{hidden}, {heads} heads, intermediate {intermediate}, {vocabulary} tokens, {positions} positions"
+            f"{path}: expected sizes of 1 or more and heads that divide the hidden size, found {layers} layers, hidden {hidden}, "
+            f"{sizes.heads} heads, intermediate {sizes.intermediate}, {sizes.vocabulary} tokens, {sizes.positions} positions"
         )
-    return Dimensions(
-        architecture=family.name,
-        layers=layers,
-        hidden=hidden,
-        heads=heads,
-        intermediate=intermediate,
-        vocabulary=vocabulary,
-        positions=positions,
-        token_types=token_types,
-        classes=classes,
-        embedding=embedding,
-        blocks=blocks,
-        pooled=True,
-    )
+    return sizes

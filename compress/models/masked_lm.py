@@ -15,7 +15,7 @@ from ..errors import CompressError
 from ..losses.masked_lm import IGNORED, masked_lm_loss
 from .dimensions import read_config
 from .families import FAMILIES
-from .pretrained import load_pretrained
+from .pretrained import check_loading, load_pretrained
 from .weights import tensor_names
 
 if TYPE_CHECKING:
@@ -38,12 +38,8 @@ def load_masked_lm(folder: Path) -> nn.Module:
     """
     if not has_masked_lm_head(folder):
         raise CompressError(f"{folder}: the checkpoint holds no masked-LM head; train one on text first")
-    model, missing = _load(folder)
-    if missing:
-        raise CompressError(
-            f"{folder}: the checkpoint lacks {len(missing)} of the model's weights, e.g. {missing[0]}, "
-            "or has them in other sizes"
-        )
+    model, loading = _load(folder)
+    check_loading(folder, loading)
     return model.eval()
 
 
@@ -53,11 +49,9 @@ def new_masked_lm_head(folder: Path) -> nn.Module:
     At the start a word's score is the product of its embedding with the normalised hidden state.
     Raises `CompressError` when a weight of the encoder is missing.
     """
-    model, missing = _load(folder)
-    prefix = model.base_model_prefix + "."
-    body = [name for name in missing if name.startswith(prefix) and ".pooler." not in name]
-    if body:
-        raise CompressError(f"{folder}: the checkpoint lacks {len(body)} of the encoder's weights, e.g. {body[0]}")
+    model, loading = _load(folder)
+    encoder = f"{model.base_model_prefix}."
+    check_loading(folder, loading, lambda name: not name.startswith(encoder) or ".pooler." in name)
     near_identity(model)
     return model.train()
 
@@ -87,12 +81,10 @@ def copy_head(source: Any, target: Any) -> None:
                     parameter.copy_(theirs.get_parameter(name))
 
 
-def _load(folder: Path) -> tuple[Any, list[str]]:
-    """The model, and the names of the weights that were drawn at random."""
+def _load(folder: Path) -> tuple[Any, dict[str, Any]]:
     from transformers import AutoModelForMaskedLM
 
-    model, loading = load_pretrained(AutoModelForMaskedLM, folder, "a masked language model")
-    return model, sorted({*loading["missing_keys"], *(name for name, *_ in loading["mismatched_keys"])})
+    return load_pretrained(AutoModelForMaskedLM, folder, "a masked language model")
 
 
 def _head(model: Any) -> tuple[nn.Linear, Callable[[Tensor], Tensor], nn.LayerNorm, nn.Linear]:

@@ -7,7 +7,7 @@ and other forms of the weights, and what those files say can lead it to a hub.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,14 @@ def load_pretrained(
         raise CompressError(f"{folder}: cannot be loaded as {what}: {reason}") from None
     model.config.name_or_path = ""  # transformers noted that there is none, as text
     return model, loading
+
+
+def check_loading(folder: Path, loading: dict[str, Any], is_new: Callable[[str], bool] = lambda name: False) -> None:
+    """Raise `CompressError` for weights that transformers drew at random, those left aside that may be new."""
+    mismatched = {name for name, *_ in loading["mismatched_keys"]}
+    for names, what in ((loading["missing_keys"], "lacks"), (mismatched, "has other sizes than config.json for")):
+        if body := sorted(name for name in names if not is_new(name)):
+            raise CompressError(f"{folder}: the checkpoint {what} {len(body)} of the model's weights, e.g. {body[0]}")
 
 
 def transformers_config(fields: Mapping[str, Any]) -> Any:

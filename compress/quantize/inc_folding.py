@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import onnx
 from onnx import ModelProto, NodeProto, numpy_helper
 
-from ..graphs import drop_dead, drop_unused, merge_duplicates
+from ..graphs import attributes, drop_dead, drop_unused, merge_duplicates
 from .rewriting import Rewrite
 
 Array = np.ndarray
@@ -59,11 +58,11 @@ def _write(rewrite: Rewrite, node: NodeProto, weight: _Levels) -> None:
 
 def _levels(node: NodeProto, makers: Mapping[str, NodeProto], rewrite: Rewrite) -> _Levels | None:
     """What the weight of a matmul is quantized to; None for one that is not, or that is not a plain [in, out] matrix."""
-    options = _options(node)
+    options = attributes(node)
     if any(options.get(name, 1) != 1 for name in ("alpha", "beta")) or options.get("transA"):
         return None
     restore, turned = makers.get(node.input[1]), bool(options.get("transB"))
-    while restore is not None and restore.op_type == "Transpose" and _options(restore).get("perm") == [1, 0]:
+    while restore is not None and restore.op_type == "Transpose" and attributes(restore).get("perm") == [1, 0]:
         restore, turned = makers.get(restore.input[0]), not turned
     if restore is None or restore.op_type != "DequantizeLinear":
         return None
@@ -72,7 +71,7 @@ def _levels(node: NodeProto, makers: Mapping[str, NodeProto], rewrite: Rewrite) 
     if quantize is None or quantize.op_type != "QuantizeLinear" or not rewrite.is_matrix(quantize.input[0]):
         return None
     weight, scale, zero = (numpy_helper.to_array(rewrite.stored[name]) for name in quantize.input)
-    axis = _options(quantize).get("axis", 1) if scale.ndim else None
+    axis = attributes(quantize).get("axis", 1) if scale.ndim else None
     if zero.dtype != np.int8 or axis not in (None, 1 if turned is False else 0):
         return None
     shape = (-1, 1) if axis == 0 else (-1,) if axis == 1 else ()
@@ -87,7 +86,3 @@ def _limits(clip: NodeProto | None, rewrite: Rewrite) -> tuple[int, int]:
     given = (numpy_helper.to_array(rewrite.stored[name]) for name in (clip.input[1:3] if clip is not None else ()))
     low, high = map(int, given) if clip is not None else (-128, 127)
     return max(low, -128), min(high, 127)
-
-
-def _options(node: NodeProto) -> dict:
-    return {entry.name: onnx.helper.get_attribute_value(entry) for entry in node.attribute}

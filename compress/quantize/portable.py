@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
-from ..graphs import drop_dead, drop_unused, replace_all
+from ..graphs import attributes, drop_dead, drop_unused, replace_all
 
 OPSET, _IR_VERSION = 20, 9  # the first with Gelu, and its release's
 
@@ -36,7 +35,7 @@ def make_portable(model: ModelProto) -> None:
 
 def _plain(node: NodeProto, makers: dict[str, NodeProto], shapes: dict[str, list[int]]) -> list[NodeProto]:
     """Queries, keys and values [batch, length, hidden] and a mask [batch, 1, length, length] -> [batch, length, hidden]."""
-    heads = next(onnx.helper.get_attribute_value(entry) for entry in node.attribute if entry.name == "q_num_heads")
+    heads = attributes(node)["q_num_heads"]
     query, key, value, mask = node.input
     if makers[mask].op_type == "Expand":  # a row for each query, all alike
         mask = makers[mask].input[0]

@@ -12,7 +12,7 @@ from ..provenance import Code
 from ..results import ModelResult, Result
 from . import numbers
 from .runs import Task, Variant, letter, machines, title
-from .tables import NOTHING, Cell, Column, Line, Table
+from .tables import NOTHING, Cell, Column, Line, Table, text_cells
 
 # Of a model's info, what has a column of its own.
 _IN_COLUMNS = ("parity_max_abs_error", "int8_matmuls", "fp32_matmuls", "weight_matmuls", "weight_only_matmuls")
@@ -96,12 +96,12 @@ def _stages(variant: Variant) -> Table:
     )
     lines = [
         Line(
-            (
-                Cell(stage.kind),
-                Cell(str(run.seed)),
-                Cell(numbers.seconds(stage.seconds)),
-                Cell("cached" if stage.cached else "built"),
-                Cell(_scalars(stage.info) or NOTHING),
+            text_cells(
+                stage.kind,
+                str(run.seed),
+                numbers.seconds(stage.seconds),
+                "cached" if stage.cached else "built",
+                _scalars(stage.info) or NOTHING,
             )
         )
         for run in variant.runs
@@ -133,15 +133,15 @@ def _check(run: Result, model: ModelResult) -> tuple[Cell, ...]:
     fp32 = info.get("fp32_matmuls", info.get("weight_matmuls"))
     fp32 = None if fp32 is None else fp32 + info.get("weight_only_matmuls", 0)  # int8 weights, multiplied in fp32
     p = model.delta.mcnemar_p if model.delta else None
-    return (
-        Cell(title(model)),
-        Cell(str(run.seed)),
-        Cell(model.architecture),
-        Cell(f"{max(errors):.1e}" if errors else NOTHING),
-        Cell(NOTHING if int8 is None else str(int8)),
-        Cell(NOTHING if fp32 is None else str(fp32)),
-        Cell(NOTHING if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001"),
-        Cell(_scalars({name: value for name, value in info.items() if name not in _IN_COLUMNS}) or NOTHING),
+    return text_cells(
+        title(model),
+        str(run.seed),
+        model.architecture,
+        f"{max(errors):.1e}" if errors else NOTHING,
+        NOTHING if int8 is None else str(int8),
+        NOTHING if fp32 is None else str(fp32),
+        NOTHING if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001",
+        _scalars({name: value for name, value in info.items() if name not in _IN_COLUMNS}) or NOTHING,
     )
 
 

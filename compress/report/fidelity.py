@@ -10,7 +10,7 @@ from ..results import Fidelity, Flip, ModelResult, Result
 from ..tasks import TASK_KINDS
 from . import numbers, sensitivity
 from .runs import Task, Variant, title
-from .tables import NOTHING, Cell, Column, Line, Table, against
+from .tables import NOTHING, Cell, Column, Line, Table, against, text_cells
 
 LISTED = 20  # flipped rows of a model and seed
 Found = tuple[Result, ModelResult, Fidelity]
@@ -152,8 +152,8 @@ def _flips(found: list[Found], seeds: bool) -> Table:
     return Table(caption, columns, tuple(lines), headings=2 if seeds else 1)
 
 
-def _flip(flip: Flip) -> Iterator[Cell]:
-    yield from map(Cell, (str(flip.row), flip.fp32, flip.int8, f"{100 * flip.confidence:.1f}%", flip.gold))
+def _flip(flip: Flip) -> tuple[Cell, ...]:
+    return text_cells(str(flip.row), flip.fp32, flip.int8, f"{100 * flip.confidence:.1f}%", flip.gold)
 
 
 def _parts(found: list[Found]) -> Table:

@@ -10,7 +10,7 @@ from . import numbers
 from .plot import colour
 from .points import COLOURS
 from .runs import Task, name_of, title
-from .tables import Cell, Column, Line, Table
+from .tables import Column, Line, Table, text_cells
 from .words import KIND_WORDS
 
 WIDTH, STEP = 420, 16  # pixels
@@ -56,12 +56,12 @@ def table(result: Result, model: ModelResult, caption: str) -> Table:
     rows = sorted(_rows(model), key=lambda row: -row["divergence"]) if "drop_alone" in model.info else []
     lines = [
         Line(
-            (
-                Cell(row["matmul"]),
-                Cell(row["kind"]),
-                Cell(f"{row['divergence']:.1e}"),
-                Cell(numbers.points(row["drop"])),
-                Cell(numbers.significant(row["saved"])),
+            text_cells(
+                row["matmul"],
+                row["kind"],
+                f"{row['divergence']:.1e}",
+                numbers.points(row["drop"]),
+                numbers.significant(row["saved"]),
             )
         )
         for row in rows

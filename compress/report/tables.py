@@ -28,6 +28,10 @@ class Cell:
         return separator.join(part for part in (self.text, self.note) if part)
 
 
+def text_cells(*texts: str) -> tuple[Cell, ...]:
+    return tuple(map(Cell, texts))
+
+
 @dataclass(frozen=True)
 class Column:
     text: str
@@ -138,18 +142,16 @@ def _line(task: Task, row: Row, metrics: dict[str, tuple[str, str] | None], shap
     recipe, name = Cell(row.recipe or "baseline"), Cell(row.name, "PyTorch eager" if row.eager else "")
     if row.eager:  # the same weights on another runtime: only the timing is new
         return Line((recipe, name, *[Cell(NOTHING)] * (5 + len(metrics)), *timings), "eager")
-    cells = (
+    shown = (
         recipe,
         name,
         Cell(numbers.megabytes(model.file_bytes)),
-        Cell(numbers.millions(model.parameters)),
-        Cell(numbers.millions(model.flops_per_token)),
-        Cell(numbers.millions(model.flops_per_example)),
+        *text_cells(*map(numbers.millions, (model.parameters, model.flops_per_token, model.flops_per_example))),
         *(Cell(score_of(row, where)) for where in metrics.values()),
         against(row.delta),
         *timings,
     )
-    return Line(cells, "model" if row.recipe else "baseline")
+    return Line(shown, "model" if row.recipe else "baseline")
 
 
 def score_of(row: Row, where: tuple[str, str] | None) -> str:
@@ -203,8 +205,4 @@ def _latency_lines(task: Task, row: Row) -> Iterator[Line]:
 
 def _timing(shape: Shape, latency: Latency) -> tuple[Cell, ...]:
     values = (latency.p50, latency.p90, latency.p99, latency.examples_per_second)
-    return (
-        Cell(numbers.shape(*shape)),
-        *(Cell(numbers.significant(value)) for value in values),
-        Cell(numbers.times(latency.speedup)),
-    )
+    return text_cells(numbers.shape(*shape), *map(numbers.significant, values), numbers.times(latency.speedup))

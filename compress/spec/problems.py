@@ -69,11 +69,7 @@ def _is_echo(item: Any, where: Where, value: Any, model: type[BaseModel], docume
 
 
 def _union_takes(model: type[BaseModel], data: Any, where: Where, value: Any) -> bool:
-    annotation: Any = model
-    for part in where:
-        annotation = schema.below(schema.discriminated(annotation, data), part)
-        data = schema.child(data, part)
-    choices = schema.members(annotation)
+    choices = schema.members_at(model, data, where)
     container = dict if isinstance(value, dict) else tuple
     return len(choices) > 1 and any(get_origin(choice) is container for choice in choices)
 
@@ -175,11 +171,7 @@ def _near(expected: str, value: Any) -> str:
 
 
 def _tag_names(model: type[BaseModel], data: Any, where: Where) -> list[str]:
-    annotation: Any = model
-    for part in where:
-        annotation = schema.below(schema.discriminated(annotation, data), part)
-        data = schema.child(data, part)
-    names = [choice.model_fields["name"].annotation for choice in schema.members(annotation)]
+    names = [choice.model_fields["name"].annotation for choice in schema.members_at(model, data, where)]
     return [tag for name in names for tag in get_args(name)]
 
 

@@ -99,10 +99,19 @@ def renamed_at(model: type[BaseModel], data: Any, where: Where) -> str | None:
     return getattr(found, "RENAMED", {}).get(where[-1])
 
 
+def members_at(model: type[BaseModel], data: Any, where: Where) -> list[Any]:
+    """The choices of the annotation at `where`, bare."""
+    return members(_at(model, data, where)[0])
+
+
 def _model_at(model: type[BaseModel], data: Any, where: Where) -> type[BaseModel] | None:
+    annotation = discriminated(*_at(model, data, where))
+    return annotation if is_model(annotation) else None
+
+
+def _at(model: type[BaseModel], data: Any, where: Where) -> tuple[Any, Any]:
+    """(annotation, value)."""
     annotation: Any = model
     for part in where:
-        annotation = below(discriminated(annotation, data), part)
-        data = child(data, part)
-    annotation = discriminated(annotation, data)
-    return annotation if is_model(annotation) else None
+        annotation, data = below(discriminated(annotation, data), part), child(data, part)
+    return annotation, data

@@ -103,11 +103,7 @@ class Store:
             shutil.rmtree(out, ignore_errors=True)
             raise
         shutil.rmtree(building, ignore_errors=True)
-        return self._load(self.path(key), key)
-
-    def _load(self, folder: Path, key: str) -> Artifact:
-        document = manifest.read(folder, key)
-        return Artifact(folder, key, document["info"], document["seconds"], document["describe"])
+        return _described(self.path(key), key, manifest.read(self.path(key), key))
 
     def _verified(self, folder: Path, key: str) -> Artifact:
         """Hashes are not taken twice in one process while no file's status changed."""
@@ -119,7 +115,7 @@ class Store:
             return artifact
         document = manifest.read(folder, key)
         manifest.verify(folder, document["files"])
-        artifact = Artifact(folder, key, document["info"], document["seconds"], document["describe"])
+        artifact = _described(folder, key, document)
         newest = max(max(entry[3:]) for entry in status)
         if newest < time.time_ns() - 2_000_000_000:  # a later change is sure to show, even on coarse clocks
             self._seen[key] = (status, artifact)
@@ -162,3 +158,7 @@ class Store:
                     if part.name != "work" or self.path(leftover.name).is_dir():
                         shutil.rmtree(part, ignore_errors=True)
                 leftover.rmdir()  # fails, and may, while it holds `work`
+
+
+def _described(folder: Path, key: str, document: dict[str, Any]) -> Artifact:
+    return Artifact(folder, key, document["info"], document["seconds"], document["describe"])

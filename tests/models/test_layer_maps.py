@@ -70,7 +70,7 @@ def test_a_map_that_does_not_fit(rule: Any, message: str):
         layer_pairs(rule, student_layers=8, teacher_layers=6)
 
 
-TEACHER = Dimensions("bert", 6, 384, 12, 1536, 100, 64, 2, 2, 384, 6, True)
+TEACHER = Dimensions("bert", 6, 384, 12, 1536, 100, 64, 2, 2, 384, 6)
 NARROW = replace(TEACHER, layers=3, hidden=320, heads=10, embedding=320, blocks=3)
 EVEN = replace(NARROW, hidden=312, heads=12, embedding=312)
 

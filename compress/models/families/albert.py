@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .bert import BERT
+from .bert import BERT, KEPT
 from .fields import MOST_LAYERS, MOST_WIDE, PROBABILITY, whole
 from .record import Family, MaskedLmHead, Setting, Student
 
@@ -12,17 +12,6 @@ if TYPE_CHECKING:
     from ...corpus import SpecialIds
 
 _EMBEDDING = 128  # E, of all published sizes
-_KEPT = (
-    "hidden_act",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "initializer_range",
-    "layer_norm_eps",
-    "pad_token_id",
-    "id2label",
-    "label2id",
-    "problem_type",
-)
 
 
 def _settings(teacher: Setting) -> dict[str, Any]:
@@ -31,7 +20,7 @@ def _settings(teacher: Setting) -> dict[str, Any]:
         "classifier_dropout_prob": teacher("hidden_dropout_prob") if head_dropout is None else head_dropout,
         "bos_token_id": None,
         "eos_token_id": None,
-        **{name: teacher(name) for name in _KEPT},
+        **{name: teacher(name) for name in KEPT if name != "classifier_dropout"},
     }
 
 

@@ -21,7 +21,7 @@ from .record import Family, MaskedLmHead, Setting, Student
 if TYPE_CHECKING:
     from ...corpus import SpecialIds
 
-_KEPT = (
+KEPT = (  # of a teacher's settings, by its students
     "hidden_act",
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
@@ -36,7 +36,7 @@ _KEPT = (
 
 
 def _settings(teacher: Setting) -> dict[str, Any]:
-    return {name: teacher(name) for name in _KEPT}
+    return {name: teacher(name) for name in KEPT}
 
 
 def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any]:

@@ -44,42 +44,36 @@ def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
         blocks=card.albert.groups if card.albert and card.albert.share == "all" else card.layers,
         embedding=card.albert.embedding if card.albert else sizes["hidden"],
         token_types=teacher.token_types if "type_vocab_size" in family.fields else 0,
-        pooled=True,
     )
 
 
 def _check_copied(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
     for name, wanted in sizes.items():
         if wanted != getattr(teacher, name):
-            raise CompressError(
-                f"student {card.name}: {name} is {wanted} and the teacher's is {getattr(teacher, name)}; "
-                "copied layers need the teacher's sizes"
-            )
+            raise _misfit(card, name, wanted, teacher, "copied layers need the teacher's sizes")
     copied_layers(card.copy_layers, teacher_layers=teacher.layers, student_layers=card.layers, card=card.name)
+
+
+def _misfit(card: StudentCard, name: str, wanted: int, teacher: Dimensions, rule: str) -> CompressError:
+    found = f"{name} is {wanted} and the teacher's is {getattr(teacher, name)}"
+    return CompressError(f"student {card.name}: {found}; {rule}")
 
 
 def _check_projected(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
     if sizes["heads"] != teacher.heads:
-        raise CompressError(
-            f"student {card.name}: heads is {sizes['heads']} and the teacher's is {teacher.heads}; "
-            "a projected student keeps the teacher's heads; choose another card, or `init: random`"
-        )
+        rule = "a projected student keeps the teacher's heads; choose another card, or `init: random`"
+        raise _misfit(card, "heads", sizes["heads"], teacher, rule)
     for name in ("hidden", "intermediate"):
         if sizes[name] > getattr(teacher, name):
-            raise CompressError(
-                f"student {card.name}: {name} is {sizes[name]} and the teacher's is {getattr(teacher, name)}; "
-                "a projected student is no wider than its teacher"
-            )
+            raise _misfit(card, name, sizes[name], teacher, "a projected student is no wider than its teacher")
     copied_layers(card.copy_layers, teacher_layers=teacher.layers, student_layers=card.layers, card=card.name)
 
 
 def _check_converted(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
     for name, wanted in sizes.items():
         if wanted != getattr(teacher, name):
-            raise CompressError(
-                f"student {card.name}: {name} is {wanted} and the teacher's is {getattr(teacher, name)}; "
-                "a converted student keeps the teacher's sizes but for its embeddings; leave it out, or use `init: random`"
-            )
+            rule = "a converted student keeps the teacher's sizes but for its embeddings"
+            raise _misfit(card, name, wanted, teacher, f"{rule}; leave it out, or use `init: random`")
     if card.layers > teacher.layers:
         raise CompressError(
             f"student {card.name} has {card.layers} layers and the teacher {teacher.layers}: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import numbers
-from ..tables import NOT_DISTINGUISHABLE, NOTHING, Cell, Column, Line, Table, against, headline_name
+from ..tables import NOT_DISTINGUISHABLE, NOTHING, Cell, Column, Line, Table, against, headline_name, text_cells
 from .compare import Ablation, Entry, Measure
 
 if TYPE_CHECKING:
@@ -76,15 +76,7 @@ def runs_table(ablation: Ablation) -> Table:
         Column("Run", numeric=False),
     )
     lines = [
-        Line(
-            (
-                Cell(entry.label),
-                Cell(run.task.title),
-                Cell(str(run.seed)),
-                Cell(numbers.points(run.final.headline)),
-                Cell(run.run),
-            )
-        )
+        Line(text_cells(entry.label, run.task.title, str(run.seed), numbers.points(run.final.headline), run.run))
         for entry in ablation.entries
         for run in entry.runs
     ]

@@ -27,7 +27,6 @@ class General(Losses, OnText):
     batch_size: Positive = Field(default=256, description="sequences per optimizer step")
     learning_rate: PositiveNumber = Field(default=1e-4, description="peak")
     enabled: Literal["auto"] | bool = Field(default="auto", exclude=True, description="auto: when `--corpus` is given")
-    max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")
 
     @model_validator(mode="after")
     def _no_labels(self) -> General:

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ...fields import Positive, PositiveNumber
+from ...fields import PositiveNumber
 from .training import OnText
 
 
@@ -22,4 +22,3 @@ class MaskedLm(OnText):
     enabled: Literal["auto"] | bool = Field(
         default="auto", exclude=True, description="auto: when another stage needs it and `--corpus` is given"
     )
-    max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")

@@ -35,7 +35,6 @@ class Pretrain(OnText):
         "neighbours of words counted in the text. Weights of a checkpoint, or grown ones, stay as they are",
     )
     enabled: Literal["auto"] | bool = Field(default="auto", exclude=True, description="auto: when `--corpus` is given")
-    max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")
 
     @model_validator(mode="after")
     def _losses_go_together(self) -> Pretrain:

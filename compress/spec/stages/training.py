@@ -86,6 +86,7 @@ class OnText(Training):
         description="what a token sees. sequence: all of its sequence; document: its own document alone, which then has a [CLS] and "
         "positions of its own. Pairs of segments are read as they are",
     )
+    max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")
 
 
 class Losses(StageSpec):
