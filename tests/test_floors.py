@@ -31,6 +31,7 @@ FLOORS = {
         "fidelity",
         "processes",
         "paths",
+        "hub",
         "children",
         "provenance",
         "goals",

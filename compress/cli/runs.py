@@ -67,7 +67,10 @@ MaxLength = Annotated[
     int | None,
     typer.Option(min=1, help="Tokens; longer texts are cut. Default: 128.", rich_help_panel=OWN_FILES),
 ]
-Teacher = Annotated[str | None, typer.Option(help="Teacher card, or a checkpoint folder. Default: the recipe's.")]
+Teacher = Annotated[
+    str | None,
+    typer.Option(help="Teacher card, checkpoint folder, or OWNER/NAME[@REVISION] of the hub. Default: the recipe's."),
+]
 Student = Annotated[str | None, typer.Option(help="Student card. Default: the recipe's for the teacher's depth.")]
 Seeds = Annotated[int, typer.Option(min=1, max=MOST_SEEDS, help="Run with this many seeds, from --seed on.")]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="First seed.")]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, did_you_mean
+from compress.hub import cache_only, is_reachable, out_of_reach
 from compress.paths import from_home
 
 PREFIX = "hub:"
@@ -60,8 +62,10 @@ def parse_hub(word: str) -> HubSource:
 
 def hub_lines(source: HubSource) -> Iterator[str]:
     """The lines of every row; an empty one after each row. Raises `CompressError`."""
+    reachable = source.folder is not None or is_reachable()
     try:
-        rows = _load(source)
+        with nullcontext() if reachable else cache_only():
+            rows = _load(source)
         for number, row in enumerate(rows, 1):
             yield from (line.strip() for line in _text(source, number, row).split("\n") if line.strip())
             yield ""
@@ -69,7 +73,7 @@ def hub_lines(source: HubSource) -> Iterator[str]:
         raise
     except Exception as error:  # the library raises a dozen unrelated types: network, layout, configuration
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        advice = "" if source.folder else "; without network, give text files"
+        advice = "" if reachable else f"; it is not in the hub's cache, {out_of_reach('give text files')}"
         raise CompressError(f"{source}: cannot be read: {reason}{advice}") from error
 
 

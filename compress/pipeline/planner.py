@@ -48,6 +48,7 @@ def make_plan(
         sizes["student"] = student_dimensions(card, sizes["teacher"])
     base = seed if base_seed is None else base_seed
     draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes)
+    draft.notes += teacher.notes
     _plan_teacher(draft)
     for stage in recipe.stages:
         add = STAGES[stage.kind].plan

@@ -17,6 +17,7 @@ from ..spec.recipe import Recipe
 from ..spec.task import TaskSpec
 from ..tasks import OwnFiles, own_task, resolve_task
 from .plan import Plan
+from .plan.teachers import pinned
 from .recipes import load_recipe
 from .results.measure import BenchSettings
 
@@ -96,7 +97,7 @@ def command_line(request: Request, plan: Plan) -> str:
     word = _recipe_word(request, plan)
     words = ["compress", "run", shown(word), *_task_words(request, plan)]
     for flag, value in (
-        ("--teacher", request.teacher),
+        ("--teacher", None if request.teacher is None else pinned(request.teacher, plan.teacher)),
         ("--student", request.student),
         ("--data-dir", request.data_dir),
         ("--tuning", request.tuning),

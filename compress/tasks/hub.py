@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, did_you_mean
+from compress.hub import cache_only, is_reachable, out_of_reach
 from compress.paths import from_home
 from compress.spec.task import Hub, TaskSpec
 
@@ -79,11 +81,17 @@ def read_hub(spec: TaskSpec, folder: Path | None, splits: dict[str, str]) -> dic
     hub, local = hub_of(spec), local_folder(spec, folder)
     revision = None if local else pinned_revision(spec)
     path = str(local or hub.path)
+    reachable = local is not None or is_reachable()
     try:
-        loaded = _library().load_dataset(path, hub.name, revision=revision, split=list(splits.values()))
+        with nullcontext() if reachable else cache_only():
+            loaded = _library().load_dataset(path, hub.name, revision=revision, split=list(splits.values()))
     except Exception as error:  # the library raises a dozen unrelated types: network, layout, configuration, split
-        advice = "" if local else "; without network, give the data as files (--data-dir)"
-        raise CompressError(f"data set {path}: cannot be read: {_first_line(error)}{advice}") from error
+        if not reachable:
+            raise CompressError(
+                f"data set {path}: cannot be read: it is not in the hub's cache, "
+                + out_of_reach("give the data as files with --data-dir DIR")
+            ) from error
+        raise CompressError(f"data set {path}: cannot be read: {_first_line(error)}") from error
     parts = zip(splits.items(), loaded, strict=True)
     return {name: _rows(spec, f"data set {path} split {split}", part) for (name, split), part in parts}
 

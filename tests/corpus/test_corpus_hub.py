@@ -79,7 +79,8 @@ def test_what_names_no_data_set_is_refused(word: str, message: str):
 
 def test_a_data_set_that_cannot_be_read_is_told_in_one_line(tmp_path: Path):
     with pytest.raises(
-        CompressError, match=r"^data set owner/name: cannot be read: [^\n]*; without network, give text"
+        CompressError,
+        match=r"^data set owner/name: cannot be read: [^\n]*; it is not in the hub.s cache, [^\n]*; give text",
     ):
         read(f"hub:owner/name@{COMMIT}")
     folder = save(tmp_path / "a", "dataset", "txt")

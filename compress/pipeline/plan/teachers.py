@@ -13,8 +13,9 @@ from ... import store
 from ...catalog import is_path, names
 from ...corpus import special_ids
 from ...errors import CompressError
+from ...hub import is_commit, repository
 from ...models.cards import Checkpoint, TeacherCard, load_teacher
-from ...models.checkpoint_location import locate, package_version, place_of
+from ...models.checkpoint_location import fetch, locate, package_version, place_of
 from ...models.checkpoints import (
     config_labels,
     has_head,
@@ -39,12 +40,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class TeacherSource:
     """A teacher card with its checkpoint found. `folder` is None for a teacher of random weights; `words` is the folder of
-    its tokenizer, where that is not the embedded tasks'; `small` the checkpoint that the weights are grown from."""
+    its tokenizer, where that is not the embedded tasks'; `small` the checkpoint that the weights are grown from;
+    `notes`: lines on how it was found."""
 
     card: TeacherCard
     folder: Path | None
     words: Path | None = None
     small: Path | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -129,10 +132,14 @@ class TeacherSource:
 
 
 def resolve_teacher(name_or_path: str) -> TeacherSource:
-    """A card's name, a card's file, or a checkpoint folder of the user's."""
+    """A card's name, a card's file, a checkpoint folder of the user's, or OWNER/NAME[@REVISION] of the hub."""
     folder = from_home(name_or_path)
+    on_hub = repository(name_or_path)
     if folder.is_dir() and (is_path(name_or_path) or name_or_path not in names("teachers")):
-        return TeacherSource(_own_card(folder), folder)
+        note = f"teacher {name_or_path}: the folder of that name here, and not the hub's repository; that is {name_or_path}@main"
+        return TeacherSource(_own_card(folder), folder, notes=() if on_hub is None else (note,))
+    if on_hub is not None and not folder.exists():
+        return _of_the_hub(*on_hub)
     if is_path(name_or_path) and folder.suffix not in (".yaml", ".yml"):
         read_config(folder)
     card = load_teacher(name_or_path)
@@ -143,6 +150,24 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
         return _grown(card, card.random.grow_from, base)
     words = None if card.random.tokenizer is None else _named(card, "tokenizer", card.random.tokenizer, base)
     return TeacherSource(card, None, words)
+
+
+def _of_the_hub(name: str, revision: str | None) -> TeacherSource:
+    """A repository as a card that pins the commit which was found."""
+    here = "no folder of that name is here; give another with --teacher DIR"
+    folder = fetch(f"teacher {name}", name, revision or "main", here)
+    commit = folder.name if is_commit(folder.name) else revision or "main"
+    place = Checkpoint(hub=name, revision=commit)
+    card = TeacherCard(name=_slug(name.rpartition("/")[2]), title=name, licence="unknown", checkpoint=place)
+    return TeacherSource(card, folder)
+
+
+def pinned(word: str, teacher: TeacherSource) -> str:
+    """The word for a teacher, as it finds the same files later: of the hub's the commit is said."""
+    checkpoint = teacher.card.checkpoint
+    if checkpoint is None or checkpoint.hub is None or word.partition("@")[0] != checkpoint.hub:
+        return word
+    return f"{checkpoint.hub}@{checkpoint.revision}"
 
 
 def _grown(card: TeacherCard, word: str, base: Path) -> TeacherSource:
@@ -191,7 +216,9 @@ def _joined(hashes: dict[str, str]) -> str:
 
 
 def _own_card(folder: Path) -> TeacherCard:
-    slug = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.lower()).strip("-._")[:64] or "teacher"
-    return TeacherCard(
-        name=slug, title=folder.resolve().name, licence="unknown", checkpoint=Checkpoint(path=str(folder))
-    )
+    name = folder.resolve().name
+    return TeacherCard(name=_slug(name), title=name, licence="unknown", checkpoint=Checkpoint(path=str(folder)))
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:64] or "teacher"

@@ -1,0 +1,73 @@
+"""The Hugging Face hub: names of repositories, and whether it can be reached; its own clients try for half a minute to find out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from threading import Thread
+from typing import Any
+
+SECONDS = 4.0  # to answer in
+_REPOSITORY = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w.][\w./-]*))?")
+
+
+def repository(word: str) -> tuple[str, str | None] | None:
+    """OWNER/NAME and the revision of `OWNER/NAME[@REVISION]`; None for any other word."""
+    match = _REPOSITORY.fullmatch(word)
+    return None if match is None or word.endswith((".yaml", ".yml")) else (match[1], match[2])
+
+
+def is_commit(revision: str | None) -> bool:
+    """Whether it names the same files for ever."""
+    return re.fullmatch(r"[0-9a-f]{40}", revision or "") is not None
+
+
+def is_reachable() -> bool:
+    """Whether the hub answers within `SECONDS`, whatever it answers; False where HF_HUB_OFFLINE forbids to ask."""
+    from huggingface_hub import constants
+
+    return not constants.HF_HUB_OFFLINE and _answers(constants.ENDPOINT)
+
+
+def out_of_reach(ways_out: str) -> str:
+    """How a message goes on after what is not in the hub's cache, where the hub was not reached."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return f"and HF_HUB_OFFLINE forbids to ask the hub; {ways_out}, or unset it"
+    return f"and the hub cannot be reached; {ways_out} (HF_HUB_OFFLINE=1 reads the cache and does not try)"
+
+
+@lru_cache(maxsize=4)
+def _answers(endpoint: str) -> bool:
+    """In a thread, since looking up a name has no limit of its own."""
+    from huggingface_hub import get_session
+
+    answers: list[Any] = []
+
+    def ask() -> None:
+        try:
+            answers.append(get_session().head(endpoint, timeout=SECONDS))
+        except Exception:  # requests', httpx's and OS errors alike
+            return
+
+    thread = Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    return bool(answers)
+
+
+@contextmanager
+def cache_only() -> Iterator[None]:
+    """Inside, the hub's clients and `datasets` read their caches and ask no network."""
+    import datasets
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before

@@ -1,0 +1,101 @@
+"""The hub: what names a repository of it, and that a hub out of reach is found out soon."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from compress import hub
+from compress.errors import CompressError
+from compress.models.checkpoint_location import fetch
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("google-bert/bert-base-uncased", ("google-bert/bert-base-uncased", None)),
+        ("a/b@refs/pr/1", ("a/b", "refs/pr/1")),
+        (f"a/b@{COMMIT}", ("a/b", COMMIT)),
+        ("./a/b", None),
+        ("/a/b", None),
+        ("~/b", None),
+        ("a/b/c", None),
+        ("a/card.yaml", None),
+        ("bert-mini", None),
+        ("a/b@", None),
+        ("../b", None),
+    ],
+)
+def test_a_repository_is_an_owner_and_a_name(word: str, expected: tuple[str, str | None] | None) -> None:
+    assert hub.repository(word) == expected
+
+
+@pytest.fixture
+def server() -> Iterator[ThreadingHTTPServer]:
+    """A hub of one's own, which answers 404 to everything; `silent`: not before the test ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            if "silent" in self.path:
+                ended.wait(10)
+            self.send_error(404)
+
+        def log_message(self, *args: object) -> None: ...  # type: ignore[override]
+
+    ended = threading.Event()
+    found = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=found.serve_forever, daemon=True)
+    thread.start()
+    yield found
+    ended.set()
+    found.shutdown()
+    found.server_close()
+    thread.join()
+
+
+def test_any_answer_will_do_and_silence_will_not(server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(hub, "SECONDS", 0.5)
+    here = f"http://127.0.0.1:{server.server_address[1]}"
+    for endpoint, expected in ((here, True), (f"{here}/silent", False), ("http://127.0.0.1:1", False)):
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        assert hub.is_reachable() is expected, endpoint
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "ENDPOINT", here)
+    assert not hub.is_reachable()
+
+
+@pytest.mark.parametrize(
+    ("offline", "why"), [(True, "HF_HUB_OFFLINE forbids to ask the hub"), (False, "the hub cannot be reached")]
+)
+def test_what_is_neither_here_nor_there_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offline: bool, why: str
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(CompressError) as caught:
+        fetch("teacher t", "a/b", COMMIT, "`pip install --no-deps b`, or give a local folder with --teacher DIR")
+    message = str(caught.value)
+    assert message.startswith(f"teacher t: a/b at {COMMIT} is not in the hub's cache, and {why}; `pip install")
+    assert "--data-dir DIR" in message
+    assert ("HF_HUB_OFFLINE=1" in message) is not offline
+    assert "\n" not in message
+
+
+def test_inside_cache_only_nothing_is_asked() -> None:
+    import datasets
+
+    before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
+    with pytest.raises(KeyError), hub.cache_only():
+        assert constants.HF_HUB_OFFLINE
+        assert datasets.config.HF_HUB_OFFLINE
+        raise KeyError
+    assert before == (constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE)
