@@ -17,6 +17,7 @@ FLOORS = {
         "catalog",
         "store",
         "results",
+        "timing",
         "recorded",
         "runtime",
         "metrics",

@@ -9,6 +9,7 @@ from typing import Any
 from ..report.words import KIND_WORDS, METRIC_WORDS
 from ..results import Latency, ModelResult
 from ..runtime.folder import MODEL_FILES
+from ..timing import doubts, headline, uses_cpu_time
 from .document import BundleInfo, Precision
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
@@ -90,7 +91,10 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
     shown = {(info.baseline.name, info.baseline.precision): info.baseline}
     shown |= {(model.name, model.precision): model for model in info.models.values()}
     columns = [METRIC_WORDS[name].hub[1] for name in info.task.metrics]
-    shapes = [(one.batch, one.length) for one in _latencies(_shipped(info))]
+    runtimes = [model.onnx for model in shown.values() if model.onnx]
+    cpu, in_doubt = uses_cpu_time(runtimes), doubts(info.noise, runtimes)
+    trusted = in_doubt.trusts_headline(cpu=cpu)
+    shapes = [(one.batch, one.length) for one in _latencies(_shipped(info))] if trusted else []
     return {
         "split": split,
         "words": KIND_WORDS[info.task.kind],
@@ -99,9 +103,18 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "dtypes": " and ".join(f'"{_DTYPES[name]}"' for name in info.models if name in _DTYPES),
         "dynamic": any(graph.layout == "dynamic" for graph in info.graphs.values()),
         "quantized": _quantized(info),
-        "heading": ["model", "MB", "parameters", *columns, "against the baseline", *map(_shape, shapes)],
-        "rows": [_row(model, split, info, shapes) for model in shown.values()],
+        "heading": [
+            "model",
+            "MB",
+            "parameters",
+            *columns,
+            "against the baseline",
+            *(_shape(shape, cpu) for shape in shapes),
+        ],
+        "rows": [_row(model, split, info, shapes, cpu=cpu, wall=not in_doubt.wall) for model in shown.values()],
         "shipped": _shipped(info),
+        "cpu_time": cpu,
+        "busy": bool(runtimes) and not trusted,
         "isa": ", ".join(info.measured_on.isa) or "no vector extension that matters here",
         "verified_isa": ", ".join(info.verified_on.isa) or "no vector extension that matters here",
     }
@@ -111,14 +124,18 @@ def _latencies(model: ModelResult) -> tuple[Latency, ...]:
     return model.onnx.latency if model.onnx else ()
 
 
-def _shape(shape: tuple[int, int]) -> str:
-    return "p50 ms, the task's lengths" if shape == (0, 0) else f"p50 ms, {shape[0]} × {shape[1]}"
+def _shape(shape: tuple[int, int], cpu: bool) -> str:
+    clock = "CPU ms" if cpu else "p50 ms"
+    return f"{clock}, the task's lengths" if shape == (0, 0) else f"{clock}, {shape[0]} × {shape[1]}"
 
 
-def _row(model: ModelResult, split: str, info: BundleInfo, shapes: list[tuple[int, int]]) -> list[str]:
+def _row(
+    model: ModelResult, split: str, info: BundleInfo, shapes: list[tuple[int, int]], *, cpu: bool, wall: bool
+) -> list[str]:
+    """`cpu`: whether times are CPU time, with wall time beside it where `wall` is to be trusted."""
     scores = [f"{model.scores[split][name]:.2f}" for name in info.task.metrics]
     size = f"{model.file_bytes / 1e6:.1f}"
-    times = {(one.batch, one.length): f"{one.p50:.2f} ({one.speedup:.2f}×)" for one in _latencies(model)}
+    times = {(one.batch, one.length): _time(one, cpu, wall) for one in _latencies(model)}
     return [
         f"{model.name}, {model.precision}",
         size,
@@ -127,6 +144,12 @@ def _row(model: ModelResult, split: str, info: BundleInfo, shapes: list[tuple[in
         _delta(model),
         *(times.get(shape, "–") for shape in shapes),
     ]
+
+
+def _time(latency: Latency, cpu: bool, wall: bool) -> str:
+    milliseconds, speedup = headline(latency, cpu=cpu)
+    beside = f"; wall {latency.p50:.2f}" if cpu and wall else ""
+    return f"{milliseconds:.2f} ({speedup:.2f}×){beside}"
 
 
 def _delta(model: ModelResult) -> str:

@@ -13,7 +13,7 @@ from ..errors import CheckFailed, CompressError
 from ..fields import Spec
 from ..provenance import Code, Corpus, TeacherOrigin
 from ..regular import read_regular
-from ..results import Machine, ModelResult, TaskInfo
+from ..results import Latency, Machine, ModelResult, TaskInfo
 
 NAME = "bundle.json"
 SCHEMA = 1
@@ -76,6 +76,7 @@ class BundleInfo(_Record):
         description="of `models` on ONNX Runtime where they were measured: the least CPU time, p50, at the first shape",
     )
     baseline: ModelResult
+    noise: tuple[Latency, ...] = Field((), description="A/A control of the latencies: the baseline against itself")
     measured_on: Machine
     verified_on: Machine = Field(description="where the probe's logits were computed")
     versions: dict[str, str]

@@ -129,6 +129,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         graphs={name: graph_file(folder, name) for name in source.graphs},  # type: ignore[misc]
         fastest=_fastest(source.models),  # type: ignore[arg-type]
         baseline=result.models[0],
+        noise=result.noise,
         measured_on=result.machine,
         verified_on=Machine.here(),
         versions=result.versions | machine.versions(),

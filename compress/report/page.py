@@ -22,9 +22,11 @@ SCORES = (
     "bootstrap; where the interval holds 0, the two are not distinguishable.",
 )
 TIMES = (
-    "Latency is p50 / p90 of one forward pass; in brackets the speed-up: the p50 of the fp32 teacher on ONNX Runtime, "
-    "measured in turns with the model, over the model's own. PyTorch eager runs the same weights.",
-    "The A/A line times the baseline against a copy of itself: differences of that size are noise.",
+    "Times are of one forward pass: the median CPU time on one thread, which other work on the machine changes little, and "
+    "beside it wall time, p50 / p90. In brackets the speed-up: the time of the fp32 teacher on ONNX Runtime, measured in turns "
+    "with the model, over the model's own. Models timed with several threads have wall time alone. PyTorch eager runs the same weights.",
+    "The A/A line times the baseline against a copy of itself: differences of that size are noise. Where it, or wall time over "
+    "CPU time, is off by more than 10%, the machine was busy, and a line says which figures not to trust.",
 )
 UNTIMED = ("Latency was not measured.",)
 SIZES = (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 LIGHT = {"ink": "#1f2328", "soft": "#6e7781", "line": "#d8dee4", "paper": "#ffffff"}
 DARK = {"ink": "#e6edf3", "soft": "#9198a1", "line": "#30363d", "paper": "#151b23"}
-TIPS = ("Model", "Score", "95% interval", "p50", "Speed-up", "File")
+TIPS = ("Model", "Score", "95% interval", "CPU time", "p50", "Speed-up", "File")
 
 
 def chart(task: Task) -> Any:
@@ -43,7 +43,8 @@ def _x_title(task: Task) -> str:
     what = (
         "one text at a time, the task's own lengths" if shape == (0, 0) else f"batch × length {numbers.shape(*shape)}"
     )
-    return f"Latency p50, ms ({what}; ONNX Runtime unless said)"
+    name = "CPU time" if task.cpu_time else "Latency p50"
+    return f"{name}, ms ({what}; ONNX Runtime unless said)"
 
 
 def _y_title(task: Task) -> str:

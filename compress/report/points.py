@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..results import Delta
+from ..timing import headline
 from . import numbers
 from .runs import Row, Shape, Task
 from .tables import MAIN_SHAPES
@@ -56,18 +57,19 @@ def points_of(task: Task) -> list[Point]:
     rows = [row for row in task.rows if not row.eager or row.model.name == task.baseline.model.name]
     shown = [row for row in rows if (row.latency(shape) if shape else not row.eager)]
     models = {recipe: [row for row in shown if row.recipe == recipe] for recipe in ["", *recipes]}
-    return [_point(row, shape, recipes, models[row.recipe].index(row)) for row in shown]
+    return [_point(row, shape, recipes, models[row.recipe].index(row), task.cpu_time) for row in shown]
 
 
-def _point(row: Row, shape: Shape | None, recipes: list[str], number: int) -> Point:
-    """`number`: of the model within its recipe."""
+def _point(row: Row, shape: Shape | None, recipes: list[str], number: int, cpu: bool) -> Point:
+    """`number`: of the model within its recipe. `cpu`: whether its time is CPU time."""
     latency = row.latency(shape) if shape else None
-    x = latency.p50 if latency else row.model.file_bytes / 1e6
+    time, speedup = headline(latency, cpu=cpu) if latency else (0.0, 0.0)
+    x = time if latency else row.model.file_bytes / 1e6
     delta = row.delta or Delta(points=0, low=0, high=0, mcnemar_p=None)
     size = numbers.megabytes(row.model.file_bytes) + " MB"
     tip = {"Model": row.label, "Score": numbers.points(row.headline), "File": size}
     if latency:
-        tip |= {"p50": f"{numbers.milliseconds(x)} ms", "Speed-up": numbers.times(latency.speedup)}
+        tip |= {"CPU time" if cpu else "p50": f"{numbers.milliseconds(x)} ms", "Speed-up": numbers.times(speedup)}
     if row.delta:
         tip["95% interval"] = f"{numbers.signed(delta.low)} to {numbers.signed(delta.high)} against the teacher"
     colour = COLOURS[recipes.index(row.recipe) % len(COLOURS)] if row.recipe else BASELINE_COLOUR
@@ -103,7 +105,8 @@ def area(point: Point, largest: int) -> float:
 def describe(task: Task) -> str:
     """The plot in words, for those who do not see it."""
     shape = shape_of(task)
-    axis = f"p50 latency at {numbers.shape(*shape)}" if shape else "file size"
+    clock = "CPU time" if task.cpu_time else "p50 latency"
+    axis = f"{clock} at {numbers.shape(*shape)}" if shape else "file size"
     listed = "; ".join(
         f"{point.label}: {numbers.points(point.y)} points, {numbers.significant(point.x)} {'ms' if shape else 'MB'}"
         for point in points_of(task)

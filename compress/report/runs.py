@@ -10,6 +10,7 @@ from statistics import median
 
 from ..errors import CompressError
 from ..results import Delta, Latency, Machine, ModelResult, Result, Runtime
+from ..timing import uses_cpu_time
 from .collect import check_together
 
 Shape = tuple[int, int]
@@ -90,6 +91,11 @@ class Task:
         """The measured shapes, small to large, the task's own lengths last."""
         found = {_shape(latency) for row in self.rows for runtime in row.runtimes for latency in runtime.latency}
         return sorted(found, key=lambda shape: (shape == (0, 0), shape))
+
+    @cached_property
+    def cpu_time(self) -> bool:
+        """Whether CPU time on one thread is the headline of all its times; else wall time."""
+        return uses_cpu_time(runtime for row in self.rows for runtime in row.runtimes)
 
     def noise(self, shape: Shape) -> Latency | None:
         return middle([found for run in self.results for found in run.noise if _shape(found) == shape])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..goals import in_words, outcome
 from ..results import Result
+from ..timing import headline, warning_of
 from . import numbers
 from .runs import Row, Task, letter, machines, timed_threads, title
 from .tables import MAIN_SHAPES, NOT_DISTINGUISHABLE
@@ -56,11 +57,12 @@ def _finding(task: Task, row: Row, baseline: Row) -> str:
         kept += "" if delta.distinguishable else f", {NOT_DISTINGUISHABLE}"
     saved = f"Its file is {numbers.percent(row.model.file_bytes / baseline.model.file_bytes)} of the teacher's"
     speeds = [
-        f"{numbers.times(latency.speedup)} on {AT.get(shape, numbers.shape(*shape))}"
+        f"{numbers.times(headline(latency, cpu=task.cpu_time)[1])} on {AT.get(shape, numbers.shape(*shape))}"
         for shape in MAIN_SHAPES
         if (latency := row.latency(shape))
     ]
-    speed = f"; its speed, on the same runtime, is {listed(speeds)}" if speeds else ""
+    clock = "in CPU time on one thread, " if task.cpu_time else ""
+    speed = f"; its speed, {clock}on the same runtime, is {listed(speeds)}" if speeds else ""
     return f"{kept}. {saved}{speed}."
 
 
@@ -80,7 +82,7 @@ def _tradeoff(task: Task, row: Row, baseline: Row) -> str:
         parameters=mine.parameters / theirs.parameters,
         flops=mine.flops_per_token / theirs.flops_per_token,
         file_size=mine.file_bytes / theirs.file_bytes,
-        latency=None if first is None else (numbers.shape(*first[0]), 1 / first[1].speedup),
+        latency=None if first is None else (numbers.shape(*first[0]), 1 / headline(first[1], cpu=task.cpu_time)[1]),
     )
 
 
@@ -123,4 +125,10 @@ def warnings(results: Sequence[Result]) -> list[str]:
     runtimes = sorted({run.versions.get("onnxruntime", "unknown") for run in results})
     if len(runtimes) > 1:
         found.append(f"These runs used different versions of ONNX Runtime: {listed(runtimes)}.")
-    return found
+    return [*found, *busy(results)]
+
+
+def busy(results: Sequence[Result]) -> list[str]:
+    """A line for each run whose control says that the machine had other work; which figures not to trust."""
+    found = {run.run: text for run in results if (text := warning_of(run))}
+    return [text if len(results) == 1 else f"{name}: {text}" for name, text in found.items()]

@@ -28,7 +28,7 @@ def summary_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> ri
     notes = Text("\n".join(_notes(tasks)))
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=notes if notes else None, caption_justify="left")
     shapes = list(dict.fromkeys(numbers.shape(*shape) for task in tasks if (shape := shape_of(task))))
-    times = [f"p50 {' or '.join(shapes)}, ms"] if shapes else []
+    times = [f"{_clock(tasks)} {' or '.join(shapes)}, ms"] if shapes else []
     columns = ("Model", "MB", "Score", "Against the teacher", *times)
     for number, name in enumerate(columns):
         shown.add_column(name, justify="right" if number else "left", overflow="fold")
@@ -40,13 +40,17 @@ def summary_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> ri
     return shown
 
 
+def _clock(tasks: Sequence[Task]) -> str:
+    return " or ".join(dict.fromkeys("CPU" if task.cpu_time else "p50" for task in tasks))
+
+
 def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
     """The timing of one shape, and a second line where it is needed: 80 columns are not many."""
     shape = shape_of(task)
     for row in task.rows:
         if row.eager and row.model is not task.baseline.model:
             continue
-        time = str(times_of(row.latency(shape) if shape else None, row is task.baseline, p90=False))
+        time = str(times_of(task, row.latency(shape) if shape else None, row is task.baseline, wall=False))
         if row.eager:
             yield row, [row.label, NOTHING, NOTHING, NOTHING, time]
             continue
@@ -73,7 +77,7 @@ def _final_table(tasks: Sequence[Task]) -> Table:
         Column("MB"),
         Column("Score"),
         Column("Against the teacher"),
-        *(Column(f"p50 {numbers.shape(*shape)}", "ms") for shape in shapes),
+        *(Column(f"{_clock(tasks)} {numbers.shape(*shape)}", "ms") for shape in shapes),
     )
     return Table(
         "Results", columns, tuple(_final_line(task, row, shapes) for task in tasks for row in _final_rows(task))
@@ -89,7 +93,7 @@ def _final_rows(task: Task) -> list[Row]:
 def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
     heading = (Cell(task.first.task.title, f"({metric_name(task)})"), Cell(row.recipe or "baseline"), Cell(row.name))
     costs = (Cell(numbers.megabytes(row.model.file_bytes)), Cell(score_of(row, None)), against(row.delta))
-    times = (times_of(row.latency(shape), row is task.baseline, p90=False) for shape in shapes)
+    times = (times_of(task, row.latency(shape), row is task.baseline, wall=False) for shape in shapes)
     return Line((*heading, *costs, *times), "model" if row.recipe else "baseline")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..results import Delta, Latency, TaskInfo
+from ..timing import headline
 from . import numbers
 from .runs import Row, Shape, Task
 from .words import METRIC_WORDS
@@ -71,7 +72,7 @@ def main_table(task: Task) -> Table:
         Column("Per example", "MFLOPs"),
         *(Column(name, numeric=True) for name in metrics),
         Column("Against the teacher", "points, 95% interval"),
-        *(Column(numbers.shape(*shape), "ms p50 / p90") for shape in shapes),
+        *(Column(numbers.shape(*shape), times_unit(task)) for shape in shapes),
     )
     lines = [_line(task, row, metrics, shapes) for row in task.rows]
     lines += [*_noise_line(task, len(metrics), shapes), *_published_lines(task, metrics, len(shapes))]
@@ -97,11 +98,13 @@ def latency_table(task: Task) -> Table | None:
     columns = (
         Column("Model", numeric=False),
         Column("Batch × length", numeric=False),
-        Column("p50", "ms"),
+        Column("CPU p50", "ms"),
+        Column("Speed-up", "CPU"),
+        Column("Wall p50", "ms"),
         Column("p90", "ms"),
         Column("p99", "ms"),
         Column("Examples", "per s"),
-        Column("Speed-up"),
+        Column("Speed-up", "wall"),
         Column("Peak memory", "MB"),
         Column("Load", "ms"),
     )
@@ -138,7 +141,7 @@ def _metrics(task: Task) -> dict[str, tuple[str, str] | None]:
 
 def _line(task: Task, row: Row, metrics: dict[str, tuple[str, str] | None], shapes: list[Shape]) -> Line:
     model = row.model
-    timings = tuple(times_of(row.latency(shape), row is task.baseline) for shape in shapes)
+    timings = tuple(times_of(task, row.latency(shape), row is task.baseline) for shape in shapes)
     recipe, name = Cell(row.recipe or "baseline"), Cell(row.name, "PyTorch eager" if row.eager else "")
     if row.eager:  # the same weights on another runtime: only the timing is new
         return Line((recipe, name, *[Cell(NOTHING)] * (5 + len(metrics)), *timings), "eager")
@@ -161,18 +164,31 @@ def score_of(row: Row, where: tuple[str, str] | None) -> str:
     return numbers.scores([model.scores[split][metric] for model in row.models])
 
 
-def times_of(latency: Latency | None, baseline: bool = False, *, p90: bool = True) -> Cell:
+def times_unit(task: Task) -> str:
+    return "CPU ms; wall p50 / p90" if task.cpu_time else "ms p50 / p90"
+
+
+def times_of(task: Task, latency: Latency | None, baseline: bool = False, *, wall: bool = True) -> Cell:
+    """`1.93 (2.73×); wall 1.95 / 2.11`: the headline with its speed-up, and with `wall` the wall time beside it."""
     if latency is None:
         return Cell(NOTHING)
-    text = numbers.milliseconds(latency.p50) + (f" / {numbers.milliseconds(latency.p90)}" if p90 else "")
-    return Cell(text, "" if baseline else f"({numbers.times(latency.speedup)})")
+    time, speedup = headline(latency, cpu=task.cpu_time)
+    ratio = "" if baseline else f"({numbers.times(speedup)})"
+    if not wall:
+        return Cell(numbers.milliseconds(time), ratio)
+    if not task.cpu_time:
+        return Cell(f"{numbers.milliseconds(time)} / {numbers.milliseconds(latency.p90)}", ratio)
+    beside = f"wall {numbers.milliseconds(latency.p50)} / {numbers.milliseconds(latency.p90)}"
+    return Cell(numbers.milliseconds(time), "; ".join(part for part in (ratio, beside) if part))
 
 
 def _noise_line(task: Task, metrics: int, shapes: list[Shape]) -> Iterator[Line]:
     found = [task.noise(shape) for shape in shapes]
     if any(found):
         heading = (Cell("baseline"), Cell(task.baseline.name, "A/A: measured again"))
-        yield Line((*heading, *[Cell(NOTHING)] * (5 + metrics), *(times_of(latency) for latency in found)), "reference")
+        yield Line(
+            (*heading, *[Cell(NOTHING)] * (5 + metrics), *(times_of(task, latency) for latency in found)), "reference"
+        )
 
 
 def _published_lines(task: Task, metrics: dict[str, tuple[str, str] | None], shapes: int) -> Iterator[Line]:
@@ -204,5 +220,7 @@ def _latency_lines(task: Task, row: Row) -> Iterator[Line]:
 
 
 def _timing(shape: Shape, latency: Latency) -> tuple[Cell, ...]:
-    values = (latency.p50, latency.p90, latency.p99, latency.examples_per_second)
-    return text_cells(numbers.shape(*shape), *map(numbers.significant, values), numbers.times(latency.speedup))
+    cpu = NOTHING if latency.cpu_p50 is None else numbers.significant(latency.cpu_p50)
+    cpu_speedup = NOTHING if latency.cpu_speedup is None else numbers.times(latency.cpu_speedup)
+    wall = map(numbers.significant, (latency.p50, latency.p90, latency.p99, latency.examples_per_second))
+    return text_cells(numbers.shape(*shape), cpu, cpu_speedup, *wall, numbers.times(latency.speedup))

@@ -94,3 +94,32 @@ def test_two_reported_splits_and_no_latency(bundle: Path) -> None:
         ("dev_matched", 0.8432),
         ("dev_mismatched", 0.8321),
     ]
+
+
+def _timed(bundle: Path, *, control: float, control_cpu: float) -> str:
+    """The card of the bundle where the machine was so busy: int8 2.5 times as fast by the clock, 2.0 times in CPU time."""
+    info = read_bundle(bundle)
+    models = {}
+    for name, model in info.models.items():
+        assert model.onnx is not None
+        rows = tuple(row.model_copy(update={"cpu_p50": 1.24, "cpu_speedup": 2.0}) for row in model.onnx.latency)
+        models[name] = model.model_copy(update={"onnx": model.onnx.model_copy(update={"latency": rows})})
+    again = rows[0].model_copy(update={"speedup": control, "cpu_speedup": control_cpu})
+    baseline = info.baseline.model_copy(update={"onnx": None})
+    return render(info.model_copy(update={"models": models, "noise": (again,), "baseline": baseline}))
+
+
+@pytest.mark.parametrize(("control", "shown"), [(1.01, "1.24 (2.00×); wall 1.25"), (1.63, "1.24 (2.00×) |")])
+def test_the_card_s_times_are_cpu_time(bundle: Path, control: float, shown: str) -> None:
+    """With wall time beside them where the machine was quiet."""
+    text = _timed(bundle, control=control, control_cpu=1.0)
+    assert shown in text
+    assert "CPU ms, 1 × 32" in text
+    assert "2.50×" not in text
+
+
+def test_a_card_has_no_times_of_a_machine_that_was_too_busy(bundle: Path) -> None:
+    text = _timed(bundle, control=1.63, control_cpu=1.3)
+    assert "busy machine" in text
+    assert "×)" not in text
+    assert "1 × 32" not in text

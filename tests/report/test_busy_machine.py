@@ -1,0 +1,77 @@
+"""Speed as reports tell it: CPU time first, and a line where the machine had other work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from compress.report import markdown_table, numbers, summary_table
+from compress.report.page import page_of, tasks_of
+from compress.report.points import points_of
+from compress.report.render import markdown_report
+from compress.report.sentences import busy
+from compress.results import Latency, ModelResult, Result, Runtime
+
+
+@pytest.fixture
+def loaded(fake: Callable[..., Result]) -> Result:
+    """As on a machine with other work: int8 is 2.73 times as fast in CPU time, and looks 9.7 times as fast by the clock."""
+
+    def row(found: Latency, speedup: float, cpu_speedup: float) -> Latency:
+        ms = 10.0 if found.length == 32 else 30.0
+        changes = {"p50": 40 / speedup, "speedup": speedup, "cpu_p50": ms / cpu_speedup, "cpu_speedup": cpu_speedup}
+        return found.model_copy(update=changes)
+
+    def timed(runtime: Runtime | None, *speedups: float) -> Runtime | None:
+        if runtime is None:
+            return None
+        return runtime.model_copy(
+            update={"threads": 1, "latency": tuple(row(one, *speedups) for one in runtime.latency)}
+        )
+
+    def model(found: ModelResult) -> ModelResult:
+        speedups = (9.7, 2.73) if found.precision == "int8" else (1.0, 1.0)
+        return found.model_copy(
+            update={"onnx": timed(found.onnx, *speedups), "torch_eager": timed(found.torch_eager, 0.5, 0.5)}
+        )
+
+    result = fake()
+    noise = tuple(row(one, 1.63, 1.02) for one in result.noise)
+    return result.model_copy(update={"models": tuple(map(model, result.models)), "noise": noise})
+
+
+def terminal(result: Result) -> str:
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(summary_table([result]))
+    return shown.get()
+
+
+def test_every_headline_is_cpu_time(loaded: Result) -> None:
+    assert loaded.noise
+    (task,) = tasks_of([loaded], [])
+    (point,) = [point for point in points_of(task) if "int8" in point.label]
+    assert point.x == pytest.approx(10 / 2.73)
+    assert point.tip["Speed-up"] == "2.7×"
+    for text in (terminal(loaded), markdown_table([loaded])):
+        assert "2.7×" in text
+        assert "9.7×" not in text
+        assert "CPU" in text
+
+
+def test_the_page_has_wall_time_beside_it_and_says_what_not_to_trust(loaded: Result) -> None:
+    tasks = tasks_of([loaded], [])
+    (warning,) = busy([loaded])
+    assert "1.63" in warning
+    for text in (markdown_report(page_of(tasks, []), "digest"), terminal(loaded).replace("\n", " ")):
+        assert "The machine was busy" in text
+    text = markdown_report(page_of(tasks, []), "digest")
+    assert "CPU ms; wall p50 / p90" in text
+    assert f"(2.7×); wall {numbers.milliseconds(40 / 9.7)}" in text
+    assert "2.7× on one text of 32 tokens" in text
+
+
+def test_a_quiet_machine_gets_no_such_line(fake: Callable[..., Result]) -> None:
+    assert busy([fake()]) == []
