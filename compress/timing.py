@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from .results import Latency, Result, Runtime
+
+Shape = tuple[int, int]  # batch, length; (0, 0): one text at a time, of the task's own lengths
 
 TOLERANCE = 0.10  # two times of the same work that differ by more were not taken on a quiet machine
 
@@ -29,50 +31,59 @@ def headline(latency: Latency, *, cpu: bool) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Doubts:
-    """Why times are not to be trusted, as parts of a sentence; empty where they are."""
+    """The shapes whose wall or CPU time is not to be trusted, with the reason as part of a sentence."""
 
-    wall: tuple[str, ...] = ()
-    cpu: tuple[str, ...] = ()
+    wall: Mapping[Shape, str] = field(default_factory=dict)
+    cpu: Mapping[Shape, str] = field(default_factory=dict)
 
-    def warning(self, *, cpu: bool) -> str | None:
-        """A line on which figures not to trust. `cpu`: whether CPU time is the headline."""
-        reasons = "; ".join(dict.fromkeys((*self.wall, *self.cpu)))
-        if not self.trusts_headline(cpu=cpu):
-            return f"The machine was busy: {reasons}. Trust no time and no speed-up here; measure again on a quiet machine."
-        if self.wall:
-            return f"The machine was busy: {reasons}. Trust CPU times and their speed-ups; not wall times."
-        return None
+    def of_headline(self, *, cpu: bool) -> Mapping[Shape, str]:
+        return self.cpu if cpu else self.wall
 
-    def trusts_headline(self, *, cpu: bool) -> bool:
-        return not (self.cpu if cpu else self.wall)
+    def warning(self, shapes: Container[Shape], *, cpu: bool) -> str | None:
+        """A line on which figures of `shapes` not to trust; None where all are. `cpu`: whether CPU time is the headline."""
+        nothing = {shape: reason for shape, reason in self.of_headline(cpu=cpu).items() if shape in shapes}
+        wall = {shape: reason for shape, reason in self.wall.items() if shape in shapes and shape not in nothing}
+        if not nothing and not wall:
+            return None
+        advice = [f"trust no time and no speed-up of {_named(nothing)}"] if nothing else []
+        advice += [f"of {_named(wall)} trust CPU time, not wall time"] if wall else []
+        reasons = "; ".join([*nothing.values(), *wall.values()])
+        return f"The machine was busy ({reasons}): {', and '.join(advice)}."
 
 
 def doubts(noise: Sequence[Latency], runtimes: Sequence[Runtime]) -> Doubts:
     """Of one run: `noise` is the baseline timed against itself (A/A), `runtimes` all models that were timed in turns.
 
-    Wall time is in doubt where the A/A control or the ratio of wall to CPU time of one thread is beyond ±10%, CPU time
-    where the A/A control in CPU time is.
+    The wall time of a shape is in doubt where the A/A control or the ratio of wall to CPU time of one thread is beyond
+    ±10%, its CPU time where the A/A control in CPU time is.
     """
     wall = [("the A/A control", row.speedup, row) for row in noise]
     cpu = [("the A/A control in CPU time", row.cpu_speedup, row) for row in noise if row.cpu_speedup]
     for runtime in runtimes:
         if runtime.threads == 1:
             wall += [("wall time over CPU time", row.p50 / row.cpu_p50, row) for row in runtime.latency if row.cpu_p50]
-    return Doubts(tuple(_worst(wall)), tuple(_worst(cpu)))
+    return Doubts(_worst(wall), _worst(cpu))
 
 
-def warning_of(result: Result) -> str | None:
+def warning_of(result: Result, shapes: Container[Shape]) -> str | None:
     """`Doubts.warning` of a run, by the headline that its times have."""
     runtimes = [runtime for model in result.models for runtime in (model.onnx, model.torch_eager) if runtime]
-    return doubts(result.noise, runtimes).warning(cpu=uses_cpu_time(runtimes))
+    return doubts(result.noise, runtimes).warning(shapes, cpu=uses_cpu_time(runtimes))
 
 
-def _worst(ratios: Sequence[tuple[str, float, Latency]]) -> Iterator[str]:
-    """For each kind of ratio, the one farthest from 1, where it is beyond the tolerance."""
-    for what in dict.fromkeys(name for name, _, _ in ratios):
-        ratio, row = max(
-            ((ratio, row) for name, ratio, row in ratios if name == what), key=lambda pair: max(pair[0], 1 / pair[0])
-        )
-        if max(ratio, 1 / ratio) > 1 + TOLERANCE:
-            shape = f"{row.batch} × {row.length}" if row.batch else "the task's lengths"
-            yield f"{what} is {ratio:.2f} at {shape}, expected 1"
+def _worst(ratios: Sequence[tuple[str, float, Latency]]) -> dict[Shape, str]:
+    """For each shape the ratio that is farthest from 1, where it is beyond the tolerance."""
+    found: dict[Shape, tuple[float, str]] = {}
+    for what, ratio, row in ratios:
+        shape, off = (row.batch, row.length), max(ratio, 1 / ratio)
+        if off > max(1 + TOLERANCE, found.get(shape, (0.0, ""))[0]):
+            found[shape] = off, f"{what} is {ratio:.2f} at {_name(shape)}, expected 1"
+    return {shape: reason for shape, (_, reason) in sorted(found.items())}
+
+
+def _named(shapes: Iterable[Shape]) -> str:
+    return ", ".join(map(_name, shapes))
+
+
+def _name(shape: Shape) -> str:
+    return "the task's lengths" if shape == (0, 0) else f"{shape[0]} × {shape[1]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,8 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
     columns = [METRIC_WORDS[name].hub[1] for name in info.task.metrics]
     runtimes = [model.onnx for model in shown.values() if model.onnx]
     cpu, in_doubt = uses_cpu_time(runtimes), doubts(info.noise, runtimes)
-    trusted = in_doubt.trusts_headline(cpu=cpu)
-    shapes = [(one.batch, one.length) for one in _latencies(_shipped(info))] if trusted else []
+    timed = [(one.batch, one.length) for one in _latencies(_shipped(info))]
+    shapes = [shape for shape in timed if shape not in in_doubt.of_headline(cpu=cpu)]
     return {
         "split": split,
         "words": KIND_WORDS[info.task.kind],
@@ -111,10 +112,10 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
             "against the baseline",
             *(_shape(shape, cpu) for shape in shapes),
         ],
-        "rows": [_row(model, split, info, shapes, cpu=cpu, wall=not in_doubt.wall) for model in shown.values()],
+        "rows": [_row(model, split, info, shapes, cpu=cpu, doubted=in_doubt.wall) for model in shown.values()],
         "shipped": _shipped(info),
         "cpu_time": cpu,
-        "busy": bool(runtimes) and not trusted,
+        "busy": len(shapes) < len(timed),
         "isa": ", ".join(info.measured_on.isa) or "no vector extension that matters here",
         "verified_isa": ", ".join(info.verified_on.isa) or "no vector extension that matters here",
     }
@@ -130,12 +131,20 @@ def _shape(shape: tuple[int, int], cpu: bool) -> str:
 
 
 def _row(
-    model: ModelResult, split: str, info: BundleInfo, shapes: list[tuple[int, int]], *, cpu: bool, wall: bool
+    model: ModelResult,
+    split: str,
+    info: BundleInfo,
+    shapes: list[tuple[int, int]],
+    *,
+    cpu: bool,
+    doubted: Container[tuple[int, int]],
 ) -> list[str]:
-    """`cpu`: whether times are CPU time, with wall time beside it where `wall` is to be trusted."""
+    """`cpu`: whether times are CPU time, with wall time beside it but for the shapes `doubted`."""
     scores = [f"{model.scores[split][name]:.2f}" for name in info.task.metrics]
     size = f"{model.file_bytes / 1e6:.1f}"
-    times = {(one.batch, one.length): _time(one, cpu, wall) for one in _latencies(model)}
+    times = {
+        (shape := (one.batch, one.length)): _time(one, cpu, wall=shape not in doubted) for one in _latencies(model)
+    }
     return [
         f"{model.name}, {model.precision}",
         size,
@@ -146,7 +155,7 @@ def _row(
     ]
 
 
-def _time(latency: Latency, cpu: bool, wall: bool) -> str:
+def _time(latency: Latency, cpu: bool, *, wall: bool) -> str:
     milliseconds, speedup = headline(latency, cpu=cpu)
     beside = f"; wall {latency.p50:.2f}" if cpu and wall else ""
     return f"{milliseconds:.2f} ({speedup:.2f}×){beside}"

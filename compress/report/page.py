@@ -91,7 +91,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = ()) -> Page:
     return Page(
         title=_title(tasks),
         lede=sentences.lede(results),
-        warnings=tuple(sentences.warnings(results)),
+        warnings=tuple(sentences.warnings(results, {shape for task in tasks for shape in task.shapes})),
         tasks=tuple(_task_page(task, number) for number, task in enumerate(tasks)),
         sensitivity=sensitivity.describe(tasks),
         environment=tuple(environment(results)),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..goals import in_words, outcome
 from ..results import Result
 from ..timing import headline, warning_of
 from . import numbers
-from .runs import Row, Task, letter, machines, timed_threads, title
+from .runs import Row, Shape, Task, letter, machines, timed_threads, title
 from .tables import MAIN_SHAPES, NOT_DISTINGUISHABLE
 from .tradeoffs import listed, tradeoff_sentence
 
@@ -110,8 +110,8 @@ def data_line(result: Result) -> str:
 SOURCES = {"files": "files", "hub": "the hub", "saved": "a saved data set", "synthetic": "the embedded generator"}
 
 
-def warnings(results: Sequence[Result]) -> list[str]:
-    """What a reader must know before comparing anything in the report."""
+def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[str]:
+    """What a reader must know before comparing anything in the report, which has the times of `shapes`."""
     found = []
     several, threads = machines(results), timed_threads(results)
     if len(several) > 1:
@@ -125,10 +125,10 @@ def warnings(results: Sequence[Result]) -> list[str]:
     runtimes = sorted({run.versions.get("onnxruntime", "unknown") for run in results})
     if len(runtimes) > 1:
         found.append(f"These runs used different versions of ONNX Runtime: {listed(runtimes)}.")
-    return [*found, *busy(results)]
+    return [*found, *busy(results, shapes)]
 
 
-def busy(results: Sequence[Result]) -> list[str]:
-    """A line for each run whose control says that the machine had other work; which figures not to trust."""
-    found = {run.run: text for run in results if (text := warning_of(run))}
+def busy(results: Sequence[Result], shapes: Collection[Shape]) -> list[str]:
+    """A line for each run whose times of `shapes` say that the machine had other work; which figures not to trust."""
+    found = {run.run: text for run in results if (text := warning_of(run, shapes))}
     return [text if len(results) == 1 else f"{name}: {text}" for name, text in found.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,10 @@ def summary_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> ri
     from rich.text import Text
 
     tasks = tasks_of(results, folders)
-    notes = Text("\n".join(_notes(tasks)))
+    shown_shapes = list(dict.fromkeys(shape for task in tasks if (shape := shape_of(task))))
+    shapes = [numbers.shape(*shape) for shape in shown_shapes]
+    notes = Text("\n".join(_notes(tasks, shown_shapes)))
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=notes if notes else None, caption_justify="left")
-    shapes = list(dict.fromkeys(numbers.shape(*shape) for task in tasks if (shape := shape_of(task))))
     times = [f"{_clock(tasks)} {' or '.join(shapes)}, ms"] if shapes else []
     columns = ("Model", "MB", "Score", "Against the teacher", *times)
     for number, name in enumerate(columns):
@@ -64,7 +65,7 @@ def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> s
     tasks = tasks_of(results, folders)
     seeds = sorted({len(variant.runs) for task in tasks for variant in task.variants})
     source = f"{lede(results)} {' or '.join(map(str, seeds))} {'seed' if seeds == [1] else 'seeds'}.".strip()
-    notes = [f"*{markdown.escape(note)}*" for note in _notes(tasks)]
+    notes = [f"*{markdown.escape(note)}*" for note in _notes(tasks, MAIN_SHAPES[:2])]
     return "\n\n".join([markdown.table(_final_table(tasks)), markdown.escape(source), *notes])
 
 
@@ -97,10 +98,10 @@ def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
     return Line((*heading, *costs, *times), "model" if row.recipe else "baseline")
 
 
-def _notes(tasks: Sequence[Task]) -> list[str]:
+def _notes(tasks: Sequence[Task], shapes: Collection[Shape]) -> list[str]:
     """A subset, or machines that differ, are said where the numbers are shown."""
     results = [result for task in tasks for result in task.results]
     return [
-        *warnings(results),
+        *warnings(results, shapes),
         *dict.fromkeys(f"{result.task.title}: {note}" for result in results for note in result.task.data.notes),
     ]

@@ -104,9 +104,9 @@ def _timed(bundle: Path, *, control: float, control_cpu: float) -> str:
         assert model.onnx is not None
         rows = tuple(row.model_copy(update={"cpu_p50": 1.24, "cpu_speedup": 2.0}) for row in model.onnx.latency)
         models[name] = model.model_copy(update={"onnx": model.onnx.model_copy(update={"latency": rows})})
-    again = rows[0].model_copy(update={"speedup": control, "cpu_speedup": control_cpu})
+    again = tuple(row.model_copy(update={"speedup": control, "cpu_speedup": control_cpu}) for row in rows)
     baseline = info.baseline.model_copy(update={"onnx": None})
-    return render(info.model_copy(update={"models": models, "noise": (again,), "baseline": baseline}))
+    return render(info.model_copy(update={"models": models, "noise": again, "baseline": baseline}))
 
 
 @pytest.mark.parametrize(("control", "shown"), [(1.01, "1.24 (2.00×); wall 1.25"), (1.63, "1.24 (2.00×) |")])

@@ -96,8 +96,10 @@ def test_rows_run_on_two_seeds_and_are_reported(cli: Cli, world: Path) -> None:
     assert {run.command for run in runs} == {command}
     assert {(run.final.precision, run.final.onnx) for run in runs} == {("fp32", None)}
 
-    code, out, err = ablate(cli, *chosen, "--json", "--quiet")  # again: nothing is made anew
-    assert (code, err) == (0, "")
+    code, out, err = ablate(cli, *chosen, "--json")  # again: nothing is made anew
+    assert code == 0, err
+    assert "cached  distill prediction" in err
+    assert "run     " not in err
     document = json.loads(out)
     assert document == json.loads((world / "runs/ablation-mine-tiny-task/ablation.json").read_text(encoding="utf-8"))
     full, gold = document["rows"]

@@ -63,8 +63,8 @@ def test_every_headline_is_cpu_time(loaded: Result) -> None:
 
 def test_the_page_has_wall_time_beside_it_and_says_what_not_to_trust(loaded: Result) -> None:
     tasks = tasks_of([loaded], [])
-    (warning,) = busy([loaded])
-    assert "1.63" in warning
+    (warning,) = busy([loaded], [(1, 32)])
+    assert "trust CPU time, not wall time" in warning
     for text in (markdown_report(page_of(tasks, []), "digest"), terminal(loaded).replace("\n", " ")):
         assert "The machine was busy" in text
     text = markdown_report(page_of(tasks, []), "digest")
@@ -74,4 +74,4 @@ def test_the_page_has_wall_time_beside_it_and_says_what_not_to_trust(loaded: Res
 
 
 def test_a_quiet_machine_gets_no_such_line(fake: Callable[..., Result]) -> None:
-    assert busy([fake()]) == []
+    assert busy([fake()], [(1, 32)]) == []
