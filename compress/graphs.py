@@ -16,9 +16,11 @@ from onnx import GraphProto, ModelProto, NodeProto
 
 from .atomic import write_bytes
 from .errors import CheckFailed, CompressError
+from .version import __version__
 
 INTEGER_MATMULS = {"MatMulInteger", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QLinearMatMul"}
 FLOAT_MATMULS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"}
+PRODUCER = "bert-compress"
 _PROTOBUF_LIMIT = 2**31 - 1
 
 
@@ -45,6 +47,11 @@ def constants(graph: GraphProto) -> set[str]:
 def _weights(node: NodeProto) -> tuple[str, ...]:
     """The operands of a matmul (not its scales, zero points or bias)."""
     return (node.input[0], node.input[3]) if node.op_type == "QLinearMatMul" else tuple(node.input[:2])
+
+
+def is_sequence_first(graph: GraphProto) -> bool:
+    """Whether its states are [length, batch, width] and not [batch, length, width]."""
+    return any(node.op_type == "Transpose" and node.input[0] == "input_ids" for node in graph.node)
 
 
 def matmuls(graph: GraphProto) -> Matmuls:
@@ -276,7 +283,10 @@ def check_model(path: Path) -> None:
 
 
 def write_model(model: ModelProto, path: Path) -> None:
-    """One file, the same bytes for the same model, whole or absent."""
+    """One file, the same bytes for the same model, whole or absent; in the oldest IR version that has its opsets. The model
+    is given that version and its producer's name."""
+    model.producer_name, model.producer_version = PRODUCER, __version__
+    model.ir_version = onnx.helper.find_min_ir_version_for(model.opset_import, ignore_unknown=True)
     if model.ByteSize() > _PROTOBUF_LIMIT:
         raise CompressError(
             f"{path}: expected a model below 2 GiB, found {model.ByteSize():,} bytes; use a smaller teacher"

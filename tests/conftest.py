@@ -88,20 +88,20 @@ def toy_tokenizer() -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def tiny_onnx(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path]) -> Callable[..., Path]:
-    """family and graph -> exported fp32 model.onnx; its info is in the file info.json beside it."""
-    made: dict[tuple[str, str], Path] = {}
+    """family, graph and opset -> exported fp32 model.onnx; its info is in the file info.json beside it."""
+    made: dict[tuple[str, str, int], Path] = {}
 
-    def make(family: str, graph: str = "plain") -> Path:
-        if (family, graph) not in made:
+    def make(family: str, graph: str = "plain", opset: int = 20) -> Path:
+        if (family, graph, opset) not in made:
             import json
 
             from compress.export import export_onnx
 
             out = tmp_path_factory.mktemp(f"onnx-{family}-{graph}")
             named: dict[str, Any] = {"task_name": "toy", "labels": LABELS, "kind": "classification"}
-            info = export_onnx(tiny_checkpoint(family), out, graph=graph, opset=20, **named)
+            info = export_onnx(tiny_checkpoint(family), out, graph=graph, opset=opset, **named)
             (out / "info.json").write_text(json.dumps(info))
-            made[family, graph] = out / "model.onnx"
-        return made[family, graph]
+            made[family, graph, opset] = out / "model.onnx"
+        return made[family, graph, opset]
 
     return make

@@ -173,8 +173,7 @@ _SHOWN = ("start", "epochs", "learning_rate", "batch_size", "copies", "source", 
 
 def _spelled(stage: dict[str, Any]) -> str:
     settings = stage["settings"]
-    hidden = {"opset"} if settings.get("graph") == "fast" else set()  # the fast graph has one of its own
-    words = [f"{name} {settings[name]}" for name in _SHOWN if name in settings and name not in hidden]
+    words = [f"{name} {settings[name]}" for name in _SHOWN if name in settings]
     if "max_steps" in settings:
         words = [
             f"{word}, at most {settings['max_steps']} steps" if word.startswith("epochs ") else word for word in words

@@ -39,8 +39,8 @@ def export_onnx(
 
     Inputs: int64 [batch, length] `input_ids`, `attention_mask` and, where the model has more than one segment,
     `token_type_ids`; the fast graph of a task whose examples are not `pairs` has no such input. Output: float32 `logits`
-    [batch, class]. The metadata names task, kind and labels. `graph`: `plain` is torch's exporter's, in `opset`; `fast`
-    is `build_fast`'s, in its own.
+    [batch, class]. The metadata names task, kind and labels. `graph`: `plain` is torch's exporter's; `fast` is
+    `build_fast`'s.
     Returns the largest error per shape and the counts of nodes and matmuls. CompressError: the
     checkpoint; CheckFailed: the outcome, and then no file is left.
     """
@@ -48,7 +48,7 @@ def export_onnx(
     if graph == "fast" and not pairs:
         traced = replace(traced, inputs=tuple(name for name in traced.inputs if name != SEGMENTS))
     _check_outputs(Path(checkpoint), traced, len(output_names(kind, labels)))
-    model = _fast(Path(checkpoint), traced) if graph == "fast" else _plain(traced, opset)
+    model = _fast(Path(checkpoint), traced, opset) if graph == "fast" else _plain(traced, opset)
     set_metadata(model, _metadata(traced, task_name, labels))
     path = Path(out) / "model.onnx"
     unpadded = unpadded_beside(path)
@@ -77,12 +77,13 @@ def export_onnx(
 def _write(traced: Traced, model: ModelProto, path: Path, form: str) -> dict[str, float]:
     write_model(model, path)
     check_model(path)
-    return _parity(traced, path, form)
+    return _parity(traced, path, form, model.opset_import[0].version)
 
 
 def _unpadded(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
     """The unpadded form of the fast graph `model`, which stands in `path`."""
-    unpadded = build_fast(traced.model, kind=traced.kind, pairs=SEGMENTS in traced.inputs, unpadded=True)
+    pairs, opset = SEGMENTS in traced.inputs, model.opset_import[0].version
+    unpadded = build_fast(traced.model, kind=traced.kind, pairs=pairs, opset=opset, unpadded=True)
     if unpadded is None:
         raise RuntimeError("a model that has a fast graph has an unpadded one")
     set_metadata(unpadded, get_metadata(model))
@@ -96,22 +97,22 @@ def _plain(traced: Traced, opset: int) -> ModelProto:
     return model
 
 
-def _fast(checkpoint: Path, traced: Traced) -> ModelProto:
+def _fast(checkpoint: Path, traced: Traced, opset: int) -> ModelProto:
     check_parts(traced.model.config.to_dict(), str(checkpoint / "config.json"))
-    model = build_fast(traced.model, kind=traced.kind, pairs=SEGMENTS in traced.inputs)
+    model = build_fast(traced.model, kind=traced.kind, pairs=SEGMENTS in traced.inputs, opset=opset)
     if model is None:
         raise RuntimeError("a model that has all parts has a fast graph")
     return model
 
 
-def _parity(traced: Traced, path: Path, form: str) -> dict[str, float]:
+def _parity(traced: Traced, path: Path, form: str, opset: int) -> dict[str, float]:
     """As `check_parity`; of a fast graph that fails, the message names the part that differs first."""
     if form == "plain":
         return check_parity(traced, path, TOLERANCE)
     try:
         return check_parity(traced, path, fast_tolerance(traced.model.config.num_hidden_layers))
     except CheckFailed as error:
-        part = first_difference(traced, unpadded=form == "unpadded")
+        part = first_difference(traced, opset=opset, unpadded=form == "unpadded")
         told = "no part differs by itself" if part is None else f"the first part that differs is {part}"
         raise CheckFailed(f"{error}; {told}") from None
 

@@ -9,7 +9,7 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from ..graphs import attributes, drop_dead, drop_unused, replace_all
 
-OPSET, _IR_VERSION = 20, 9  # the first with Gelu, and its release's
+OPSET = 20  # the first with Gelu
 
 
 def make_portable(model: ModelProto) -> None:
@@ -30,7 +30,6 @@ def make_portable(model: ModelProto) -> None:
     drop_unused(graph)
     del model.opset_import[:]
     model.opset_import.append(helper.make_opsetid("", OPSET))
-    model.ir_version = _IR_VERSION
 
 
 def _plain(node: NodeProto, makers: dict[str, NodeProto], shapes: dict[str, list[int]]) -> list[NodeProto]:

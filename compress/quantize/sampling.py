@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, helper
 
-from ..graphs import write_model
+from ..graphs import is_sequence_first, write_model
 from ..sessions import open_session
 
 Feed = dict[str, np.ndarray]
@@ -28,6 +28,7 @@ class Sample:
         path = Path(self._folder.name) / "sample.onnx"
         write_model(_giving(model, self.tensors, kind), path)
         self._session = open_session(path)
+        self._turned = is_sequence_first(model.graph)
         self._names = {value.name for value in self._session.get_inputs()}
 
     def __enter__(self) -> Sample:
@@ -40,7 +41,7 @@ class Sample:
         """Tensor -> [token, size], a batch at a time; a tensor without a row for each token, as it is."""
         for feed in self.feeds:
             found = self._session.run(list(self.tensors), {name: feed[name] for name in self._names})
-            mask = feed["attention_mask"]
+            mask = feed["attention_mask"].T if self._turned else feed["attention_mask"]
             yield {name: _real(np.asarray(array), mask) for name, array in zip(self.tensors, found, strict=True)}
 
     def rows(self, count: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -68,6 +69,6 @@ def _giving(model: ModelProto, tensors: Sequence[str], kind: int) -> ModelProto:
 
 
 def _real(states: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Without padding, where `states` [batch, length, size] has a row for each token. The last layer of the fast graph has
+    """Without padding, where `states`, shaped as the mask and [size], has a row for each token. The last layer of the fast graph has
     the first token's alone."""
     return states[mask.astype(bool)] if states.ndim == 3 and states.shape[:2] == mask.shape else states

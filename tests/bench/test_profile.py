@@ -48,7 +48,7 @@ def fast(tiny_checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("fast")
     names = ("no", "maybe", "yes")
     export_onnx(
-        tiny_checkpoint("bert"), out, graph="fast", opset=20, task_name="toy", labels=names, kind="classification"
+        tiny_checkpoint("bert"), out, graph="fast", opset=23, task_name="toy", labels=names, kind="classification"
     )
     return out / "model.onnx"
 

@@ -106,6 +106,15 @@ def test_weight_products_are_named_after_their_modules(family: str, tiny_checkpo
     assert set(info["parity_max_abs_error"]) == {"1x1", "1x7", "3x19", "8x24"}
 
 
+@pytest.mark.parametrize(("opset", "ir_version"), [(18, 8), (20, 9), (23, 11)])
+def test_the_ir_version_is_the_oldest_that_has_the_opset(
+    opset: int, ir_version: int, tmp_path: Path, tiny_checkpoint
+) -> None:
+    export_onnx(tiny_checkpoint("bert"), tmp_path, **{**TASK, "opset": opset})
+    model = onnx.load(tmp_path / "model.onnx")
+    assert ([entry.version for entry in model.opset_import], model.ir_version) == ([opset], ir_version)
+
+
 def test_metadata_names_task_and_labels(tiny_onnx) -> None:
     metadata = get_metadata(onnx.load(tiny_onnx("bert")))
     assert metadata == {

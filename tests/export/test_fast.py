@@ -28,7 +28,9 @@ from compress.graphs import write_model
 from compress.quantize import quantize_onnx
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
+from compress.version import __version__
 
+OPSETS = (20, 23)
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
 LABELS = ("no", "maybe", "yes")
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification", "graph": "fast"}
@@ -50,8 +52,8 @@ def random_model(config: Any) -> Any:
     return model
 
 
-def built(model: Any, path: Path) -> Path:
-    graph = fast.build_fast(model)
+def built(model: Any, path: Path, opset: int = 20) -> Path:
+    graph = fast.build_fast(model, opset=opset)
     assert graph is not None
     write_model(graph, path)
     onnx.checker.check_model(str(path), full_check=True)
@@ -71,10 +73,15 @@ def worst(model: Any, path: Path, shapes: list[tuple[int, int]] | None = None) -
     return float(max(found))
 
 
+@pytest.mark.parametrize("opset", OPSETS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_agrees_with_torch(family: str, tiny_checkpoint: Callable[[str], Path], tmp_path: Path):
+def test_every_family_agrees_with_torch(
+    family: str, opset: int, tiny_checkpoint: Callable[[str], Path], tmp_path: Path
+):
     model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint(family)).eval()
-    assert worst(model, built(model, tmp_path / "m.onnx")) < 2e-6  # fp32 sums in another order, logits of order 1
+    assert (
+        worst(model, built(model, tmp_path / "m.onnx", opset)) < 2e-6
+    )  # fp32 sums in another order, logits of order 1
 
 
 @pytest.mark.parametrize(
@@ -90,9 +97,10 @@ def test_every_family_agrees_with_torch(family: str, tiny_checkpoint: Callable[[
     ],
     ids=["312 / 12 heads", "tanh gelu", "relu", "one segment", "one layer", "three groups", "two groups"],
 )
-def test_sizes_and_variants(config: Any, tmp_path: Path):
+@pytest.mark.parametrize("opset", OPSETS)
+def test_sizes_and_variants(config: Any, opset: int, tmp_path: Path):
     model = random_model(config)
-    assert worst(model, built(model, tmp_path / "m.onnx")) < 1e-5  # fp32, sums over up to 1,200 neurons
+    assert worst(model, built(model, tmp_path / "m.onnx", opset)) < 1e-5  # fp32, sums over up to 1,200 neurons
 
 
 def test_a_regressor(tmp_path: Path):
@@ -106,9 +114,10 @@ def test_the_tolerance_grows_with_depth_alone():
     assert [parity.fast_tolerance(layers) for layers in (1, 6, 12, 24)] == pytest.approx([1e-5, 1e-5, 1.6e-5, 2.8e-5])
 
 
-def test_padding_never_changes_a_text_s_logits(tiny_checkpoint: Callable[[str], Path], tmp_path: Path):
+@pytest.mark.parametrize("opset", OPSETS)
+def test_padding_never_changes_a_text_s_logits(opset: int, tiny_checkpoint: Callable[[str], Path], tmp_path: Path):
     model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint("bert")).eval()
-    session = open_session(built(model, tmp_path / "m.onnx"), threads=1)
+    session = open_session(built(model, tmp_path / "m.onnx", opset), threads=1)
     batch = {name: value.numpy() for name, value in example(describe(model), 4, 20).items()}
     (together,) = session.run(["logits"], batch)
     for row, kept in enumerate(batch["attention_mask"].sum(1)):
@@ -116,9 +125,11 @@ def test_padding_never_changes_a_text_s_logits(tiny_checkpoint: Callable[[str], 
         np.testing.assert_allclose(np.asarray(together)[row], np.asarray(alone)[0], atol=2e-6)  # fp32
 
 
-def test_the_last_layer_is_computed_for_one_token_alone(tmp_path: Path):
+@pytest.mark.parametrize(("opset", "attention_nodes"), [(20, 0), (23, 2)])
+def test_the_last_layer_is_computed_for_one_token_alone(opset: int, attention_nodes: int, tmp_path: Path):
     model = random_model(sized())
-    graph = onnx.shape_inference.infer_shapes(onnx.load(built(model, tmp_path / "m.onnx")), data_prop=True).graph
+    path = built(model, tmp_path / "m.onnx", opset)
+    graph = onnx.shape_inference.infer_shapes(onnx.load(path), data_prop=True).graph
     shapes = {
         value.name: [dim.dim_value or dim.dim_param for dim in value.type.tensor_type.shape.dim]
         for value in graph.value_info
@@ -135,7 +146,19 @@ def test_the_last_layer_is_computed_for_one_token_alone(tmp_path: Path):
         ("attention.self.query", "attention.output.dense", "intermediate.dense", "output.dense"), 1
     )  # keys and values are absorbed
     assert Counter(node.op_type for node in graph.node)["Gemm"] == 0
-    assert Counter(node.op_type for node in graph.node)["Attention"] == 2
+    assert Counter(node.op_type for node in graph.node)["Attention"] == attention_nodes
+
+
+@pytest.mark.parametrize(("opset", "ir_version"), [(20, 9), (21, 10), (23, 11)])
+def test_the_opset_and_the_ir_version_are_the_oldest_that_serve(
+    opset: int, ir_version: int, tiny_checkpoint: Callable[[str], Path], tmp_path: Path
+):
+    export_onnx(tiny_checkpoint("bert"), tmp_path, **{**TASK, "opset": opset})
+    for name in ("model.onnx", "model_unpadded.onnx"):
+        model = onnx.load(tmp_path / name, load_external_data=False)
+        assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", opset)]
+        assert model.ir_version == ir_version
+        assert (model.producer_name, model.producer_version) == ("bert-compress", __version__)
 
 
 @pytest.mark.parametrize(("groups", "blocks"), [(1, 1), (2, 2), (4, 4)])
@@ -154,7 +177,7 @@ def test_int8_products_and_their_agreement(
     """Every matmul with a weight but the classifier's becomes int8; int8 costs no more than on the exporter's graph."""
     info = export_onnx(tiny_checkpoint(family), tmp_path, **TASK)
     assert info["graph"] == "fast"
-    assert info["opset"] == 23
+    assert info["opset"] == 20
     found = quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(method="dynamic"))
     assert (found["weight_only_matmuls"], found["fp32_matmuls"]) == (3, 1)  # keys, values and pooler; classifier
     assert found["int8_matmuls"] == info["weight_matmuls"] - 4

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from recipe_runs import TASK, TEACHER, compress
 
@@ -59,7 +60,7 @@ def run(world: Path) -> Run:
 
 
 @pytest.mark.parametrize("recipe", names("recipes"))
-def test_the_recipe_runs_and_its_result_is_complete(run: Run, recipe: str) -> None:
+def test_the_recipe_runs_and_its_result_is_complete(run: Run, world: Path, recipe: str) -> None:
     folder, result = run(recipe)
     assert {
         "result.json",
@@ -91,6 +92,19 @@ def test_the_recipe_runs_and_its_result_is_complete(run: Run, recipe: str) -> No
             assert logits.shape == (40, 2)
             assert model.scores["dev"]["accuracy"] == pytest.approx(100 * float((logits.argmax(1) == gold).mean()))
         check_fidelity(result, arrays)
+    check_requirements(world / "runs")
+
+
+def check_requirements(runs: Path) -> None:
+    """What ONNX Runtime 1.17 reads."""
+    paths = list(runs.rglob("model*.onnx"))
+    assert paths
+    for path in paths:
+        model = onnx.load(path, load_external_data=False)
+        opsets = {entry.domain: entry.version for entry in model.opset_import}
+        assert opsets.pop("") <= 20, path
+        assert opsets in ({}, {"com.microsoft": 1}), path
+        assert model.ir_version <= 9, path
 
 
 def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:

@@ -69,13 +69,13 @@ def test_what_the_file_leaves_out_can_be_set():
         "finetune.epochs=2",
         "finetune.per_task.rte.epochs=9",
         'finetune.per_task["my.task"].epochs=7',
-        "export.opset=18",
+        "export.opset=22",
     )
     finetune = recipe.stages[0].spec
     assert finetune.for_task("rte") == {"epochs": 9}
     assert finetune.for_task("my.task") == {"epochs": 7}
     assert finetune.for_task("sst2") == {"epochs": 2.0}
-    assert recipe.stages[2].spec.opset == 18
+    assert recipe.stages[2].spec.opset == 22
 
 
 def test_only_the_fields_named_change():

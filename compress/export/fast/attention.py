@@ -1,4 +1,5 @@
-"""Attention of every token in one node; attention of the first token alone without keys and values of the others."""
+"""Attention of every token, in one node where the opset has it; of the first token alone, without the others' keys and
+values."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from .writing import Graph
 class Masks:
     """What is added to the scores: 0 for a token, the lowest float for padding.
 
-    `rows` [batch, 1, length, length] for queries of all tokens, `first` [batch, 1, length] for the first one's.
+    `rows` [batch, 1, 1, length] for queries of all tokens, or [batch, 1, length, length], where attention is one operator;
+    `first` [batch, 1, length] for the first one's.
     """
 
     rows: str
@@ -23,16 +25,18 @@ class Masks:
 
 
 def make_masks(graph: Graph) -> Masks:
-    """ONNX Runtime's Attention takes a row of the mask for each query, so the one row is repeated, once for all layers."""
+    """ONNX Runtime's Attention takes a row of the mask for each query: there the one row is repeated, once for all layers."""
     one, lowest = (graph.weight(name, np.array(value, np.float32)) for name, value in _NUMBERS.items())
     real = graph.op("Cast", ["attention_mask"], "mask", to=1)
     padding = graph.op("Sub", [one, real], "mask")
     added = graph.op("Mul", [padding, lowest], "mask")
     first = graph.op("Unsqueeze", [added, graph.integers(1)], "mask")
+    row = graph.op("Unsqueeze", [first, graph.integers(1)], "mask")
+    if not graph.has_attention:
+        return Masks(row, first)
     batch = graph.op("Shape", ["attention_mask"], "mask", start=0, end=1)
     length = graph.op("Shape", ["attention_mask"], "mask", start=1, end=2)
     shape = graph.op("Concat", [batch, graph.integers(1), length, length], "mask", axis=0)
-    row = graph.op("Unsqueeze", [first, graph.integers(1)], "mask")
     return Masks(graph.op("Expand", [row, shape], "mask"), first)
 
 
@@ -49,11 +53,28 @@ def attend(graph: Graph, block: Block, states: str, masks: Masks, tokens: Tokens
         graph.linear(block.key, states),
         graph.linear(block.value, states),
     ]
-    parts = [tokens.pad(part) for part in parts]
-    context = graph.op(
-        "Attention", [*parts, masks.rows], _scope(block), q_num_heads=heads, kv_num_heads=heads, scale=1.0
-    )
+    query, key, value = (tokens.attended(part) for part in parts)
+    scope = _scope(block)
+    if graph.has_attention:
+        inputs = [query, key, value, masks.rows]
+        context = graph.op("Attention", inputs, scope, q_num_heads=heads, kv_num_heads=heads, scale=1.0)
+    else:
+        context = _context(graph, scope, (query, key, value), masks.rows, heads, tokens.context_order)
     return graph.norm(block.attention_norm, graph.linear(block.output, tokens.unpad(context)), states)
+
+
+def _context(
+    graph: Graph, scope: str, parts: tuple[str, str, str], mask: str, heads: int, order: tuple[int, ...]
+) -> str:
+    """Of queries, keys and values [length, batch, hidden]: softmax(Q Kᵀ + mask) V, whose axes batch, head, length, size come
+    out in `order`, the last two as one."""
+    query, key, value = (graph.op("Reshape", [part, graph.integers(0, 0, heads, -1)], scope) for part in parts)
+    query, value = (graph.op("Transpose", [part], scope, perm=[1, 2, 0, 3]) for part in (query, value))
+    key = graph.op("Transpose", [key], scope, perm=[1, 2, 3, 0])
+    scores = graph.op("Add", [graph.op("MatMul", [query, key], scope), mask], scope)
+    context = graph.op("MatMul", [graph.op("Softmax", [scores], scope, axis=-1), value], scope)
+    context = graph.op("Transpose", [context], scope, perm=list(order))
+    return graph.op("Reshape", [context, graph.integers(0, 0, -1)], scope)
 
 
 def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Masks, heads: int) -> str:

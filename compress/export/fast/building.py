@@ -13,7 +13,7 @@ from .heads import GRAPH_HEADS
 from .layers import run_layers
 from .padding import Padded, Unpadded
 from .reading import read_encoder
-from .writing import Graph
+from .writing import OPSET, Graph
 
 
 def build_fast(
@@ -21,25 +21,27 @@ def build_fast(
     *,
     kind: KindName = "classification",
     pairs: bool = True,
+    opset: int = OPSET,
     unpadded: bool = False,
     marked: bool = False,
 ) -> ModelProto | None:
-    """The ONNX model of a transformers model for tasks of `kind`, opset 23; None where its form is not known here.
+    """The ONNX model of a transformers model for tasks of `kind`; None where its form is not known here.
 
     Inputs and output are those of the plain export; without `pairs`, of texts that are all of one segment, there is no
-    input `token_type_ids`. `unpadded`: see `Unpadded`. `marked`: the states after each part are outputs too, under the
+    input `token_type_ids`. `opset`: 20 to 23. `unpadded`: see `Unpadded`. `marked`: the states after each part are outputs too, under the
     part's name.
     """
     encoder = read_encoder(model)
     if encoder is None:
         return None
     encoder = encoder if pairs else encoder.of_one_segment()
-    graph = Graph(marked)
-    tokens = Unpadded(graph) if unpadded else Padded()
-    states = embed(graph, encoder)
-    graph.mark("embeddings", states)
+    graph = Graph(opset, marked=marked)
+    tokens = Unpadded(graph) if unpadded else Padded(graph)
+    states = tokens.unpad(embed(graph, encoder, tokens))
+    if marked:
+        graph.mark("embeddings", tokens.pad(states))
     head = GRAPH_HEADS[kind]
-    states = run_layers(graph, encoder, tokens.unpad(states), make_masks(graph), tokens, head)
+    states = run_layers(graph, encoder, states, make_masks(graph), tokens, head)
     logits = head.logits(graph, encoder, states)
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if encoder.types is not None else [])]
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in names]

@@ -18,10 +18,12 @@ from .building import build_fast
 _TOLERANCE = 3e-5  # of states and logits whose size is about 1: above what twelve layers round, far below a mistake
 
 
-def first_difference(traced: Traced, *, unpadded: bool) -> str | None:
+def first_difference(traced: Traced, *, opset: int, unpadded: bool) -> str | None:
     """The first part, in the order in which they are computed, that differs from torch's on a small padded batch:
     `embeddings`, `layer 1` …, `head`; None where none does."""
-    marked = build_fast(traced.model, kind=traced.kind, pairs=SEGMENTS in traced.inputs, unpadded=unpadded, marked=True)
+    marked = build_fast(
+        traced.model, kind=traced.kind, pairs=SEGMENTS in traced.inputs, opset=opset, unpadded=unpadded, marked=True
+    )
     if marked is None:
         raise RuntimeError("only for a model that has a fast graph")
     inputs = example(traced, 2, min(6, traced.max_length))

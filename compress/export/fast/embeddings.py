@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from .padding import Tokens
 from .parts import Encoder
 from .writing import Graph
 
 
-def embed(graph: Graph, encoder: Encoder) -> str:
-    """The states [batch, length, hidden] before the first layer. Positions are a slice of their table, not a look-up."""
+def embed(graph: Graph, encoder: Encoder, tokens: Tokens) -> str:
+    """The states before the first layer, in the order of `tokens.ordered`. Positions are a slice of their table, not a
+    look-up."""
     scope = f"{encoder.prefix}.embeddings"
     words = graph.weight(f"{scope}.word_embeddings.weight", encoder.words)
     positions = graph.weight(f"{scope}.position_embeddings.weight", encoder.positions)
     length = graph.op("Shape", ["input_ids"], scope, start=1, end=2)
     rows = graph.op("Slice", [positions, graph.integers(0), length, graph.integers(0)], scope)
-    states = graph.op("Gather", [words, "input_ids"], f"{scope}.word_embeddings")
+    rows = tokens.beside(rows)
+    states = graph.op("Gather", [words, tokens.ordered("input_ids")], f"{scope}.word_embeddings")
     if encoder.types is not None:
         types = graph.weight(f"{scope}.token_type_embeddings.weight", encoder.types)
-        looked_up = graph.op("Gather", [types, "token_type_ids"], f"{scope}.token_type_embeddings")
+        looked_up = graph.op("Gather", [types, tokens.ordered("token_type_ids")], f"{scope}.token_type_embeddings")
         states = graph.op("Add", [states, looked_up], f"{scope}.token_type_embeddings")
     states = graph.op("Add", [states, rows], f"{scope}.position_embeddings")
     states = graph.norm(encoder.embedding_norm, states)

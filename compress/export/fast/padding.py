@@ -1,4 +1,9 @@
-"""Where the tokens of a batch stand: padded to its longest text, or unpadded: in one row, one text after the other."""
+"""Where the tokens of a batch stand: padded to its longest text, or unpadded: in one row, one text after the other.
+
+Attention in plain matmuls takes its states as [length, batch, width]: a head's queries are then [length, batch, head, size],
+of which ONNX Runtime multiplies the heads where they stand, while it would copy those of [batch, length, head, size].
+ONNX's Attention takes [batch, length, width].
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,29 @@ from .writing import Graph
 
 
 class Padded:
-    """States [batch, length, width] everywhere."""
+    """States [length, batch, width] everywhere, or [batch, length, width] where attention is one operator."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph, self._turned = graph, not graph.has_attention
+        self.context_order = (2, 0, 1, 3)
+
+    def ordered(self, ids: str) -> str:
+        """Token ids [batch, length], or [length, batch]."""
+        return self._graph.op("Transpose", [ids], ids, perm=[1, 0]) if self._turned else ids
+
+    def beside(self, rows: str) -> str:
+        """Rows [length, width], to be added to states."""
+        return self._graph.op("Unsqueeze", [rows, self._graph.integers(1)], "positions") if self._turned else rows
 
     def unpad(self, states: str) -> str:
         return states
 
-    def pad(self, states: str) -> str:
+    def attended(self, states: str) -> str:
         return states
+
+    def pad(self, states: str) -> str:
+        """To [batch, length, width]."""
+        return self._graph.op("Transpose", [states], "tokens", perm=[1, 0, 2]) if self._turned else states
 
 
 class Unpadded:
@@ -22,11 +43,21 @@ class Unpadded:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self.context_order = (0, 2, 1, 3)
         mask = graph.op("Reshape", ["attention_mask", graph.integers(-1)], SCOPE)
         self._places = graph.op("Squeeze", [graph.op("NonZero", [mask], SCOPE), graph.integers(0)], SCOPE)
-        counted = graph.op("CumSum", [mask, graph.integers(0)], SCOPE)
-        self._tokens = graph.op("Sub", [counted, graph.integers(1)], SCOPE)
-        self._shape = graph.op("Shape", ["attention_mask"], SCOPE)
+        counted = graph.op("CumSum", [mask, graph.integer(0)], SCOPE)
+        shape = graph.op("Shape", ["attention_mask"], SCOPE)
+        tokens = graph.op("Sub", [counted, graph.integers(1)], SCOPE)
+        self._tokens = graph.op("Reshape", [tokens, shape], SCOPE)
+        turned = not graph.has_attention
+        self._turned = graph.op("Transpose", [self._tokens], SCOPE, perm=[1, 0]) if turned else self._tokens
+
+    def ordered(self, ids: str) -> str:
+        return ids
+
+    def beside(self, rows: str) -> str:
+        return rows
 
     def unpad(self, states: str) -> str:
         """[batch, length, width] to [1, token, width]."""
@@ -34,10 +65,16 @@ class Unpadded:
         unpadded = self._graph.op("Gather", [row, self._places], SCOPE, axis=0)
         return self._graph.op("Unsqueeze", [unpadded, self._graph.integers(0)], SCOPE)
 
+    def attended(self, states: str) -> str:
+        """[1, token, width] to [length, batch, width], or [batch, length, width]."""
+        return self._padded(states, self._turned)
+
     def pad(self, states: str) -> str:
         """[1, token, width] to [batch, length, width]."""
+        return self._padded(states, self._tokens)
+
+    def _padded(self, states: str, tokens: str) -> str:
         row = self._graph.op("Squeeze", [states, self._graph.integers(0)], SCOPE)
-        tokens = self._graph.op("Reshape", [self._tokens, self._shape], SCOPE)
         return self._graph.op("Gather", [row, tokens], SCOPE, axis=0)
 
 

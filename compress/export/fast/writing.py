@@ -6,13 +6,12 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import onnx
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from .parts import Linear, Norm
 
-OPSET = 23  # the first with Attention
-_IR_VERSION = 11  # of that opset's release
+OPSET = 20  # the first with Gelu, and the newest of ONNX Runtime 1.17
+_ATTENTION = 23  # the first with Attention
 _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "gelu": ("Gelu", {}),
     "gelu_new": ("Gelu", {"approximate": "tanh"}),
@@ -28,12 +27,17 @@ class Graph:
     a short name, `t12`: written out at every reader, and in what quantization derives from it, long ones would be 1% of a
     small model's int8 file."""
 
-    def __init__(self, marked: bool = False) -> None:
-        self.marked = marked
+    def __init__(self, opset: int = OPSET, *, marked: bool = False) -> None:
+        self.marked, self._opset = marked, opset
         self._nodes: list[NodeProto] = []
         self._weights: dict[str, np.ndarray] = {}
         self._used: Counter[str] = Counter()
         self._marks: dict[str, str] = {}
+
+    @property
+    def has_attention(self) -> bool:
+        """Whether attention is one operator."""
+        return self._opset >= _ATTENTION
 
     def mark(self, name: str, states: str) -> None:
         """Give states [batch, length, hidden] out under the name of the part that they come out of, in a `marked` graph."""
@@ -55,6 +59,10 @@ class Graph:
 
     def integers(self, *values: int) -> str:
         return self.weight(f"int64:{'_'.join(map(str, values))}", np.array(values, np.int64))
+
+    def integer(self, value: int) -> str:
+        """A scalar."""
+        return self.weight(f"int64:scalar_{value}", np.array(value, np.int64))
 
     def linear(self, part: Linear, states: str, *, scale: float = 1.0) -> str:
         """`states` [batch, length, in] · weightᵀ + bias, both times `scale`. Three axes throughout: two would become a Gemm."""
@@ -93,4 +101,4 @@ class Graph:
         shapes = {name: ["batch", None, None] for name in named} | {"logits": ["batch", classes]}
         outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
         graph = helper.make_graph([*self._nodes, *nodes], "classifier", inputs, outputs, weights)
-        return helper.make_model(graph, opset_imports=[onnx.OperatorSetIdProto(version=OPSET)], ir_version=_IR_VERSION)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._opset)])

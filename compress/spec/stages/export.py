@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..stage import StageSpec
 
@@ -14,6 +14,16 @@ class Export(StageSpec):
 
     graph: Literal["fast", "plain"] = Field(
         default="fast",
-        description="fast: written from the weights, with only what a classifier needs, in opset 23; plain: torch's exporter's",
+        description="fast: written from the weights, with only what a classifier needs; plain: torch's exporter's",
     )
-    opset: Annotated[int, Field(ge=18, le=23)] = Field(default=20, description="of the plain graph")
+    opset: Annotated[int, Field(ge=18, le=23)] = Field(
+        default=20,
+        description="20: ONNX Runtime 1.17 and later opens it; 23: attention in one operator, ONNX Runtime 1.24 and later "
+        "open it; the fast graph needs 20 or more",
+    )
+
+    @model_validator(mode="after")
+    def _has_operators(self) -> Self:
+        if self.graph == "fast" and self.opset < 20:
+            raise ValueError(f"opset: the fast graph needs 20 or more, found {self.opset}; or export with graph: plain")
+        return self
