@@ -23,7 +23,7 @@ from compress.training.sharing import share
 def toys(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The toy trained by one process and by two of torchrun."""
     one, two = (tmp_path_factory.mktemp(name) for name in ("one", "two"))
-    assert processes.run("losses", one, 1) == [0], said(one)
+    assert processes.run("losses", one, 1) == [0], "\n".join(said(one))
     done = torchrun(CHILD, "losses", str(two), cwd=two)
     assert done.returncode == 0, done.stderr
     return one, two
@@ -33,7 +33,7 @@ def toys(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> tupl
 def split_toy(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The toy trained by two processes with its weights split between them."""
     folder = tmp_path_factory.mktemp("split")
-    assert processes.run("losses", folder, split=True) == [0, 0], said(folder)
+    assert processes.run("losses", folder, split=True) == [0, 0], "\n".join(said(folder))
     return folder
 
 
@@ -94,7 +94,7 @@ def test_a_signal_that_torchrun_passes_on_as_well_is_taken_for_one(monkeypatch: 
 def whole(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
     """What two processes learn with dropout and without a fault."""
     folder = tmp_path_factory.mktemp("whole")
-    assert processes.run("faults", folder) == [0, 0], said(folder)
+    assert processes.run("faults", folder) == [0, 0], "\n".join(said(folder))
     state = load_file(folder / "work" / "state.safetensors")
     assert not torch.equal(state["rng.cpu"], state["process.1.rng.cpu"])
     return load_file(folder / "learnt.safetensors")
@@ -111,7 +111,7 @@ def test_a_kill_of_both_and_a_restart_end_in_the_same_weights(
 ):
     assert processes.run("faults", tmp_path, step=step, number=signal.SIGKILL, who=(1, 0)) == [-9, -9]
     assert not (tmp_path / "learnt.safetensors").exists()
-    assert processes.run("faults", tmp_path) == [0, 0], said(tmp_path)
+    assert processes.run("faults", tmp_path) == [0, 0], "\n".join(said(tmp_path))
     assert ends_like(whole, tmp_path)
 
 
@@ -120,7 +120,7 @@ def test_a_split_run_that_is_killed_goes_on_whole(processes: Processes, whole: d
     sums in another order."""
     harm: dict[str, Any] = {"step": 5, "number": signal.SIGKILL, "who": (1, 0)}
     assert processes.run("faults", tmp_path, split=True, **harm) == [-9, -9]
-    assert processes.run("faults", tmp_path) == [0, 0], said(tmp_path)
+    assert processes.run("faults", tmp_path) == [0, 0], "\n".join(said(tmp_path))
     found = load_file(tmp_path / "learnt.safetensors")
     for name, tensor in whole.items():  # AdamW: see above
         torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=2e-3, msg=name)
@@ -129,10 +129,10 @@ def test_a_split_run_that_is_killed_goes_on_whole(processes: Processes, whole: d
 def test_a_split_run_ends_bit_for_bit_the_same_after_a_kill(processes: Processes, tmp_path: Path):
     for name in ("once", "killed"):
         (tmp_path / name).mkdir()
-    assert processes.run("faults", tmp_path / "once", split=True) == [0, 0], said(tmp_path / "once")
+    assert processes.run("faults", tmp_path / "once", split=True) == [0, 0], "\n".join(said(tmp_path / "once"))
     killed: dict[str, Any] = {"step": 2, "number": signal.SIGKILL, "who": (1, 0)}
     assert processes.run("faults", tmp_path / "killed", split=True, **killed) == [-9, -9]
-    assert processes.run("faults", tmp_path / "killed", split=True) == [0, 0], said(tmp_path / "killed")
+    assert processes.run("faults", tmp_path / "killed", split=True) == [0, 0], "\n".join(said(tmp_path / "killed"))
     assert ends_like(load_file(tmp_path / "once" / "learnt.safetensors"), tmp_path / "killed")
 
 
@@ -145,12 +145,12 @@ def test_a_split_model_has_the_features_and_gradients_of_a_whole_one(
 ):
     """Embeddings alone, what is read inside of layers, a block that is run several times, the table of words; and each
     process holds about half of it. What is compared is in the scenario."""
-    assert processes.run("features", tmp_path, family=family, headed=headed) == [0, 0], said(tmp_path)
+    assert processes.run("features", tmp_path, family=family, headed=headed) == [0, 0], "\n".join(said(tmp_path))
 
 
 def test_three_processes_split_what_two_cannot_halve(processes: Processes, tmp_path: Path):
     """The classifier has two classes: one of the three has no part of its bias."""
-    assert processes.run("features", tmp_path, 3, family="bert", headed=True) == [0, 0, 0], said(tmp_path)
+    assert processes.run("features", tmp_path, 3, family="bert", headed=True) == [0, 0, 0], "\n".join(said(tmp_path))
 
 
 def test_a_split_run_in_bf16_learns_what_a_whole_one_does(processes: Processes, tmp_path: Path):
@@ -158,7 +158,7 @@ def test_a_split_run_in_bf16_learns_what_a_whole_one_does(processes: Processes, 
     for split in (False, True):
         folder = tmp_path / str(split)
         folder.mkdir()
-        assert processes.run("losses", folder, split=split, precision="bf16") == [0, 0], said(folder)
+        assert processes.run("losses", folder, split=split, precision="bf16") == [0, 0], "\n".join(said(folder))
         found[split] = json.loads((folder / "whole" / "losses.json").read_text())
     for mine, theirs in zip(*found.values(), strict=True):
         assert theirs == pytest.approx(mine, rel=0.02)  # bf16 has three digits
@@ -177,7 +177,7 @@ def test_a_signal_to_one_stops_both_at_the_same_step(
     stopped = [line for line in said(tmp_path) if "Interrupted: stopped at step" in line]
     assert len(stopped) == 2
     assert len(set(stopped)) == 1
-    assert processes.run("faults", tmp_path) == [0, 0], said(tmp_path)
+    assert processes.run("faults", tmp_path) == [0, 0], "\n".join(said(tmp_path))
     assert ends_like(whole, tmp_path)
 
 

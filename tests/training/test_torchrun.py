@@ -167,10 +167,12 @@ def test_the_command_runs_under_torchrun_as_it_does_alone(processes: Processes, 
     (world / "runs").rename(world / "two")
     (world / "two" / "runs").mkdir()
     (world / "two" / ".store").rename(world / "two" / "runs" / ".store")
-    assert processes.run("command", world, 1, arguments=command) == [0], said(world)
+    assert processes.run("command", world, 1, arguments=command) == [0], "\n".join(said(world))
     # Masked tokens are counted in each share; ranges follow the means of other forwards.
     shutil.copytree(world, world / "split", ignore=shutil.ignore_patterns("runs", "two", "said-*"))
-    assert processes.run("command", world / "split", arguments=[*command, "--fsdp"]) == [0, 0], said(world / "split")
+    assert processes.run("command", world / "split", arguments=[*command, "--fsdp"]) == [0, 0], "\n".join(
+        said(world / "split")
+    )
     told = "student-qat: every process holds the whole model, --fsdp or not: its roundings stand inside the model"
     assert any(told in line for line in said(world / "split"))
     tolerances = {"pretrain": 0.05, "finetune": 0.02, "general": 0.05, "distill": 0.05, "quantize_aware": 0.1}
