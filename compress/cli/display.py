@@ -12,7 +12,7 @@ from ..pipeline.plan import Listener
 if TYPE_CHECKING:
     from rich.console import Console
 
-_PLAIN_EVERY_SECONDS = 30.0
+_PLAIN_EVERY_SECONDS = 60.0
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -38,16 +38,21 @@ class Display(Listener):
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and not self._quiet:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.progress import BarColumn, Progress, TextColumn
+            from rich.table import Column
 
+            def column(text: str, **how: Any) -> TextColumn:
+                return TextColumn(text, table_column=Column(no_wrap=True, **how))
+
+            # Where the terminal is narrow the last column is cut: speed is left, then nothing of it.
             columns = (
-                TextColumn("[bold]{task.description}"),
-                BarColumn(bar_width=24),
-                TextColumn("{task.fields[count]}"),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[detail]}"),
+                column("[bold]{task.description}"),
+                column("{task.fields[count]}"),
+                column("{task.fields[left]}"),
+                BarColumn(bar_width=12, table_column=Column(min_width=12)),
+                column("{task.fields[detail]}", ratio=1, overflow="ellipsis"),
             )
-            self._live = Progress(*columns, console=self._console, transient=True)
+            self._live = Progress(*columns, console=self._console, transient=True, expand=True)
             self._live.start()
         return self
 
@@ -71,20 +76,20 @@ class Display(Listener):
     def step(self, report: Any) -> None:
         self._rate = _smooth(self._rate, report.tokens / report.seconds)
         self._examples = _smooth(self._examples, report.examples / report.seconds)
-        detail = f"{_losses(report)}  {self._examples:,.0f} examples/s  {self._rate:,.0f} tokens/s"
+        detail = f"{self._examples:,.0f} examples/s  {self._rate:,.0f} tokens/s  {_losses(report)}"
+        left = f"{duration((report.total - report.step) * report.examples / max(self._examples, 1e-9))} left"
         if report.tuning is not None:
             self._line(f"        epoch {report.epoch:.2f}: tuning score {report.tuning:.2f}")
         count = f"{report.step}/{report.total}"
         if self._live is not None:
-            self._advance(report.step, report.total, count, detail)
+            self._advance(report.step, report.total, f"step {count}", detail, left)
         elif self._is_due():
-            left = (report.total - report.step) * report.examples / max(self._examples, 1e-9)
-            self._line(f"        step {count}  {detail}  {_clock(left)} left")
+            self._line(f"        step {count}  {left}  {detail}")
 
     def progress(self, what: str, done: int, total: int | None) -> None:
         count = f"{done:,}" if total is None else f"{done:,} of {total:,}"
         if self._live is not None:
-            self._advance(done, total, count, what)
+            self._advance(done, total, count, what, "")
         elif (done or total) and self._is_due():
             self._line(f"        {what}: {count}")
 
@@ -94,10 +99,11 @@ class Display(Listener):
         self._last_plain = time.monotonic() if due else self._last_plain
         return due
 
-    def _advance(self, done: int, total: int | None, count: str, detail: str) -> None:
+    def _advance(self, done: int, total: int | None, count: str, detail: str, left: str) -> None:
+        fields = {"count": count, "detail": detail, "left": left}
         if self._task is None:
-            self._task = self._live.add_task(self._label, total=total, count=count, detail=detail)
-        self._live.update(self._task, completed=done, count=count, detail=detail)
+            self._task = self._live.add_task(self._label, total=total, **fields)
+        self._live.update(self._task, completed=done, **fields)
 
     def _line(self, text: str) -> None:
         if not self._quiet:
@@ -112,6 +118,7 @@ def _losses(report: Any) -> str:
     return "  ".join(f"{name} {value:.4f}" for name, value in report.losses.items())
 
 
-def _clock(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """`2:05`, minutes and seconds; `16 h 42 min` from a hundred minutes on."""
     minutes, seconds = divmod(round(seconds), 60)
-    return f"{minutes}:{seconds:02d}"
+    return f"{minutes}:{seconds:02d}" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"

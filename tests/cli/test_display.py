@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rich.console import Console
 
@@ -45,7 +47,7 @@ def test_stages_with_and_without_steps_are_told_in_plain_lines(capsys: pytest.Ca
         "run     augment augmented\n"
         "        words: 1,536 of 20,480\n"
         "run     distill student\n"
-        "        step 3/20  hard_label 0.5000  80 examples/s  2,000 tokens/s  0:02 left\n",
+        "        step 3/20  0:02 left  80 examples/s  2,000 tokens/s  hard_label 0.5000\n",
     )
 
 
@@ -85,3 +87,31 @@ def test_on_a_terminal_one_live_line_counts(monkeypatch: pytest.MonkeyPatch, tot
     text = screen.export_text()
     assert ("1,536 of 20,480" if total else "1,536") in text
     assert "3/20" in text
+
+
+@pytest.mark.parametrize(("width", "shown_losses"), [(80, False), (160, True)])
+def test_step_total_and_time_left_are_there_at_any_width(
+    monkeypatch: pytest.MonkeyPatch, width: int, shown_losses: bool
+) -> None:
+    """What does not fit are the losses."""
+    screen = Console(force_terminal=True, width=width, record=True)
+    monkeypatch.setattr(display, "console", lambda stderr: screen)
+    with Display() as shown:
+        shown.stage("distill intermediate", False)
+        report = replace(
+            step(3), total=123456, losses=dict.fromkeys(("embedding_mse", "hidden_mse", "attention_mse"), 0.5)
+        )
+        shown.step(report)
+        screen.print(shown._live.get_renderable())
+    line = next(line for line in screen.export_text().splitlines() if "step 3" in line)
+    assert "step 3/123456" in line
+    assert "3 h 25 min left" in line
+    assert "80 examples/s" in line
+    assert ("attention_mse" in line) is shown_losses
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(5.4, "0:05"), (125, "2:05"), (99 * 60 + 59, "99:59"), (60_136, "16 h 42 min")]
+)
+def test_long_times_are_said_in_hours(seconds: float, said: str) -> None:
+    assert display.duration(seconds) == said
