@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import CompressError
 from .machine import usable_cores
 from .regular import open_regular, read_regular
+from .requirements import requirements
 from .structure import Bytes, Call, External, Structure, structure
 
 if TYPE_CHECKING:
@@ -101,6 +102,21 @@ def check_stretch(path: Path, external: External, size: int) -> None:
         )
 
 
+def check_version(path: Path, found: Structure) -> None:
+    """CompressError: the graph in `path` needs a newer ONNX Runtime than this. It names a file beside it that would open."""
+    import onnxruntime
+
+    needed, version = requirements(found), onnxruntime.__version__
+    if needed.allow(version):
+        return
+    others = (
+        each for each in sorted(path.parent.glob("*.onnx")) if each != path and not each.stem.endswith("_unpadded")
+    )
+    opening = [other.name for other in others if requirements(read_structure(other)).allow(version)]
+    advice = f"; {opening[0]} beside it opens with that" if opening else "; export with opset: 20 for older ones"
+    raise CompressError(f"{path}: needs {needed}, found onnxruntime {version}{advice}")
+
+
 def check_inputs(path: Path, found: Structure) -> None:
     """CompressError: an input without a name that its operator does not say may be left out."""
     for call in found.calls:
@@ -163,7 +179,7 @@ def open_session(
 
     SkipLayerNormalization stays unfused (its CPU kernel is slower than what it replaces). CompressError: the file.
     """
-    check_graph_file(path)
+    check_version(path, check_graph_file(path))
     options = session_options(threads)
     if configure:
         configure(options)
@@ -178,6 +194,7 @@ def open_sharing(path: Path, owner: Path, threads: int | None = None) -> onnxrun
     if strange := sorted(found.locations - {owner.name}):
         raise CompressError(f"{path}: expected its weights in {owner.name}, found some in {strange[0][:200]!r}")
     check_inputs(path, found)
+    check_version(path, found)
     content = read_regular(owner, "an ONNX file", _MOST)
     for external in found.externals:
         check_stretch(path, external, len(content))

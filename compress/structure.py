@@ -70,12 +70,15 @@ class Call:
 
 @dataclass
 class Structure:
-    """What one file names. `calls`: every node, in subgraphs and functions too; `functions`: (domain, name) -> inputs."""
+    """What one file names. `calls`: every node, in subgraphs and functions too; `functions`: (domain, name) -> inputs;
+    `opsets`: of the model itself, domain -> version."""
 
     complete: bool = False
     externals: list[External] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     functions: dict[tuple[str, str], int] = field(default_factory=dict)
+    ir_version: int = 0
+    opsets: dict[str, int] = field(default_factory=dict)
 
     @property
     def locations(self) -> set[str]:
@@ -100,6 +103,9 @@ class _Walk:
             raise ValueError("nested too deeply")
         if kind in _OPSETS:
             versions = self._versions(kind, at, end)
+            if kind == "model":
+                self.found.opsets = versions
+                self.found.ir_version = max(_numbers(self.data, at, end, field=1), default=0)
         kept: dict[str, list[str]] = defaultdict(list)
         said: dict[str, list[str]] = defaultdict(list)
         for number, start, stop in _fields(self.data, at, end):
@@ -174,12 +180,15 @@ def _fields(data: Bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
         raise ValueError("a number is cut off")
 
 
-def _numbers(data: Bytes, at: int, end: int) -> Iterator[int]:
-    """The whole numbers of an `opset` message: its version."""
+def _numbers(data: Bytes, at: int, end: int, *, field: int = 2) -> Iterator[int]:
+    """The whole numbers of a message that are its `field`: 2 is the version in an `opset`."""
     while at < end:
         tag, at = _varint(data, at, end)
+        if tag & 7 in (1, 5):
+            at += 8 if tag & 7 == 1 else 4
+            continue
         value, at = _varint(data, at, end)
         if tag & 7 == 2:
             at += value
-        else:
+        elif tag >> 3 == field:
             yield value

@@ -25,6 +25,7 @@ FLOORS = {
         "machine",
         "sessions",
         "structure",
+        "requirements",
         "regular",
         "graphs",
         "shared_weights",
@@ -77,6 +78,7 @@ BESIDE_A_BUNDLE = {
     "sessions",
     "machine",
     "structure",
+    "requirements",
     "regular",
 }  # all that answering with one needs
 LATE = (
@@ -190,7 +192,8 @@ def test_the_runtime_needs_what_a_bundle_may_ask_of_its_user():
     """OpenVINO is another runtime, imported when it is asked for."""
     for part, ours in (
         ("runtime", BESIDE_A_BUNDLE - {"structure"}),
-        ("sessions", {"sessions", "errors", "machine", "regular", "structure"}),
+        ("sessions", {"sessions", "errors", "machine", "regular", "requirements", "structure"}),
+        ("requirements", {"requirements", "structure"}),
         ("structure", {"structure"}),
         ("regular", {"regular", "errors"}),
     ):

@@ -102,7 +102,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "pair": len(info.text_columns) == 2,
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
         "dtypes": " and ".join(f'"{_DTYPES[name]}"' for name in info.models if name in _DTYPES),
-        "dynamic": any(graph.layout == "dynamic" for graph in info.graphs.values()),
+        "dynamic": any(graph.format == "dynamic" for graph in info.graphs.values()),
         "quantized": _quantized(info),
         "heading": [
             "model",

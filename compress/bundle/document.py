@@ -40,20 +40,32 @@ class Probe(_Record):
     logits: dict[Precision, tuple[tuple[float, ...], ...]]
 
 
+class Requires(_Record):
+    """What opens a graph, by its opset, IR version and operators."""
+
+    onnxruntime: str | None = Field(description="the oldest release; null where it is not known")
+    opset: int
+    ir_version: int
+
+
 class GraphFile(_Record):
     """A graph of the bundle. `unpadded`: its form for padded batches, whose weights are those in `file`."""
 
     file: str
-    layout: Literal["fp32", "dynamic", "static", "qdq"] = Field(
+    format: Literal["fp32", "dynamic", "static", "qdq"] = Field(
         description="fp32; int8 with ranges of each run, with calibrated ranges, or with those in portable operators"
     )
     unpadded: str | None = None
+    requires: Requires
 
     @model_validator(mode="before")
     @classmethod
     def _of_before(cls, fields: Any) -> Any:
-        if isinstance(fields, dict) and "packed" in fields:
-            raise ValueError("`packed` is now `unpadded`: an earlier version made this bundle; ship its run again")
+        names = {"packed": "unpadded", "layout": "format"}
+        for old in names.keys() & (fields if isinstance(fields, dict) else {}):
+            raise ValueError(
+                f"`{old}` is now `{names[old]}`: an earlier version made this bundle; give its `compress run` again and ship that"
+            )
         return fields
 
 

@@ -142,4 +142,4 @@ def _named(folder: Path, info: BundleInfo) -> str:
     wrong = [name for name in {*found, *said} if found.get(name) != said.get(name)]
     if said and wrong:
         raise CheckFailed(f"bundle.json: graphs.{wrong[0]}: expected {found.get(wrong[0])}, found {said.get(wrong[0])}")
-    return ", ".join(f"{name}: {graph.layout}" for name, graph in found.items())
+    return ", ".join(f"{name}: {graph.format}" for name, graph in found.items())

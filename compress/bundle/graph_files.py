@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import CheckFailed
+from ..requirements import requirements
 from ..runtime.folder import MODEL_FILES, unpadded_beside
-from .document import GraphFile
+from ..sessions import read_structure
+from .document import GraphFile, Requires
 
 
 def graph_file(folder: Path, precision: str) -> GraphFile:
@@ -22,8 +25,9 @@ def graph_file(folder: Path, precision: str) -> GraphFile:
     try:
         return GraphFile(
             file=path.relative_to(folder).as_posix(),
-            layout=json.loads(said)["layout"] if said is not None else "fp32",
+            format=json.loads(said)["format"] if said is not None else "fp32",
             unpadded=unpadded.relative_to(folder).as_posix() if unpadded.is_file() else None,
+            requires=Requires(**asdict(requirements(read_structure(path)))),
         )
     except (ValueError, TypeError, KeyError):
-        raise CheckFailed(f"{path}: metadata `quantization`: expected JSON with a layout, found {said!r}") from None
+        raise CheckFailed(f"{path}: metadata `quantization`: expected JSON with a format, found {said!r}") from None

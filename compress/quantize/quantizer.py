@@ -58,9 +58,9 @@ class Quantizer:
         return int8_format in STATIC_FORMATS and not self.trains
 
     def described(self, spec: Quantize, int8_format: str) -> dict[str, Any]:
-        """What a file depends on, and no more. Files and keys call the format `layout`."""
+        """What a file depends on, and no more. Files and keys call the int8 format `format`."""
         unused = self.unused | (set() if spec.calibration == "percentile" else {"percentile"})
-        return {**spec.model_dump(mode="json", exclude=_OF_THE_FILES | unused), "layout": int8_format}
+        return {**spec.model_dump(mode="json", exclude=_OF_THE_FILES | unused), "format": int8_format}
 
     def check_packages(self) -> None:
         """CompressError where a package is missing. Nothing is imported."""

@@ -176,4 +176,4 @@ def test_a_bundle_of_an_earlier_version_is_told_what_to_do(bundle: Path) -> None
     found = failed(verify(bundle))["bundle.json"]
     assert "graphs.int8" in found
     assert "`unpadded`" in found
-    assert "ship its run again" in found
+    assert "give its `compress run` again and ship that" in found

@@ -63,9 +63,12 @@ def test_a_form_that_the_run_did_not_make_is_refused(run: Run, tmp_path: Path) -
 
 def test_bundle_json_says_which_file_is_which(bundle: Path) -> None:
     graphs = read_bundle(bundle).graphs
-    assert {name: (graph.file, graph.layout, graph.unpadded) for name, graph in graphs.items()} == {
+    assert {name: (graph.file, graph.format, graph.unpadded) for name, graph in graphs.items()} == {
         "fp32": ("onnx/model.onnx", "fp32", None),
         "int8": ("onnx/model_quantized.onnx", "dynamic", None),
+    }
+    assert {graph.requires.model_dump_json() for graph in graphs.values()} == {
+        '{"onnxruntime":"1.17","opset":20,"ir_version":9}'
     }
 
 

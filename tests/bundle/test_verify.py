@@ -19,7 +19,7 @@ from onnx import TensorProto, helper
 from compress.bundle import read_bundle, ship, verify
 from compress.bundle.document import FileEntry
 from compress.bundle.files import is_plain, measure
-from compress.errors import CompressError
+from compress.errors import CheckFailed, CompressError
 
 FILES = (
     "README.md",
@@ -48,18 +48,30 @@ def test_a_fresh_bundle_passes_every_check(bundle_of: Callable[[str], Path], tas
 @pytest.mark.parametrize(
     "change",
     [
-        {"int8": {"file": "../../secret", "layout": "dynamic"}},
-        {"int8": {"file": "onnx/model_quantized.onnx", "layout": "static"}},
-        {"int8": {"file": "onnx/model_quantized.onnx", "layout": "dynamic", "unpadded": "onnx/none.onnx"}},
-        {"qdq": {"file": "onnx/model_qdq.onnx", "layout": "qdq"}},
+        {"int8": {"file": "../../secret"}},
+        {"int8": {"format": "static"}},
+        {"int8": {"unpadded": "onnx/none.onnx"}},
+        {"int8": {"requires": {"onnxruntime": "1.16", "opset": 20, "ir_version": 9}}},
+        {"qdq": {"file": "onnx/model_qdq.onnx", "format": "qdq"}},
     ],
 )
 def test_graphs_must_be_what_the_files_are(bundle: Path, change: dict[str, Any]) -> None:
     graphs = {name: graph.model_dump() for name, graph in read_bundle(bundle).graphs.items()}
-    reseal(bundle, graphs=graphs | change)
+    reseal(bundle, graphs=graphs | {name: graphs["int8"] | fields for name, fields in change.items()})
     found = failed(verify(bundle))
     assert list(found) == ["graphs"]
     assert f"graphs.{next(iter(change))}: expected" in found["graphs"]
+
+
+@pytest.mark.parametrize(("old", "new"), [("layout", "format"), ("packed", "unpadded")])
+def test_a_bundle_of_an_earlier_version_is_refused_in_a_line(bundle: Path, old: str, new: str) -> None:
+    document = json.loads((bundle / "bundle.json").read_text())
+    graph = document["graphs"]["int8"]
+    graph[old] = graph.pop(new)
+    (bundle / "bundle.json").write_text(json.dumps(document))
+    with pytest.raises(CheckFailed, match=f"`{old}` is now `{new}`: an earlier version made this bundle") as caught:
+        read_bundle(bundle)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", FILES)

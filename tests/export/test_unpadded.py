@@ -102,6 +102,14 @@ def test_the_products_have_a_row_for_each_token_and_none_for_padding(
     assert [np.asarray(array).shape[:2] for array in found] == [(1, tokens)] * len(wide) + [(3, 1)]
 
 
+def test_the_axis_of_a_cumulative_sum_is_a_scalar(tiny_onnx: Callable[..., Path]) -> None:
+    """As ONNX asks; its checker lets a vector of one pass."""
+    graph = onnx.load(tiny_onnx("bert", "fast").with_name("model_unpadded.onnx"), load_external_data=False).graph
+    stored = {tensor.name: tensor for tensor in graph.initializer}
+    axes = [stored[node.input[1]] for node in graph.node if node.op_type == "CumSum"]
+    assert [list(axis.dims) for axis in axes] == [[]]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("int8_format", ["dynamic", "static"])
 @pytest.mark.parametrize("opset", [20, 23])

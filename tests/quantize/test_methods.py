@@ -33,7 +33,7 @@ def test_a_method_says_what_its_files_depend_on(name: str) -> None:
         file = spec_of_file(spec, precision)
         assert file.reduce_range == (precision == "avx2")
         described = quantizer_of(file).described(file, int8_format(spec, precision))
-        assert described["layout"] == ("qdq" if precision == "qdq" else quantizer_of(file).int8_format)
+        assert described["format"] == ("qdq" if precision == "qdq" else quantizer_of(file).int8_format)
         assert not described.keys() & {"portable", "avx2", "calibration_text"}
 
 

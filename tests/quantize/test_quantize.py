@@ -85,7 +85,7 @@ def test_same_input_same_bytes_and_metadata_is_kept(
     files = [tmp_path / name / "model_quantized.onnx" for name in ("a", "b")]
     assert len({hashlib.sha256(path.read_bytes()).hexdigest() for path in files}) == 1
     before, after = (get_metadata(onnx.load(path)) for path in (tiny_onnx("bert"), files[0]))
-    assert json.loads(after.pop("quantization"))["layout"] == "dynamic"
+    assert json.loads(after.pop("quantization"))["format"] == "dynamic"
     assert after == before
     assert "pre-processing" not in caplog.text
 

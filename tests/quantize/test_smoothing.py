@@ -233,7 +233,7 @@ def test_corrections_take_the_mean_error_away(tmp_path: Path) -> None:
     assert means[True] < means[False] / 50
 
 
-def test_a_product_in_the_dynamic_layout_is_not_corrected_for_a_range_that_it_has_not() -> None:
+def test_a_product_in_the_dynamic_format_is_not_corrected_for_a_range_that_it_has_not() -> None:
     how = Quantize(method="static", reduce_range=True, percentile=99.5, bias_correction=True)
     params = compute_params(model(), PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant")
     dynamic = replace(params, int8_formats=dict.fromkeys(PLAN.int8, "dynamic"))

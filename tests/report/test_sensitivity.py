@@ -70,7 +70,7 @@ def test_the_table_has_the_worst_product_first_with_points_and_time() -> None:
     ]
 
 
-def test_a_product_that_was_given_back_keeps_the_layout_that_was_tried() -> None:
+def test_a_product_that_was_given_back_keeps_the_format_that_was_tried() -> None:
     tried = LAYOUTS | {"layer.1.down/MatMul": "dynamic"}
     assert "layer.1.down 0.800 (fp32 fallback" in sensitivity.describe(tasks(int8_formats_tried=tried))
 

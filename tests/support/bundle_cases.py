@@ -143,7 +143,7 @@ def _inside(model: onnx.ModelProto, rng: random.Random) -> None:
 def _said(model: onnx.ModelProto, rng: random.Random) -> None:
     said = get_metadata(model)
     key = rng.choice(("labels", "quantization", "weights_sha256", "kind"))
-    set_metadata(model, said | {key: rng.choice(("", "null", "[1]", "{", '{"layout": []}', "[" * 5000, "k" * 100_000))})
+    set_metadata(model, said | {key: rng.choice(("", "null", "[1]", "{", '{"format": []}', "[" * 5000, "k" * 100_000))})
 
 
 _CHANGES = (

@@ -54,7 +54,7 @@ class Graph:
 
     def weight(self, name: str, value: np.ndarray) -> str:
         """A constant; one that is there already by its name is the same."""
-        self._weights.setdefault(name, np.ascontiguousarray(value))
+        self._weights.setdefault(name, np.asarray(value, order="C"))
         return name
 
     def integers(self, *values: int) -> str:

@@ -48,4 +48,4 @@ def run(job: Job[Export]) -> dict[str, Any]:
     )
 
 
-EXPORT = Kind("export", 6, Export, run, plan, check, ("torch", "transformers", "onnx", "onnxscript"), onnx=True)
+EXPORT = Kind("export", 7, Export, run, plan, check, ("torch", "transformers", "onnx", "onnxscript"), onnx=True)

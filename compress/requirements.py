@@ -1,0 +1,51 @@
+"""Which ONNX Runtime opens an ONNX file, as its opsets, its IR version and its operators say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .structure import Structure
+
+# The first ONNX Runtime that has it: of the standard operators an opset, and an IR version. What is older than the oldest
+# here needs no more than that; for what is newer than the newest nothing is known.
+_OPSETS = {18: "1.14", 19: "1.15", 20: "1.17", 21: "1.18", 22: "1.21", 23: "1.23"}
+_IR_VERSIONS = {8: "1.14", 9: "1.15", 10: "1.18", 11: "1.23"}
+# Operators (domain, name, opset from which on) that came later than their opset.
+_OPERATORS = {("", "QuantizeLinear", 23): "1.24", ("", "DequantizeLinear", 23): "1.24"}
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """`onnxruntime`: the oldest release, as "1.17"; None where the file is newer than what is known here."""
+
+    onnxruntime: str | None
+    opset: int
+    ir_version: int
+
+    def __str__(self) -> str:
+        return f"onnxruntime {self.onnxruntime} or later (opset {self.opset}, IR version {self.ir_version})"
+
+    def allow(self, version: str) -> bool:
+        """Whether `version` of ONNX Runtime opens the file, as far as is known."""
+        return self.onnxruntime is None or number(self.onnxruntime) <= number(version)
+
+
+def requirements(found: Structure) -> Requirements:
+    opset, ir_version = found.opsets.get("", 0), found.ir_version
+    needed = [_first(_OPSETS, opset), _first(_IR_VERSIONS, ir_version)]
+    kinds = {(call.domain, call.kind) for call in found.calls}
+    needed += [
+        version for (domain, kind, since), version in _OPERATORS.items() if (domain, kind) in kinds and opset >= since
+    ]
+    known = [version for version in needed if version is not None]
+    return Requirements(max(known, key=number) if len(known) == len(needed) else None, opset, ir_version)
+
+
+def number(version: str) -> tuple[int, int]:
+    """(1, 17) of "1.17", "1.17.3" or "1.17.0.dev2"."""
+    major, minor, *_ = [*version.split("."), "0"]
+    return int(major), int(minor)
+
+
+def _first(table: dict[int, str], version: int) -> str | None:
+    return None if version > max(table) else table[max(version, min(table))]
