@@ -60,7 +60,8 @@ def matmuls(graph: GraphProto) -> Matmuls:
     A plain matmul of two DequantizeLinear is int8: a runtime takes the three together.
     """
     known = constants(graph)
-    cut, restored = _cut(graph, known), _outputs_of(graph, "DequantizeLinear")
+    cut = _cut(graph, known)
+    restored = {node.output[0] for node in graph.node if node.op_type == "DequantizeLinear"}
     found: dict[str, list[str]] = {"int8": [], "fp32": [], "activation": [], "stacked": []}
     for node in graph.node:
         operands = _weights(node)
@@ -74,11 +75,6 @@ def matmuls(graph: GraphProto) -> Matmuls:
             kind = "stacked" if any(name in cut for name in operands) else "fp32"
         found[kind].append(node.name)
     return Matmuls(**{kind: tuple(names) for kind, names in found.items()})
-
-
-def _outputs_of(graph: GraphProto, kind: str) -> set[str]:
-    """First outputs of all nodes of a kind."""
-    return {node.output[0] for node in graph.node if node.op_type == kind}
 
 
 def _cut(graph: GraphProto, known: set[str]) -> set[str]:

@@ -90,23 +90,13 @@ def checked_out(root: Path) -> tuple[str | None, bool | None]:
     commit, or another project's repository holds the package."""
     if not (root / ".git").exists():
         return None, None
-    words = [
-        "git",
-        "-C",
-        root,
-        "status",
-        "--porcelain=v2",
-        "--branch",
-        "--untracked-files=normal",
-        "--",
-        "compress",
-        *KINDS,
-    ]
-    ours = {
-        name: value for name, value in os.environ.items() if not name.startswith("GIT_")
-    }  # a hook's name another tree
+    status = ["git", "-C", root, "status", "--porcelain=v2", "--branch", "--untracked-files=normal"]
+    # A hook's variables name another tree.
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        lines = children.run(words, _GIT_SECONDS, environment=ours | {"GIT_OPTIONAL_LOCKS": "0"}).splitlines()
+        lines = children.run(
+            [*status, "--", "compress", *KINDS], _GIT_SECONDS, environment=ours | {"GIT_OPTIONAL_LOCKS": "0"}
+        ).splitlines()
     except (OSError, CheckFailed):
         return None, None
     commit = next((line.split()[2] for line in lines if line.startswith("# branch.oid ")), "(initial)")

@@ -29,8 +29,6 @@ class TextBatches:
     def __init__(self, shards: TokenShards, *, length: int, batch_size: int, seed: int, apart: bool = False) -> None:
         if length < SHORTEST:
             raise CompressError(f"length is {length} tokens; expected at least {SHORTEST}")
-        if batch_size < 1:
-            raise CompressError(f"batch_size is {batch_size}; expected at least 1")
         self.shards, self.length, self.batch_size, self.seed = shards, length, batch_size, seed
         self._begins = _begins(shards) if apart else None
         self.count, self.first = self._sequences(), 0

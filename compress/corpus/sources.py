@@ -65,14 +65,11 @@ def _sources(word: str) -> list[Source]:
 
 def _below(folder: Path) -> list[FileSource]:
     names = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.suffix in SUFFIXES}
-    kept = sorted(name for name in names if names[name].is_file() and not _is_hidden(name))
+    hidden = {name for name in names if any(part.startswith(".") for part in name.split("/"))}
+    kept = sorted(name for name in names if names[name].is_file() and name not in hidden)
     if not kept:
         raise CompressError(f"{folder}: expected text files named {_any_suffix()}, found none")
     return [FileSource(names[name], name) for name in kept]
-
-
-def _is_hidden(name: str) -> bool:
-    return any(part.startswith(".") for part in name.split("/"))
 
 
 def _any_suffix() -> str:

@@ -44,7 +44,6 @@ def tokenize_corpus(
     threads (it holds no interpreter lock); the outcome does not depend on their number.
     Raises `CompressError` for sources without a token of text, and for all that reading them meets.
     """
-    _check(max_tokens, threads)
     special = special_ids(tokenizer)
     vocabulary = max(tokenizer.get_vocab().values()) + 1
     dtype = dtype_for(vocabulary)
@@ -70,13 +69,6 @@ def _fill(progress: Progress, encoded: Iterator[np.ndarray], limit: float, on_pr
         if progress.pending >= SHARD_TOKENS:
             progress.write_shard()
     progress.write_shard()
-
-
-def _check(max_tokens: int | None, threads: int) -> None:
-    if max_tokens is not None and max_tokens < 1:
-        raise CompressError(f"max_tokens is {max_tokens}; expected at least 1")
-    if threads < 1:
-        raise CompressError(f"threads is {threads}; expected at least 1")
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[list[str]]:

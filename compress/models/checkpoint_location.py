@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from contextlib import suppress
-from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
@@ -61,15 +60,11 @@ def package_version(name: str) -> str | None:
 
 
 def _installed(package: Package) -> Path | None:
-    module = _find_module(package.module)
-    return None if module is None or module.origin is None else Path(module.origin).parent / package.path
-
-
-def _find_module(name: str) -> ModuleSpec | None:
     try:
-        return importlib.util.find_spec(name)
+        module = importlib.util.find_spec(package.module)
     except ModuleNotFoundError:  # a dotted name whose parent is not installed
         return None
+    return None if module is None or module.origin is None else Path(module.origin).parent / package.path
 
 
 def _download(name: str, checkpoint: Checkpoint) -> Path:

@@ -152,9 +152,10 @@ def save_tokenizer(
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / "tokenizer.json").write_text(tokenizer.to_str(pretty=True), encoding="utf-8")  # `save` raises no OSError
-    lower = _lower_cases(tokenizer)
+    parts = json.loads(tokenizer.to_str())
+    lower = (parts.get("normalizer") or {}).get("lowercase")
     own = FAMILIES["bert" if family is None else family].wordpiece_class
-    wordpiece = json.loads(tokenizer.to_str())["model"]["type"] == "WordPiece"
+    wordpiece = parts["model"]["type"] == "WordPiece"
     fields = {
         "tokenizer_class": own if own and wordpiece else "PreTrainedTokenizerFast",
         **({} if max_length is None else {"model_max_length": max_length}),
@@ -162,11 +163,6 @@ def save_tokenizer(
         **_special_tokens(tokenizer),
     }
     (out / "tokenizer_config.json").write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
-
-
-def _lower_cases(tokenizer: Tokenizer) -> bool | None:
-    normalizer = json.loads(tokenizer.to_str()).get("normalizer") or {}
-    return normalizer.get("lowercase")
 
 
 def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -87,25 +86,24 @@ class FakeQuant(nn.Module):
         spans = {source: (float(low), float(high)) for source, (low, high) in ends.items()}
         return {use.name: spans[use.source] for use in self.form.uses if use.source is not None}
 
-    def linear(self, module: nn.Module, path: str, states: Tensor) -> Tensor:
+    def linear(self, module: Any, path: str, states: Tensor) -> Tensor:
         """What `module`, a linear layer at `path`, gives for `states` [batch, length, in] or [batch, in]."""
         number = self._calls.get(path, 0)
         self._calls[path] = number + 1
-        use, linear = self._uses.get((path, number)), _Linear.of(module)
+        use = self._uses.get((path, number))
         if use is None:
-            return functional.linear(states, linear.weight, linear.bias)
+            return functional.linear(states, module.weight, module.bias)
         smoothing, channel_repeats = self._kept(self._factors, use.name), self._kept(self._repeats, use.name)
         if use.source is not None:
             eased = states if smoothing is None else states * (1 / smoothing)
             states = self._once(use.source, lambda: self._rounded(use, eased))
-        how: dict[str, Any] = {
-            "per_channel": self.form.per_channel,
-            "bits": self.form.bits,
-            "channel_repeats": channel_repeats,
-        }
-        turned = linear.weight if smoothing is None else linear.weight * smoothing
-        weight = self._once(f"{path}.weight", lambda: round_weight(turned, **how))
-        return functional.linear(states, weight, linear.bias)
+        turned = module.weight if smoothing is None else module.weight * smoothing
+        per_channel, bits = self.form.per_channel, self.form.bits
+        weight = self._once(
+            f"{path}.weight",
+            lambda: round_weight(turned, per_channel=per_channel, bits=bits, channel_repeats=channel_repeats),
+        )
+        return functional.linear(states, weight, module.bias)
 
     def smoothing(self) -> dict[str, Tensor]:
         """Matmul -> [in], the factors that its input is divided by."""
@@ -136,16 +134,6 @@ class FakeQuant(nn.Module):
         real = states if first or self._mask is None else states[self._mask.bool()]
         seen = torch.stack([real.min().clamp(max=0), real.max().clamp(min=0)]).float()
         self.start[place] += _AVERAGED * (seen - self.start[place])
-
-
-@dataclass(frozen=True)
-class _Linear:
-    weight: Tensor
-    bias: Tensor | None
-
-    @staticmethod
-    def of(module: Any) -> _Linear:
-        return _Linear(module.weight, module.bias)
 
 
 @contextmanager

@@ -34,14 +34,8 @@ def search(
 
     `source`: the file of `model`. Where no mix meets the goal, the one nearest to it.
     """
-    return _Search(
-        model,
-        source,
-        plan,
-        spec,
-        compute_params(model, plan, "static", spec, feeds, evaluator.feeds, smoothed=True),
-        evaluator,
-    ).found()
+    params = compute_params(model, plan, "static", spec, feeds, evaluator.feeds, smoothed=True)
+    return _Search(model, source, plan, spec, params, evaluator).found()
 
 
 class _Search:

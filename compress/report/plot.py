@@ -28,10 +28,7 @@ def chart(task: Task) -> Any:
     x = alt.X("x:Q", title=_x_title(task), scale=_x_scale(frame), axis=_x_axis(frame))
     domain = [round(value, 4) for value in frame.y]
     y = alt.Y("y:Q", title=_y_title(task), scale=alt.Scale(domain=domain, zero=False, nice=False))
-    layers = [
-        *_lines(points, x, y),
-        _marks(points, x, y),
-    ]
+    layers = [*_lines(points, x, y), _marks(points, x, y)]
     title = alt.TitleParams(task.first.task.title, subtitle=_subtitle(task), anchor="start", offset=14)
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=title)
 

@@ -95,9 +95,8 @@ def _problem(item: Any, where: Where, value: Any, document: Document, model: typ
     if kind == "missing":
         return "missing; expected a value"
     if kind == "union_tag_not_found":
-        return (
-            f"`{_unquoted(context['discriminator'])}` is missing; expected one of {_tags(model, document.data, where)}"
-        )
+        tags = ", ".join(f"`{tag}`" for tag in _tag_names(model, document.data, where))
+        return f"`{_unquoted(context['discriminator'])}` is missing; expected one of {tags}"
     if kind == "union_tag_invalid":
         tags = _tag_names(model, document.data, where)
         return f"unknown {_unquoted(context['discriminator'])} `{context['tag']}`{did_you_mean(context['tag'], tags)}"
@@ -112,7 +111,7 @@ def _about_value(kind: str, context: Any, item: Any, where: Where, value: Any, d
         word, bound = BOUNDS[kind]
         return f"expected a number {word} {context[bound]:g}, found {found}"
     if kind == "literal_error":
-        return f"expected {_one_of(context['expected'], value)}, found {found}{_near(context['expected'], value)}"
+        return f"expected {_one_of(context['expected'])}, found {found}{_near(context['expected'], value)}"
     if kind == "string_pattern_mismatch" and context["pattern"] == NAME_PATTERN:
         return f"expected a name of lower-case letters, digits, `.`, `_` and `-`, found {found}"
     if kind in ("too_short", "too_long"):
@@ -160,7 +159,7 @@ def _literals(expected: str) -> list[str]:
     return re.findall(r"'([^']*)'", expected)
 
 
-def _one_of(expected: str, value: Any) -> str:
+def _one_of(expected: str) -> str:
     names = [f"`{name}`" for name in _literals(expected)]
     return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
 
@@ -173,7 +172,3 @@ def _near(expected: str, value: Any) -> str:
 def _tag_names(model: type[BaseModel], data: Any, where: Where) -> list[str]:
     names = [choice.model_fields["name"].annotation for choice in schema.members_at(model, data, where)]
     return [tag for name in names for tag in get_args(name)]
-
-
-def _tags(model: type[BaseModel], data: Any, where: Where) -> str:
-    return ", ".join(f"`{tag}`" for tag in _tag_names(model, data, where))

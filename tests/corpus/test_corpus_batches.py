@@ -101,8 +101,6 @@ def test_less_text_than_a_batch_and_senseless_sizes_are_refused(tmp_path: Path):
     assert len(batches(tmp_path, 240)) == 1
     with pytest.raises(CompressError, match="length is 7 tokens; expected at least 8"):
         batches(tmp_path, length=7)
-    with pytest.raises(CompressError, match="batch_size is 0; expected at least 1"):
-        batches(tmp_path, batch_size=0)
 
 
 def test_what_is_no_tokenised_corpus_is_refused(tmp_path: Path):

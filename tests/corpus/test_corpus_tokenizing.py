@@ -187,12 +187,6 @@ def test_a_tokenizer_that_dresses_text_otherwise_is_refused(tmp_path: Path):
         tokenize(write_text(tmp_path / "a.txt", text(3)), tmp_path / "out", tokenizer)
 
 
-@pytest.mark.parametrize("options", [{"max_tokens": 0}, {"threads": 0}])
-def test_counts_below_one_are_refused(tmp_path: Path, options: dict[str, int]):
-    with pytest.raises(CompressError, match=rf"{next(iter(options))} is 0; expected at least 1"):
-        tokenize(write_text(tmp_path / "a.txt", text(3)), tmp_path / "out", bert_tokenizer(), **options)
-
-
 def test_an_error_in_the_middle_of_a_file_reaches_the_caller(tmp_path: Path):
     source = write_text(tmp_path / "a.txt", text(300))
     source.write_bytes(source.read_bytes() + b"\n\xff\n")

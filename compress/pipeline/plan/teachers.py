@@ -16,12 +16,7 @@ from ...errors import CompressError
 from ...hub import is_commit, repository
 from ...models.cards import Checkpoint, TeacherCard, load_teacher
 from ...models.checkpoint_location import fetch, locate, package_version, place_of
-from ...models.checkpoints import (
-    config_labels,
-    has_head,
-    load_tokenizer,
-    tokenizer_files,
-)
+from ...models.checkpoints import config_labels, has_head, load_tokenizer, tokenizer_files
 from ...models.dimensions import Dimensions, dimensions, read_config
 from ...models.families import FAMILIES
 from ...models.growth import check_growth

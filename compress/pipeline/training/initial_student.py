@@ -13,15 +13,7 @@ from ...models.cards import StudentCard
 from ...models.checkpoints import load_classifier, pad_id
 from ...models.features import compute_features
 from ...models.layer_maps import layer_pairs
-from ...models.students import (
-    build_encoder,
-    build_student,
-    evaluating,
-    load_body,
-    sample_tokens,
-    table_errors,
-    thinned,
-)
+from ...models.students import build_encoder, build_student, evaluating, load_body, sample_tokens, table_errors, thinned
 from ..plan import Job, Plan
 from .info import Start
 from .teacher_targets import task_sample

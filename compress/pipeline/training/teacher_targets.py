@@ -86,13 +86,10 @@ def teacher_features(
 
 
 def answers_once(objective: Objective, data: Batches, settings: Training) -> bool:
-    """Whether a table of the teacher's logits is made before training, and no forward beside it."""
-    return objective.teacher_features == {LOGITS} and isinstance(data, TaskBatches) and _seen_whole(data, settings)
-
-
-def _seen_whole(data: TaskBatches, settings: Training) -> bool:
-    """Whether training gets through all examples, so that a table of all is no waste."""
-    return settings.epochs >= 1 and (settings.max_steps is None or settings.max_steps >= len(data))
+    """Whether a table of the teacher's logits is made before training, and no forward beside it: where training gets through
+    all examples, a table of all is no waste."""
+    whole = settings.epochs >= 1 and (settings.max_steps is None or settings.max_steps >= len(data))
+    return whole and objective.teacher_features == {LOGITS} and isinstance(data, TaskBatches)
 
 
 def _logits_table(teacher: nn.Module, data: TaskBatches, work: Path) -> np.ndarray:

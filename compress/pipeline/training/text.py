@@ -17,10 +17,6 @@ from ..plan import Node, Plan
 _TEXT_LENGTH = 128  # tokens of a sequence of plain text, unless the recipe says otherwise
 
 
-def _length(plan: Plan, node: Node[OnText]) -> int:
-    return node.spec.max_length or min(_TEXT_LENGTH, usable_positions(plan.teacher.config))
-
-
 def text_of(plan: Plan, node: Node[Any], text: Artifact) -> tuple[TextBatches, TextBatches | None]:
     """What of `text`, tokenized, is trained on, and the share of it that is held out, where the stage has a perplexity to tell.
 
@@ -37,7 +33,8 @@ def text_of(plan: Plan, node: Node[Any], text: Artifact) -> tuple[TextBatches, T
 def _sequences(plan: Plan, node: Node[OnText], text: Artifact) -> TextBatches:
     """Full sequences, or pairs of segments where a loss of the stage is about those."""
     shards = TokenShards.open(text.path)
-    how: Any = {"length": _length(plan, node), "batch_size": node.spec.batch_size, "seed": node.seed}
+    length = node.spec.max_length or min(_TEXT_LENGTH, usable_positions(plan.teacher.config))
+    how: Any = {"length": length, "batch_size": node.spec.batch_size, "seed": node.seed}
     labels: Any = next((loss.name for loss in stage_losses(node) if LOSSES[loss.name].reads == "pairs"), None)
     if labels is None:
         return TextBatches(shards, **how, apart=node.spec.attention == "document")
