@@ -8,8 +8,8 @@ from ..errors import CompressError
 from ..losses import LOSSES
 from ..losses.features import POOLED
 from ..losses.loss import LossSpec, Pairs
-from ..spec.losses import LayerMap
 from ..spec.stages import Losses
+from ..spec.stages.training import LayerMap
 from .cards import LayerRule
 from .dimensions import Dimensions
 from .families import FAMILIES

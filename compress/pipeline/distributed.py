@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +23,6 @@ class TakenPart(Exception):
     """Ends a stage in a process that only helped to train: what is left to do, the first one does alone."""
 
 
-@dataclass(frozen=True)
-class _Turn:
-    """A stage to take part in, its folders as the first process has them."""
-
-    plan: str
-    node: str
-    out: str
-    work: str
-
-
 class Peers:
     """What a stage asks of the other processes. `listening`: whether they wait to be told something."""
 
@@ -46,8 +35,7 @@ class Peers:
 
     def begin(self, plan: str, node: str, out: Path, work: Path) -> None:
         """The others take part in the training of `node`."""
-        turn = _Turn(plan, node, str(out.absolute()), str(work.absolute()))
-        processes.broadcast({"turn": asdict(turn)})
+        processes.broadcast({"turn": [plan, node, str(out.absolute()), str(work.absolute())]})
         self.listening = False
 
     def trained(self) -> None:
@@ -107,9 +95,8 @@ def follow(make_plans: Callable[[], list[Plan]], context: Callable[[Plan, Peers]
         )
     peers = Peers()
     while "turn" in (word := _received()):
-        turn = _Turn(**word["turn"])
-        plan = plans[turn.plan]
-        _take_part(plan, turn, context(plan, peers), cache)
+        name, node, *folders = word["turn"]
+        _take_part(plans[name], node, context(plans[name], peers), cache, *map(Path, folders))
     return [Result.model_validate(result) for result in word["results"]]
 
 
@@ -127,12 +114,13 @@ def _received() -> dict[str, Any]:
     return word
 
 
-def _take_part(plan: Plan, turn: _Turn, context: Context, cache: Store) -> None:
+def _take_part(plan: Plan, name: str, context: Context, cache: Store, out: Path, work: Path) -> None:
+    """In the stage `name`, with the folders of the first process."""
     nodes = {node.id: node for node in plan.nodes}
-    node = nodes[turn.node]
+    node = nodes[name]
     inputs = {role: _shared(nodes[name], cache) for role, name in node.inputs.items()}
     with suppress(TakenPart):
-        run_job(Job(plan, node, inputs, context, Path(turn.out), Path(turn.work)))
+        run_job(Job(plan, node, inputs, context, out, work))
 
 
 def _shared(node: Node[Spec], cache: Store) -> Artifact:

@@ -11,8 +11,7 @@ from ...losses import LOSSES
 from ...losses.attention_mse import AttentionMse
 from ...losses.embedding_mse import EmbeddingMse
 from ...losses.hidden_mse import HiddenMse
-from ..losses import AnyLoss
-from .training import Losses, OnText, check_pairs
+from .training import AnyLoss, Losses, OnText, check_pairs
 
 
 class General(Losses, OnText):

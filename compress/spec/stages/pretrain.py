@@ -8,8 +8,7 @@ from pydantic import Field, model_validator
 
 from ...fields import Fraction, Positive, PositiveNumber
 from ...losses.masked_lm import MaskedTokens
-from ..losses import TextLoss
-from .training import OnText, check_named_once, check_pairs
+from .training import OnText, TextLoss, check_named_once, check_pairs
 
 
 class Pretrain(OnText):

@@ -11,9 +11,8 @@ from ...fields import Fraction, PositiveNumber
 from ...losses import LOSSES
 from ...losses.hidden_mse import HiddenMse
 from ...losses.soft_target import SoftTarget
-from ..losses import AnyLoss
 from ..stage import Stages, misfit
-from .training import Losses, PerTask, Training
+from .training import AnyLoss, Losses, PerTask, Training
 
 
 class QuantizeAware(PerTask, Losses, Training):

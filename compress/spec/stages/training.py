@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import Field, ValidationError, model_validator
 
 from ...fields import Fraction, NonNegative, Positive, PositiveNumber
-from ...losses import LOSSES
+from ...losses import LOSSES, Loss
 from ...losses.hard_label import HardLabel
 from ...losses.loss import LossSpec
-from ..losses import AnyLoss, LayerMap
 from ..stage import StageSpec, problem
+
+
+def _one_of(losses: Iterable[Loss]) -> Any:
+    return Annotated[Union[tuple(loss.spec for loss in losses)], Field(discriminator="name")]  # noqa: UP007
+
+
+if TYPE_CHECKING:
+    AnyLoss = TextLoss = LossSpec
+else:
+    AnyLoss = _one_of(LOSSES.values())
+    TextLoss = _one_of(loss for loss in LOSSES.values() if loss.of_text and not loss.needs_teacher)
+
+LayerMap = (
+    Literal["uniform", "top", "bottom"]
+    | Annotated[tuple[tuple[Positive, Positive], ...], Field(min_length=1, description="(student, teacher), from 1")]
+)
 
 
 class Training(StageSpec):
