@@ -2,10 +2,9 @@ from typing import Literal
 
 from jaxtyping import Float, Int
 
-from .documents import same_document
 from .features import attention
 from .loss import Batch, Compared, Loss, LossSpec, Pairs, Sizes
-from .tensors import Tensor
+from .tensors import Tensor, same_document
 
 
 class AttentionMse(LossSpec):

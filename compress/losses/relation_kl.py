@@ -5,10 +5,9 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field
 
 from ..fields import Positive
-from .documents import same_document
 from .features import attention
 from .loss import Batch, Compared, Loss, LossSpec, Pairs, Sizes
-from .tensors import Tensor
+from .tensors import Tensor, same_document
 
 
 class RelationKl(LossSpec):

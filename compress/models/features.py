@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 
 from ..errors import CompressError
-from ..losses.documents import same_document
 from ..losses.features import ATTENTION, HIDDEN, LOGITS, POOLED, WORDS, Place, parse
+from ..losses.tensors import same_document
 from .attention import captured
 from .dimensions import first_position
 

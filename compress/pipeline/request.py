@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
+from .. import catalog
 from ..errors import CompressError
+from ..fields import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..paths import shown, without_places
-from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
+from ..quantize.methods import QUANTIZERS
 from ..spec.recipe import Recipe
 from ..spec.task import TaskSpec
 from ..tasks import OwnFiles, own_task, resolve_task
 from .plan import Plan
 from .plan.teachers import pinned
-from .recipes import load_recipe
 from .results.measure import BenchSettings
 
 
@@ -151,3 +153,9 @@ def _task_words(request: Request, plan: Plan) -> list[str]:
     words += ["--label", own.label]
     words += ["--kind", own.kind] if own.kind is not None else []
     return [*words, "--max-length", str(own.max_length)] if own.max_length is not None else words
+
+
+def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """As `catalog.load_recipe`, with what it says of quantization checked: here the methods are known. One that was made in
+    Python is checked when it is planned."""
+    return catalog.load_recipe(name_or_path, overrides, QUANTIZERS)

@@ -20,8 +20,7 @@ from .plan.sources import TaskSource, TextSource
 from .plan.teachers import TeacherSource, resolve_teacher
 from .planner import make_plan
 from .preflight import preflight
-from .recipes import load_recipe
-from .request import Request, check_numbers, command_line, overrides_for, tasks_of
+from .request import Request, check_numbers, command_line, load_recipe, overrides_for, tasks_of
 from .results.assemble import BENCH, Made, build_result, described, write_run
 from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource

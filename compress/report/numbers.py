@@ -36,10 +36,6 @@ def _leading_zeros(value: float) -> int:
     return -int(f"{value:e}".split("e")[1]) - 1
 
 
-def milliseconds(value: float) -> str:
-    return significant(value)
-
-
 def megabytes(size: int) -> str:
     """Decimal megabytes, as file managers and the papers count."""
     return significant(size / 1e6)

@@ -69,7 +69,7 @@ def _point(row: Row, shape: Shape | None, recipes: list[str], number: int, cpu: 
     size = numbers.megabytes(row.model.file_bytes) + " MB"
     tip = {"Model": row.label, "Score": numbers.points(row.headline), "File": size}
     if latency:
-        tip |= {"CPU time" if cpu else "p50": f"{numbers.milliseconds(x)} ms", "Speed-up": numbers.times(speedup)}
+        tip |= {"CPU time" if cpu else "p50": f"{numbers.significant(x)} ms", "Speed-up": numbers.times(speedup)}
     if row.delta:
         tip["95% interval"] = f"{numbers.signed(delta.low)} to {numbers.signed(delta.high)} against the teacher"
     colour = COLOURS[recipes.index(row.recipe) % len(COLOURS)] if row.recipe else BASELINE_COLOUR

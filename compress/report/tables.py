@@ -175,11 +175,11 @@ def times_of(task: Task, latency: Latency | None, baseline: bool = False, *, wal
     time, speedup = headline(latency, cpu=task.cpu_time)
     ratio = "" if baseline else f"({numbers.times(speedup)})"
     if not wall:
-        return Cell(numbers.milliseconds(time), ratio)
+        return Cell(numbers.significant(time), ratio)
     if not task.cpu_time:
-        return Cell(f"{numbers.milliseconds(time)} / {numbers.milliseconds(latency.p90)}", ratio)
-    beside = f"wall {numbers.milliseconds(latency.p50)} / {numbers.milliseconds(latency.p90)}"
-    return Cell(numbers.milliseconds(time), "; ".join(part for part in (ratio, beside) if part))
+        return Cell(f"{numbers.significant(time)} / {numbers.significant(latency.p90)}", ratio)
+    beside = f"wall {numbers.significant(latency.p50)} / {numbers.significant(latency.p90)}"
+    return Cell(numbers.significant(time), "; ".join(part for part in (ratio, beside) if part))
 
 
 def _noise_line(task: Task, metrics: int, shapes: list[Shape]) -> Iterator[Line]:

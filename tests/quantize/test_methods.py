@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compress.errors import CompressError
-from compress.pipeline.recipes import load_recipe
+from compress.pipeline.request import load_recipe
 from compress.quantize.methods import QUANTIZERS, int8_format, quantizer_of, spec_of_file
 from compress.spec.quantization import Quantize
 

@@ -69,7 +69,7 @@ def test_the_page_has_wall_time_beside_it_and_says_what_not_to_trust(loaded: Res
         assert "The machine was busy" in text
     text = markdown_report(page_of(tasks, []), "digest")
     assert "CPU ms; wall p50 / p90" in text
-    assert f"(2.7×); wall {numbers.milliseconds(40 / 9.7)}" in text
+    assert f"(2.7×); wall {numbers.significant(40 / 9.7)}" in text
     assert "2.7× on one text of 32 tokens" in text
 
 

@@ -12,7 +12,7 @@ from ...losses import LOSSES
 from ...losses.hard_label import HardLabel
 from ...models.cards import load_student
 from ...spec.recipe import Recipe, Stage
-from ..recipes import load_recipe
+from ..request import load_recipe
 
 FULL = "full"
 WITHOUT_COPIES = "without augment"

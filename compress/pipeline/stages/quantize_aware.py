@@ -14,7 +14,7 @@ from ...spec.quantization import Quantize
 from ...spec.recipe import Recipe, Stage
 from ...spec.stages import QuantizeAware
 from ..plan import TRAINING, Context, Draft, Job, Kind
-from ..plan.fields import check_layer_map
+from ..plan.fields import check_layer_map, for_task, seeded
 from ..training.info import TrainingInfo
 from .calibration import calibrated_on, calibration
 from .quantize import tuning_fidelity
@@ -35,11 +35,9 @@ def plan(draft: Draft, stage: Stage) -> None:
     model = before if draft.student is not None else f"{before}-qat"
     if draft.student is not None and before == "teacher":
         raise draft.fails(stage.id, "every distill stage is switched off, so there is no student; leave one on")
-    fields = {"max_length": draft.task.spec.max_length, **stage.spec.for_task(draft.task.spec.name)}
-    spec = QuantizeAware.model_validate(fields)
+    spec = for_task(draft, (stage.spec,), QuantizeAware)
     check_layer_map(draft, spec, stage.id, before, before)
-    described: dict[str, Any] = spec.model_dump(mode="json", exclude={"per_task"})
-    described |= {"seed": draft.seed, "precision": "fp32"}
+    described = seeded(draft, spec, draft.seed) | {"precision": "fp32"}
     described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}
     outside = calibrated_on(draft, quantize_spec(draft.recipe))
     inputs = {"model": draft.latest[before]}
