@@ -69,10 +69,15 @@ def run(
 def plan(
     recipes: str | Recipe | Sequence[str | Recipe], *, tasks: str | Sequence[str] = (), **options: Unpack[Options]
 ) -> list[Plan]:
-    """What `run` with the same arguments would do: stages, keys, sizes. Computes and writes nothing."""
+    """What `run` with the same arguments would do: stages, keys, sizes. Reads the data where they are at hand; computes and
+    writes nothing. Raises as `run`."""
     from .pipeline import plan_all
+    from .pipeline.preflight import check_at_hand
 
-    return plan_all(_request(recipes, tasks, options))
+    request = _request(recipes, tasks, options)
+    plans = plan_all(request)
+    check_at_hand(plans, request.root)
+    return plans
 
 
 def _request(recipes: Any, tasks: str | Sequence[str], options: Any) -> Any:

@@ -145,7 +145,7 @@ INSIDE = {
         ("training", "results"),
         ("stages",),
         ("recipes",),
-        ("planner", "preflight", "distributed", "request"),
+        ("planner", "preflight", "distributed", "request", "estimate"),
         ("run",),
         ("ablation", "__init__"),
     ),

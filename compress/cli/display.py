@@ -73,6 +73,9 @@ class Display(Listener):
         """Quiet, too: it is no progress."""
         self._console.print(f"[yellow]note[/]    {line}")
 
+    def outlook(self, line: str) -> None:
+        self._line(f"[bold]plan[/]    {line}")
+
     def step(self, report: Any) -> None:
         self._rate = _smooth(self._rate, report.tokens / report.seconds)
         self._examples = _smooth(self._examples, report.examples / report.seconds)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..goals import in_words, texts_to_judge
 from ..models.layer_maps import copied_layers, matched_layers
+from ..pipeline.estimate import data_line, estimate
+from ..pipeline.preflight import check_at_hand
 from ..pipeline.results.reported import nearness
 from ..pipeline.stages.pretrain import uses_cooccurrence_init
 from ..pipeline.training.log import saved_step
@@ -28,8 +30,24 @@ def plan_documents(plans: list[Plan], root: Path) -> list[dict[str, Any]]:
     near = {key: note for key, task in tasks.items() if (note := nearness(task)) is not None}
     documents = [plan_document(plan, root) for plan in plans]
     for plan, document in zip(plans, documents, strict=True):
+        document |= _outlook(plan, root)
         document["notes"] += [near[plan.task.fingerprint]] if plan.task.fingerprint in near else []
     return documents
+
+
+def _outlook(plan: Plan, root: Path) -> dict[str, Any]:
+    """What data there are and what is left to train, where the hub need not be asked; wrong data are refused here."""
+    if not check_at_hand([plan], root):
+        return {"data": None, "training": None, "outlook": ["data: of the hub, read by `run`"]}
+    found, data = estimate([plan], root), plan.task.data
+    return {
+        "data": {"train": len(data.train), "tuning": len(data.tuning), "labels": list(data.labels)},
+        "training": {
+            "steps": {work.label: work.steps for work in found.work},
+            "seconds": found.seconds,
+        },
+        "outlook": [data_line(plan.task), str(found)],
+    }
 
 
 def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
@@ -147,6 +165,8 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
         for stage in document["stages"]:
             stages.add_row(stage["stage"], _state(stage), _spelled(stage))
         screen.print(stages)
+        for line in document["outlook"]:
+            screen.print(line, markup=False)
         for note in document["notes"]:
             screen.print(f"[yellow]note[/] {note}")
         sizes = Table("model", "architecture", "parameters", "FLOPs/token", box=None, pad_edge=False)

@@ -10,7 +10,9 @@ from ..fields import Spec
 from ..models.checkpoints import largest_number, load_tokenizer
 from ..models.weights import layers_in, weight_files
 from ..paths import check_folder, nearest
+from ..tasks import is_at_hand
 from .plan import Node, Plan
+from .stages.export import EXPORT
 
 # float32 weights and two Adam moments, the best weights, the checkpoint, and the graphs.
 _BYTES_PER_PARAMETER = 4 * (3 + 1 + 1 + 2)
@@ -19,14 +21,31 @@ _BYTES_PER_PARAMETER = 4 * (3 + 1 + 1 + 2)
 def preflight(plans: list[Plan], root: Path) -> None:
     """Raise `CompressError` for the first thing that could not work; write nothing."""
     for plan in plans:
-        missing = _missing(plan, root)
-        if missing:
-            _checkpoint_fits(plan)
-        for node in missing:
-            if node.kind.check is not None:
-                node.kind.check(plan, node)
+        check_plan(plan, root)
     check_folder(root, "--out")
     _disk_suffices(plans, root)
+
+
+def check_at_hand(plans: list[Plan], root: Path) -> list[Plan]:
+    """Those of the plans whose data can be read without the hub, checked for all that needs no torch, as a run would."""
+    found = [plan for plan in plans if is_at_hand(plan.task.spec, plan.task.folder, plan.task.data_dir)]
+    for plan in found:
+        _ = plan.task.data
+        check_plan(plan, root, light=True)
+    return found
+
+
+def check_plan(plan: Plan, root: Path, *, light: bool = False) -> None:
+    """Raise `CompressError` where the data, the checkpoint and the stages that are left to run do not fit each other.
+
+    `light`: without the check of the graph, which imports torch.
+    """
+    missing = _missing(plan, root)
+    if missing:
+        _checkpoint_fits(plan)
+    for node in missing:
+        if node.kind.check is not None and not (light and node.kind is EXPORT):
+            node.kind.check(plan, node)
 
 
 def _missing(plan: Plan, root: Path) -> list[Node[Spec]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock
@@ -15,6 +16,7 @@ from ..spec.recipe import Recipe
 from ..store import Artifact, Store, as_user_error
 from ..tasks import check_data_dir
 from .distributed import Peers, follow, lead, run_job
+from .estimate import data_line, estimate, mean_length
 from .plan import Context, Job, Listener, Node, Plan
 from .plan.sources import TaskSource, TextSource
 from .plan.teachers import TeacherSource, resolve_teacher
@@ -119,6 +121,7 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     preflight(plans, request.root)
     if peers is not None:
         peers.planned(plans)
+    _tell_outlook(plans, request, listener)
     cache = Store(request.root / ".store", on_notice=listener.notice)
     contexts = [_context(plan, request, listener, peers) for plan in plans]
     for plan, context in zip(plans, contexts, strict=True):
@@ -131,6 +134,25 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
         _run(plan, request, context, reported[plan.task.fingerprint], cache)
         for plan, context in zip(plans, contexts, strict=True)
     ]
+
+
+def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> None:
+    """What data there are and how long the training takes, where something is left to do."""
+    left = [plan for plan in plans if any(not (request.root / ".store" / node.key).is_dir() for node in plan.nodes)]
+    for line in dict.fromkeys(data_line(plan.task) for plan in left):
+        listener.outlook(line)
+    found = estimate(left, request.root)
+    if found.work and found.seconds is None and any(work.steps is not None for work in found.work):
+        from .training.throughput import probe
+
+        plan = left[0]
+        kind, length = plan.task.spec.kind, round(max(1.0, mean_length(plan)))
+        threads = request.threads or usable_cores()
+        rate = probe(plan.teacher.config, kind=kind, length=length, precision=plan.precision, threads=threads)
+        rates = {work.key: rate for work in found.work} | found.rates
+        found = replace(found, rates=rates, by="a probe of a few steps")
+    if found.work:
+        listener.outlook(str(found))
 
 
 def _check_texts(plan: Plan, context: Context, cache: Store) -> None:

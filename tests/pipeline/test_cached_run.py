@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from child_imports import HEAVY, imported
 from pretrain_toys import QUICK
 
 from compress.pipeline import BenchSettings, Request, run_all
 
-HEAVY = {"torch", "transformers", "accelerate", "datasets", "neural_compressor"}
 LATE = HEAVY | {
     "onnx",
     "onnxruntime",
@@ -25,22 +23,6 @@ LATE = HEAVY | {
     "jinja2",
     "openvino",
 }
-CHILD = """
-import json, sys
-from compress.cli import main
-for words in json.loads(sys.argv[1]):
-    sys.argv = ["compress", *words]
-    main()
-print("\\nimported:", *sys.modules, file=sys.stderr)
-"""
-
-
-def imported(*commands: list[str]) -> set[str]:
-    """What is imported by a process that gives these commands, one after the other."""
-    given = [sys.executable, "-c", CHILD, json.dumps(commands)]
-    done = subprocess.run(given, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return set(done.stderr.rpartition("imported:")[2].split())
 
 
 @pytest.mark.parametrize("timed", [False, pytest.param(True, marks=pytest.mark.slow)])

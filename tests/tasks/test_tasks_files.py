@@ -187,7 +187,7 @@ def test_empty_files(here: Path) -> None:
 
 def test_unknown_label_in_dev(here: Path) -> None:
     (here / "dev.csv").write_text("text,label\na,pos\nb,POS\n")
-    refused(task(), here, r"dev.csv: line 3: unknown label 'POS'; known: neg, pos$")
+    refused(task(), here, r"dev.csv: line 3: unknown label 'POS'; did you mean 'pos'\? known: neg, pos$")
 
 
 @pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "high", "", "1e99"])

@@ -25,6 +25,9 @@ class Listener:
     def notice(self, line: str) -> None:
         """Something worth a line."""
 
+    def outlook(self, line: str) -> None:
+        """Before any work: what data there are, and how long it will take."""
+
 
 class Peers(Protocol):
     """The other processes of a run, which help to train."""

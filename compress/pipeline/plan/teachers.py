@@ -133,7 +133,7 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
     if folder.is_dir() and (is_path(name_or_path) or name_or_path not in names("teachers")):
         note = f"teacher {name_or_path}: the folder of that name here, and not the hub's repository; that is {name_or_path}@main"
         return TeacherSource(_own_card(folder), folder, notes=() if on_hub is None else (note,))
-    if on_hub is not None and not folder.exists():
+    if on_hub is not None and not folder.exists() and not folder.parent.is_file():
         return _of_the_hub(*on_hub)
     if is_path(name_or_path) and folder.suffix not in (".yaml", ".yml"):
         read_config(folder)

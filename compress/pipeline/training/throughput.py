@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import torch
@@ -10,6 +11,8 @@ from accelerate import Accelerator
 from ...corpus.masking import SELECTED
 from ...losses.features import BEFORE_LAYERS
 from ...models.dimensions import Dimensions, dimensions
+from ...models.random_models import random_classifier
+from ...spec.kinds import KindName
 from .info import Speed
 from .log import Totals
 
@@ -24,6 +27,8 @@ BF16_PEAKS = {
     "NVIDIA A100 80GB PCIe": 312e12,
     "NVIDIA L4": 121e12,
 }
+
+_PROBE_TEXTS, _PROBE_STEPS = 8, 2
 
 
 def model_flops(
@@ -66,6 +71,24 @@ def speed(model: Any, teacher: Any, objective: Any, totals: Totals, accelerator:
 def _runs_layers(features: frozenset[str]) -> bool:
     """Whether more is asked for than embeddings, for which no layer runs."""
     return any(name not in BEFORE_LAYERS for name in features)
+
+
+def probe(config: dict[str, Any], *, kind: KindName, length: int, precision: str, threads: int) -> float:
+    """FLOP/s of a training on this machine, by a few steps of a random model of this config on texts of `length` tokens."""
+    sizes = dimensions(config, classes=2)
+    torch.set_num_threads(threads)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    with torch.random.fork_rng():
+        model: Any = random_classifier(config, kind=kind, labels=("0", "1")).to(device).train()
+        ids = torch.ones((_PROBE_TEXTS, length), dtype=torch.long, device=device)
+        taken = []
+        for _ in range(1 + _PROBE_STEPS):  # the first one warms up
+            start = time.perf_counter()
+            with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16"):
+                outputs = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+            outputs.float().square().mean().backward()
+            taken.append(time.perf_counter() - start)
+    return _PROBE_TEXTS * model_flops(sizes, None, length=length) / min(taken[1:])
 
 
 def _sizes(model: Any) -> Dimensions:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 import numpy as np
 
 from compress.errors import CompressError
@@ -64,6 +66,10 @@ def _class_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
 def _unknown_label(name: str, names: tuple[str, ...]) -> str:
     hidden = " (-1 marks hidden labels: this split cannot be scored)" if name == "-1" else ""
     known = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    near = next((other for other in names if other.casefold() == name.casefold()), None)
+    near = near or next(iter(difflib.get_close_matches(name, names, n=1)), None)
+    if near is not None:
+        return f"unknown label {brief(name)}; did you mean {brief(near)}? known: {known}"
     return f"unknown label {brief(name)}{hidden}; known: {known}"
 
 

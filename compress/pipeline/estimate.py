@@ -1,0 +1,188 @@
+"""How long a plan's training takes: its steps and arithmetic, and the rate that this machine reached before, or in a short probe."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from ..catalog import names
+from ..corpus.sources import FileSource
+from ..losses import LOSSES
+from ..models.dimensions import Dimensions, usable_positions
+from ..spec.stages import OnText, Training
+from ..store import Store
+from ..store.manifest import NAME
+from ..tasks import encode
+from .plan import Node, Plan
+from .plan.sources import TaskSource
+from .stages.augment import AUGMENTED
+
+_SAMPLE = 512  # texts of train whose lengths stand for all
+_RECORDS = 50  # the newest artefacts that are asked how fast they were made
+_LIKE = 4.0  # times larger or smaller: models whose rates are not compared
+_BYTES_PER_TOKEN = 4.5  # of English text
+_PACKED = {".xz": 4.0, ".gz": 3.0, ".zst": 3.5}  # bytes of text for a byte of such a file, about
+_LONG = 2 * 3600.0  # seconds from which on a smaller recipe is worth a word
+
+
+@dataclass(frozen=True)
+class Work:
+    """A stage that trains and is yet to run: optimizer `steps`, None where only the text tells; `flops` of matrix products."""
+
+    key: str
+    label: str
+    steps: int | None
+    flops: float
+    model: Dimensions
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is left to train of one or several plans. `rates`: FLOP/s by model, where this machine has trained one like it."""
+
+    work: tuple[Work, ...]
+    rates: dict[str, float]
+    smaller: str | None = None
+    by: str = "what it trained before"
+
+    @cached_property
+    def seconds(self) -> float | None:
+        """Of all stages whose steps are known; None where no rate is."""
+        known = [work for work in self.work if work.steps is not None]
+        if not known or any(work.key not in self.rates for work in known):
+            return None
+        return sum(work.flops / self.rates[work.key] for work in known)
+
+    def __str__(self) -> str:
+        """`training: 1,240 steps, about 12 min on this machine`."""
+        if not self.work:
+            return "training: none"
+        known = sum(work.steps or 0 for work in self.work)
+        unknown = [work.label for work in self.work if work.steps is None]
+        words = [f"{known:,} steps"] if known else []
+        if self.seconds is not None:
+            words.append(f"{spell(self.seconds)} on this machine, by {self.by}")
+        elif known:
+            words.append("minutes are told once this machine has trained, and by `run`")
+        words += [f"{', '.join(unknown)} as long as the text"] if unknown else []
+        told = f"training: {', '.join(words)}"
+        if self.smaller is not None and self.seconds is not None and self.seconds > _LONG:
+            told += f"; recipe {self.smaller} is smaller"
+        return told
+
+
+def data_line(task: TaskSource) -> str:
+    """`data: 360 train, 40 tuning texts; classification, 4 labels`. Reads the data."""
+    data, spec = task.data, task.spec
+    what = "pairs" if len(spec.text) == 2 else "texts"
+    labels = f", {len(data.labels)} labels" if data.labels else ""
+    return f"data: {len(data.train):,} train, {len(data.tuning):,} tuning {what}; {spec.kind}{labels}"
+
+
+def spell(seconds: float) -> str:
+    """`about 12 min`, `about 3.5 h`, `about 2 days`: as exact as it is known."""
+    if seconds < 60:
+        return "less than a minute"
+    if seconds < 100 * 60:
+        return f"about {round(seconds / 60)} min"
+    hours = seconds / 3600
+    if hours < 48:
+        return f"about {hours:.1f} h" if hours < 10 else f"about {round(hours)} h"
+    return f"about {round(hours / 24)} days"
+
+
+def estimate(plans: Iterable[Plan], root: Path) -> Estimate:
+    """What is left to train, and how long by what the store in `root` remembers. Reads the data; computes nothing."""
+    plans, cache = list(plans), Store(root / ".store")
+    work = {node.key: (plan, node) for plan in plans for node in plan.nodes if node.kind.trains}
+    left = tuple(_work(plan, node) for key, (plan, node) in work.items() if not cache.path(key).is_dir())
+    precision = plans[0].precision if plans else ""
+    records = _records(cache, precision) if left else []
+    rates = {each.key: rate for each in left if (rate := _rate_like(records, each.model)) is not None}
+    smaller = [found for plan in plans if (found := smaller_recipe(plan.recipe.name))]
+    return Estimate(left, rates, smaller[0] if smaller else None)
+
+
+def smaller_recipe(name: str) -> str | None:
+    """The same method on a smaller budget, in the catalogue."""
+    stem = name.removesuffix("-general")
+    known = names("recipes")
+    return next((other for other in (f"{stem}-small", stem) if other in known and other != name), None)
+
+
+def _work(plan: Plan, node: Node[Training]) -> Work:
+    spec, model = node.spec, plan.sizes_of(node)
+    examples = _examples(plan, node)
+    length = _length(plan, node)
+    losses = getattr(spec, "losses", ())
+    taught = model is not plan.sizes["teacher"] and any(
+        loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in losses
+    )
+    each = 3 * model.flops_per_example(length) + (plan.sizes["teacher"].flops_per_example(length) if taught else 0)
+    steps = None if examples is None else max(1, round(spec.epochs * math.ceil(examples / spec.batch_size)))
+    if spec.max_steps is not None:
+        steps = spec.max_steps if steps is None else min(steps, spec.max_steps)
+    return Work(node.key, node.label, steps, (steps or 0) * spec.batch_size * each, model)
+
+
+def _examples(plan: Plan, node: Node[Training]) -> int | None:
+    """Of an epoch; None where that is not known before the text is read."""
+    if not isinstance(node.spec, OnText):
+        count = len(plan.task.data.train)
+        copies = next((other.spec.copies for other in plan.nodes if other.id == AUGMENTED), 0)  # type: ignore[attr-defined]
+        return count * (1 + copies) if AUGMENTED in node.inputs else count
+    tokens = node.spec.max_tokens
+    sources = plan.corpus.sources if plan.corpus else ()
+    if all(isinstance(source, FileSource) for source in sources):
+        found = sum(_bytes(source.path) for source in sources if isinstance(source, FileSource)) / _BYTES_PER_TOKEN
+        tokens = round(min(found, tokens or found))
+    return None if tokens is None else max(1, round(tokens / _length(plan, node)))
+
+
+def _bytes(path: Path) -> float:
+    return path.stat().st_size * _PACKED.get(path.suffix, 1.0)
+
+
+def _length(plan: Plan, node: Node[Training]) -> float:
+    """Tokens of an example, on average."""
+    most = node.spec.max_length or plan.task.spec.max_length
+    if isinstance(node.spec, OnText):
+        return node.spec.max_length or min(128, usable_positions(plan.teacher.config))
+    return mean_length(plan, most)
+
+
+def mean_length(plan: Plan, most: int | None = None) -> float:
+    """Tokens of a text of train, which is cut to `most` tokens (default: the task's), on average."""
+    train = plan.task.data.train
+    sample = train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
+    return float(encode(plan.teacher.tokenizer, sample, most or plan.task.spec.max_length).lengths.mean())
+
+
+def _records(cache: Store, precision: str) -> list[tuple[float, float]]:
+    """(bytes of the model, FLOP/s) of the newest trainings that the store has, newest first."""
+    paths = sorted(cache.root.glob(f"*/{NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    found = []
+    for path in paths[:_RECORDS]:
+        try:
+            document = json.loads(path.read_bytes())
+            info, files = document["info"], document["files"]
+            size, rate = files["model.safetensors"]["bytes"], info["model_flops_per_second"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if info.get("precision") == precision and rate:
+            found.append((float(size), float(rate)))
+    return found
+
+
+def _rate_like(records: list[tuple[float, float]], model: Dimensions) -> float | None:
+    """Of the model that is nearest in size, where one is near."""
+    size = 4.0 * model.parameters
+    near = [(abs(math.log(known / size)), rate) for known, rate in records]
+    near = [(distance, rate) for distance, rate in near if distance <= math.log(_LIKE)]
+    return min(near, key=lambda pair: pair[0])[1] if near else None

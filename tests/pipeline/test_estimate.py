@@ -1,0 +1,140 @@
+"""What a plan says of its data and its training, and what `run` says before it starts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from child_imports import HEAVY, imported
+from tokenizers import Tokenizer
+from worlds import encoder_world
+
+import compress
+from compress.catalog import names
+from compress.errors import CompressError
+from compress.pipeline import Listener, Request, plan_all, run_all
+from compress.pipeline.estimate import data_line, estimate, smaller_recipe, spell
+from compress.pipeline.training.throughput import probe
+
+
+class Told(Listener):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def outlook(self, line: str) -> None:
+        self.lines.append(line)
+
+
+@pytest.fixture
+def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
+    encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n" * 90)
+    return tmp_path
+
+
+def request(world: Path, *overrides: str, recipe: str = "int8", corpus: bool = False) -> Request:
+    return Request(
+        (recipe,), (str(world / "task.yaml"),), teacher=str(world / "teacher"), root=world / "runs", precision="fp32",
+        threads=1, bench=None, overrides=(*overrides, "quantize.method=dynamic"),
+        corpus=(str(world / "text.txt"),) if corpus else (),
+    )  # fmt: skip
+
+
+def test_steps_are_those_of_the_training(world: Path) -> None:
+    asked = request(world, "finetune.epochs=3", "finetune.batch_size=8")
+    told = Told()
+    before = estimate(plan_all(asked), asked.root)
+    assert [work.steps for work in before.work] == [15]  # of 36 examples
+    assert before.seconds is None
+    assert "minutes are told once this machine has trained" in str(before)
+    run_all(asked, told)
+    assert told.lines[0] == "data: 36 train, 4 tuning texts; classification, 2 labels"
+    assert told.lines[1] == "training: 15 steps, less than a minute on this machine, by a probe of a few steps"
+    assert str(estimate(plan_all(asked), asked.root)) == "training: none"
+
+
+def test_what_this_machine_did_before_is_the_measure(world: Path) -> None:
+    run_all(request(world, "finetune.max_steps=2"))
+    (manifest,) = [
+        path for path in (world / "runs" / ".store").glob("*/manifest.json") if '"finetune"' in path.read_text()
+    ]
+    rate = json.loads(manifest.read_text())["info"]["model_flops_per_second"]
+    longer = request(world, "finetune.max_steps=1000", "finetune.epochs=500")
+    told = Told()
+    found = estimate(plan_all(longer), longer.root)
+    assert found.seconds == pytest.approx(found.work[0].flops / rate)
+    assert "by what it trained before" in str(found)
+    again = request(world, "finetune.max_steps=3")
+    run_all(again, told)
+    assert "by what it trained before" in told.lines[1]
+    run_all(again, told)
+    assert len(told.lines) == 2  # nothing is left to do
+
+
+def test_copies_and_text_are_counted(world: Path) -> None:
+    def steps(recipe: str, *overrides: str, corpus: bool) -> dict[str, int | None]:
+        asked = replace(request(world, *overrides, recipe=recipe, corpus=corpus), teacher="bert-mini")
+        return {work.label.split()[-1]: work.steps for work in estimate(plan_all(asked), asked.root).work}
+
+    found = steps("tinybert", "augment.copies=3", "intermediate.epochs=20", "prediction.epochs=3", corpus=False)
+    assert found["intermediate"] == 20 * 5  # 36 examples and three copies of each, in batches of 32
+    assert found["prediction"] == 3 * 5
+    (world / "text.txt").write_text("a film\n" * 64 * 128)  # 7 bytes each, about 4.5 a token
+    tokens = 7 * 64 * 128 / 4.5
+    found = steps("bert-pretrain", "pretrain.epochs=1", "pretrain.batch_size=4", "pretrain.max_length=64", corpus=True)
+    assert found["pretrained"] == math.ceil(round(tokens / 64) / 4)
+
+
+def test_hours_are_hours_and_long_training_names_the_smaller_recipe() -> None:
+    assert [spell(seconds) for seconds in (20, 61, 99 * 60, 101 * 60, 16.7 * 3600, 80 * 3600)] == [
+        "less than a minute", "about 1 min", "about 99 min", "about 1.7 h", "about 17 h", "about 3 days",
+    ]  # fmt: skip
+    found = {name: smaller_recipe(name) for name in names("recipes")}
+    assert {name: other for name, other in found.items() if other} == {
+        "tinybert": "tinybert-small",
+        "tinybert-general": "tinybert-small",
+        "distilbert-general": "distilbert",
+    }
+
+
+def test_a_long_one_says_so(world: Path) -> None:
+    asked = request(world)
+    found = estimate(plan_all(asked), asked.root)
+    slow = replace(found, rates={work.key: work.flops / 60_000 for work in found.work}, smaller="tinybert-small")
+    assert "about 17 h on this machine" in str(slow)
+    assert str(slow).endswith("; recipe tinybert-small is smaller")
+
+
+def test_a_plan_refuses_what_a_run_would(world: Path) -> None:
+    for name, label in (("a", "x"), ("b", "y")):
+        (world / f"{name}.csv").write_text("text,label\n" + "".join(f"film {i},{label}\n" for i in range(9)))
+    (world / "own.yaml").write_text(
+        "name: own\ntext: [text]\nlabel: label\nmetrics: [accuracy]\nfiles: {train: a.csv, dev: b.csv}\n"
+    )
+    with pytest.raises(CompressError, match="all 9 examples have the label 'x'"):
+        compress.plan("int8", tasks=str(world / "own.yaml"), teacher=str(world / "teacher"), root=world / "runs")
+    assert not (world / "runs").exists()
+
+
+def test_a_plan_of_what_is_yet_to_train_imports_no_torch(world: Path) -> None:
+    words = ["plan", "int8", "--task", str(world / "task.yaml"), "--teacher", str(world / "teacher")]
+    assert HEAVY & imported([*words, "-o", str(world / "runs")]) == set()
+
+
+def test_the_data_line_counts_pairs(world: Path) -> None:
+    (plan,) = plan_all(Request(("int8",), ("toy-similarity",), teacher="bert-mini", root=world))
+    assert data_line(plan.task) == "data: 5,400 train, 600 tuning pairs; regression"
+
+
+def test_a_probe_gives_a_rate_and_leaves_the_generator_alone(world: Path) -> None:
+    import torch
+
+    (plan,) = plan_all(request(world))
+    before = torch.random.get_rng_state()
+    threads = torch.get_num_threads()
+    rate = probe(plan.teacher.config, kind="classification", length=8, precision="fp32", threads=threads)
+    assert rate > 0
+    assert torch.equal(before, torch.random.get_rng_state())
