@@ -62,12 +62,12 @@ def _answers(endpoint: str) -> bool:
 @contextmanager
 def cache_only() -> Iterator[None]:
     """Inside, the hub's clients and `datasets` read their caches and ask no network."""
-    import datasets
+    from datasets import config
     from huggingface_hub import constants
 
-    before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+    before = constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = True
     try:
         yield
     finally:
-        constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
+        constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE = before

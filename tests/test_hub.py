@@ -91,11 +91,11 @@ def test_what_is_neither_here_nor_there_is_one_line(
 
 
 def test_inside_cache_only_nothing_is_asked() -> None:
-    import datasets
+    from datasets import config
 
-    before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
+    before = constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
     with pytest.raises(KeyError), hub.cache_only():
         assert constants.HF_HUB_OFFLINE
-        assert datasets.config.HF_HUB_OFFLINE
+        assert config.HF_HUB_OFFLINE
         raise KeyError
-    assert before == (constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE)
+    assert before == (constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE)

@@ -35,11 +35,21 @@ _SPECIAL = {  # what transformers calls them: BERT's, and RoBERTa's
 _IN_NO_VOCABULARY = "\U000103a0"  # Old Persian: a letter, which normalizers leave, and rare enough
 
 
+_OF_TEXT = ("ForMaskedLM", "ForPreTraining", "ForNextSentencePrediction")  # heads that plain text trains
+
+
 def has_head(folder: Path, config: dict[str, Any], kind: KindName) -> bool:
     """Whether the checkpoint carries a trained head for tasks of `kind`."""
     head = HEADS[kind]
     named = any(name.endswith(head.suffix) for name in config.get("architectures", ()))
     return named and any(name.startswith(head.trained) for name in tensor_names(folder))
+
+
+def other_head(config: dict[str, Any]) -> str | None:
+    """The class that config.json names, where that has a head of no kind of task here, such as BertForTokenClassification."""
+    known = (*(head.suffix for head in HEADS.values()), *_OF_TEXT)
+    named = (name for name in config.get("architectures", ()) if "For" in name)
+    return next((name for name in named if not name.endswith(known)), None)
 
 
 def config_labels(config: dict[str, Any]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from ..catalog import names
 from ..corpus.sources import FileSource
 from ..losses import LOSSES
 from ..models.dimensions import Dimensions, usable_positions
-from ..spec.stages import OnText, Training
+from ..spec.stages import OnText
 from ..store import Store
 from ..store.manifest import NAME
 from ..tasks import encode
@@ -116,7 +116,7 @@ def smaller_recipe(name: str) -> str | None:
     return next((other for other in (f"{stem}-small", stem) if other in known and other != name), None)
 
 
-def _work(plan: Plan, node: Node[Training]) -> Work:
+def _work(plan: Plan, node: Node[Any]) -> Work:
     spec, model = node.spec, plan.sizes_of(node)
     examples = _examples(plan, node)
     length = _length(plan, node)
@@ -131,11 +131,11 @@ def _work(plan: Plan, node: Node[Training]) -> Work:
     return Work(node.key, node.label, steps, (steps or 0) * spec.batch_size * each, model)
 
 
-def _examples(plan: Plan, node: Node[Training]) -> int | None:
+def _examples(plan: Plan, node: Node[Any]) -> int | None:
     """Of an epoch; None where that is not known before the text is read."""
     if not isinstance(node.spec, OnText):
         count = len(plan.task.data.train)
-        copies = next((other.spec.copies for other in plan.nodes if other.id == AUGMENTED), 0)  # type: ignore[attr-defined]
+        copies = next((other.spec.copies for other in plan.nodes if other.id == AUGMENTED), 0)
         return count * (1 + copies) if AUGMENTED in node.inputs else count
     tokens = node.spec.max_tokens
     sources = plan.corpus.sources if plan.corpus else ()
@@ -149,7 +149,7 @@ def _bytes(path: Path) -> float:
     return path.stat().st_size * _PACKED.get(path.suffix, 1.0)
 
 
-def _length(plan: Plan, node: Node[Training]) -> float:
+def _length(plan: Plan, node: Node[Any]) -> float:
     """Tokens of an example, on average."""
     most = node.spec.max_length or plan.task.spec.max_length
     if isinstance(node.spec, OnText):

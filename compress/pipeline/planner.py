@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..errors import CompressError
 from ..models.cards import StudentCard, load_student
+from ..models.checkpoints import other_head
 from ..models.dimensions import Dimensions, usable_positions
 from ..models.students import student_dimensions
 from ..runtime.kinds import output_names
@@ -68,6 +69,7 @@ def _plan_teacher(draft: Draft) -> None:
     if draft.adopts:
         add_adopted(draft)
     elif "finetune" in written:
+        _check_head(draft)
         finetune.plan(draft, written["finetune"])
     else:
         raise draft.fails(
@@ -77,6 +79,17 @@ def _plan_teacher(draft: Draft) -> None:
         )
     draft.latest["teacher"] = "teacher"
     add_export(draft, written["export"].spec)
+
+
+def _check_head(draft: Draft) -> None:
+    """What a checkpoint learnt for another kind of task is not thrown away unless that is asked for."""
+    teacher = draft.teacher
+    other = other_head(teacher.config) if teacher.folder is not None else None
+    if other is not None and not draft.refit:
+        raise CompressError(
+            f"teacher {teacher.card.name}: {teacher.folder} is a {other}, with a head for another kind of task than "
+            f"{draft.task.spec.kind}; say --refit to fine-tune its encoder on {draft.task.spec.name} with a new head"
+        )
 
 
 def _misspelt_tasks(recipe: Recipe, task: str) -> Iterator[str]:

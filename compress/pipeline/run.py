@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,8 +71,20 @@ def plan_all(request: Request) -> list[Plan]:
                     precision=precision,
                     refit=request.refit,
                 )
-                plans[plan.name] = plan
+                plans[plan.name] = replace(plan, notes=(*plan.notes, *_without_effect(plan, request)))
     return list(plans.values())
+
+
+def _without_effect(plan: Plan, request: Request) -> list[str]:
+    """A line for each override of a fine-tuning that does not take place."""
+    stages = {stage.id for stage in plan.recipe.stages if stage.kind == "finetune"}
+    if plan.nodes[0].kind is not ADOPT:
+        return []
+    return [
+        f"--set {text} has no effect: teacher {plan.teacher.card.name} is fine-tuned already; say --refit to fine-tune it again"
+        for text in request.overrides
+        if re.split(r"[.=\[]", text.strip())[0] in stages
+    ]
 
 
 def _corpus(request: Request, recipes: list[Recipe]) -> TextSource | None:

@@ -164,7 +164,7 @@ def read_kind(table: Table, label: str, kind: KindName | None = None) -> tuple[K
         return kind, None
     names = _names(values)
     if len(names) < 2:
-        (only,) = names
+        only = ", ".join(names)
         raise CompressError(
             f"{table.place}: all {len(values):,} examples have the label {only!r}; training needs at least two"
         )

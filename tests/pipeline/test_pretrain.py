@@ -129,12 +129,14 @@ def test_other_recipes_read_what_the_text_taught_as_the_teacher_before_its_fine_
     assert any("random weights before its fine-tuning" in note for note in without.notes)
 
 
-def test_without_text_it_is_left_out_and_said_so(world: Path):
-    planned = plan(world, corpus=())
+def test_without_text_it_is_refused_unless_it_is_switched_off(world: Path):
+    planned = plan(world, "pretrain.enabled=false", corpus=())
     assert planned.nodes[0].id == "teacher"
-    assert planned.notes == ("pretrain is left out: no plain text was given; say --corpus PATH",)
-    with pytest.raises(CompressError, match="stage pretrain: no plain text was given"):
-        plan(world, "pretrain.enabled=true", corpus=())
+    for words in ((), ("pretrain.enabled=true",)):
+        with pytest.raises(
+            CompressError, match=r"stage pretrain: no plain text was given; say --corpus PATH, or leave"
+        ):
+            plan(world, *words, corpus=())
 
 
 @pytest.mark.parametrize(

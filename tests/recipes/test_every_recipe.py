@@ -39,7 +39,8 @@ def arguments(recipe: str) -> tuple[str, ...]:
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100")
     given = ("run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1")
     given += ("--bench-runs", "1") if recipe in TIMED else ("--no-bench",)
-    return given + (goal if recipe.endswith("-auto") else ())
+    without_text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
+    return given + without_text + (goal if recipe.endswith("-auto") else ())
 
 
 @pytest.fixture(scope="module")

@@ -26,10 +26,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     spec: Pretrain = stage.spec
     card, sizes = draft.teacher.card, draft.sizes["teacher"]
     if draft.corpus is None:
-        if spec.enabled is True:
-            raise draft.fails(stage.id, f"{WITHOUT_TEXT}, or leave the stage out with --set {stage.id}.enabled=false")
-        draft.notes.append(f"{stage.id} is left out: {WITHOUT_TEXT}")
-        return
+        raise draft.fails(stage.id, f"{WITHOUT_TEXT}, or leave the stage out with --set {stage.id}.enabled=false")
     if draft.adopts:
         raise draft.fails(
             stage.id, f"teacher {card.name} is fine-tuned already; say --refit to train it on text and then on the task"

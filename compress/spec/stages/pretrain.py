@@ -33,7 +33,9 @@ class Pretrain(OnText):
         description="where random weights of a BERT or RoBERTa begin. random: as they are drawn; cooccurrence: from frequencies and "
         "neighbours of words counted in the text. Weights of a checkpoint, or grown ones, stay as they are",
     )
-    enabled: Literal["auto"] | bool = Field(default="auto", exclude=True, description="auto: when `--corpus` is given")
+    enabled: Literal["auto"] | bool = Field(
+        default="auto", exclude=True, description="auto, true: needs `--corpus`; false: left out"
+    )
 
     @model_validator(mode="after")
     def _losses_go_together(self) -> Pretrain:
