@@ -7,8 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from compress.errors import CompressError
-
+from ..errors import CompressError
 from .shards import TokenShards
 
 SHORTEST = 8

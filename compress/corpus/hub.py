@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compress.errors import CompressError, did_you_mean
-from compress.hub import cache_only, is_reachable, out_of_reach
-from compress.paths import from_home
+from ..errors import CompressError, did_you_mean
+from ..hub import cache_only, is_reachable, out_of_reach
+from ..paths import from_home
 
 PREFIX = "hub:"
 SPLIT = "train"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from compress.errors import CompressError
-from compress.losses.masked_lm import IGNORED
-
+from ..errors import CompressError
+from ..losses.masked_lm import IGNORED
 from .batches import TextBatches
 
 SELECTED = 0.15  # of the tokens that are not special

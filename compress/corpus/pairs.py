@@ -9,8 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import tokenizers
 
-from compress.errors import CompressError
-
+from ..errors import CompressError
 from .batches import TextBatches
 from .shards import TokenShards
 

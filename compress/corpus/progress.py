@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from compress.atomic import write_bytes, write_text
-from compress.store.hashing import canonical
-
+from ..atomic import write_bytes, write_text
+from ..store.hashing import canonical
 from .shards import shard_name
 
 _STATE = "progress.json"

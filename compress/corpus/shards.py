@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from compress.errors import CompressError
-
+from ..errors import CompressError
 from .special import SpecialIds
 
 NAME = "corpus.json"

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compress.errors import CompressError
-from compress.paths import from_home
-from compress.store.hashing import canonical, hash_file, hash_folder
-
+from ..errors import CompressError
+from ..paths import from_home
+from ..store.hashing import canonical, hash_file, hash_folder
 from .files import SUFFIXES, file_lines
 from .hub import PREFIX, HubSource, hub_lines, parse_hub
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import tokenizers
 
-from compress.errors import CompressError
+from ..errors import CompressError
 
 _PAD = ("[PAD]", "<pad>")
 _MASK = ("[MASK]", "<mask>")

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import tokenizers
 
-from compress.errors import CompressError
-
+from ..errors import CompressError
 from .progress import Progress
 from .shards import NAME, describe, dtype_for
 from .sources import Source, corpus_fingerprint, paragraphs

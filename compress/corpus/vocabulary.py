@@ -9,8 +9,7 @@ from typing import Literal
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from compress.errors import CompressError
-
+from ..errors import CompressError
 from .sources import Source, paragraphs
 
 BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -4,7 +4,7 @@ from jaxtyping import Float, Int
 
 from .features import LAST_HIDDEN
 from .loss import Batch, Loss, LossSpec, Sizes, always
-from .tensors import Tensor
+from .tensors import Tensor, mean_over_tokens
 
 
 class HiddenCosine(LossSpec):
@@ -24,9 +24,7 @@ def hidden_cosine_loss(
     """
     import torch.nn.functional as F
 
-    distance = 1 - F.cosine_similarity(student, teacher, dim=-1)
-    real = mask.to(distance.dtype)
-    return (distance * real).sum() / real.sum().clamp(min=1)
+    return mean_over_tokens(1 - F.cosine_similarity(student, teacher, dim=-1), mask)
 
 
 def _compute(spec: HiddenCosine, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:

@@ -4,7 +4,7 @@ from jaxtyping import Float, Int
 
 from .features import hidden
 from .loss import Batch, Compared, Loss, LossSpec, Pairs
-from .tensors import Tensor
+from .tensors import Tensor, mean_over_tokens
 
 
 class HiddenMse(LossSpec):
@@ -23,9 +23,7 @@ def hidden_mse_loss(
     Padding (mask 0) never changes the value. A narrower student is projected before
     (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 8 and 9).
     """
-    square = (student - teacher).square().mean(-1)
-    real = mask.to(square.dtype)
-    return (square * real).sum() / real.sum().clamp(min=1)
+    return mean_over_tokens((student - teacher).square().mean(-1), mask)
 
 
 def _compares(spec: HiddenMse, layers: Pairs) -> Compared:

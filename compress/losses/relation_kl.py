@@ -7,7 +7,7 @@ from pydantic import Field
 from ..fields import Positive
 from .features import attention
 from .loss import Batch, Compared, Loss, LossSpec, Pairs, Sizes
-from .tensors import Tensor, same_document
+from .tensors import Tensor, mean_over_tokens, same_document
 
 
 class RelationKl(LossSpec):
@@ -43,8 +43,7 @@ def relation_kl_loss(
         keys = keys & same_document(documents)
     target, prediction = (_log_relations(x, keys, heads) for x in (teacher, student))
     distance = F.kl_div(prediction, target, reduction="none", log_target=True).sum(-1).mean(1)
-    real = mask.to(distance.dtype)
-    return (distance * real).sum() / real.sum().clamp(min=1)
+    return mean_over_tokens(distance, mask)
 
 
 def _log_relations(

@@ -122,11 +122,8 @@ class TeacherCard(Spec):
         return self
 
 
-LayerRule = (
-    Literal["every_other", "first", "last"] | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
-)
-
-
+Layers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]  # of the teacher, from 0
+LayerRule = Literal["every_other", "first", "last"] | Layers
 Init = Literal["copy", "random", "project", "convert"]
 
 
@@ -140,7 +137,7 @@ class Albert(Spec):
     groups: Positive = Field(
         default=1, description="distinct blocks with `share: all`; each is repeated layers / groups times"
     )
-    block: Literal["fit", "mean"] | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = Field(
+    block: Literal["fit", "mean"] | Layers = Field(
         default="fit",
         description="where a converted block starts. fit: least squares on the teacher's activations; mean: the mean of its "
         "blocks; a list: a teacher layer (from 0) for each block",
