@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import CompressError
 from .families import FAMILIES
+from .families.fields import allowed_values
 
 
 def allowed_fields(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,15 +26,7 @@ def allowed_fields(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
     family = document.get("model_type")
     if not isinstance(family, str) or family not in FAMILIES:
         raise CompressError(f"{path}: model_type: expected one of {', '.join(FAMILIES)}; found {reprlib.repr(family)}")
-    fields: dict[str, Any] = {"model_type": family}
-    for name, field in FAMILIES[family].fields.items():
-        value = document.get(name)
-        if value is None and not (field.nullable and name in document):
-            continue
-        if value is not None and not field.allows(value):
-            raise CompressError(f"{path}: {name}: expected {field.expected}; found {reprlib.repr(value)}")
-        if field.kept:
-            fields[name] = value
+    fields = {"model_type": family, **allowed_values(path, document, FAMILIES[family].fields)}
     if "id2label" in fields:
         fields["id2label"] = {key: str(name) for key, name in fields["id2label"].items()}
         fields["label2id"] = {name: int(key) for key, name in fields["id2label"].items()}

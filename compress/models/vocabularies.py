@@ -18,7 +18,7 @@ from ..regular import read_regular
 from ..runtime.folder import read_json
 from .dimensions import read_config
 from .families import FAMILIES
-from .families.fields import MOST_TOKENS, TOKENIZER_CLASS
+from .families.fields import FLAG, MOST_TOKENS, TOKENIZER_CLASS, Field, allowed_values
 from .pretrained import quiet_transformers, transformers_config
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ _FLAGS = (
     "remove_space",
     "add_prefix_space",
 )
+_OPTIONS = {**dict.fromkeys(_FLAGS, FLAG), TOKENIZER_CLASS: Field(lambda name: True, "what `_check_class` takes")}
+_TEXT = Field(lambda value: isinstance(value, str) and value != "", "a token")
 _TOKENS = tuple(f"{name}_token" for name in ("unk", "sep", "pad", "cls", "mask", "bos", "eos"))
 _TOKEN_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 _MOST_BYTES = 1 << 28  # of a vocabulary
@@ -98,12 +100,7 @@ def _read(path: Path, check: Callable[[Path, dict[str, Any]], dict[str, Any]]) -
 
 
 def _config(path: Path, document: dict[str, Any]) -> dict[str, Any]:
-    kept = _named(path, document, marked=_MARKED)
-    for name in _FLAGS:
-        if document.get(name) is not None:
-            kept[name] = _checked(path, name, document[name], isinstance(document[name], bool), "true or false")
-    if document.get(TOKENIZER_CLASS) is not None:
-        kept[TOKENIZER_CLASS] = document[TOKENIZER_CLASS]
+    kept = _named(path, document, marked=_MARKED) | allowed_values(path, document, _OPTIONS)
     if (added := document.get("added_tokens_decoder")) is not None:
         numbered = isinstance(added, dict) and all(_is_number(key) for key in added)
         _checked(path, "added_tokens_decoder", added, numbered, "tokens by their numbers")
@@ -141,17 +138,12 @@ def _token(
 ) -> Any:
     """A token, or what transformers calls an AddedToken, `marked` as such: one with `flags` of how it is found in a text."""
     if not isinstance(value, dict):
-        return _checked(path, name, value, _is_text(value), "a token")
-    content = _checked(path, f"{name}.content", value.get("content"), _is_text(value.get("content")), "a token")
-    kept: dict[str, Any] = {**marked, "content": content}
-    for flag in flags:
-        if value.get(flag) is not None:
-            kept[flag] = _checked(path, f"{name}.{flag}", value[flag], isinstance(value[flag], bool), "true or false")
-    return kept
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
+        return _checked(path, name, value, _TEXT.allows(value), _TEXT.expected)
+    fields = {"content": _TEXT, **dict.fromkeys(flags, FLAG)}
+    return {
+        **marked,
+        **allowed_values(path, {**value, "content": value.get("content") or ""}, fields, inside=f"{name}."),
+    }
 
 
 def _is_number(key: str) -> bool:

@@ -1,10 +1,14 @@
-"""What a key of config.json may hold, and the keys that all families have."""
+"""What a key of a checkpoint's JSON may hold, and the keys of config.json that all families have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import reprlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from ...errors import CompressError
 
 # Far beyond any published encoder, and little enough to count with.
 MOST_LAYERS, MOST_HEADS, MOST_WIDE, MOST_TOKENS, MOST_POSITIONS = 1024, 4096, 1 << 17, 1 << 24, 1 << 20
@@ -28,6 +32,25 @@ class Field:
     expected: str
     nullable: bool = False
     kept: bool = True
+
+
+def allowed_values(
+    path: Path, document: Mapping[str, Any], fields: Mapping[str, Field], *, inside: str = ""
+) -> dict[str, Any]:
+    """The part of `document` that `fields` name, as it stands there; `inside`: what its keys are called after in messages.
+
+    Raises `CompressError` naming the file and the key, for a value that its key cannot have.
+    """
+    kept = {}
+    for name, field in fields.items():
+        value = document.get(name)
+        if value is None and not (field.nullable and name in document):
+            continue
+        if value is not None and not field.allows(value):
+            raise CompressError(f"{path}: {inside}{name}: expected {field.expected}; found {reprlib.repr(value)}")
+        if field.kept:
+            kept[name] = value
+    return kept
 
 
 def _is_whole(value: Any, low: int, high: int) -> bool:
