@@ -12,20 +12,24 @@ from ..results import Latency, ModelResult
 from ..runtime.folder import MODEL_FILES
 from ..timing import doubts, headline, uses_cpu_time
 from .document import BundleInfo, Precision
+from .papers import bibtex
+from .samples import LANGUAGES, SAMPLES, sample
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
-_DTYPES = {"fp32": "fp32", "int8": "q8"}  # what transformers.js calls them
+DTYPES = {"fp32": "fp32", "int8": "q8"}  # what transformers.js calls them
 
 
-def render(info: BundleInfo) -> str:
-    """Markdown with YAML front matter."""
+def render(info: BundleInfo, *, has_checkpoint: bool = False) -> str:
+    """Markdown with YAML front matter. `has_checkpoint`: transformers opens the folder too."""
     import jinja2
     import yaml
 
     from ..report.markdown import code_span, escape
 
     # Values of one line each: a parser that looks for the closing `---` alone finds no other.
-    front = yaml.safe_dump(_one_line(front_matter(info)), sort_keys=False, allow_unicode=True, width=math.inf)
+    front = yaml.safe_dump(
+        _one_line(front_matter(info, has_checkpoint)), sort_keys=False, allow_unicode=True, width=math.inf
+    )
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
@@ -34,18 +38,29 @@ def render(info: BundleInfo) -> str:
     return template.render(info=info, front=front, recipe=info.recipe.get("name", "unknown"), **_facts(info))
 
 
-def front_matter(info: BundleInfo) -> dict[str, Any]:
+def front_matter(info: BundleInfo, has_checkpoint: bool) -> dict[str, Any]:
     """What hubs read. No licence is claimed where the teacher's is not known."""
     fields: dict[str, Any] = {}
     if info.licence:
         fields["license"] = info.licence.lower()
-    fields["library_name"] = "transformers"
+    if info.task.name in SAMPLES:
+        fields["language"] = LANGUAGES
+    fields["library_name"] = "transformers" if has_checkpoint else "onnx"
     fields["pipeline_tag"] = KIND_WORDS[info.task.kind].pipeline_tag
-    fields["tags"] = ["onnx", "bert-compress", *(["int8"] if _quantized(info) else [])]
+    js = ["transformers.js"] if any(name in DTYPES for name in info.models) else []
+    fields["tags"] = ["onnx", "bert-compress", *js, *(["int8"] if _quantized(info) else [])]
     if info.base_model:
         fields["base_model"] = info.base_model
-    fields["model-index"] = [{"name": info.name, "results": _index(info)}]
+        fields["base_model_relation"] = "quantized" if _quantized(info) else "finetune"
+    if info.dataset:
+        fields["datasets"] = [info.dataset]
+    fields["widget"] = [dict(zip(("text", "text_pair"), _sample(info), strict=False))]
+    fields["model-index"] = [{"name": info.title or info.name, "results": _index(info)}]
     return fields
+
+
+def _sample(info: BundleInfo) -> tuple[str, ...]:
+    return sample(info.task.name, len(info.text_columns))
 
 
 def _one_line(value: Any) -> Any:
@@ -64,7 +79,7 @@ def _index(info: BundleInfo) -> list[dict[str, Any]]:
     return [
         {
             "task": {"type": KIND_WORDS[info.task.kind].pipeline_tag, "name": info.task.title},
-            "dataset": {"name": info.task.title, "type": info.task.name, "split": split},
+            "dataset": {"name": info.task.title, "type": info.dataset or info.task.name, "split": split},
             "metrics": [
                 {"type": METRIC_WORDS[name].hub[0], "name": METRIC_WORDS[name].hub[1], "value": round(points / 100, 4)}
                 for name, points in scores.items()
@@ -98,10 +113,13 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
     shapes = [shape for shape in timed if shape not in in_doubt.of_headline(cpu=cpu)]
     return {
         "split": split,
+        "title": info.title or info.name,
+        "sample": _spelled(_sample(info)),
+        "bibtex": bibtex(info.recipe.get("paper")),
         "words": KIND_WORDS[info.task.kind],
         "pair": len(info.text_columns) == 2,
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
-        "dtypes": " and ".join(f'"{_DTYPES[name]}"' for name in info.models if name in _DTYPES),
+        "dtypes": " and ".join(f'"{DTYPES[name]}"' for name in info.models if name in DTYPES),
         "dynamic": any(graph.format == "dynamic" for graph in info.graphs.values()),
         "quantized": _quantized(info),
         "heading": [
@@ -119,6 +137,12 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "isa": ", ".join(info.measured_on.isa) or "no vector extension that matters here",
         "verified_isa": ", ".join(info.verified_on.isa) or "no vector extension that matters here",
     }
+
+
+def _spelled(texts: tuple[str, ...]) -> str:
+    """As an element of a list in Python."""
+    first, *others = texts
+    return repr(texts if others else first)
 
 
 def _latencies(model: ModelResult) -> tuple[Latency, ...]:

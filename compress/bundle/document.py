@@ -72,11 +72,17 @@ class GraphFile(_Record):
 class BundleInfo(_Record):
     schema_version: Literal[1] = SCHEMA
     name: str = Field(description="the run it was made from")
+    title: str | None = Field(None, description="of the model card, where it is not `name`")
     created: str = Field(description="ISO 8601, UTC")
     model: str = Field(description="which of the run's models, e.g. `student`")
     teacher: str
-    base_model: str | None = Field(None, description="hub id of the teacher's checkpoint, where it has one")
-    licence: str | None = Field(None, description="of the teacher's weights, from its card")
+    base_model: str | None = Field(
+        None, description="as given when it was shipped, or hub id of the teacher's checkpoint"
+    )
+    licence: str | None = Field(
+        None, description="as given when it was shipped, or of the teacher's weights, from its card"
+    )
+    dataset: str | None = Field(None, description="hub id of the task's data set, where it has one")
     task: TaskInfo
     text_columns: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
     labels: Annotated[tuple[str, ...], Field(min_length=1)]

@@ -20,6 +20,7 @@ from ..results import Machine, ModelResult, TaskInfo
 from ..runtime.folder import MODEL_FILES, unpadded_beside
 from ..runtime.kinds import ANSWER_KINDS, output_names
 from . import card
+from .card import DTYPES
 from .document import BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
@@ -37,13 +38,17 @@ def ship(
     precisions: Sequence[str] = (),
     force: bool = False,
     with_checkpoint: bool = False,
+    licence: str | None = None,
+    base_model: str | None = None,
+    name: str | None = None,
 ) -> Path:
     """Write the bundle of a finished `run` to `out`; returns its resolved path.
 
     `model`: name of the run's model (default: the last one made). `precisions`: which of its forms, `fp32`, `int8`,
     `avx2` or `qdq`, go in (default: all that the run has).
     `force` replaces a bundle that is there already, and nothing else. `with_checkpoint` adds the weights in
-    safetensors. Raises `CompressError`: the run, its artefacts, `out`; CheckFailed: a model that does not answer.
+    safetensors. `licence`, `base_model` (a hub id) and `name` are for the model card, in place of what the run says.
+    Raises `CompressError`: the run, its artefacts, `out`; CheckFailed: a model that does not answer.
     """
     run, out = Path(run), Path(out)
     recover(out)
@@ -51,13 +56,13 @@ def ship(
     out = out.resolve()
     source = read_source(run, Path(store), model, precisions)
     with building(out) as folder:
-        _fill(folder, source, with_checkpoint)
+        _fill(folder, source, with_checkpoint, {"licence": licence, "base_model": base_model, "title": name})
         check_target(out, force)  # again: making it took a while
         settle(folder, out, replaces=force)
     return out
 
 
-def _fill(folder: Path, source: Source, with_checkpoint: bool) -> None:
+def _fill(folder: Path, source: Source, with_checkpoint: bool, claims: Mapping[str, str | None]) -> None:
     _copy_configuration(folder, source)
     (folder / "onnx").mkdir()
     for precision, graph in source.graphs.items():
@@ -68,13 +73,14 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool) -> None:
         for path in filter(lambda path: is_weights(path.name), source.checkpoint.iterdir()):
             shutil.copyfile(path, folder / path.name)
     info = _describe(folder, source)
-    (folder / "README.md").write_text(card.render(info), encoding="utf-8")
+    info = info.model_copy(update={key: value for key, value in claims.items() if value is not None})
+    (folder / "README.md").write_text(card.render(info, has_checkpoint=with_checkpoint), encoding="utf-8")
     write_bundle(info.model_copy(update={"files": measure(folder)}), folder)
 
 
 def _copy_configuration(folder: Path, source: Source) -> None:
     checkpoint = source.checkpoint
-    _write_json(folder / "config.json", _config(checkpoint, source.result.task))
+    _write_json(folder / "config.json", _config(checkpoint, source.result.task) | _of_transformers_js(source))
     _write_json(folder / "tokenizer_config.json", _tokenizer_config(checkpoint, source.max_length))
     if (checkpoint / "tokenizer.json").is_file():
         shutil.copyfile(checkpoint / "tokenizer.json", folder / "tokenizer.json")
@@ -102,6 +108,12 @@ def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
     return config
 
 
+def _of_transformers_js(source: Source) -> dict[str, Any]:
+    """Which file transformers.js opens by default; in Node it would be the fp32 one."""
+    dtype = next((DTYPES[name] for name in MODEL_FILES if name in source.graphs and name in DTYPES), None)
+    return {"transformers.js_config": {"dtype": dtype}} if dtype else {}
+
+
 def _tokenizer_config(checkpoint: Path, max_length: int) -> dict[str, Any]:
     """The limit of the bundle, for consumers that cut there, and a class that transformers 4 knows too."""
     fields = tokenizer_settings(checkpoint)
@@ -121,6 +133,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         teacher=result.teacher,
         base_model=result.settings.get("teacher_hub"),
         licence=None if licence == "unknown" else licence,
+        dataset=result.settings.get("dataset_hub"),
         task=result.task,
         text_columns=source.columns,
         labels=output_names(result.task.kind, result.task.labels),

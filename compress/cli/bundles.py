@@ -35,6 +35,15 @@ def ship(
     store: Annotated[Path | None, typer.Option(help="The store of artefacts. Default: .store beside the run.")] = None,
     with_checkpoint: Annotated[bool, typer.Option("--with-checkpoint", help="Add the weights in safetensors.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a bundle that is there.")] = False,
+    licence: Annotated[
+        str | None, typer.Option("--license", help="For the model card. Default: of the teacher's weights.")
+    ] = None,
+    base_model: Annotated[
+        str | None, typer.Option("--base-model", help="Hub id, for the model card. Default: the teacher's.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Title of the model card. Default: the run's name.")
+    ] = None,
 ) -> None:
     """Write the bundle: the ONNX files, tokenizer, config, model card, hashes."""
     from ..bundle import ship as write_bundle
@@ -42,7 +51,7 @@ def ship(
     folder = run.parent if run.name == "result.json" else run
     store = store or folder.resolve().parent / ".store"
     how = {"model": model, "precisions": precision or (), "force": force, "with_checkpoint": with_checkpoint}
-    typer.echo(write_bundle(folder, out, store=store, **how))
+    typer.echo(write_bundle(folder, out, store=store, **how, licence=licence, base_model=base_model, name=name))
 
 
 def checkpoint(

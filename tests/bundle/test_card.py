@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,9 +12,14 @@ from typing import Any
 
 import pytest
 import yaml
+from bundle_making import Run
 
 from compress.bundle import read_bundle, ship
 from compress.bundle.card import render
+from compress.bundle.papers import bibtex
+from compress.bundle.samples import SAMPLES
+from compress.catalog import load_recipe, names
+from compress.tasks.builtin import BUILTIN_TASKS
 
 TASKS = ("toy-sentiment", "toy-entailment", "toy-similarity")
 
@@ -30,11 +36,14 @@ def test_the_hubs_own_parser_reads_the_metadata(bundle_of: Callable[[str], Path]
         info = read_bundle(bundle_of(task))
         assert (data.license, data.library_name, data.pipeline_tag) == (
             "apache-2.0",
-            "transformers",
+            "onnx",
             "text-classification",
         )
         assert data.base_model == "someone/teacher"
-        assert {"onnx", "bert-compress"} <= set(data.tags or [])
+        assert {"onnx", "bert-compress", "transformers.js", "int8"} == set(data.tags or [])
+        assert (data.language, data.base_model_relation) == ("en", "quantized")
+        (widget,) = data.widget
+        assert list(widget) == ["text", "text_pair"][: len(info.text_columns)]
         found = [result.metric_value for result in data.eval_results or []]
         assert found == [round(points / 100, 4) for points in info.models["int8"].scores["dev"].values()]
 
@@ -46,6 +55,60 @@ def test_no_licence_and_no_base_are_claimed_where_none_is_known(tmp_path: Path) 
     out = ship(run.folder, tmp_path / "out", store=run.store)
     assert {"license", "base_model"}.isdisjoint(_front(out))
     assert "licence of its weights: not recorded" in (out / "README.md").read_text(encoding="utf-8")
+
+
+def test_transformers_is_named_where_it_opens_the_folder(run: Run, tmp_path: Path) -> None:
+    out = ship(run.folder, tmp_path / "out", store=run.store, with_checkpoint=True)
+    assert _front(out)["library_name"] == "transformers"
+
+
+def test_what_the_card_claims_can_be_said(run: Run, tmp_path: Path) -> None:
+    claims = {"licence": "MIT", "base_model": "me/base", "name": "A fine model"}
+    out = ship(run.folder, tmp_path / "out", store=run.store, **claims)  # type: ignore[arg-type]
+    front, info = _front(out), read_bundle(out)
+    assert (front["license"], front["base_model"]) == ("mit", "me/base")
+    assert front["model-index"][0]["name"] == "A fine model"
+    assert "\n# A fine model\n" in (out / "README.md").read_text(encoding="utf-8")
+    assert (info.licence, info.base_model, info.title, info.name) == ("MIT", "me/base", "A fine model", run.folder.name)
+
+
+def test_the_data_set_of_the_hub_is_named(bundle: Path) -> None:
+    info = read_bundle(bundle)
+    assert "datasets:" not in render(info)
+    front = yaml.safe_load(render(info.model_copy(update={"dataset": "nyu-mll/glue"})).split("---\n")[1])
+    assert front["datasets"] == ["nyu-mll/glue"]
+    assert front["model-index"][0]["results"][0]["dataset"]["type"] == "nyu-mll/glue"
+
+
+def test_every_task_that_comes_with_the_package_has_a_sample() -> None:
+    texts = {name: len(spec.text) for name, spec in BUILTIN_TASKS.items()}
+    assert {name: len(sample) for name, sample in SAMPLES.items()} == texts
+
+
+def test_every_recipe_s_paper_is_cited() -> None:
+    papers = {load_recipe(name).paper for name in names("recipes")}
+    assert len(papers) > 5
+    for paper in papers:
+        entry = bibtex(paper)
+        assert entry is not None, paper
+        assert f"journal = {{arXiv preprint {paper}}}" in entry
+        assert entry.count("{") == entry.count("}")
+    assert bibtex("https://example.org") is bibtex(None) is None
+
+
+def test_the_paper_is_in_the_card(bundle: Path) -> None:
+    info = read_bundle(bundle)
+    assert "## Cite" not in render(info.model_copy(update={"recipe": {"name": "mine"}}))
+    card = render(info.model_copy(update={"recipe": {"name": "int8", "paper": "arXiv:1910.06188"}}))
+    assert "```bibtex\n@article{zafrir2019q8bert,\n  title = {{Q8BERT}" in card
+
+
+def test_transformers_js_is_told_which_file_to_open(bundle: Path, run: Run, tmp_path: Path) -> None:
+    def dtype(folder: Path) -> str:
+        return json.loads((folder / "config.json").read_text())["transformers.js_config"]["dtype"]
+
+    assert dtype(bundle) == "q8"
+    assert dtype(ship(run.folder, tmp_path / "out", store=run.store, precisions=["fp32"])) == "fp32"
 
 
 def test_the_table_holds_the_figures_of_the_run(bundle: Path) -> None:

@@ -114,6 +114,7 @@ def build_result(
             "published": _published(plan, context),
             "teacher_licence": plan.teacher.card.licence,
             "teacher_hub": plan.teacher.card.checkpoint.hub if plan.teacher.card.checkpoint else None,
+            "dataset_hub": data.spec.hub.path if data.spec.hub else None,
             "max_length": data.spec.max_length,
             "text": list(data.spec.text),
         },

@@ -1,0 +1,26 @@
+"""A text, or a pair of them, such as a task has: for the card of a model. Of our own writing, from no data set."""
+
+from __future__ import annotations
+
+LANGUAGES = "en"  # of all tasks named here
+SAMPLES: dict[str, tuple[str, ...]] = {
+    "cola": ("The letter was read to the whole class.",),
+    "sst2": ("a warm and funny film that never loses its way .",),
+    "mrpc": ("The company said that profits rose by a tenth.", "Profits were up ten percent, the company said."),
+    "qqp": ("How do I learn to swim?", "What is the best way to learn swimming?"),
+    "stsb": ("A man is playing a guitar.", "Somebody plays an instrument."),
+    "mnli": ("The kettle boils on the stove.", "The water is hot."),
+    "qnli": ("When was the bridge finished?", "The bridge over the bay was finished in 1932."),
+    "rte": ("The bridge, which was finished in 1932, was closed in 1990.", "The bridge was closed in 1990."),
+    "wnli": ("The cup does not fit into the box because it is too wide.", "The cup is too wide."),
+    "toy-sentiment": ("a slow start , but a wonderful end",),
+    "toy-entailment": ("the old man opens the door", "a man opens the door"),
+    "toy-similarity": ("the old man opens the door", "a man opens the window"),
+}
+_OTHERS = {1: ("A slow start, and a fine end.",), 2: ("The kettle boils.", "The water is hot.")}
+
+
+def sample(task: str, columns: int) -> tuple[str, ...]:
+    """`columns` texts: the task's own, or a general one where it is not known here."""
+    known = SAMPLES.get(task, ())
+    return known if len(known) == columns else _OTHERS[columns]
