@@ -69,7 +69,6 @@ def build_result(
     plan: Plan, context: Context, made: Made, settings: BenchSettings | None, command: str
 ) -> results.Result:
     """Everything a reader needs to trust the run, in one object."""
-    artifacts = made.artifacts
     data = context.task.data
     records = [_model_result(plan, context, model, made) for model in made.models]
     again = made.runtimes.get("baseline again")
@@ -87,17 +86,7 @@ def build_result(
         code=running_code(),
         origin=plan.teacher.origin,
         corpus=plan.corpus.record if plan.corpus and any(node.kind.reads_text for node in plan.nodes) else None,
-        stages=tuple(
-            results.StageRecord(
-                kind=node.label,
-                key=node.key,
-                cached=made.cached[node.id],
-                seconds=artifacts[node.id].seconds,
-                info=without_places({**_spec(node), **artifacts[node.id].info}),
-                code=recorded_code(artifacts[node.id].describe),
-            )
-            for node in plan.nodes
-        ),
+        stages=tuple(_stage_record(node, made) for node in plan.nodes),
         models=tuple(records),
         noise=again.latency if again else (),
         timed_by=made.measured_by(BENCH),
@@ -118,6 +107,18 @@ def build_result(
             "max_length": data.spec.max_length,
             "text": list(data.spec.text),
         },
+    )
+
+
+def _stage_record(node: Node[Spec], made: Made) -> results.StageRecord:
+    artifact = made.artifacts[node.id]
+    return results.StageRecord(
+        kind=node.label,
+        key=node.key,
+        cached=made.cached[node.id],
+        seconds=artifact.seconds,
+        info=without_places({**_spec(node), **artifact.info}),
+        code=recorded_code(artifact.describe),
     )
 
 
