@@ -19,9 +19,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 quickstart: install
-	$(BIN)/compress run distilbert int8 --teacher bert-mini --task toy-sentiment --bench-runs 5 --out runs/quickstart
 	$(BIN)/compress run int8 --teacher bert-mini --task toy-entailment --bench-runs 5 --out runs/quickstart
-	$(BIN)/compress run tinybert-small albert --teacher bert-mini --task toy-sentiment --set intermediate.epochs=1 --set prediction.epochs=1 --bench-runs 5 --out runs/quickstart
+	$(BIN)/compress run distilbert int8 tinybert-small albert --teacher bert-mini --task toy-sentiment --set intermediate.epochs=1 --set prediction.epochs=1 --bench-runs 5 --out runs/quickstart
 
 test: install lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder

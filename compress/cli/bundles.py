@@ -103,7 +103,25 @@ def predict(
         list[str] | None, typer.Argument(metavar="TEXT", help="Texts; none, or -, reads lines from stdin.")
     ] = None,
     pair: Annotated[
-        list[str] | None, typer.Option("--pair", help="The second text of each pair, in the same order.")
+        list[str] | None,
+        typer.Option("--pair", help="The second text of each pair, in the same order; of --input, their column."),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--input", "-i", metavar="FILE", help="A .csv, .tsv or .jsonl file to answer, row by row."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The rows of --input with predictions; new. Default: stdout."
+        ),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="COLUMN", help="Of --input. Default: as the bundle names it.")
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", metavar="COLUMN", help="Of --input: score the answers against these labels."),
     ] = None,
     precision: Annotated[
         str | None,
@@ -124,14 +142,19 @@ def predict(
 ) -> None:
     """Answer with a bundle: label and score, tab-separated.
 
-    A line on stdin is a text, or a pair with a tab between. Answers come while stdin is read.
+    A line on stdin is a text, or a pair with a tab between. Answers come while stdin, or a file, is read.
     """
     from ..runtime import Classifier
+
+    _check_sources(texts, pair, source, {"--output": output, "--text": text, "--label": label})
 
     warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
     classifier = Classifier(
         bundle, precision=precision, threads=threads, runtime=runtime, precision_hint=precision_hint, verify=verify
     )
+    if source is not None:
+        _answer_file(classifier, source, output, text=text, pair=pair[0] if pair else None, label=label)
+        return
     piped = not texts or texts == ["-"]
     examples, kept = tee(_lines(classifier.columns) if piped else _given(texts or [], pair))
     answers = classifier.classify(examples, window=1 if piped and sys.stdin.isatty() else None)
@@ -142,6 +165,33 @@ def predict(
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
+
+
+def _check_sources(
+    texts: list[str] | None, pair: list[str] | None, source: Path | None, beside: dict[str, object]
+) -> None:
+    """Raises `CompressError` for texts from two places, and for options of another place than theirs."""
+    if source is None:
+        if lost := next((option for option, value in beside.items() if value is not None), None):
+            raise CompressError(f"{lost} goes with a file: expected --input FILE with it, found none")
+        if pair is not None and (not texts or texts == ["-"]):
+            raise CompressError("--pair: a piped line holds both texts with a tab between; leave --pair out")
+    elif texts:
+        raise CompressError("--input names the texts, and TEXT gives others; leave one of the two out")
+    elif pair is not None and len(pair) > 1:
+        raise CompressError(f"--pair: expected one column of --input, found {len(pair)}")
+
+
+def _answer_file(classifier: Classifier, source: Path, output: Path | None, **columns: str | None) -> None:
+    from .predictions import predict_file
+
+    try:
+        told = predict_file(classifier, source, output, **columns)  # type: ignore[arg-type]
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+    if told is not None:
+        typer.echo(told, err=output is None)
 
 
 def _plain_line(classifier: Classifier) -> Callable[[Text, Prediction], str]:

@@ -1,0 +1,105 @@
+"""`compress predict --input`: rows in, rows with predictions out, and scores of labelled ones."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runtime_toys import describe
+
+from compress.runtime import Classifier
+
+PROGRAM = [sys.executable, "-c", "from compress.cli import main; main()", "predict"]
+
+
+def predict(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, input="", timeout=120)
+
+
+def read(path: Path, suffix: str) -> list[dict[str, str]]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if suffix == ".jsonl":
+        return [json.loads(line) for line in lines]
+    return list(csv.DictReader(lines, delimiter={".csv": ",", ".tsv": "\t"}[suffix]))
+
+
+@pytest.fixture
+def table(folder: Path, tmp_path: Path) -> Path:
+    """Two hundred rows, labelled with what the model answers but for every tenth."""
+    texts = [" ".join(["a", "b", "c", "d", ",", '"'][: 1 + i % 6]) for i in range(200)]
+    classifier = Classifier(folder)
+    answers = [classifier.labels.index(str(one.label)) for one in classifier.predict(texts)]
+    count = len(classifier.labels)
+    gold = [classifier.labels[(answer + (i % 10 == 0)) % count] for i, answer in enumerate(answers)]
+    path = tmp_path / "in.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["number", "text", "gold"])
+        writer.writerows(zip(range(200), texts, gold, strict=True))
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_rows_keep_their_columns_and_get_answers(folder: Path, table: Path, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"out{suffix}"
+    done = predict(folder, "--input", table, "--output", out, "--label", "gold")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = read(table, ".csv")
+    found = read(out, suffix)
+    expected = Classifier(folder).predict([row["text"] for row in rows])
+    assert [row["prediction"] for row in found] == [one.label for one in expected]
+    assert [float(row["prediction_score"]) for row in found] == pytest.approx([one.score for one in expected], abs=1e-5)
+    assert [{name: row[name] for name in rows[0]} for row in found] == rows
+    assert done.stdout.startswith("200 texts: accuracy 90.00 (")
+    assert done.stdout.endswith("; 95% intervals\n")
+    low, high = map(float, done.stdout.partition("(")[2].partition(")")[0].split(" to "))
+    assert 84 < low < 89 < 91 < high < 95  # 1.96 standard errors are 4.2 points
+
+
+def test_without_output_the_table_is_on_stdout_and_the_score_beside_it(folder: Path, table: Path) -> None:
+    done = predict(folder, "-i", table, "--text", "text", "--label", "gold")
+    assert done.stdout.splitlines()[0] == "number,text,gold,prediction,prediction_score"
+    assert len(list(csv.reader(done.stdout.splitlines()))) == 201
+    assert done.stderr.startswith("200 texts: accuracy 90.00")
+
+
+def test_pairs_are_two_columns(folder: Path, tmp_path: Path) -> None:
+    describe(folder, text_columns=["premise", "hypothesis"])
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"one": "a b", "two": "c"}) + "\n")
+    done = predict(folder, "-i", path, "--text", "one", "--pair", "two")
+    assert json.loads(done.stdout)["prediction"] == Classifier(folder).predict([("a b", "c")])[0].label
+    assert "no column 'premise'; name one of 'one', 'two' with --text" in predict(folder, "-i", path).stderr
+    assert "name the second column with --pair" in predict(folder, "-i", path, "--text", "one").stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "expected"),
+    [
+        ("text\na\n", ("--text", "txet"), "in.csv: line 2: no column 'txet'; did you mean `text`?"),
+        ("text\na\na,b\n", ("--text", "text"), "in.csv: line 3: expected 1 fields, found 2"),
+        ("text,prediction\na,b\n", ("--text", "text"), "has a column 'prediction', which is the name of what is added"),
+        ("text,gold\na,nobody\n", ("--text", "text", "--label", "gold"), "unknown label 'nobody'; known: "),
+        ("", (), "in.csv: empty file"),
+        ('text\n"a\n', ("--text", "text"), "check the quotes"),
+        ("text\na\n", ("more",), "--input names the texts, and TEXT gives others"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_half_written_is_kept(
+    folder: Path, tmp_path: Path, content: str, words: tuple[str, ...], expected: str
+) -> None:
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_text(content)
+    done = predict(folder, *words, "-i", path, "-o", out)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert expected in done.stderr
+    assert not out.exists()
+
+
+def test_options_of_a_file_without_one_and_pairs_of_piped_lines(folder: Path) -> None:
+    assert "--label goes with a file: expected --input FILE" in predict(folder, "a", "--label", "gold").stderr
+    assert "--pair: a piped line holds both texts with a tab between" in predict(folder, "--pair", "b").stderr
