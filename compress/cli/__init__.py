@@ -26,17 +26,32 @@ app = typer.Typer(
     name="compress",
     help="Compress a BERT teacher by a recipe, measure what it cost, ship a verified int8 ONNX bundle.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (runs.run, runs.plan, runs.report, benching.bench):
-    app.command()(command)
-for command in (bundles.ship, bundles.checkpoint, bundles.verify, bundles.predict):
-    app.command()(command)
-app.command()(ablations.ablate)
-app.command()(inits.init)
-app.command()(vocabularies.vocab)
+_EXAMPLES = {
+    runs.run: (
+        "compress run distilbert --task toy-sentiment --teacher bert-mini",
+        "compress run int8 --teacher ./my-bert --train a.csv --dev b.csv --text review --label stars",
+        "compress run distilbert tinybert-small --task sst2 --task mrpc --seeds 3",
+    ),
+    runs.plan: ("compress plan tinybert --teacher ./my-bert --task my-task.yaml --corpus ./text",),
+    runs.report: ("compress report runs/int8-* -o comparison",),
+    benching.bench: ("compress bench my-int8 openvino-f32:my-int8 --shape 1x128",),
+    bundles.ship: ("compress ship runs/RUN -o my-int8",),
+    bundles.checkpoint: ("compress checkpoint runs/RUN --stage teacher -o my-teacher",),
+    bundles.verify: ("compress verify my-int8 --task my-task.yaml",),
+    bundles.predict: (
+        'compress predict my-int8 "a charming journey"',
+        "compress predict my-int8 --input reviews.csv --text review --label stars -o answered.csv",
+    ),
+    ablations.ablate: ("compress ablate tinybert-small --task toy-sentiment --teacher bert-mini",),
+    inits.init: ("compress init --train a.csv --dev b.csv",),
+    vocabularies.vocab: ("compress vocab --corpus ./text --size 8000 -o words",),
+}
+for _command, _lines in _EXAMPLES.items():  # a paragraph each, so that help does not join them
+    app.command(epilog="\n\n".join(["Examples:", *_lines]))(_command)
 app.command(name="list")(info.list_)
 app.command()(info.doctor)
 

@@ -160,8 +160,8 @@ def predict(
     answers = classifier.classify(examples, window=1 if piped and sys.stdin.isatty() else None)
     line = (_json_line if json else _plain_line)(classifier)
     try:
-        for answer, text in zip(answers, kept, strict=False):  # a stream's end is the answers' end
-            sys.stdout.write(f"{line(text, answer)}\n")
+        for answer, example in zip(answers, kept, strict=False):  # a stream's end is the answers' end
+            sys.stdout.write(f"{line(example, answer)}\n")
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit

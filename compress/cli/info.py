@@ -48,7 +48,11 @@ def list_(
 def _table(rows: list[dict[str, str]]) -> Table:
     from rich.table import Table
 
-    table = Table(*rows[0], box=None, pad_edge=False)
+    first, *others = rows[0]
+    table = Table(box=None, pad_edge=False)
+    table.add_column(first, no_wrap=True, min_width=max(len(row[first]) for row in rows))
+    for title in others:
+        table.add_column(title, overflow="fold")
     for row in rows:
         table.add_row(*row.values())
     return table

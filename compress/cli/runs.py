@@ -69,17 +69,28 @@ MaxLength = Annotated[
 ]
 Teacher = Annotated[
     str | None,
-    typer.Option(help="Teacher card, checkpoint folder, or OWNER/NAME[@REVISION] of the hub. Default: the recipe's."),
+    typer.Option(
+        help="Teacher card, checkpoint folder, or the hub's OWNER/NAME or OWNER/NAME@REVISION. Default: the recipe's.",
+        rich_help_panel="Models and stages",
+    ),
 ]
-Student = Annotated[str | None, typer.Option(help="Student card. Default: the recipe's for the teacher's depth.")]
-Seeds = Annotated[int, typer.Option(min=1, max=MOST_SEEDS, help="Run with this many seeds, from --seed on.")]
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="First seed.")]
+Student = Annotated[
+    str | None,
+    typer.Option(
+        help="Student card. Default: the recipe's for the teacher's depth.", rich_help_panel="Models and stages"
+    ),
+]
+Seeds = Annotated[
+    int, typer.Option(min=1, max=MOST_SEEDS, help="Run with this many seeds, from --seed on.", rich_help_panel="Seeds")
+]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="First seed.", rich_help_panel="Seeds")]
 BaseSeed = Annotated[
     int | None,
     typer.Option(
         min=0,
         max=LARGEST_SEED,
         help="Seed of the teacher, the general stage and the augmentation, which all seeds then share.",
+        rich_help_panel="Seeds",
     ),
 ]
 Corpus = Annotated[
@@ -88,37 +99,78 @@ Corpus = Annotated[
         metavar="PATH",
         help="Plain text for the stages that need it: files (.txt, .xz, .gz, .zst), folders, or "
         "hub:OWNER/NAME@REVISION; repeat for several.",
+        rich_help_panel="Models and stages",
     ),
 ]
-DataDir = Annotated[Path | None, typer.Option(help="Folder of GLUE's official files, or a saved `datasets` folder.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder of GLUE's official files, or a saved `datasets` folder.", rich_help_panel="Data"),
+]
 Tuning = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
         help="Examples to choose checkpoints and settings on, in the format of the task's files. Default: held out of train.",
+        rich_help_panel="Data",
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Where runs and the store of artefacts are kept.")]
-Precision = Annotated[str | None, typer.Option(help="fp32, bf16 or auto. Default: the recipe's.")]
-Refit = Annotated[bool, typer.Option("--refit", help="Fine-tune a teacher that is fine-tuned already.")]
+Out = Annotated[
+    Path, typer.Option("--out", "-o", help="Where runs and the store of artefacts are kept.", rich_help_panel="Output")
+]
+Precision = Annotated[
+    str | None, typer.Option(help="fp32, bf16 or auto. Default: the recipe's.", rich_help_panel="Models and stages")
+]
+Refit = Annotated[
+    bool,
+    typer.Option(
+        "--refit", help="Fine-tune a teacher that is fine-tuned already.", rich_help_panel="Models and stages"
+    ),
+]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Override a field of the recipe, e.g. distill.epochs=5."),
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Override a field of the recipe, e.g. distill.epochs=5.",
+        rich_help_panel="Models and stages",
+    ),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, max=MOST_THREADS, help="Threads for training and evaluation. Default: the usable cores."),
+    typer.Option(
+        min=1,
+        max=MOST_THREADS,
+        help="Threads for training and evaluation. Default: the usable cores.",
+        rich_help_panel="Machine",
+    ),
 ]
 Fsdp = Annotated[
-    bool, typer.Option("--fsdp", help="Under torchrun: split weights and optimizer among the processes that train.")
+    bool,
+    typer.Option(
+        "--fsdp",
+        help="Under torchrun: split weights and optimizer among the processes that train.",
+        rich_help_panel="Machine",
+    ),
 ]
-BenchThreads = Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads for latency.")]
-BenchRuns = Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.")]
-NoBench = Annotated[bool, typer.Option("--no-bench", help="Leave latency out: accuracy, fidelity and sizes alone.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; notes are still shown.")]
+BenchThreads = Annotated[
+    int, typer.Option(min=1, max=MOST_THREADS, help="Threads for latency.", rich_help_panel="Machine")
+]
+BenchRuns = Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.", rich_help_panel="Machine")]
+NoBench = Annotated[
+    bool,
+    typer.Option(
+        "--no-bench", help="Leave latency out: accuracy, fidelity and sizes alone.", rich_help_panel="Machine"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.", rich_help_panel="Output")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress; notes are still shown.", rich_help_panel="Output")
+]
 Report = Annotated[
-    Path | None, typer.Option(help="Where the report goes. Default: the run's folder, or OUT/report for several.")
+    Path | None,
+    typer.Option(
+        help="Where the report goes. Default: the run's folder, or OUT/report for several.", rich_help_panel="Output"
+    ),
 ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -135,7 +136,7 @@ def _examples(plan: Plan, node: Node[Any]) -> int | None:
     """Of an epoch; None where that is not known before the text is read."""
     if not isinstance(node.spec, OnText):
         count = len(plan.task.data.train)
-        copies = next((other.spec.copies for other in plan.nodes if other.id == AUGMENTED), 0)
+        copies = next((getattr(other.spec, "copies", 0) for other in plan.nodes if other.id == AUGMENTED), 0)
         return count * (1 + copies) if AUGMENTED in node.inputs else count
     tokens = node.spec.max_tokens
     sources = plan.corpus.sources if plan.corpus else ()

@@ -35,7 +35,7 @@ class Quantizer:
 
     `trains`: its ranges are those of a `quantize_aware` stage. `evaluates`: it asks how a candidate answers the tuning split.
     `counts_flips`: on further texts too, where `max_flips` needs more. `depends_on`: what of this machine its choice
-    goes by, beside the model. `packages`: distributions, brought by the extra `extra`, that it needs and whose versions
+    goes by, beside the model. `packages`: distributions, which pip installs as `requirement`, that it needs and whose versions
     change its file. `refuses`: what of a spec it cannot do, if anything.
     """
 
@@ -50,7 +50,7 @@ class Quantizer:
     counts_flips: bool = False
     depends_on: frozenset[Literal["isa", "cpu"]] = frozenset()
     packages: tuple[str, ...] = ()
-    extra: str = ""
+    requirement: str = ""
     refuses: Callable[[Quantize], str | None] = lambda spec: None
 
     def calibrates(self, int8_format: str) -> bool:
@@ -69,7 +69,7 @@ class Quantizer:
         if missing:
             raise CompressError(
                 f"quantize.method: {self.name} needs {' and '.join(missing)}, found none installed; "
-                f"pip install 'bert-compress[{self.extra}]'"
+                f"pip install '{self.requirement}'"
             )
 
 

@@ -53,6 +53,10 @@ class Classifier:
         self._reader = Reader(self.settings.columns)
         self._unpadded = UnpaddedForm(self._engine, threads, check) if runtime == "onnxruntime" else None
 
+    def __repr__(self) -> str:
+        labels = ", ".join(self.labels[:4]) + (f", … ({len(self.labels)})" if len(self.labels) > 4 else "")
+        return f"Classifier({str(self.folder)!r}, precision={self.precision!r}, runtime={self.runtime!r}, labels: {labels})"
+
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the outputs in their order: those of the classes, or that of a score."""

@@ -43,9 +43,7 @@ def open_model(path: Path, threads: int, hint: str) -> Opened:
     try:
         openvino: Any = importlib.import_module("openvino")  # this file has the name, too, for a type checker
     except ImportError:
-        raise CompressError(
-            "runtime openvino: the package is not installed; pip install 'bert-compress[openvino]'"
-        ) from None
+        raise CompressError("runtime openvino: the package is not installed; pip install openvino") from None
     check_graph_file(path)
     settings = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
     settings |= {"PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}

@@ -154,3 +154,10 @@ def test_a_prediction_imports_nothing_heavy(folder: Path) -> None:
     heavy = {"torch", "transformers", "datasets", "pandas", "onnx", "pydantic", "rich", "typer", "sklearn", "scipy"}
     assert not loaded & (heavy | {"huggingface_hub", "yaml", "jinja2", "altair", "psutil"})
     assert done.stderr == ""
+
+
+def test_it_tells_what_it_is(folder: Path) -> None:
+    model = Classifier(folder)
+    assert repr(model) == (
+        f"Classifier({str(folder)!r}, precision={model.precision!r}, runtime='onnxruntime', labels: {', '.join(model.labels)})"
+    )

@@ -30,6 +30,6 @@ QUANTIZER = Quantizer(
     evaluates=True,
     depends_on=frozenset({"isa"}),  # its search goes by what this CPU answers
     packages=("torch", "neural-compressor", "torchao"),
-    extra="inc",
+    requirement="neural-compressor[pt]",
     refuses=_refuses,
 )

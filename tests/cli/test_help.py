@@ -1,0 +1,79 @@
+"""Help that shows how, and lists that never cut what is to be typed."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from rich.console import Console
+
+from compress.catalog import names
+from compress.cli import _EXAMPLES, app
+from compress.cli.info import _cards, _table
+
+ROOT = Path(__file__).parents[2]
+COMMAND: Any = typer.main.get_command(app)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("kind", ["recipes", "teachers", "students"])
+def test_a_name_is_never_cut(kind: Any, width: int) -> None:
+    stream = io.StringIO()
+    Console(file=stream, width=width).print(_table(_cards(kind)))
+    assert {line.split()[0] for line in stream.getvalue().splitlines() if line[:1].strip()} >= set(names(kind))
+
+
+@pytest.mark.parametrize("function", _EXAMPLES, ids=lambda function: function.__name__)
+def test_examples_are_commands_that_are_read(function: Any) -> None:
+    command = COMMAND.commands[function.__name__]
+    for line in _EXAMPLES[function]:
+        assert line in command.epilog
+        program, name, *words = shlex.split(line)
+        assert (program, name) == ("compress", command.name)
+        command.make_context(name, words)
+
+
+def test_every_command_but_lists_has_examples() -> None:
+    assert {name for name, command in COMMAND.commands.items() if not command.epilog} == {"list", "doctor"}
+
+
+def test_options_of_a_run_are_in_groups() -> None:
+    panels = {
+        parameter.rich_help_panel
+        for parameter in COMMAND.commands["run"].params
+        if hasattr(parameter, "rich_help_panel")
+    }
+    assert panels >= {"Your own files, in place of a task", "Models and stages", "Seeds", "Machine", "Output"}
+
+
+def test_a_shell_completes_commands() -> None:
+    environment = {**os.environ, "_COMPRESS_COMPLETE": "complete_bash", "COMP_WORDS": "compress pl", "COMP_CWORD": "1"}
+    program = "import sys; sys.argv = ['compress']; from compress.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert done.stdout.split() == ["plan"], done.stderr
+    assert (
+        "--install-completion"
+        in subprocess.run(
+            [sys.executable, "-m", "compress", "-h"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "COLUMNS": "200"},
+        ).stdout
+    )
+
+
+def test_no_hint_names_a_package_that_is_not_published() -> None:
+    found = [
+        path
+        for path in (ROOT / "compress").rglob("*.py")
+        if re.search(r"pip install [^`]*bert-compress", path.read_text())
+    ]
+    assert found == []
