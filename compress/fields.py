@@ -1,4 +1,4 @@
-"""What every spec shares: frozen, no unknown keys, strict about types; and the largest numbers that anything may ask for."""
+"""What every spec shares: frozen, no unknown keys, strict about types."""
 
 from __future__ import annotations
 
@@ -33,8 +33,3 @@ NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]
-
-LARGEST_SEED = 2**32 - 1  # numpy's
-MOST_SEEDS = 1000  # of one command
-MOST_THREADS = 1024
-LARGEST_WHOLE = 2**63 - 1  # in a file or on the command line: beyond it libraries take no whole number

@@ -13,8 +13,9 @@ from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
 from .errors import CompressError
-from .fields import LARGEST_SEED, LARGEST_WHOLE, NOT_UNICODE, is_unicode
+from .fields import NOT_UNICODE, is_unicode
 from .spec.document import MOST_DEPTH, Where, spell
+from .spec.limits import LARGEST_SEED, LARGEST_WHOLE
 
 _LONGEST_NAME = 255  # bytes, of file systems
 _ROUNDING = 0.01  # points

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import CompressError
-from ..fields import MOST_THREADS
+from ..spec.limits import MOST_THREADS
 from .bundles import Json
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CheckFailed, CompressError
-from ..fields import MOST_THREADS
+from ..spec.limits import MOST_THREADS
 
 if TYPE_CHECKING:
     from ..runtime import Classifier, Prediction

@@ -10,9 +10,9 @@ import typer
 
 from .. import processes
 from ..errors import CheckFailed, CompressError
-from ..fields import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..goals import in_words, outcome
 from ..paths import check_folder
+from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 
 if TYPE_CHECKING:
     from ..pipeline import Request

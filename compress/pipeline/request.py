@@ -13,9 +13,9 @@ import yaml
 
 from .. import catalog
 from ..errors import CompressError
-from ..fields import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..paths import shown, without_places
 from ..quantize.methods import QUANTIZERS
+from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..spec.recipe import Recipe
 from ..spec.task import TaskSpec
 from ..tasks import OwnFiles, own_task, resolve_task

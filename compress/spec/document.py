@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from ..errors import CompressError
-from ..fields import LARGEST_WHOLE, NOT_UNICODE, is_unicode
+from ..fields import NOT_UNICODE, is_unicode
+from .limits import LARGEST_WHOLE
 
 Where = tuple[str | int, ...]
 MOST_BYTES = 1 << 20

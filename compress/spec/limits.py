@@ -1,0 +1,6 @@
+"""The largest numbers that a command or a call may ask for; apart, since help reads them and needs no pydantic."""
+
+LARGEST_SEED = 2**32 - 1  # numpy's
+MOST_SEEDS = 1000  # of one command
+MOST_THREADS = 1024
+LARGEST_WHOLE = 2**63 - 1  # in a file or on the command line: beyond it libraries take no whole number
