@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TORCH ?= torch==2.13.0 # on Linux with CPU only: make TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 
-.PHONY: install quickstart test test-all test-inc lint docs clean
+.PHONY: install quickstart test test-all test-inc test-consumers lint docs clean
 
 install: $(INSTALLED)
 
@@ -33,6 +33,10 @@ test-all: install lint test-inc
 test-inc: install
 	$(BIN)/python -m pip install -q --no-deps --target $(VENV)/inc -c constraints.txt torchao prettytable wcwidth
 	PYTHONPATH=$(VENV)/inc OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" tests/quantize/test_inc.py
+
+# The libraries that open bundles, each in an environment of its own; needs the registries of Python and Node.
+test-consumers: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -rs tests/consumers/consumers.py
 
 lint: install
 	$(BIN)/ruff check .

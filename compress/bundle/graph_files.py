@@ -30,4 +30,7 @@ def graph_file(folder: Path, precision: str) -> GraphFile:
             requires=Requires(**asdict(requirements(read_structure(path)))),
         )
     except (ValueError, TypeError, KeyError):
-        raise CheckFailed(f"{path}: metadata `quantization`: expected JSON with a format, found {said!r}") from None
+        raise CheckFailed(
+            f"{path}: metadata `quantization`: expected JSON with a format, found {said!r:.60}; "
+            "if an earlier version made it, give its `compress run` again"
+        ) from None

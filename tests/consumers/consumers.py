@@ -1,0 +1,162 @@
+"""A bundle in the libraries that open one, each in an environment of its own: the same texts, and logits against ours.
+
+    make test-consumers
+
+It installs from the registries; a consumer that cannot be installed is skipped with the reason. The environments stay in
+`.venv/consumers`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recipe_runs import TASK, TEACHER, compress
+
+from compress.runtime import Classifier
+
+PROGRAMS = Path(__file__).with_name("programs")
+PLACE = Path(sys.prefix) / "consumers"
+ONNXRUNTIMES = ("1.17.3", "1.20.1", "1.22.1", "1.24.4", "")
+FILES = {"model.onnx": "fp32", "model_quantized.onnx": "int8", "model_qdq.onnx": "qdq"}
+WORDS = ("good", "bad", "film", "the", "is", "not", "a", "dull", "start", "and", "fine", "end")
+TEXTS = [" ".join(WORDS[(start + step * each) % len(WORDS)] for each in range(1 + start % 9)) for start, step in
+         ((number, 1 + number % 5) for number in range(20))]  # fmt: skip
+FP32, INT8 = 1e-4, 0.05  # of the largest logit: fp32 sums in another order; quantized values that rounding tips
+INSTALL_SECONDS, RUN_SECONDS = 1800.0, 300.0
+
+Logits = np.ndarray
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """By the recipe `int8` as it stands, and QDQ; a few steps of training."""
+    world = tmp_path_factory.mktemp("world")
+    (world / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    (world / "task.yaml").write_text(TASK, encoding="utf-8")
+    options = ("--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", "--json")
+    done = compress("run", "int8", *options, "--set", "quantize.portable=true", cwd=world)
+    assert done.returncode == 0, done.stderr
+    (document,) = json.loads(done.stdout)
+    shipped = compress("ship", world / "runs" / document["run"], "-o", world / "bundle", cwd=world)
+    assert shipped.returncode == 0, shipped.stderr
+    return world / "bundle"
+
+
+@pytest.fixture(scope="session")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("texts") / "texts.json"
+    path.write_text(json.dumps(TEXTS), encoding="utf-8")
+    return path
+
+
+def python_with(*requirements: str) -> Path:
+    """The interpreter of an environment that has them and no more. Skips where they cannot be installed."""
+    folder = PLACE / hashlib.sha256("\n".join(requirements).encode()).hexdigest()[:16]
+    python, ready = folder / "bin" / "python", folder / "ready"
+    if not ready.is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        _install([sys.executable, "-m", "venv", str(folder)])
+        _install([str(python), "-m", "pip", "install", "-q", *requirements])
+        ready.touch()
+    return python
+
+
+def node_with(package: str) -> Path:
+    """A folder in which Node finds it. Without the scripts of packages, one of which downloads a GPU runtime."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        pytest.skip("node and npm are not installed")
+    folder = PLACE / hashlib.sha256(package.encode()).hexdigest()[:16]
+    if not (folder / "ready").is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+        _install([npm, "install", "--ignore-scripts", "--prefix", str(folder), package])
+        (folder / "ready").touch()
+    return folder
+
+
+def _install(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
+    if done.returncode:
+        last = [line for line in done.stderr.splitlines() if "error" in line.lower()][-1:] or [done.stderr[-300:]]
+        pytest.skip(f"{' '.join(command[-2:])}: cannot be installed here: {last[0]}")
+
+
+def answers(command: list[str], cwd: Path) -> Logits:
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONPATH", None)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=RUN_SECONDS, cwd=cwd, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return np.array(json.loads(done.stdout.splitlines()[-1]), np.float32)
+
+
+def ours(bundle: Path, file: str) -> Logits:
+    return np.asarray(Classifier(bundle, precision=FILES[file], threads=1).logits(TEXTS, batch_size=1))
+
+
+def check(found: Logits, expected: Logits, file: str) -> None:
+    share = FP32 if file == "model.onnx" else INT8
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() <= share * max(1.0, float(np.abs(expected).max()))
+
+
+@pytest.fixture
+def run_python(bundle: Path, texts: Path, tmp_path: Path) -> Callable[[Path, str, str], None]:
+    def run(python: Path, program: str, file: str) -> None:
+        command = [str(python), str(PROGRAMS / program), str(bundle), str(texts), file]
+        check(answers(command, tmp_path), ours(bundle, file), file)
+
+    return run
+
+
+def test_the_texts_are_twenty_different_ones() -> None:
+    assert len(set(TEXTS)) == 20
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("version", ONNXRUNTIMES, ids=lambda version: version or "latest")
+def test_onnxruntime(version: str, file: str, run_python: Callable[[Path, str, str], None]) -> None:
+    minor = tuple(map(int, version.split(".")[:2])) if version else (99, 0)
+    numpy = "numpy<2" if minor < (1, 19) else "numpy"  # built against the first
+    python = python_with(f"onnxruntime=={version}" if version else "onnxruntime", numpy, "tokenizers")
+    run_python(python, "onnxruntime_alone.py", file)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_optimum(file: str, run_python: Callable[[Path, str, str], None]) -> None:
+    run_python(python_with("optimum-onnx[onnxruntime]"), "optimum_onnx.py", file)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_cross_encoder(file: str, run_python: Callable[[Path, str, str], None]) -> None:
+    run_python(python_with("sentence-transformers[onnx]"), "cross_encoder.py", file)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_openvino(file: str, run_python: Callable[[Path, str, str], None]) -> None:
+    run_python(python_with("openvino", "tokenizers", "numpy"), "openvino_alone.py", file)
+
+
+@pytest.mark.parametrize("file", ["model.onnx", "model_quantized.onnx", "default"])
+@pytest.mark.parametrize("version", ["3", "4"])
+def test_transformers_js(version: str, file: str, bundle: Path, texts: Path) -> None:
+    """In Node. The default is int8, as config.json says."""
+    folder = node_with(f"@huggingface/transformers@{version}")
+    program = shutil.copy(PROGRAMS / "transformers_js.mjs", folder)
+    found = answers(["node", str(program), str(bundle), str(texts), file], folder)
+    opened = "model_quantized.onnx" if file == "default" else file
+    if file == "default":
+        assert not np.array_equal(found, answers(["node", str(program), str(bundle), str(texts), "model.onnx"], folder))
+    check(found, ours(bundle, opened), opened)
