@@ -162,7 +162,8 @@ def test_two_reported_splits_and_no_latency(bundle: Path) -> None:
 def _timed(bundle: Path, *, control: float, control_cpu: float) -> str:
     """The card of the bundle where the machine was so busy: int8 2.5 times as fast by the clock, 2.0 times in CPU time."""
     info = read_bundle(bundle)
-    models = {}
+    models: dict[str, Any] = {}
+    rows: tuple[Any, ...] = ()
     for name, model in info.models.items():
         assert model.onnx is not None
         rows = tuple(row.model_copy(update={"cpu_p50": 1.24, "cpu_speedup": 2.0}) for row in model.onnx.latency)
