@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import base64
+import hashlib
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from . import markdown
+from .drawing import inline, specification, svg
+from .names import Names
 from .page import Page
-from .plot import DARK, LIGHT, chart, specification
+from .plot import chart
 from .runs import Task
 from .sensitivity import charts
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
-
-VEGALITE = "6.4"
 
 
 def markdown_report(page: Page, digest: str) -> str:
@@ -25,45 +26,29 @@ def markdown_report(page: Page, digest: str) -> str:
 
 
 def html_report(page: Page, tasks: Sequence[Task]) -> str:
-    plots = [specification([chart(task)], LIGHT) for task in tasks]
-    return template("report.html.j2").render(
+    return html(
+        "report.html.j2",
         page=page,
-        charts=[{"svg": svg(document), "json": _script_json(document)} for document in plots],
-        sensitivity=sensitivity(tasks) if page.sensitivity else "",
-        light=_script_json(LIGHT),
-        dark=_script_json(DARK),
-        bundle=_bundle(),
+        charts=[inline(svg(specification([chart(task)]))) for task in tasks],
+        sensitivity=inline(sensitivity(tasks)) if page.sensitivity else "",
     )
 
 
 def plot(tasks: Sequence[Task]) -> str:
     """All tasks' charts as one SVG on white, legible in light and dark surroundings."""
-    return svg(specification([chart(task) for task in tasks], LIGHT)) + "\n"
+    return svg(specification([chart(task) for task in tasks])) + "\n"
 
 
 def sensitivity(tasks: Sequence[Task]) -> str:
     """The searched models' charts as one SVG on white."""
-    return svg(specification(charts(tasks), LIGHT)) + "\n"
+    return svg(specification(charts(tasks))) + "\n"
 
 
-def svg(document: dict[str, Any]) -> str:
-    import vl_convert
-
-    return vl_convert.vegalite_to_svg(document, vl_version=VEGALITE)
-
-
-def _script_json(document: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
-    return json.dumps(document, sort_keys=True, ensure_ascii=False).replace("<", "\\u003c")
-
-
-@cache
-def _bundle() -> str:
-    """Vega, Vega-Lite and vega-embed as one script: the page asks nothing of the network."""
-    import vl_convert
-
-    bundle: Any = vl_convert.javascript_bundle  # its stub demands the optional snippet
-    return bundle(vl_version=VEGALITE).replace("</script", "<\\/script")
+def html(name: str, **values: Any) -> str:
+    """A page, with names of its own and the one script that it may run."""
+    script = template("page.js").render()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return template(name).render(names=Names(), script=script, script_hash=digest, **values)
 
 
 def template(name: str) -> Template:

@@ -7,14 +7,14 @@ from typing import Any
 
 from ..results import ModelResult, Result
 from . import numbers
-from .plot import colour
+from .drawing import PAPER, SOFT, heading, room
+from .plot import told
 from .points import COLOURS
 from .runs import Task, name_of, title
 from .tables import Column, Line, Table, text_cells
 from .words import KIND_WORDS
 
 WIDTH, STEP = 420, 16  # pixels
-_CHARACTER = 7  # pixels
 _LEAST = 1e-8  # where a logarithmic axis ends
 _KINDS = {"static": "int8, calibrated range", "dynamic": "int8, range of each run", "fp32": "fp32 fallback"}
 
@@ -74,23 +74,22 @@ def _chart(result: Result, model: ModelResult) -> Any:
 
     rows = _rows(model)
     labels = [row["matmul"] for row in rows]
-    # Fonts differ in width from the one that the drawing is laid out with.
-    room = _CHARACTER * max(map(len, labels))
-    axis = alt.Axis(title=None, labelLimit=360, minExtent=room, ticks=False, domain=False)
+    axis = alt.Axis(title=None, labelLimit=0, labelOverlap=False, minExtent=room(labels), ticks=False, domain=False)
     y = alt.Y("matmul:N", sort=labels, axis=axis, scale=alt.Scale(domain=labels))
     x = alt.X(
         "divergence:Q", title=_measure(result), scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=6, format=".0e")
     )
     kinds = list(_KINDS.values())
-    fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[COLOURS[0], COLOURS[1], "#ffffff"]), title=None)
+    legend = alt.Legend(title=None, orient="bottom", columns=2, columnPadding=60, labelLimit=0)
+    fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[COLOURS[0], COLOURS[1], PAPER]), legend=legend)
     points = (
         alt.Chart(alt.Data(values=rows))
-        .mark_point(size=50, stroke=colour("soft"), opacity=1)
-        .encode(x=x, y=y, fill=fill)
+        .mark_point(size=50, stroke=SOFT, opacity=1)
+        .encode(x=x, y=y, fill=fill, description="tip:N")
     )
     subtitle = ["Each matmul as int8 alone, on texts of the tuning split; further right: more of the answers is lost."]
-    heading = alt.TitleParams(_title(result, model), subtitle=subtitle, anchor="start", offset=14)
-    return points.properties(width=WIDTH, height=STEP * len(rows), title=heading)
+    caption = heading(_title(result, model), subtitle, WIDTH)
+    return points.properties(width=WIDTH, height=STEP * len(rows), title=caption)
 
 
 def _title(result: Result, model: ModelResult) -> str:
@@ -113,5 +112,6 @@ def _rows(model: ModelResult) -> list[dict[str, Any]]:
         row = {"matmul": name, "divergence": max(found[int8_format], _LEAST), "kind": kind}
         if "drop_alone" in model.info:
             row |= {"drop": model.info["drop_alone"][matmul][int8_format], "saved": model.info["saved_ms"][matmul]}
-        rows.append(row)
+        tip = {"Matmul": name, "Divergence": f"{row['divergence']:.1e}", "In the mix": kind}
+        rows.append(row | {"tip": told(tip)})
     return rows

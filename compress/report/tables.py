@@ -59,20 +59,26 @@ class Table:
     headings: int = 1  # cells of a line that name it
 
 
+SIZES = (
+    Column("File", "MB"),
+    Column("Parameters", "M"),
+    Column("Per token", "MFLOPs"),
+    Column("Per example", "MFLOPs"),
+)
+NO_SIZES = (Cell(NOTHING),) * len(SIZES)
+
+
 def main_table(task: Task) -> Table:
-    """One line per model: what it costs, what it scores, how fast it answers."""
+    """One line per model: what it scores, how fast it answers, how large it is."""
     shapes = [shape for shape in MAIN_SHAPES if shape in task.shapes] or task.shapes[:3]
     metrics = _metrics(task)
     columns = (
         Column("Recipe", numeric=False),
         Column("Model", numeric=False),
-        Column("File", "MB"),
-        Column("Parameters", "M"),
-        Column("Per token", "MFLOPs"),
-        Column("Per example", "MFLOPs"),
         *(Column(name, numeric=True) for name in metrics),
         Column("Against the teacher", "points, 95% interval"),
         *(Column(numbers.shape(*shape), times_unit(task)) for shape in shapes),
+        *SIZES,
     )
     lines = [_line(task, row, metrics, shapes) for row in task.rows]
     lines += [*_noise_line(task, len(metrics), shapes), *_published_lines(task, metrics, len(shapes))]
@@ -144,15 +150,15 @@ def _line(task: Task, row: Row, metrics: dict[str, tuple[str, str] | None], shap
     timings = tuple(times_of(task, row.latency(shape), row is task.baseline) for shape in shapes)
     recipe, name = Cell(row.recipe or "baseline"), Cell(row.name, "PyTorch eager" if row.eager else "")
     if row.eager:  # the same weights on another runtime: only the timing is new
-        return Line((recipe, name, *[Cell(NOTHING)] * (5 + len(metrics)), *timings), "eager")
+        return Line((recipe, name, *[Cell(NOTHING)] * (len(metrics) + 1), *timings, *NO_SIZES), "eager")
     shown = (
         recipe,
         name,
-        Cell(numbers.megabytes(model.file_bytes)),
-        *text_cells(*map(numbers.millions, (model.parameters, model.flops_per_token, model.flops_per_example))),
         *(Cell(score_of(row, where)) for where in metrics.values()),
         against(row.delta),
         *timings,
+        Cell(numbers.megabytes(model.file_bytes)),
+        *text_cells(*map(numbers.millions, (model.parameters, model.flops_per_token, model.flops_per_example))),
     )
     return Line(shown, "model" if row.recipe else "baseline")
 
@@ -186,9 +192,8 @@ def _noise_line(task: Task, metrics: int, shapes: list[Shape]) -> Iterator[Line]
     found = [task.noise(shape) for shape in shapes]
     if any(found):
         heading = (Cell("baseline"), Cell(task.baseline.name, "A/A: measured again"))
-        yield Line(
-            (*heading, *[Cell(NOTHING)] * (5 + metrics), *(times_of(task, latency) for latency in found)), "reference"
-        )
+        times = (times_of(task, latency) for latency in found)
+        yield Line((*heading, *[Cell(NOTHING)] * (metrics + 1), *times, *NO_SIZES), "reference")
 
 
 def _published_lines(task: Task, metrics: dict[str, tuple[str, str] | None], shapes: int) -> Iterator[Line]:
@@ -205,7 +210,7 @@ def _published_lines(task: Task, metrics: dict[str, tuple[str, str] | None], sha
         heading = (Cell("published"), Cell(source, "" if one else f"scores {text}"))
         shown = Cell(text) if one else Cell(NOTHING)
         rest = [Cell(NOTHING)] * (len(metrics) - 1 + 1 + shapes)
-        yield Line((*heading, *[Cell(NOTHING)] * 4, shown, *rest), "reference")
+        yield Line((*heading, shown, *rest, *NO_SIZES), "reference")
 
 
 def _latency_lines(task: Task, row: Row) -> Iterator[Line]:

@@ -136,10 +136,7 @@ def test_one_of_two_recipes_may_be_of_before(fake: Callable[..., Result]) -> Non
 
 
 @pytest.mark.parametrize("form", ["md", "html"])
-def test_pages_have_the_section_and_no_text_of_the_task(
-    form: str, fake: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(render, "_bundle", lambda: "")
+def test_pages_have_the_section_and_no_text_of_the_task(form: str, fake: Callable[..., Result]) -> None:
     tasks = tasks_of([measured(fake(), 33)])
     page = page_of(tasks)
     text = render.markdown_report(page, "digest") if form == "md" else render.html_report(page, tasks)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from compress.report import markdown_table, render, summary_table, write_report
+from compress.report import markdown_table, summary_table, write_report
 from compress.results import Result
 
 
@@ -52,10 +52,7 @@ def test_tables_have_no_column_for_it(fake: Callable[..., Result]) -> None:
         assert "p50" not in text
 
 
-def test_runs_with_and_without_it_stand_in_one_report(
-    fake: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(render, "_bundle", lambda: "")
+def test_runs_with_and_without_it_stand_in_one_report(fake: Callable[..., Result], tmp_path: Path) -> None:
     for name, results in {"a": [fake(), untimed(fake("int8"))], "b": [untimed(fake()), fake("int8")]}.items():
         write_report(results, tmp_path / name)
         text = (tmp_path / name / "report.md").read_text(encoding="utf-8")

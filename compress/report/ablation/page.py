@@ -9,7 +9,8 @@ import yaml
 
 from .. import numbers
 from ..details import environment
-from ..render import template
+from ..drawing import inline
+from ..render import html, template
 from ..sentences import data_line, lede, warnings
 from ..tables import NOT_DISTINGUISHABLE, Table
 from ..tradeoffs import listed
@@ -72,7 +73,7 @@ def markdown_ablation(page: Page) -> str:
 
 
 def html_ablation(page: Page, plot: str) -> str:
-    return template("ablation.html.j2").render(page=page, svg=plot)
+    return html("ablation.html.j2", page=page, svg=inline(plot))
 
 
 def findings(ablation: Ablation) -> Iterator[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...results import Delta
 from .. import numbers
-from ..plot import LIGHT, colour, specification
+from ..drawing import PAPER, SOFT, heading, room, specification, svg
+from ..plot import told
 from ..points import COLOURS
-from ..render import svg
-from ..tables import NOT_DISTINGUISHABLE
+from ..tables import NOT_DISTINGUISHABLE, against
 from .compare import Ablation
 
 WIDTH, STEP = 460, 28  # pixels, of the difference axis and per row
@@ -16,7 +17,7 @@ WIDTH, STEP = 460, 28  # pixels, of the difference axis and per row
 
 def picture(ablation: Ablation) -> str:
     """SVG on white."""
-    return svg(specification([_chart(ablation)], LIGHT))
+    return svg(specification([_chart(ablation)]))
 
 
 def describe(ablation: Ablation) -> str:
@@ -39,20 +40,22 @@ def _chart(ablation: Ablation) -> Any:
 
     rows = _values(ablation)
     labels = [row["row"] for row in rows]
-    axis = alt.Axis(title=None, labelLimit=320, ticks=False, domain=False)
+    axis = alt.Axis(
+        title=None, labelLimit=0, labelOverlap=False, labelPadding=8, minExtent=room(labels), ticks=False, domain=False
+    )
     y = alt.Y("row:N", sort=labels, axis=axis, scale=alt.Scale(domain=labels))
-    bars = alt.Chart(alt.Data(values=rows)).mark_rule(strokeWidth=2, color=COLOURS[0], opacity=0.65)
+    bars = alt.Chart(alt.Data(values=rows)).mark_rule(strokeWidth=2, color=COLOURS[0], opacity=0.65, aria=False)
     layers = [
-        alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(strokeDash=[2, 3], color=colour("soft")).encode(x=_x("x")),
+        alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(strokeDash=[2, 3], color=SOFT, aria=False).encode(x=_x("x")),
         bars.encode(x=_x("low"), x2="high:Q", y=y),
         *_marks(rows, y),
     ]
     published = [row for row in rows if "published" in row]
     if published:
         mark = alt.Chart(alt.Data(values=published)).mark_point(shape="diamond", size=60, color=COLOURS[1])
-        layers.append(mark.encode(x=_x("published"), y=y))
+        layers.append(mark.encode(x=_x("published"), y=y, description="tip:N"))
     subtitle = [*_subtitle(bool(published)), f"Points to the full recipe: {_of(ablation)}."]
-    title = alt.TitleParams(ablation.title, subtitle=subtitle, anchor="start", offset=14)
+    title = heading(ablation.title, subtitle, WIDTH)
     return alt.layer(*layers).properties(width=WIDTH, height=STEP * len(rows), title=title)
 
 
@@ -64,11 +67,11 @@ def _marks(rows: list[dict[str, Any]], y: Any) -> list[Any]:
     for distinguishable in (True, False):
         values = [row for row in rows if row["distinguishable"] is distinguishable]
         if values:
-            inside = COLOURS[0] if distinguishable else "#ffffff"
+            inside = COLOURS[0] if distinguishable else PAPER
             mark = alt.Chart(alt.Data(values=values)).mark_point(
                 size=70, stroke=COLOURS[0], fill=inside, strokeWidth=1.5, opacity=1
             )
-            layers.append(mark.encode(x=_x("points"), y=y))
+            layers.append(mark.encode(x=_x("points"), y=y, description="tip:N"))
     return layers
 
 
@@ -76,7 +79,12 @@ def _x(field: str) -> Any:
     """One axis for all that is drawn along it."""
     import altair as alt
 
-    return alt.X(f"{field}:Q", title="Difference to the full recipe, points", scale=alt.Scale(zero=True))
+    return alt.X(
+        f"{field}:Q",
+        title="Difference to the full recipe, points",
+        scale=alt.Scale(zero=True),
+        axis=alt.Axis(tickCount=8),
+    )
 
 
 def _values(ablation: Ablation) -> list[dict[str, Any]]:
@@ -85,9 +93,14 @@ def _values(ablation: Ablation) -> list[dict[str, Any]]:
         delta, difference = entry.mean.delta, ablation.difference(entry)
         if delta is not None:
             row = {"row": entry.label, "points": delta.points, "low": delta.low, "high": delta.high}
-            told = {} if difference is None else {"published": difference}
-            values.append(row | {"distinguishable": delta.distinguishable} | told)
+            row |= {"distinguishable": delta.distinguishable, "tip": told(_tip(entry.label, delta, difference))}
+            values.append(row | ({} if difference is None else {"published": difference}))
     return values
+
+
+def _tip(label: str, delta: Delta, published: float | None) -> dict[str, str]:
+    tip = {"Variant": label, "Difference": str(against(delta))}
+    return tip if published is None else tip | {"Published difference": numbers.signed(published)}
 
 
 def _subtitle(published: bool) -> list[str]:

@@ -1,0 +1,76 @@
+"""Vega-Lite documents -> SVG, as a file of its own and as part of a page."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+VEGALITE = "6.4"
+FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
+# Of text, lesser text, lines and ground. style.css gives a page's own colours to what is drawn in one of them.
+INK, SOFT, LINE, PAPER = "#1f2328", "#6e7781", "#d8dee4", "#ffffff"
+_LARGE, _SMALL = 15, 11.5  # pixels, of titles and of text below them
+CHARACTER = 7.2  # pixels, of the widest usual font at 11.5 pixels: fonts differ from the one a drawing is laid out with
+_MARK = re.compile(
+    r'(<path aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="(?:point|line mark)"[^>]*)/>'
+)
+
+
+def svg(document: dict[str, Any]) -> str:
+    import vl_convert
+
+    return vl_convert.vegalite_to_svg(document, vl_version=VEGALITE)
+
+
+def inline(picture: str) -> str:
+    """A picture for a page: each mark shows its label to a pointer, without a script."""
+    return _MARK.sub(r"\1><title>\2</title></path>", picture)
+
+
+def specification(charts: Sequence[Any]) -> dict[str, Any]:
+    """A Vega-Lite document of one or several charts."""
+    import altair as alt
+
+    whole = charts[0] if len(charts) == 1 else alt.concat(*charts, columns=1 if len(charts) < 3 else 2, spacing=40)
+    whole = (
+        whole.resolve_scale(x="independent", y="independent", fill="independent", shape="independent")
+        if len(charts) > 1
+        else whole
+    )
+    return whole.configure(**_config()).to_dict()
+
+
+def heading(title: str, subtitle: Sequence[str], width: float) -> Any:
+    """A title and what to know, in lines that fit in `width` pixels."""
+    import altair as alt
+
+    lines = [part for line in subtitle for part in wrapped(line, width)]
+    return alt.TitleParams(wrapped(title, width * _SMALL / _LARGE), subtitle=lines, anchor="start", offset=14)
+
+
+def wrapped(text: str, width: float) -> list[str]:
+    """Lines of small text that fit in `width` pixels."""
+    return textwrap.wrap(text, int(width / CHARACTER))
+
+
+def room(labels: Sequence[str]) -> float:
+    """Pixels that the longest of the labels of an axis needs."""
+    return CHARACTER * max(map(len, labels), default=0)
+
+
+def _config() -> dict[str, Any]:
+    axis = {"labelColor": SOFT, "titleColor": INK, "domainColor": LINE, "tickColor": LINE, "gridColor": LINE}
+    axis |= {"gridOpacity": 0.6, "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"}
+    axis |= {"titlePadding": 10, "labelFlush": False, "labelOverlap": "greedy", "labelSeparation": 12}
+    title = {"color": INK, "subtitleColor": SOFT, "fontSize": _LARGE, "subtitleFontSize": _SMALL, "fontWeight": 600}
+    return {
+        "font": FONT,
+        "background": PAPER,
+        "padding": 14,
+        "view": {"stroke": None},
+        "axis": axis,
+        "legend": {"labelColor": INK, "labelFontSize": _SMALL},
+        "title": title | {"subtitlePadding": 5, "subtitleLineHeight": 15},
+    }

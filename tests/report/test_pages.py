@@ -1,0 +1,226 @@
+"""What every page has: names of their own for its regions and places, room to scroll by keys, and titles on its marks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compress.report import write_report
+from compress.report.ablation import ablation_of, write_ablation
+from compress.results import Result
+
+from ..support import browser
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Elements with their attributes and the tags around them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str], tuple[str, ...]]] = []
+        self._open: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}, tuple(self._open)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}, tuple(self._open)))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def of(self, *tags: str) -> list[dict[str, str]]:
+        return [attributes for tag, attributes, _ in self.found if tag in tags]
+
+
+@pytest.fixture(scope="module")
+def pages(fake: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One of each kind: several recipes, tasks and seeds, two of the tasks alike in title; an ablation."""
+    from .conftest import write_run
+
+    out = tmp_path_factory.mktemp("pages")
+    task = fake(task="mrpc").task.model_copy(update={"title": "SST-2"})
+    several = [
+        fake(),
+        fake("int8"),
+        *(fake(task="mrpc", seed=seed).model_copy(update={"task": task}) for seed in range(3)),
+    ]
+    write_report(several, out / "report")
+    rows: dict[str, list[Result]] = {}
+    for label, drop in {"full": 0.0, "without augment": 0.3, "map top": -0.05}.items():
+        run = fake(run=label.replace(" ", "-"))
+        run = run.model_copy(update={"models": run.models[:2]})
+        rows[label] = [write_run(out / "runs" / run.run, run, drop=drop)]
+    ablation = ablation_of(rows, title="Mine", command="compress ablate tinybert", folders=[out / "runs"])
+    write_ablation(ablation, out / "ablation")
+    return {"report": out / "report" / "report.html", "ablation": out / "ablation" / "ablation.html"}
+
+
+KINDS = pytest.mark.parametrize("kind", ["report", "ablation"])
+
+
+def read(pages: dict[str, Path], kind: str) -> Page:
+    return Page(pages[kind].read_text(encoding="utf-8"))
+
+
+@KINDS
+def test_no_two_regions_have_one_name(kind: str, pages: dict[str, Path]) -> None:
+    page = read(pages, kind)
+    regions = [attributes for _, attributes, _ in page.found if attributes.get("role") == "region"]
+    names = Counter(attributes["aria-label"] for attributes in regions)
+    assert len(names) > 3
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+@KINDS
+def test_what_scrolls_can_be_reached_by_keys(kind: str, pages: dict[str, Path]) -> None:
+    page = read(pages, kind)
+    scrolling = [found for found in page.of("div") if found.get("class") in ("scroll", "chart")]
+    scrolling += page.of("pre")
+    assert len(scrolling) > 3
+    assert all(found.get("tabindex") == "0" and found.get("aria-label") for found in scrolling)
+
+
+@KINDS
+def test_every_part_can_be_linked_to(kind: str, pages: dict[str, Path]) -> None:
+    page = read(pages, kind)
+    ids = [attributes["id"] for _, attributes, _ in page.found if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    headings = [attributes.get("id") for attributes in page.of("h2", "h3")]
+    assert headings and None not in headings
+    assert set(headings) <= set(ids)
+    targets = [attributes["href"] for attributes in page.of("a")]
+    assert {f"#{heading}" for heading in headings} <= set(targets)
+    assert all(target.startswith("#") and target[1:] in ids for target in targets)
+
+
+@KINDS
+def test_every_mark_has_its_label_without_a_script(kind: str, pages: dict[str, Path]) -> None:
+    page = read(pages, kind)
+    marks = [
+        attributes
+        for tag, attributes, _ in page.found
+        if tag == "path" and attributes.get("aria-roledescription") == "point"
+    ]
+    titles = [around for tag, _, around in page.found if tag == "title" and "svg" in around]
+    assert len(marks) == len(titles) > 1
+    assert all(around[-1] == "path" for around in titles)
+    assert all(": " in mark["aria-label"] and "undefined" not in mark["aria-label"] for mark in marks)
+
+
+@KINDS
+def test_colours_of_a_chart_are_those_that_follow_the_page(kind: str, pages: dict[str, Path]) -> None:
+    """Each colour of ink, line and ground has its rule; what is left is the palette of the models, alike on both grounds."""
+    from compress.report.drawing import INK, LINE, PAPER, SOFT
+    from compress.report.points import BASELINE_COLOUR, COLOURS
+
+    page = read(pages, kind)
+    used = {
+        (name, attributes[name])
+        for _, attributes, around in page.found
+        if "svg" in around
+        for name in ("fill", "stroke")
+        if attributes.get(name, "none") not in ("none", "transparent") and attributes.get("stroke-width") != "0"
+    }
+    text = pages[kind].read_text(encoding="utf-8")
+    themed = {(name, value) for name, value in used if f'.chart [{name}="{value}"]' in text}
+    assert {value for _, value in themed} >= {INK, LINE, PAPER, SOFT}
+    assert {value for _, value in used - themed} <= {*COLOURS, BASELINE_COLOUR}
+
+
+@KINDS
+def test_a_command_has_its_button_that_shows_with_the_script(kind: str, pages: dict[str, Path]) -> None:
+    buttons = read(pages, kind).of("button")
+    assert buttons and all(found["class"] == "copy" and "hidden" in found for found in buttons)
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    program, axe = browser.chromium(), browser.axe_file()
+    if program is None or axe is None:
+        pytest.skip(
+            "needs Chromium, and axe-core: `npm install -g axe-core`, or COMPRESS_AXE=FILE with its axe.min.js; "
+            f"found {program or 'no browser'}, {axe or 'no axe-core'}"
+        )
+    with browser.tab(program, tmp_path_factory.mktemp("profile")) as opened:
+        yield opened, axe
+
+
+@pytest.mark.slow
+@KINDS
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 768, 390])
+def test_axe_finds_nothing(width: int, dark: bool, kind: str, pages: dict[str, Path], tab: Any) -> None:
+    shown, axe = tab
+    shown.open(pages[kind], width=width, dark=dark)
+    assert shown.axe(axe) == []
+    shown.run("document.querySelectorAll('details').forEach(part => part.open = true)")
+    assert shown.axe(axe) == []
+    assert shown.run("document.documentElement.scrollWidth - innerWidth") == 0
+    assert shown.requests() == shown.errors() == []
+
+
+@pytest.mark.slow
+@KINDS
+def test_a_browser_shows_labels_in_the_pages_colours(kind: str, pages: dict[str, Path], tab: Any) -> None:
+    """The words of every chart stand apart in the browser's own font, and are bright on a dark ground."""
+    shown, _ = tab
+    shown.open(pages[kind], dark=True, scripts=False)
+    shown.call("Emulation.setScriptExecutionDisabled", value=False)
+    script = """[...document.querySelectorAll('.chart svg')].map(svg => {
+      const frame = svg.getBoundingClientRect();
+      const found = [...svg.querySelectorAll('text')].filter(word => word.textContent).map(word => word.getBoundingClientRect());
+      const cut = found.filter(a => a.left < frame.left || a.right > frame.right + 0.5).length;
+      const met = found.flatMap((a, i) => found.slice(i + 1).filter(b =>
+        Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3));
+      const ink = getComputedStyle(svg.querySelector('text')).fill.match(/\\d+/g).map(Number);
+      return [found.length > 5, cut, met.length, Math.min(...ink) > 120];
+    })"""
+    charts = shown.run(script)
+    assert charts
+    assert charts == [[True, 0, 0, True]] * len(charts)
+
+
+@pytest.mark.slow
+@KINDS
+@pytest.mark.parametrize("scripts", [True, False])
+def test_on_paper_everything_is_open(scripts: bool, kind: str, pages: dict[str, Path], tab: Any) -> None:
+    shown, _ = tab
+    shown.open(pages[kind], scripts=scripts)
+    shown.call("Emulation.setScriptExecutionDisabled", value=False)
+    shown.call("Emulation.setEmulatedMedia", media="print")
+    if scripts:
+        shown.run("dispatchEvent(new Event('beforeprint'))")
+    closed = shown.run(
+        "[...document.querySelectorAll('details > :not(summary)')].filter(part => !part.checkVisibility()"
+        " || part.getBoundingClientRect().height < 2).length"
+    )
+    wide = shown.run("[...document.querySelectorAll('pre')].filter(part => part.scrollWidth > part.clientWidth).length")
+    assert (closed, wide) == (0, 0)
+
+
+@pytest.mark.slow
+def test_the_name_of_a_row_stays_in_sight_on_a_phone(pages: dict[str, Path], tab: Any) -> None:
+    shown, _ = tab
+    shown.open(pages["report"], width=390)
+    seen = shown.run("""(() => {
+      const box = document.querySelector('.scroll');
+      box.scrollLeft = 250;
+      const cell = box.querySelector('tbody tr:nth-child(3) th');
+      return [box.scrollLeft, cell.getBoundingClientRect().left - box.getBoundingClientRect().left, cell.innerText];
+    })()""")
+    scrolled, left, text = seen
+    assert scrolled == 250
+    assert 0 <= left <= 2
+    assert "student" in text

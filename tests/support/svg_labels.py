@@ -1,0 +1,83 @@
+"""Where the words of an SVG stand, for a font as wide as any in use: no browser lays them out wider."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from itertools import combinations
+
+_WIDTH = 0.6  # of a character, in font sizes: DejaVu Sans, the widest of the usual sans-serif fonts, in running text
+_STEP = re.compile(r"(translate|rotate)\(([-\d.e]+)(?:,([-\d.e]+))?\)")
+
+
+@dataclass(frozen=True)
+class Box:
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlaps(self, other: Box) -> bool:
+        across = min(self.right, other.right) - max(self.left, other.left)
+        down = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return across > 0.5 and down > 0.5
+
+
+def boxes(svg: str) -> tuple[Box, list[Box]]:
+    """The picture, and the box of every text in it."""
+    root = ElementTree.fromstring(svg)
+    whole = Box("", 0, 0, float(root.attrib["width"]), float(root.attrib["height"]))
+    found: list[Box] = []
+    _walk(root, 0.0, 0.0, False, found)
+    return whole, found
+
+
+def faults(svg: str) -> list[str]:
+    """Labels that are cut by the edge or by an ellipsis, that stand on one another, or that say `undefined`."""
+    whole, found = boxes(svg)
+    assert found
+    outside = [
+        f"cut: {box}"
+        for box in found
+        if box.left < 0 or box.top < 0 or box.right > whole.right or box.bottom > whole.bottom
+    ]
+    shortened = [f"shortened: {box.text}" for box in found if "…" in box.text]
+    overlapping = [f"{a} on {b}" for a, b in combinations(found, 2) if a.overlaps(b)]
+    unsaid = re.findall(r'aria-label="[^"]*(?:undefined|NaN|null)[^"]*"', svg)
+    return [*outside, *shortened, *overlapping, *unsaid]
+
+
+def _walk(element: ElementTree.Element, x: float, y: float, turned: bool, found: list[Box]) -> None:
+    for kind, first, second in _STEP.findall(element.attrib.get("transform", "")):
+        if kind == "rotate":
+            assert float(first) in (-90, 270)
+            turned = True
+        elif turned:  # what is turned goes up where it would go right
+            x, y = x + float(second or 0), y - float(first)
+        else:
+            x, y = x + float(first), y + float(second or 0)
+    if element.tag.endswith("}text"):
+        found += _lines(element, x, y, turned)
+    for child in element:
+        if not element.tag.endswith("}text"):
+            _walk(child, x, y, turned, found)
+
+
+def _lines(element: ElementTree.Element, x: float, y: float, turned: bool) -> list[Box]:
+    if float(element.attrib.get("opacity", 1)) == 0 or element.attrib.get("display") == "none":
+        return []
+    size = float(element.attrib["font-size"].removesuffix("px"))
+    spans = [child for child in element if child.tag.endswith("tspan")]
+    texts = [(child.text or "", float(child.attrib.get("dy", 0))) for child in spans] or [(element.text or "", 0.0)]
+    made, down = [], 0.0
+    for text, step in texts:
+        down += step
+        width = len(text) * size * _WIDTH
+        start = {"start": 0.0, "middle": -width / 2, "end": -width}[element.attrib.get("text-anchor", "start")]
+        if turned:
+            made.append(Box(text, x + down - size * 0.8, y - start - width, x + down + size * 0.2, y - start))
+        else:
+            made.append(Box(text, x + start, y + down - size * 0.8, x + start + width, y + down + size * 0.2))
+    return [box for box in made if box.text]
