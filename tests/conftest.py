@@ -6,7 +6,8 @@ No test reaches the network or a GPU (bits are compared, on the CPU), and the sh
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: min((order[place] for place in places if item.nodeid.startswith(place)), default=len(places))
     )
+
+
+@pytest.fixture(autouse=True)
+def one_thread_again() -> Iterator[None]:
+    """A run in this process leaves torch as many threads as there are cores; the next test would share these with all workers."""
+    yield
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
