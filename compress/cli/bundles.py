@@ -147,6 +147,8 @@ def predict(
     from ..runtime import Classifier
 
     _check_sources(texts, pair, source, {"--output": output, "--text": text, "--label": label})
+    if source is not None and json:
+        raise CompressError("--json: a file is answered in its own form; give --output FILE.jsonl for JSON")
 
     warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
     classifier = Classifier(

@@ -87,6 +87,8 @@ def test_pairs_are_two_columns(folder: Path, tmp_path: Path) -> None:
         ("", (), "in.csv: empty file"),
         ('text\n"a\n', ("--text", "text"), "check the quotes"),
         ("text\na\n", ("more",), "--input names the texts, and TEXT gives others"),
+        ("text\na\n", ("--json",), "--json: a file is answered in its own form; give --output FILE.jsonl for JSON"),
+        ("id,text,id\n1,a,2\n", (), "in.csv: line 1: two columns are named 'id'; rename one"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_nothing_half_written_is_kept(
@@ -98,6 +100,43 @@ def test_what_is_wrong_is_one_line_and_nothing_half_written_is_kept(
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert expected in done.stderr
     assert not out.exists()
+
+
+def test_keys_in_another_order_stay_in_their_columns(folder: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.csv"
+    path.write_text('{"text": "a b", "id": 7, "note": null}\n{"note": "é", "id": 8, "text": "c"}\n')
+    assert predict(folder, "-i", path, "-o", out).returncode == 0
+    found = [(row["text"], row["id"], row["note"]) for row in read(out, ".csv")]
+    assert found == [("a b", "7", "null"), ("c", "8", "é")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words", "expected"),
+    [
+        ("in.jsonl", '{"text": "a"}\n{"text": "b", "id": 1}\n', (), "line 2: key 'id' is not in every row"),
+        ("in.jsonl", '{"text": "a", "id": "\\ud800"}\n', (), "line 1: expected text that can be written in utf-8"),
+        ("in.tsv", 'text\tid\n"a\t1\nb\t2\nc"\t3\n', (), "line 4: a quoted field runs over rows"),
+        (
+            "in.jsonl", '{"text": "a", "gold": "0"}\n{"text": "b"}\n' + '{"text": "c", "gold": "0"}\n' * 9,
+            ("--label", "gold"), "line 2: no column 'gold'",
+        ),
+    ],
+)  # fmt: skip
+def test_rows_that_do_not_fit_are_told_by_their_line(
+    folder: Path, tmp_path: Path, name: str, content: str, words: tuple[str, ...], expected: str
+) -> None:
+    path, out = tmp_path / name, tmp_path / "out.csv"
+    path.write_text(content)
+    done = predict(folder, "-i", path, "-o", out, *words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert expected in done.stderr
+    assert not out.exists()
+
+
+def test_an_output_whose_folder_is_not_there(folder: Path, table: Path, tmp_path: Path) -> None:
+    done = predict(folder, "-i", table, "-o", tmp_path / "none" / "out.csv")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "out.csv: cannot be written: No such file or directory" in done.stderr
 
 
 def test_options_of_a_file_without_one_and_pairs_of_piped_lines(folder: Path) -> None:

@@ -1,0 +1,128 @@
+"""Rows of .csv, .tsv and .jsonl files, read and written one at a time."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from ..errors import CompressError
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_SUFFIXES = (*_DELIMITERS, ".jsonl")
+
+
+class Row(NamedTuple):
+    """`place` as messages tell it: `in.csv: line 3`."""
+
+    place: str
+    values: dict[str, Any]
+
+
+class Rows:
+    """The rows of a .csv, .tsv or .jsonl file, one at a time. `line` is where the last one ended."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.suffix, self.line = path, suffix_of(path, "--input"), 0
+        try:
+            self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in _DELIMITERS else None)
+            self.size = os.fstat(self.file.fileno()).st_size
+        except OSError as error:
+            raise CompressError(f"{path}: cannot be read: {error.strerror}") from None
+
+    @property
+    def bytes_read(self) -> int:
+        return self.file.buffer.tell()  # type: ignore[attr-defined]
+
+    def __iter__(self) -> Iterator[Row]:
+        try:
+            yield from self._delimited() if self.suffix in _DELIMITERS else self._json()
+        except UnicodeDecodeError as error:
+            raise CompressError(
+                f"{self.path}: expected UTF-8 text, found {error.reason} after line {self.line}"
+            ) from None
+        except csv.Error as error:
+            raise CompressError(f"{self.path}:{self.line + 1}: {error}; check the quotes") from None
+
+    def _delimited(self) -> Iterator[Row]:
+        csv.field_size_limit(sys.maxsize)
+        reader = csv.reader(self.file, delimiter=_DELIMITERS[self.suffix], strict=True)
+        header = next(reader, None)
+        if not header:
+            raise CompressError(f"{self.path}: empty file")
+        if twice := next((name for name in header if header.count(name) > 1), None):
+            raise CompressError(f"{self.path}: line 1: two columns are named {twice!r}; rename one")
+        for fields in reader:
+            if not fields:
+                continue
+            self.line = reader.line_num
+            row = Row(self._place, dict(zip(header, fields, strict=False)))
+            if len(fields) != len(header):
+                raise CompressError(f"{row.place}: expected {len(header)} fields, found {len(fields)}")
+            if self.suffix == ".tsv" and any("\t" in field and "\n" in field for field in fields):
+                raise CompressError(f"{row.place}: a quoted field runs over rows; double the quotes that are text")
+            yield row
+
+    @property
+    def _place(self) -> str:
+        return f"{self.path}: line {self.line}"
+
+    def _json(self) -> Iterator[Row]:
+        for number, line in enumerate(self.file, 1):
+            if not line.strip():
+                continue
+            self.line = number
+            try:
+                values = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise CompressError(f"{self._place}: not JSON: {error}") from None
+            if not isinstance(values, dict):
+                raise CompressError(f"{self._place}: expected a JSON object")
+            yield Row(self._place, values)
+
+
+def suffix_of(path: Path, option: str) -> str:
+    suffix = path.suffix.lower().replace(".ndjson", ".jsonl")
+    if suffix not in _SUFFIXES:
+        raise CompressError(
+            f"{option}: expected a {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]} file, found {path.name}"
+        )
+    return suffix
+
+
+class Writer:
+    """Rows to a file of `suffix`'s form, the header with the first."""
+
+    def __init__(self, file: IO[str], suffix: str) -> None:
+        self._file, self._suffix = file, suffix
+        self._header: list[str] = []
+        self._csv = csv.writer(file, delimiter=_DELIMITERS.get(suffix, ","), lineterminator="\n")
+
+    def write(self, row: Row) -> None:
+        """Raises `CompressError` for a row that the file cannot hold."""
+        try:
+            if self._suffix in _DELIMITERS:
+                self._write_fields(row)
+            else:
+                self._file.write(json.dumps(row.values, ensure_ascii=False) + "\n")
+        except UnicodeEncodeError as error:
+            found = error.object[error.start].encode("ascii", "backslashreplace").decode()
+            raise CompressError(
+                f"{row.place}: expected text that can be written in {error.encoding}, found {found}"
+            ) from None
+
+    def _write_fields(self, row: Row) -> None:
+        place, values = row
+        if not self._header:
+            self._header = list(values)
+            self._csv.writerow(self._header)
+        if odd := sorted(values.keys() ^ set(self._header)):
+            raise CompressError(
+                f"{place}: key {odd[0]!r} is not in every row, as a {self._suffix} file has it; give --output FILE.jsonl"
+            )
+        cells = (values[name] for name in self._header)
+        self._csv.writerow([cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in cells])
