@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -88,6 +88,33 @@ def test_what_is_neither_here_nor_there_is_one_line(
     assert "--data-dir DIR" in message
     assert ("HF_HUB_OFFLINE=1" in message) is not offline
     assert "\n" not in message
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_an_interrupted_download_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Callable[[str], Path], missing: str
+) -> None:
+    """The hub's client gives the folder of a commit as cached, whatever of it is there."""
+    folder = tiny_checkpoint("bert")
+    (folder / "tokenizer.json").touch()
+    asked: list[bool] = []
+
+    def download(name: str, *, local_files_only: bool, **_: object) -> str:
+        asked.append(local_files_only)
+        if not local_files_only:
+            (folder / f"{missing}.rest").rename(folder / missing)
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    for reachable in (False, True):
+        monkeypatch.setattr("compress.models.checkpoint_location.is_reachable", lambda found=reachable: found)
+        if not reachable:
+            assert fetch("teacher t", "a/b", COMMIT, "") == folder
+            (folder / missing).rename(folder / f"{missing}.rest")
+            with pytest.raises(CompressError, match="is not in the hub's cache"):
+                fetch("teacher t", "a/b", COMMIT, "")
+    assert fetch("teacher t", "a/b", COMMIT, "") == folder
+    assert asked == [True, True, True, False]
 
 
 def test_inside_cache_only_nothing_is_asked() -> None:

@@ -12,13 +12,14 @@ from ..errors import CompressError
 from ..hub import is_commit, is_reachable, out_of_reach
 from ..paths import from_home
 from .cards import Checkpoint, Package, TeacherCard
+from .weights import weight_files
 
+_WORDS = ("tokenizer*.json", "vocab.*")
 _HUB_FILES = (
     "config.json",
     "*.safetensors",
     "*.safetensors.index.json",
-    "tokenizer*.json",
-    "vocab.*",
+    *_WORDS,
     "merges.txt",
     "special_tokens_map.json",
 )
@@ -82,23 +83,35 @@ def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
 
     Raises `CompressError`: `what` cannot be had, and the `ways_out`.
     """
+    cached = _cached(name, revision)
+    if cached is not None and is_commit(revision):
+        return cached
+    where = f"{what}: {name} at {revision}"
+    if is_reachable():
+        try:
+            return _snapshot(name, revision)
+        except Exception as error:  # the hub client raises its own, requests' and OS errors alike
+            reason = str(error).strip().split("\n")[0]
+            raise CompressError(f"{where} cannot be downloaded ({reason}); {ways_out}") from None
+    if cached is None:
+        raise CompressError(
+            f"{where} is not in the hub's cache, "
+            + out_of_reach(f"{ways_out}, and data of the hub with --data-dir DIR")
+        )
+    return cached
+
+
+def _snapshot(name: str, revision: str, *, local: bool = False) -> Path:
     from huggingface_hub import snapshot_download
 
-    def snapshot(*, local: bool) -> Path:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=list(_HUB_FILES), local_files_only=local))
+    return Path(snapshot_download(name, revision=revision, allow_patterns=list(_HUB_FILES), local_files_only=local))
 
-    if is_commit(revision):
-        with suppress(Exception):  # the hub client raises its own, requests' and OS errors alike
-            return snapshot(local=True)
-    reachable = is_reachable()
-    try:
-        return snapshot(local=not reachable)
-    except Exception as error:
-        where = f"{what}: {name} at {revision}"
-        if not reachable:
-            raise CompressError(
-                f"{where} is not in the hub's cache, "
-                + out_of_reach(f"{ways_out}, and data of the hub with --data-dir DIR")
-            ) from None
-        reason = str(error).strip().split("\n")[0]
-        raise CompressError(f"{where} cannot be downloaded ({reason}); {ways_out}") from None
+
+def _cached(name: str, revision: str) -> Path | None:
+    """What the cache has; None where a download was interrupted, which leaves a folder without some of the files."""
+    with suppress(Exception):
+        folder = _snapshot(name, revision, local=True)
+        weight_files(folder)
+        if (folder / "config.json").is_file() and any(any(folder.glob(pattern)) for pattern in _WORDS):
+            return folder
+    return None

