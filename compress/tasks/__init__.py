@@ -7,6 +7,7 @@ from .builtin import BUILTIN_TASKS
 from .data import ReportedData, Split, TrainingData
 from .fingerprints import split_fingerprint
 from .grouping import RUN, near
+from .hub import dataset_id
 from .kinds import TASK_KINDS, TaskKind
 from .load import check_data_dir, fingerprint, is_at_hand, load_reported, load_training, reported_rows
 from .own import OwnFiles, own_files, own_task
@@ -31,6 +32,7 @@ __all__ = [
     "check_data_dir",
     "check_room",
     "collate",
+    "dataset_id",
     "encode",
     "fingerprint",
     "headline",

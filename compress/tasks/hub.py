@@ -38,6 +38,14 @@ def local_folder(spec: TaskSpec, folder: Path | None) -> Path | None:
     return None
 
 
+def dataset_id(spec: TaskSpec, folder: Path | None) -> str | None:
+    """The hub's name of the task's data set; None of files, and of a folder that `hub.path` names."""
+    path = spec.hub.path if spec.hub is not None else ""
+    if not path or path.startswith((".", "/", "~")) or local_folder(spec, folder) is not None:
+        return None
+    return path
+
+
 def saved_folder(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> Path | None:
     """Where a saved DatasetDict for this task is: the data directory, a folder in it named for the task, or `hub.path`."""
     names = [spec.name, *([LAYOUTS[spec.name].folder] if is_glue(spec) else [])]

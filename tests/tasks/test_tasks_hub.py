@@ -12,7 +12,7 @@ from whole import load_task
 
 from compress.errors import CompressError
 from compress.spec.task import Hub, TaskSpec
-from compress.tasks import fingerprint
+from compress.tasks import dataset_id, fingerprint
 from compress.tasks.glue import GLUE, REVISION
 
 datasets = pytest.importorskip("datasets")
@@ -117,6 +117,16 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatc
     data = load_task(GLUE["rte"], None, None)
     assert asked == [("nyu-mll/glue", "rte", REVISION, splits) for splits in (["train", "validation"], ["validation"])]
     assert data.notes == ("train has 10 of 2,490 rows: a subset", "dev has 10 of 277 rows: a subset")
+
+
+def test_only_a_data_set_of_the_hub_has_its_name(repository: Path) -> None:
+    named, there = local("rte", path="a/b"), repository.parent / "a" / "b"
+    assert dataset_id(GLUE["rte"], None) == "nyu-mll/glue"
+    assert dataset_id(named, repository.parent) == "a/b"
+    there.mkdir(parents=True)
+    assert dataset_id(named, repository.parent) is None
+    for path in (".", "./elsewhere", "/elsewhere"):
+        assert dataset_id(local("rte", path=path), repository.parent) is None
 
 
 def test_hidden_labels_are_refused(repository: Path) -> None:

@@ -21,7 +21,7 @@ from ...results import Machine
 from ...spec.recipe import Stage
 from ...spec.stage import StageSpec
 from ...store import Artifact
-from ...tasks import TASK_KINDS, ReportedData, headline, headline_of, score, split_fingerprint
+from ...tasks import TASK_KINDS, ReportedData, dataset_id, headline, headline_of, score, split_fingerprint
 from ..plan import Context, Node, Plan
 from .fidelity import fidelity
 from .measure import BenchSettings, Model
@@ -103,7 +103,7 @@ def build_result(
             "published": _published(plan, context),
             "teacher_licence": plan.teacher.card.licence,
             "teacher_hub": plan.teacher.card.checkpoint.hub if plan.teacher.card.checkpoint else None,
-            "dataset_hub": data.spec.hub.path if data.spec.hub else None,
+            "dataset_hub": dataset_id(data.spec, plan.task.folder),
             "max_length": data.spec.max_length,
             "text": list(data.spec.text),
         },

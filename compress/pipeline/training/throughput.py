@@ -87,6 +87,8 @@ def probe(config: dict[str, Any], *, kind: KindName, length: int, precision: str
             with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16"):
                 outputs = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
             outputs.float().square().mean().backward()
+            if device == "cuda":
+                torch.cuda.synchronize()  # until now the work was only queued
             taken.append(time.perf_counter() - start)
     return _PROBE_TEXTS * model_flops(sizes, None, length=length) / min(taken[1:])
 
