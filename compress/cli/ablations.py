@@ -9,7 +9,7 @@ import typer
 
 from .. import processes
 from ..paths import check_folder
-from .runs import (
+from .options import (
     BaseSeed,
     Corpus,
     DataDir,

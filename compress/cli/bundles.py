@@ -23,6 +23,38 @@ Text = str | tuple[str, str]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads. Default: the usable cores.")]
 
+# Of `predict`.
+Bundle = Annotated[Path, typer.Argument(help="A bundle's folder.", show_default=False)]
+Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="Texts; none, or -, reads lines from stdin.")]
+Pair = Annotated[
+    list[str] | None,
+    typer.Option("--pair", help="The second text of each pair, in the same order; of --input, their column."),
+]
+Input = Annotated[
+    Path | None,
+    typer.Option("--input", "-i", metavar="FILE", help="A .csv, .tsv or .jsonl file to answer, row by row."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="The rows of --input with predictions; new. Default: stdout."),
+]
+TextColumn = Annotated[
+    str | None, typer.Option("--text", metavar="COLUMN", help="Of --input. Default: as the bundle names it.")
+]
+LabelColumn = Annotated[
+    str | None, typer.Option("--label", metavar="COLUMN", help="Of --input: score the answers against these labels.")
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(help="int8, fp32, avx2 or qdq. Default: int8 where the bundle has it, with OpenVINO qdq."),
+]
+Runtime = Annotated[str, typer.Option(help="onnxruntime or openvino.")]
+PrecisionHint = Annotated[str | None, typer.Option(help="What openvino computes in: f32 or bf16. Default: f32.")]
+Verify = Annotated[
+    bool,
+    typer.Option("--verify/--no-verify", help="Check the SHA-256 of the files that are run, where a bundle lists it."),
+]
+
 
 def ship(
     run: Annotated[Path, typer.Argument(help="A finished run's folder.", show_default=False)],
@@ -98,46 +130,18 @@ def verify(
 
 
 def predict(
-    bundle: Annotated[Path, typer.Argument(help="A bundle's folder.", show_default=False)],
-    texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="Texts; none, or -, reads lines from stdin.")
-    ] = None,
-    pair: Annotated[
-        list[str] | None,
-        typer.Option("--pair", help="The second text of each pair, in the same order; of --input, their column."),
-    ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option("--input", "-i", metavar="FILE", help="A .csv, .tsv or .jsonl file to answer, row by row."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The rows of --input with predictions; new. Default: stdout."
-        ),
-    ] = None,
-    text: Annotated[
-        str | None, typer.Option("--text", metavar="COLUMN", help="Of --input. Default: as the bundle names it.")
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option("--label", metavar="COLUMN", help="Of --input: score the answers against these labels."),
-    ] = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(help="int8, fp32, avx2 or qdq. Default: int8 where the bundle has it, with OpenVINO qdq."),
-    ] = None,
+    bundle: Bundle,
+    texts: Texts = None,
+    pair: Pair = None,
+    source: Input = None,
+    output: Output = None,
+    text: TextColumn = None,
+    label: LabelColumn = None,
+    precision: Precision = None,
     threads: Threads = None,
-    runtime: Annotated[str, typer.Option(help="onnxruntime or openvino.")] = "onnxruntime",
-    precision_hint: Annotated[
-        str | None, typer.Option(help="What openvino computes in: f32 or bf16. Default: f32.")
-    ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify/--no-verify", help="Check the SHA-256 of the files that are run, where a bundle lists it."
-        ),
-    ] = True,
+    runtime: Runtime = "onnxruntime",
+    precision_hint: PrecisionHint = None,
+    verify: Verify = True,
     json: Json = False,
 ) -> None:
     """Answer with a bundle: label and score, tab-separated.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import CompressError
-from .runs import Dev, KindOfTask, Label, MaxLength, Pair, Text, Train
+from .options import Dev, KindOfTask, Label, MaxLength, Pair, Text, Train
 
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="FILE", help="The task file; new. Default: NAME.yaml here.")
