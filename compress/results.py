@@ -38,6 +38,7 @@ from .spec.stage import problem
 SCHEMA = 1
 # Beside the result, paths in the store: of the graphs and checkpoints of its models, and of every stage's checkpoint.
 MODELS, CHECKPOINTS = "models.json", "checkpoints.json"
+LOG = "log.jsonl"  # of a run: a line for each optimizer step of its trainings
 PREDICTIONS = "predictions.npz"  # logits and gold of the reported splits
 PER_EXAMPLE = "per_example.npz"  # of a report's runs: class ids or scores, and gold
 RESULT, SEVERAL = "result.json", "results.json"

@@ -11,6 +11,7 @@ from pathlib import Path
 from ..atomic import write_text
 from ..errors import CompressError
 from ..results import (
+    LOG,
     MODELS,
     PER_EXAMPLE,
     PREDICTIONS,
@@ -23,7 +24,7 @@ from ..results import (
     write_result,
 )
 from .collect import collect
-from .predictions import find_predictions, write_answers
+from .predictions import find_predictions, own_file, write_answers
 from .summary import markdown_table, summary_table
 
 __all__ = ["check_report_folder", "collect", "markdown_table", "summary_table", "write_report"]
@@ -138,6 +139,8 @@ def _digest(results: Sequence[Result], folders: Sequence[Path]) -> str:
     for result in results:
         document = result.model_dump(mode="json", exclude={"created": True, "stages": {"__all__": {"cached"}}})
         digest.update(json.dumps(document, sort_keys=True).encode())
+        log = own_file(result, folders, LOG)
+        digest.update(log.read_bytes() if log else b"")
         digest.update(str(len(results) > 1 and find_predictions(result, folders) is not None).encode())
     return digest.hexdigest()[:16]
 

@@ -29,13 +29,17 @@ def inline(picture: str) -> str:
     return _MARK.sub(r"\1><title>\2</title></path>", picture)
 
 
-def specification(charts: Sequence[Any]) -> dict[str, Any]:
-    """A Vega-Lite document of one or several charts."""
+def specification(charts: Sequence[Any], *, columns: int = 2) -> dict[str, Any]:
+    """A Vega-Lite document of one or several charts, in columns where they are more than two."""
     import altair as alt
 
-    whole = charts[0] if len(charts) == 1 else alt.concat(*charts, columns=1 if len(charts) < 3 else 2, spacing=40)
     whole = (
-        whole.resolve_scale(x="independent", y="independent", fill="independent", shape="independent")
+        charts[0] if len(charts) == 1 else alt.concat(*charts, columns=1 if len(charts) < 3 else columns, spacing=40)
+    )
+    whole = (
+        whole.resolve_scale(
+            x="independent", y="independent", fill="independent", shape="independent", color="independent"
+        )
         if len(charts) > 1
         else whole
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..results import Result
 from . import sensitivity, sentences
+from .curves import Curves, curves_of
 from .details import Detail, details, environment
 from .fidelity import Section, section
 from .intervals import how_over_seeds, over_seeds
@@ -67,6 +68,7 @@ class TaskPage:
     latency: Table | None
     fidelity: Section | None
     plot: str
+    curves: tuple[Curves, ...]
     details: tuple[Detail, ...]
 
 
@@ -92,7 +94,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = ()) -> Page:
         title=_title(tasks),
         lede=sentences.lede(results),
         warnings=tuple(sentences.warnings(results, {shape for task in tasks for shape in task.shapes})),
-        tasks=tuple(_task_page(task, number) for number, task in enumerate(tasks)),
+        tasks=tuple(_task_page(task, number, folders) for number, task in enumerate(tasks)),
         sensitivity=sensitivity.describe(tasks),
         environment=tuple(environment(results)),
         reading=(*_reading(tasks), *_seed_note(tasks, folders)),
@@ -125,7 +127,7 @@ def _seed_note(tasks: Sequence[Task], folders: Sequence[Path]) -> tuple[str, ...
     )
 
 
-def _task_page(task: Task, number: int) -> TaskPage:
+def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:
     info = task.first.task
     slug = re.sub(r"[^a-z0-9]+", "-", info.name.lower()).strip("-")
     return TaskPage(
@@ -139,5 +141,6 @@ def _task_page(task: Task, number: int) -> TaskPage:
         latency=latency_table(task),
         fidelity=section(task),
         plot=describe(task),
+        curves=tuple(curves_of(task, folders)),
         details=tuple(details(task)),
     )

@@ -41,11 +41,19 @@ def find_predictions(run: Result, folders: Sequence[Path]) -> Path | None:
     `folders`: run directories, folders of them, reports, files in these, or patterns of such. Raises `CompressError`: a copy
     that cannot be read.
     """
-    places = [path if path.is_dir() else path.parent for folder in folders for path in _matching(folder)]
-    own = [(place if place.name == run.run else place / run.run) / PREDICTIONS for place in places]
-    copies = (place / PER_EXAMPLE for place in places)
+    copies = (place / PER_EXAMPLE for place in _places(folders))
     held = (path for path in copies if path.is_file() and run.run in _rows(_index(path), run, run.task.splits[0]))
-    return next((path for path in own if path.is_file()), None) or next(held, None)
+    return own_file(run, folders, PREDICTIONS) or next(held, None)
+
+
+def own_file(run: Result, folders: Sequence[Path], name: str) -> Path | None:
+    """The file `name` of the directory of `run`, where that is one of `folders` or in one."""
+    own = ((place if place.name == run.run else place / run.run) / name for place in _places(folders))
+    return next((path for path in own if path.is_file()), None)
+
+
+def _places(folders: Sequence[Path]) -> list[Path]:
+    return [path if path.is_dir() else path.parent for folder in folders for path in _matching(folder)]
 
 
 def _matching(folder: Path) -> list[Path]:

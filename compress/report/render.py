@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from . import markdown
+from . import curves, markdown
+from .curves import Curves
 from .drawing import inline, specification, svg
 from .names import Names
 from .page import Page
@@ -30,8 +31,15 @@ def html_report(page: Page, tasks: Sequence[Task]) -> str:
         "report.html.j2",
         page=page,
         charts=[inline(svg(specification([chart(task)]))) for task in tasks],
+        curves=[[_curves(each) for each in task.curves] for task in page.tasks],
         sensitivity=inline(sensitivity(tasks)) if page.sensitivity else "",
     )
+
+
+def _curves(found: Curves) -> tuple[str, str, str]:
+    """Title, words, picture."""
+    document = specification(curves.charts(found), columns=1)
+    return found.title, curves.describe(found), inline(svg(document))
 
 
 def plot(tasks: Sequence[Task]) -> str:

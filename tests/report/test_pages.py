@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -12,7 +13,7 @@ import pytest
 
 from compress.report import write_report
 from compress.report.ablation import ablation_of, write_ablation
-from compress.results import Result
+from compress.results import LOG, Result
 
 from ..support import browser
 
@@ -46,7 +47,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages(fake: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One of each kind: several recipes, tasks and seeds, two of the tasks alike in title; an ablation."""
+    """One of each kind: several recipes, tasks and seeds, training curves, two tasks alike in title; an ablation."""
     from .conftest import write_run
 
     out = tmp_path_factory.mktemp("pages")
@@ -56,7 +57,13 @@ def pages(fake: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory)
         fake("int8"),
         *(fake(task="mrpc", seed=seed).model_copy(update={"task": task}) for seed in range(3)),
     ]
-    write_report(several, out / "report")
+    log = out / "logs" / several[0].run / LOG
+    log.parent.mkdir(parents=True)
+    steps = (
+        {"model": "student", "step": step, "losses": {"hard_label": 1 / step}, "tuning": 80} for step in range(1, 50)
+    )
+    log.write_text("".join(f"{json.dumps(step)}\n" for step in steps), encoding="utf-8")
+    write_report(several, out / "report", folders=[out / "logs"])
     rows: dict[str, list[Result]] = {}
     for label, drop in {"full": 0.0, "without augment": 0.3, "map top": -0.05}.items():
         run = fake(run=label.replace(" ", "-"))

@@ -259,7 +259,7 @@ def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context
     kept = [node.id for node in plan.nodes if node.kind.checkpoint]
     checkpoints = {name: made.artifacts[name].path.relative_to(store_root).as_posix() for name in kept}
     (folder / results.CHECKPOINTS).write_text(json.dumps(checkpoints, indent=1) + "\n", encoding="utf-8")
-    _merge_logs(folder / "log.jsonl", {node.id: made.artifacts[node.id].path / "log.jsonl" for node in plan.nodes})
+    _merge_logs(folder / results.LOG, {node.id: made.artifacts[node.id].path / results.LOG for node in plan.nodes})
     results.write_result(result, folder)
 
 

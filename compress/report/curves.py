@@ -1,0 +1,154 @@
+"""How each training of a run went, from the run's log: terms of its loss and the score on the tuning split, by step."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..results import LOG
+from . import numbers
+from .drawing import CHARACTER, heading
+from .points import COLOURS
+from .predictions import own_file
+from .runs import Task, Variant
+
+WIDTH, HEIGHT = 300, 150  # pixels, of one of the two charts of a training
+_MOST = 120  # points of a line
+_SPAN = 20  # a loss that falls further has a logarithmic axis
+Line = list[tuple[int, float]]  # step, value
+
+
+@dataclass
+class Training:
+    """One stage of one seed. `tuning` in points of the task's headline score."""
+
+    model: str
+    seed: int
+    losses: dict[str, Line] = field(default_factory=dict)
+    tuning: Line = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Those of one recipe on one task, over its seeds."""
+
+    title: str
+    trainings: tuple[Training, ...]
+
+
+def curves_of(task: Task, folders: Sequence[Path]) -> Iterator[Curves]:
+    """Of every recipe whose runs' logs are in `folders`, as `find_predictions` takes them."""
+    for variant in task.variants:
+        trainings = tuple(_trainings(variant, folders))
+        if trainings:
+            yield Curves(f"Training curves: {variant.label} on {task.first.task.title}", trainings)
+
+
+def describe(curves: Curves) -> str:
+    """The curves in words, for those who do not see them."""
+    return f"{curves.title}. {' '.join(map(_words, curves.trainings))}"
+
+
+def charts(curves: Curves) -> list[Any]:
+    """A row for each stage: its losses, and its score where it has one; a line for each seed."""
+    models = dict.fromkeys(training.model for training in curves.trainings)
+    return [_chart(name, [each for each in curves.trainings if each.model == name]) for name in models]
+
+
+def _trainings(variant: Variant, folders: Sequence[Path]) -> Iterator[Training]:
+    for run in variant.runs:
+        file = own_file(run, folders, LOG)
+        if file is not None:
+            yield from _read(file, run.seed)
+
+
+def _read(file: Path, seed: int) -> list[Training]:
+    """The trainings of a log, thinned. Lines that are cut or say something else are passed over."""
+    found: dict[str, Training] = {}
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            entry = json.loads(line)
+            model, step = str(entry["model"]), int(entry["step"])
+            losses = {str(name): float(value) for name, value in entry["losses"].items()}
+            score = math.nan if entry.get("tuning") is None else float(entry["tuning"])
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            continue
+        training = found.setdefault(model, Training(model, seed))
+        for name, value in losses.items():
+            if math.isfinite(value):
+                training.losses.setdefault(name, []).append((step, value))
+        if math.isfinite(score):
+            training.tuning.append((step, score))
+    for training in found.values():
+        training.losses = {name: _thinned(line) for name, line in training.losses.items()}
+    return [training for training in found.values() if training.losses]
+
+
+def _thinned(line: Line) -> Line:
+    """Means of as many steps as leave `_MOST` points, each at the last of its steps."""
+    size = math.ceil(len(line) / _MOST)
+    parts = (line[start : start + size] for start in range(0, len(line), size))
+    return [(part[-1][0], sum(value for _, value in part) / len(part)) for part in parts]
+
+
+def _words(training: Training) -> str:
+    falls = [
+        f"{name} from {numbers.significant(line[0][1])} to {numbers.significant(line[-1][1])}"
+        for name, line in training.losses.items()
+    ]
+    score = f"; tuning score {numbers.points(training.tuning[-1][1])} at the end" if training.tuning else ""
+    steps = max(line[-1][0] for line in training.losses.values())
+    return f"{training.model}, seed {training.seed}, {steps:,} steps: {', '.join(falls)}{score}."
+
+
+def _chart(model: str, trainings: Sequence[Training]) -> Any:
+    import altair as alt
+
+    losses = [
+        {"step": step, "value": value, "term": name, "seed": training.seed}
+        for training in trainings
+        for name, line in training.losses.items()
+        for step, value in line
+    ]
+    scores = [
+        {"step": step, "value": value, "seed": training.seed}
+        for training in trainings
+        for step, value in training.tuning
+    ]
+    terms = list(dict.fromkeys(row["term"] for row in losses))
+    size = max(map(len, terms)) * CHARACTER + 60
+    legend = alt.Legend(title=None, orient="bottom", columns=max(1, int(WIDTH / size)), columnPadding=40, labelLimit=0)
+    scale = alt.Scale(domain=terms, range=[COLOURS[place % len(COLOURS)] for place in range(len(terms))])
+    left = _lines(losses, f"{model}: loss terms, weighted", "Loss").encode(
+        color=alt.Color("term:N", scale=scale, legend=legend)
+    )
+    if not scores:
+        return left
+    right = _lines(scores, f"{model}: tuning split", "Score, points", point=len(scores) < _MOST)
+    return alt.hconcat(left, right, spacing=50)
+
+
+def _lines(rows: Sequence[Mapping[str, Any]], title: str, name: str, *, point: bool = False) -> Any:
+    import altair as alt
+
+    values = [row["value"] for row in rows]
+    logarithmic = name == "Loss" and min(values) > 0 and max(values) / min(values) > _SPAN
+    scale = alt.Scale(type="log") if logarithmic else alt.Scale(zero=False)
+    axis = alt.Axis(tickCount=4, format="~g") if logarithmic else alt.Axis(tickCount=5)
+    x = alt.X(
+        "step:Q", title="Optimizer step", axis=alt.Axis(tickCount=4, grid=False), scale=alt.Scale(zero=True, nice=False)
+    )
+    y = alt.Y("value:Q", title=name, scale=scale, axis=axis)
+    mark = alt.Chart(alt.Data(values=list(rows))).mark_line(
+        strokeWidth=1.5,
+        color=COLOURS[0],
+        opacity=0.85,
+        aria=False,
+        point={"aria": False, "size": 20, "fill": COLOURS[0], "stroke": COLOURS[0]} if point else False,
+    )
+    caption = heading(title, [], WIDTH)
+    return mark.encode(x=x, y=y, detail="seed:N").properties(width=WIDTH, height=HEIGHT, title=caption)
