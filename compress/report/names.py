@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections.abc import Callable
+from itertools import chain, count
 
 
 class Names:
     """Gives each name once; the second of a kind has ` (2)` or `-2` after it."""
 
     def __init__(self) -> None:
-        self._regions: Counter[str] = Counter()
-        self._anchors: Counter[str] = Counter()
+        self._regions: set[str] = set()
+        self._anchors: set[str] = set()
 
     def region(self, *parts: str) -> str:
         name = ": ".join(filter(None, parts))
-        self._regions[name] += 1
-        return name if self._regions[name] == 1 else f"{name} ({self._regions[name]})"
+        return _first_free(self._regions, name, lambda number: f"{name} ({number})")
 
     def anchor(self, text: str) -> str:
         slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "part"
-        self._anchors[slug] += 1
-        return slug if self._anchors[slug] == 1 else f"{slug}-{self._anchors[slug]}"
+        return _first_free(self._anchors, slug, lambda number: f"{slug}-{number}")
+
+
+def _first_free(taken: set[str], name: str, numbered: Callable[[int], str]) -> str:
+    """The name, or the numbered one that is not taken, which it then is."""
+    free = next(each for each in chain([name], map(numbered, count(2))) if each not in taken)
+    taken.add(free)
+    return free

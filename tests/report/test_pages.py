@@ -13,6 +13,7 @@ import pytest
 
 from compress.report import write_report
 from compress.report.ablation import ablation_of, write_ablation
+from compress.report.names import Names
 from compress.results import LOG, Result
 
 from ..support import browser
@@ -43,6 +44,14 @@ class Page(HTMLParser):
 
     def of(self, *tags: str) -> list[dict[str, str]]:
         return [attributes for tag, attributes, _ in self.found if tag in tags]
+
+
+def test_a_numbered_name_is_not_one_that_is_there() -> None:
+    names = Names()
+    assert [names.anchor(text) for text in ("int8 2", "int8", "int8", "Int8 2", "é")] == [
+        "int8-2", "int8", "int8-3", "int8-2-2", "part",
+    ]  # fmt: skip
+    assert [names.region("a", text) for text in ("b (2)", "b", "b", "")] == ["a: b (2)", "a: b", "a: b (3)", "a"]
 
 
 @pytest.fixture(scope="module")
