@@ -123,7 +123,7 @@ def test_it_is_fine_tuned_exported_and_quantized(teach, family: str):
 
 @pytest.mark.parametrize("family", ["roberta", "albert"])
 def test_without_a_tokenizer_it_has_the_embedded_tasks_words(teach, family: str):
-    planned = plan(teach(family, ", vocabulary: 400"), corpus=())
+    planned = plan(teach(family, ", vocabulary: 400"), "pretrain.enabled=false", corpus=())
     kinds = {"roberta": "BPE", "albert": "WordPiece"}
     assert json.loads(planned.teacher.tokenizer.to_str())["model"]["type"] == kinds[family]
     model = made(teach(family, ", vocabulary: 400"), planned, "finetune")["teacher"].path
