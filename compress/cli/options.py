@@ -119,7 +119,9 @@ Precision = Annotated[
 Refit = Annotated[
     bool,
     typer.Option(
-        "--refit", help="Fine-tune a teacher that is fine-tuned already.", rich_help_panel="Models and stages"
+        "--refit",
+        help="Fine-tune a teacher that is fine-tuned already, or has a head for another kind of task.",
+        rich_help_panel="Models and stages",
     ),
 ]
 Overrides = Annotated[
