@@ -136,18 +136,32 @@ def _print_tables(measured: list[dict[str, Runtime]], profiles: dict[str, tuple[
 
     table = Table(box=None, pad_edge=False)
     table.add_column("model", overflow="fold")
-    for title in ("threads", "batch x length", "p50 ms", "p90 ms", "p99 ms", "CPU ms", "texts/s"):
+    for title in ("threads", "batch x length", "CPU ms", "CPU speed-up", "p50 ms", "p90 ms", "p99 ms", "texts/s"):
         table.add_column(title, justify="right")
-    for title in ("speed-up", "CPU speed-up", "peak MB", "load ms"):
+    for title in ("speed-up", "peak MB", "load ms"):
         table.add_column(title, justify="right")
     for name, runtime in ((name, runtime) for found in measured for name, runtime in found.items()):
         for row in runtime.latency:
             memory, load = f"{runtime.peak_memory_bytes / 1e6:.0f}", f"{runtime.load_ms:.0f}"
             table.add_row(escape(name), str(runtime.threads), *_cells(row), memory, load)
     console().print(table)
+    for found in measured:
+        if warning := _warning(found):
+            console().print(warning, style="yellow")
     for name, found in profiles.items():
         for profile in found:
             _print_profile(name, profile)
+
+
+def _warning(measured: dict[str, Runtime]) -> str | None:
+    """Which of the figures not to trust, by the control and by wall over CPU time."""
+    from ..bench import AGAIN
+    from ..timing import doubts, uses_cpu_time
+
+    runtimes = [runtime for name, runtime in measured.items() if name != AGAIN]
+    noise = measured[AGAIN].latency if AGAIN in measured else ()
+    shapes = {(row.batch, row.length) for runtime in runtimes for row in runtime.latency}
+    return doubts(noise, runtimes).warning(shapes, cpu=uses_cpu_time(runtimes))
 
 
 def _cells(row: Latency) -> tuple[str, ...]:
@@ -155,7 +169,7 @@ def _cells(row: Latency) -> tuple[str, ...]:
     cpu = ("–" if value is None else f"{value:.2f}" for value in (row.cpu_p50, row.cpu_speedup))
     cpu_ms, cpu_speedup = cpu
     times = (f"{value:.2f}" for value in (row.p50, row.p90, row.p99))
-    return shape, *times, cpu_ms, f"{row.examples_per_second:,.0f}", f"{row.speedup:.2f}", cpu_speedup
+    return shape, cpu_ms, cpu_speedup, *times, f"{row.examples_per_second:,.0f}", f"{row.speedup:.2f}"
 
 
 def _print_profile(name: str, profile: Profile) -> None:

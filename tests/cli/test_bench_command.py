@@ -80,3 +80,21 @@ def test_wrong_input_is_one_line_and_exit_2(cli, model: Path, options: list[str]
 def test_a_profile_needs_a_model_of_onnx_runtime(cli, tiny_checkpoint, tmp_path: Path) -> None:
     code, out, err = cli("bench", f"torch:{tiny_checkpoint('bert')}", "--profile")
     assert (code, out, err) == (2, "", "error: --profile: expected a model run by ONNX Runtime, found none\n")
+
+
+@pytest.mark.parametrize(("control", "told"), [(1.6, True), (1.02, False)])
+def test_a_busy_machine_is_told_below_the_table(
+    cli, model: Path, monkeypatch: pytest.MonkeyPatch, control: float, told: bool
+) -> None:
+    from compress.results import Latency, Runtime
+
+    def runtime(speedup: float) -> Runtime:
+        times = {"p50": 1.0, "p90": 1.0, "p99": 1.0, "examples_per_second": 1000.0, "runs": 3}
+        row = Latency(batch=1, length=8, **times, speedup=speedup, cpu_p50=1.0, cpu_speedup=1.0)
+        return Runtime(latency=(row,), peak_memory_bytes=1, load_ms=1, threads=1)
+
+    measured = {"model": runtime(1.0), AGAIN: runtime(control)}
+    monkeypatch.setattr("compress.bench.measure", lambda *given: measured)
+    code, out, err = cli("bench", model, "--shape", "1x8")
+    assert code == 0, err
+    assert ("The machine was busy" in out and "1 × 8" in out) is told
