@@ -31,6 +31,10 @@ def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[
     """Raises `CompressError` for an unfinished run, an unknown model or form, and artefacts that are gone or changed."""
     if not run.is_dir():
         raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
+    if (run / "bundle.json").is_file():
+        raise CompressError(f"{run}: is a bundle already; `compress ship` makes one of a run directory")
+    if not (run / "result.json").exists() and (runs := sorted(path.parent.name for path in run.glob("*/result.json"))):
+        raise CompressError(f"{run}: holds runs and is none; name one of them, such as {run / runs[0]}")
     for name in ("result.json", MODELS):
         if not (run / name).is_file():
             raise CompressError(

@@ -173,11 +173,16 @@ def predict(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
 
 
+_DATA = (".csv", ".tsv", ".jsonl", ".ndjson")
+
+
 def _check_sources(
     texts: list[str] | None, pair: list[str] | None, source: Path | None, beside: dict[str, object]
 ) -> None:
     """Raises `CompressError` for texts from two places, and for options of another place than theirs."""
     if source is None:
+        if named := next((text for text in texts or [] if text.endswith(_DATA) and os.path.isfile(text)), None):  # noqa: PTH113 - any text, also one too long for a path
+            raise CompressError(f"{named}: is a file, and would be answered as a text; give --input {named}")
         if lost := next((option for option, value in beside.items() if value is not None), None):
             raise CompressError(f"{lost} goes with a file: expected --input FILE with it, found none")
         if pair is not None and (not texts or texts == ["-"]):

@@ -45,12 +45,15 @@ def predict_file(
         out = sys.stdout if output is None else stack.enter_context(_new(output))
         writer, scores = Writer(out, form), _Scores(classifier, label)
         read, kept = tee(iter(rows))
-        texts = (_text(names, row) for row in read)
+        texts = (_text(names, row, label) for row in read)
+        count = 0
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
         for count, (answer, row) in enumerate(zip(classifier.classify(texts), kept, strict=False), 1):
             scores.add(row, answer)
             writer.write(Row(row.place, row.values | _added(row, answer)))
             bar(count)
+        if not count:
+            raise CompressError(f"{path}: no examples; expected at least one row")
         out.flush()
     return scores.told() if label is not None else None
 
@@ -81,8 +84,11 @@ def _columns(classifier: Classifier, text: str | None, pair: str | None) -> tupl
     return found
 
 
-def _text(names: tuple[str, ...], row: Row) -> Text:
+def _text(names: tuple[str, ...], row: Row, label: str | None) -> Text:
+    """Also sees that the row has its label, before anything is answered."""
     texts = [_value(row, name, "--pair" if place else "--text") for place, name in enumerate(names)]
+    if label is not None:
+        _value(row, label, "--label")
     for name, text in zip(names, texts, strict=True):
         if not isinstance(text, str):
             raise CompressError(f"{row.place}: {name}: expected text, found {type(text).__name__}")

@@ -288,5 +288,5 @@ def _say_whether_it_learnt(node: Node[Spec], artifact: Artifact, context: Contex
     if score is not None and score <= (guess := constant_score(context.task.data)):
         context.notice(
             f"{node.id} scores {score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
-            "it has learnt nothing; train longer, or look at the data"
+            f"it has learnt nothing; train longer (--set {node.stage}.epochs=N), or look at the data"
         )

@@ -102,6 +102,10 @@ def read_json(path: Path, optional: bool = False, expected: str = EXPECTED) -> d
     if not path.exists():
         if optional:
             return {}
+        if (path.parent / "result.json").is_file():
+            raise CompressError(
+                f"{path.parent}: is a run, not a bundle; `compress ship {path.parent} -o DIR` makes one of it"
+            )
         raise CompressError(f"{path}: no such file; {expected}")
     data = read_regular(path, "a JSON file", _MOST_JSON)
     try:

@@ -141,7 +141,8 @@ def check_column(table: Table, option: str, name: str) -> None:
         )
     near = did_you_mean(name, found).partition("; known")[0] or ";"
     raise CompressError(
-        f"{table.place}: no column {name!r}{near} name one of {', '.join(map(repr, found))} with {option}"
+        f"{table.place}: no column {name!r}{near} name one of {', '.join(map(repr, found))} with {option}, or let "
+        "`compress init` find the columns"
     )
 
 

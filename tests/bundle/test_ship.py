@@ -237,3 +237,14 @@ def test_a_full_disk_leaves_nothing(run: Run, tmp_path: Path) -> None:
     assert done.stdout.startswith("CompressError"), done.stdout + done.stderr
     assert "cannot be written (File too large" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_run_but_near_to_one_is_named(tmp_path: Path) -> None:
+    for name in ("bundle", "runs/one"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "bundle/bundle.json").write_text("{}")
+    (tmp_path / "runs/one/result.json").write_text("{}")
+    with pytest.raises(CompressError, match="is a bundle already"):
+        ship(tmp_path / "bundle", tmp_path / "out", store=tmp_path)
+    with pytest.raises(CompressError, match=r"holds runs.*runs/one"):
+        ship(tmp_path / "runs", tmp_path / "out", store=tmp_path)

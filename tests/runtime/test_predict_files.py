@@ -142,3 +142,24 @@ def test_an_output_whose_folder_is_not_there(folder: Path, table: Path, tmp_path
 def test_options_of_a_file_without_one_and_pairs_of_piped_lines(folder: Path) -> None:
     assert "--label goes with a file: expected --input FILE" in predict(folder, "a", "--label", "gold").stderr
     assert "--pair: a piped line holds both texts with a tab between" in predict(folder, "--pair", "b").stderr
+
+
+def test_a_file_given_as_a_text_is_refused(folder: Path, table: Path) -> None:
+    done = predict(folder, table)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--input {table}" in done.stderr
+
+
+def test_a_file_with_a_header_alone_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("review,stars\n")
+    done = predict(folder, "--input", tmp_path / "empty.csv", "--text", "review", "-o", tmp_path / "out.csv")
+    assert done.returncode == 2
+    assert "no examples" in done.stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_run_is_not_taken_for_a_bundle(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text("{}")
+    done = predict(tmp_path, "good")
+    assert done.returncode == 2
+    assert "compress ship" in done.stderr
