@@ -60,7 +60,9 @@ def one_thread_again() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """family -> checkpoint folder (config.json, model.safetensors), every weight and bias random, dropout on."""
+    """family -> checkpoint folder (config.json, model.safetensors), every weight and bias random, dropout on.
+
+    Of all tests: to change one, copy it."""
     made: dict[str, Path] = {}
 
     def make(family: str) -> Path:
@@ -75,6 +77,7 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
                     parameter.add_(torch.randn_like(parameter) * 0.1)
             made[family] = tmp_path_factory.mktemp(f"checkpoint-{family}")
             model.save_pretrained(made[family])
+        assert {path.name for path in made[family].iterdir()} == {"config.json", "model.safetensors"}
         return made[family]
 
     return make

