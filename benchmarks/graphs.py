@@ -5,6 +5,10 @@
 Weights do not matter to latency: students are random, and so is the head of the teacher. All int8 files are timed
 against the teacher's fp32 graph (of the first form: the plain one, if not left out) by `compress bench`, interleaved, a
 process each, on one thread.
+
+    python benchmarks/graphs.py --form fast-dynamic --form fast-static --opset 20 --opset 23 --out runs/opsets
+
+With two opsets the fp32 graphs are timed too, and a second table tells what each file takes in the first beside the second.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +52,17 @@ def find_teacher(name: str) -> tuple[Any, Any]:
     return load_classifier(source.folder, kind="classification", labels=LABELS, trained=False).eval(), source.tokenizer
 
 
-def files(folder: Path, forms: tuple[tuple[str, str], ...]) -> list[Path]:
-    """The int8 files of the checkpoint `folder`, in a folder for each form, each with its fp32 graph beside it."""
-    made = []
-    for graph, int8_format in forms:
-        out = folder / f"{graph}-{int8_format}"
-        export_onnx(folder, out, graph=graph, opset=20, task_name="none", labels=LABELS, kind="classification")
+def files(folder: Path, forms: tuple[tuple[str, str], ...], opsets: list[int]) -> list[Path]:
+    """The int8 files of the checkpoint `folder`, in a folder for each form and opset, each with its fp32 graph beside it; of
+    several opsets that graph too, once for each kind."""
+    made, kinds = [], set()
+    for (graph, int8_format), opset in product(forms, opsets):
+        out = folder / f"{graph}-{int8_format}-{opset}"
+        export_onnx(folder, out, graph=graph, opset=opset, task_name="none", labels=LABELS, kind="classification")
         quantize_onnx(out / "model.onnx", out, Quantize(method="dynamic"), int8_format=int8_format, feeds=feeds())
+        if len(opsets) > 1 and (graph, opset) not in kinds:
+            made.append(out / "model.onnx")
+            kinds.add((graph, opset))
         made.append(out / FILES[int8_format])
     return made
 
@@ -69,29 +78,39 @@ def main() -> None:
     parser.add_argument("--teacher", default=TRAINED, help=f"{TRAINED}, or {BASE} with random weights")
     parser.add_argument("--student", action="append", default=[])
     parser.add_argument("--form", action="append", choices=NAMES, help="default: all")
+    parser.add_argument(
+        "--opset", action="append", type=int, help="of the fast graph, 20 to 23; once or twice; default: 20"
+    )
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--out", type=Path, default=Path("runs/graphs"))
     add_json(parser)
     arguments = parser.parse_args()
     forms = tuple(form for form in FORMS if "-".join(form) in (arguments.form or NAMES))
+    opsets = arguments.opset or [20]
+    if len(set(opsets)) != len(opsets) or len(opsets) > 2:
+        parser.error("--opset: one, or two that differ")
     teacher, tokenizer = find_teacher(arguments.teacher)
     save_checkpoint(teacher, tokenizer, arguments.out / "teacher")
-    timed = files(arguments.out / "teacher", forms)
+    timed = files(arguments.out / "teacher", forms, opsets)
     sizes = dimensions(teacher.config.to_dict(), classes=len(LABELS))
     for name in arguments.student:
         card = load_student(name).model_copy(update={"init": "random"})
         student: Any = build_student(card, teacher, student_dimensions(card, sizes))
         save_checkpoint(student.eval(), tokenizer, arguments.out / name)
-        timed += files(arguments.out / name, forms)
+        timed += files(arguments.out / name, forms, opsets)
     for name, size in sizes_of(timed, arguments.out).items():
         print(f"{name}: {size / 1e6:.2f} MB")
     shapes = [word for shape in SHAPES for word in ("--shape", shape)]
     program = Path(sys.executable).with_name("compress")
-    baseline = arguments.out / "teacher" / "-".join(forms[0]) / "model.onnx"
-    command = [program, "bench", baseline, *timed, *shapes, "--runs", str(arguments.runs), "--threads", "1", "--json"]
+    baseline = arguments.out / "teacher" / f"{'-'.join(forms[0])}-{opsets[0]}" / "model.onnx"
+    others = [path for path in timed if path != baseline]
+    command = [program, "bench", baseline, *others, *shapes, "--runs", str(arguments.runs), "--threads", "1", "--json"]
     measured = json.loads(run(command, BENCH_SECONDS))
     write_json(arguments.json, {"bytes": sizes_of(timed, arguments.out), "bench": measured})
     print(f"{code_line()}\n\n{table(measured['latency'])}")
+    if len(opsets) > 1:
+        paths = dict(zip([baseline, *others], measured["latency"], strict=False))
+        print(f"\n{opset_table(paths, arguments.out, *opsets)}")
 
 
 def sizes_of(paths: list[Path], folder: Path) -> dict[str, int]:
@@ -104,6 +123,25 @@ def table(latency: list[dict[str, Any]]) -> str:
     for entry in latency:
         cells = [f"{row['cpu_p50']:.2f} ({row['cpu_speedup']:.2f}×)" for row in entry["latency"]]
         lines.append(f"| {' | '.join((entry['name'], *cells))} |")
+    return "\n".join(lines)
+
+
+def opset_table(latency: dict[Path, dict[str, Any]], folder: Path, opset: int, other: int) -> str:
+    """p50 of the CPU time of each file in `opset`, over that of the same file in `other`."""
+    title = f"CPU time in opset {opset} / {other}"
+    lines = [f"| {' | '.join((title, *SHAPES))} |", "|-|" + "-:|" * len(SHAPES)]
+    for path, entry in latency.items():
+        form, _, end = path.parent.name.rpartition("-")
+        if end != str(opset):
+            continue
+        beside = latency[path.parent.with_name(f"{form}-{other}") / path.name]
+        ratios = [
+            f"{mine['cpu_p50'] / its['cpu_p50']:.3f}"
+            for mine, its in zip(entry["latency"], beside["latency"], strict=True)
+        ]
+        name = path.parent.relative_to(folder).parent.as_posix()
+        precision = "fp32" if path.name == "model.onnx" else f"{form.partition('-')[2]} int8"
+        lines.append(f"| {' | '.join((f'{name}, {precision}', *ratios))} |")
     return "\n".join(lines)
 
 
