@@ -66,6 +66,10 @@ class GraphFile(_Record):
             raise ValueError(
                 f"`{old}` is now `{names[old]}`: an earlier version made this bundle; give its `compress run` again and ship that"
             )
+        if isinstance(fields, dict) and "requires" not in fields:
+            raise ValueError(
+                "`requires` is missing: an earlier version made this bundle; ship it again: `compress ship RUN -o DIR`"
+            )
         return fields
 
 
@@ -133,7 +137,9 @@ def read_bundle(folder: Path) -> BundleInfo:
         where = (
             " ".join(".".join(str(part) for part in first["loc"]).split()) or "the file"
         )  # a key may hold line breaks
-        raise CheckFailed(f"{path}: not a bundle of schema {SCHEMA}: {where}: {first['msg']}") from None
+        raise CheckFailed(
+            f"{path}: not a bundle of schema {SCHEMA}: {where}: {first['msg'].removeprefix('Value error, ')}"
+        ) from None
     if hashlib.sha256(_unsealed(text, info.digest).encode()).hexdigest() != info.digest:
         raise CheckFailed(f"{path}: was altered: its text does not match its own digest; ship or download it again")
     return info

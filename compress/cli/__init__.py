@@ -74,15 +74,21 @@ def _top(
         raise typer.Exit
 
 
+def _command_path(words: list[str]) -> str:
+    """Of the command that `words` name, for an error that does not say: an option without its value."""
+    known = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    return " ".join(["compress", *(word for word in words[:1] if word in known)])
+
+
 def main() -> None:
     """Exit codes: 0 done, 1 a check failed, 2 wrong input, 130 and 143 interrupted."""
     signals.install()
     try:
-        code = app(args=as_meant(sys.argv[1:]), standalone_mode=False)
+        code = app(args=as_meant(sys.argv[1:]), prog_name="compress", standalone_mode=False)
         if code:
             sys.exit(code)
     except _UsageError as error:
-        path = error.ctx.command_path if error.ctx else "compress"
+        path = error.ctx.command_path if error.ctx else _command_path(sys.argv[1:])
         said = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
         if processes.is_first() and said:  # nothing where help was printed
             typer.echo(f"error: {path}: {said}; see `{path} -h`", err=True)

@@ -23,6 +23,7 @@ from ..tasks import encode
 from .plan import Node, Plan
 from .plan.sources import TaskSource
 from .stages.augment import AUGMENTED
+from .training.log import saved_step
 
 _SAMPLE = 512  # texts of train whose lengths stand for all
 _RECORDS = 50  # the newest artefacts that are asked how fast they were made
@@ -34,7 +35,8 @@ _LONG = 2 * 3600.0  # seconds from which on a smaller recipe is worth a word
 
 @dataclass(frozen=True)
 class Work:
-    """A stage that trains and is yet to run: optimizer `steps`, None where only the text tells; `flops` of matrix products."""
+    """A stage that trains and is yet to finish: optimizer `steps` that are left, None where only the text tells; `flops` of
+    their matrix products."""
 
     key: str
     label: str
@@ -102,7 +104,11 @@ def estimate(plans: Iterable[Plan], root: Path) -> Estimate:
     """What is left to train, and how long by what the store in `root` remembers. Reads the data; computes nothing."""
     plans, cache = list(plans), Store(root / ".store")
     work = {node.key: (plan, node) for plan in plans for node in plan.nodes if node.kind.trains}
-    left = tuple(_work(plan, node) for key, (plan, node) in work.items() if not cache.path(key).is_dir())
+    left = tuple(
+        _work(plan, node, done=saved_step(cache.work(key)) or 0)
+        for key, (plan, node) in work.items()
+        if not cache.path(key).is_dir()
+    )
     precision = plans[0].precision if plans else ""
     records = _records(cache, precision) if left else []
     rates = {each.key: rate for each in left if (rate := _rate_like(records, each.model)) is not None}
@@ -117,7 +123,8 @@ def smaller_recipe(name: str) -> str | None:
     return next((other for other in (f"{stem}-small", stem) if other in known and other != name), None)
 
 
-def _work(plan: Plan, node: Node[Any]) -> Work:
+def _work(plan: Plan, node: Node[Any], *, done: int) -> Work:
+    """`done`: steps that an interrupted training has saved."""
     spec, model = node.spec, plan.sizes_of(node)
     examples = _examples(plan, node)
     length = _length(plan, node)
@@ -129,6 +136,7 @@ def _work(plan: Plan, node: Node[Any]) -> Work:
     steps = None if examples is None else max(1, round(spec.epochs * math.ceil(examples / spec.batch_size)))
     if spec.max_steps is not None:
         steps = spec.max_steps if steps is None else min(steps, spec.max_steps)
+    steps = None if steps is None else max(1, steps - done)
     return Work(node.key, node.label, steps, (steps or 0) * spec.batch_size * each, model)
 
 

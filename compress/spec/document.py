@@ -60,13 +60,14 @@ Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
 
 @dataclass
 class Document:
-    """`lines`: path -> line. `spellings`: path of a scalar -> its text. `overridden`: paths set from the command line."""
+    """`lines`: path -> line. `spellings`: path of a scalar -> its text. `overridden`: path set from the command line
+    -> how it was written there."""
 
     file: str
     data: Any
     lines: dict[Where, int] = field(default_factory=dict)
     spellings: dict[Where, str] = field(default_factory=dict)
-    overridden: set[Where] = field(default_factory=set)
+    overridden: dict[Where, str] = field(default_factory=dict)
 
     def place(self, where: Where) -> str:
         """`file:line`, or `--set` for what the command line set; of the nearest thing that has one."""
@@ -77,10 +78,18 @@ class Document:
                 return f"{self.file}:{self.lines[where[:end]]}"
         return self.file
 
+    def label(self, where: Where) -> str:
+        """The place with the path: `file:line: stages[1].distill.epochs`, or `--set distill.epochs` as it was written there."""
+        place = self.place(where)
+        if place != "--set":
+            return f"{place}: {spell(where)}" if where else place
+        end = next(end for end in range(len(where), -1, -1) if where[:end] in self.overridden)
+        return f"--set {spell(where[end:], self.overridden[where[:end]])}"
 
-def spell(where: Where) -> str:
-    """`stages[1].distill.learning_rate`; empty for the document itself."""
-    text = ""
+
+def spell(where: Where, start: str = "") -> str:
+    """`stages[1].distill.learning_rate`, after `start`; empty for the document itself."""
+    text = start
     for part in where:
         name = part if isinstance(part, str) and part.isprintable() else repr(part)
         text += f"[{part}]" if isinstance(part, int) else f".{name}" if text else name

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
-from .document import QUOTE, Document, Loader, parse, spell
+from .document import QUOTE, Document, Loader, Where, parse, spell
 
 PART = re.compile(r"\.?(?:(?P<name>[^.\[\]=]+)|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\])")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
@@ -25,7 +25,7 @@ def apply_overrides(document: Document, overrides: Sequence[str], fields: Collec
     for text in overrides:
         try:
             path, value = _parse(text)
-            _set(document, path, value, fields)
+            document.overridden[_set(document, path, value, fields)] = text.partition("=")[0].strip()
         except ValueError as error:
             problems.append(f"--set {text.partition('=')[0]}: {error}")
     if problems:
@@ -64,17 +64,18 @@ def _value(text: str) -> Any:
         raise ValueError(f"{text!r} is not a YAML value: {why}{QUOTE}") from None
 
 
-def _set(document: Document, path: list[str | int], value: Any, fields: Collection[str]) -> None:
+def _set(document: Document, path: list[str | int], value: Any, fields: Collection[str]) -> Where:
+    """The path in full."""
     parts = _by_kind(document.data, path, fields)
     if not isinstance(document.data, dict):
         raise ValueError(f"{document.file} is not a mapping")
     where: list[str | int] = []
     document.data = _replaced(document.data, parts, value, where)
-    document.overridden.add(tuple(where))
     inside = len(where)
     for told in (document.spellings, document.lines):  # of what was there before
         for known in [known for known in told if known[:inside] == tuple(where)]:
             del told[known]
+    return tuple(where)
 
 
 def _replaced(data: Any, parts: list[str | int], value: Any, where: list[str | int]) -> Any:

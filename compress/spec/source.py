@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ..errors import CompressError
-from .document import Document, read_document, spell
+from .document import Document, read_document
 from .overrides import apply_overrides
 from .problems import explain
 
@@ -35,10 +35,5 @@ def validate(document: Document, model: type[Model], context: Mapping[str, Any] 
         return model.model_validate(document.data, strict=True, context=context)
     except ValidationError as error:
         problems = explain(error, document, model)
-    lines = []
-    for where, problem in problems:
-        path = spell(where)
-        place = document.place(where)
-        separator = " " if place == "--set" else ": "
-        lines.append(f"{place}{separator}{path}: {problem}" if path else f"{place}: {problem}")
+    lines = [f"{document.label(where)}: {problem}" for where, problem in problems]
     raise CompressError("\n".join(dict.fromkeys(lines)))

@@ -74,6 +74,14 @@ def test_a_bundle_of_an_earlier_version_is_refused_in_a_line(bundle: Path, old: 
     assert "\n" not in str(caught.value)
 
 
+def test_a_bundle_that_does_not_say_what_opens_it_is_to_be_shipped_again(bundle: Path) -> None:
+    document = json.loads((bundle / "bundle.json").read_text())
+    del document["graphs"]["int8"]["requires"]
+    (bundle / "bundle.json").write_text(json.dumps(document))
+    with pytest.raises(CheckFailed, match=r"graphs\.int8: `requires` is missing: .* earlier version .* ship it again"):
+        read_bundle(bundle)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_one_changed_bit_in_any_file_is_found(bundle: Path, name: str) -> None:
     path = bundle / name

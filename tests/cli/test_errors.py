@@ -183,3 +183,19 @@ def test_help_and_version_are_no_errors(cli: Cli) -> None:
     assert "Usage" in cli().out
     assert cli().err == ""
     assert cli("run", "-h").code == cli("--version").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("init", "--train"), "compress init: Option '--train' requires an argument; see `compress init -h`"),
+        (("run", "int8", "--text"), "compress run: Option '--text' requires an argument; see `compress run -h`"),
+        (("list", "--out"), "compress list: Option '--out' requires an argument; see `compress list -h`"),
+        (("init", "--nothing"), "compress init: No such option: --nothing"),
+        (("nothing", "--train"), "compress: No such command 'nothing'; see `compress -h`"),
+    ],
+)
+def test_a_wrong_use_names_the_command(cli: Cli, words: tuple[str, ...], expected: str) -> None:
+    done = cli(*words)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith(f"error: {expected}")

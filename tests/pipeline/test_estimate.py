@@ -15,10 +15,12 @@ from worlds import encoder_world
 
 import compress
 from compress.catalog import names
-from compress.errors import CompressError
+from compress.errors import CompressError, Interrupted
 from compress.pipeline import Listener, Request, plan_all, run_all
 from compress.pipeline.estimate import data_line, estimate, smaller_recipe, spell
+from compress.pipeline.training.log import saved_step
 from compress.pipeline.training.throughput import probe
+from compress.training.loop import StepReport
 
 
 class Told(Listener):
@@ -54,6 +56,30 @@ def test_steps_are_those_of_the_training(world: Path) -> None:
     assert told.lines[0] == "data: 36 train, 4 tuning texts; classification, 2 labels"
     assert told.lines[1] == "training: 15 steps, less than a minute on this machine, by a probe of a few steps"
     assert str(estimate(plan_all(asked), asked.root)) == "training: none"
+
+
+class Stopping(Told):
+    """Ends the training as a signal does, after a few steps."""
+
+    def step(self, report: StepReport) -> None:
+        if report.step == 5:
+            raise Interrupted("stopped", 2)
+
+
+def test_steps_that_an_interrupted_training_has_taken_are_not_left(world: Path) -> None:
+    asked = replace(request(world, "finetune.epochs=3", "finetune.batch_size=8"), checkpoint_seconds=-1)
+    (before,) = estimate(plan_all(asked), asked.root).work
+    with pytest.raises(Interrupted):
+        run_all(asked, Stopping())
+    (plan,) = plan_all(asked)
+    done = saved_step(asked.root / ".store" / ".building" / before.key / "work")
+    assert done is not None and done >= 3
+    (left,) = estimate([plan], asked.root).work
+    assert (before.steps, left.steps) == (15, 15 - done)
+    assert left.flops == pytest.approx(before.flops * (15 - done) / 15)
+    told = Told()
+    run_all(asked, told)
+    assert told.lines[1].startswith(f"training: {15 - done} steps, ")
 
 
 def test_what_this_machine_did_before_is_the_measure(world: Path) -> None:

@@ -77,6 +77,26 @@ def test_a_folder_of_that_name_wins_and_it_is_said(cache: Path) -> None:
     assert plan_all(request("acme/Tiny-BERT@main"))[0].teacher.origin.kind == "hub"
 
 
+@pytest.mark.parametrize("word", ["./nope", "nope/", "no/such/folder", "./acme/nope"])
+def test_a_folder_that_is_not_there_is_told_without_the_hub(cache: Path, word: str) -> None:
+    with pytest.raises(CompressError) as caught:
+        plan_all(request(word))
+    assert str(caught.value) == f"teacher {word}: no such folder; expected the folder of a transformers checkpoint"
+    Path("file").write_text("")
+    with pytest.raises(CompressError, match=r"^teacher \./file: a file; expected the folder"):
+        plan_all(request("./file"))
+
+
+def test_one_missing_in_a_folder_that_is_here_is_told_shortly(cache: Path) -> None:
+    Path("acme").mkdir()
+    with pytest.raises(CompressError) as caught:
+        plan_all(request("acme/none"))
+    assert str(caught.value) == (
+        "teacher acme/none: no such folder in acme, and no such repository of the hub; give another with --teacher DIR"
+    )
+    assert plan_all(request("acme/Tiny-BERT"))[0].teacher.origin.kind == "hub"
+
+
 def test_what_is_nowhere_is_told_with_both_places(cache: Path) -> None:
     with pytest.raises(CompressError, match=r"teacher acme/none: .* at main .*; no folder of that name is here"):
         plan_all(request("acme/none"))

@@ -96,19 +96,20 @@ def test_a_student_per_depth():
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("distill.epochs=abc", "--set stages[1].distill.epochs: expected a number, found the text 'abc'"),
-        ("distill.epohs=3", "--set stages[1].distill.epohs: unknown key; did you mean `epochs`?"),
+        ("distill.epochs=abc", "--set distill.epochs: expected a number, found the text 'abc'"),
+        ("distill.epohs=3", "--set distill.epohs: unknown key; did you mean `epochs`?"),
+        ("stages.1.distill.epochs=abc", "--set stages.1.distill.epochs: expected a number, found the text 'abc'"),
         (
             "distill.losses[1].weight=-1",
-            "--set stages[1].distill.losses[1].weight: expected a number at least 0, found the number -1",
+            "--set distill.losses[1].weight: expected a number at least 0, found the number -1",
         ),
         (
             "distill.losses=[{name: hard_labell}]",
-            "--set stages[1].distill.losses[0]: unknown name `hard_labell`; did you mean `hard_label`?",
+            "--set distill.losses[0]: unknown name `hard_labell`; did you mean `hard_label`?",
         ),
         (
             "distill.losses=[{name: hard_label}, {name: hard_label}]",
-            "--set stages[1].distill.losses: each at most once, found ['hard_label', 'hard_label']",
+            "--set distill.losses: each at most once, found ['hard_label', 'hard_label']",
         ),
         ("stages[0]=finetun", "--set stages[0].finetun: unknown key; did you mean `finetune`?"),
         ("student=3", "--set student: expected text or a mapping, found the number 3"),
@@ -140,7 +141,7 @@ def test_mistakes_of_the_file_and_of_overrides_are_told_apart():
     with pytest.raises(CompressError) as caught:
         validate(document, Recipe)
     assert sorted(str(caught.value).splitlines()) == [
-        "--set stages[1].distill.warmup: expected a number below 1, found the number 2",
+        "--set distill.warmup: expected a number below 1, found the number 2",
         "mine.yaml:7: stages[1].distill.epoch: unknown key; did you mean `epochs`?",
     ]
 

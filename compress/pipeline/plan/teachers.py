@@ -136,7 +136,8 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
     if on_hub is not None and not folder.exists() and not folder.parent.is_file():
         return _of_the_hub(*on_hub)
     if is_path(name_or_path) and folder.suffix not in (".yaml", ".yml"):
-        read_config(folder)
+        found = "a file" if folder.exists() else "no such folder"
+        raise CompressError(f"teacher {name_or_path}: {found}; expected the folder of a transformers checkpoint")
     card = load_teacher(name_or_path)
     if card.random is None:
         return TeacherSource(card, locate(card))
@@ -150,7 +151,15 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
 def _of_the_hub(name: str, revision: str | None) -> TeacherSource:
     """A repository as a card that pins the commit which was found."""
     here = "no folder of that name is here; give another with --teacher DIR"
-    folder = fetch(f"teacher {name}", name, revision or "main", here)
+    try:
+        folder = fetch(f"teacher {name}", name, revision or "main", here)
+    except CompressError:
+        owner = Path(name).parent
+        if revision is None and owner.is_dir():
+            raise CompressError(
+                f"teacher {name}: no such folder in {owner}, and no such repository of the hub; give another with --teacher DIR"
+            ) from None
+        raise
     commit = folder.name if is_commit(folder.name) else revision or "main"
     place = Checkpoint(hub=name, revision=commit)
     card = TeacherCard(name=_slug(name.rpartition("/")[2]), title=name, licence="unknown", checkpoint=place)
