@@ -14,11 +14,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import chromium, tab
 from recipe_runs import TASK, TEACHER, compress
 
 from compress.runtime import Classifier
@@ -113,7 +118,9 @@ def check(found: Logits, expected: Logits, share: float) -> None:
     spread = float(np.ptp(expected, axis=0).max())
     assert spread > 1, "answers that are nearly the same for every text would agree with anything"
     assert found.shape == expected.shape
-    assert np.abs(found - expected).max() <= share * spread
+    difference = np.abs(found - expected).max()
+    print(f"largest difference of a logit: {difference:.1g}")  # `-rP` shows it: the table of docs/bundle.md
+    assert difference <= share * spread
 
 
 def share_of(file: str) -> float:
@@ -157,6 +164,12 @@ def test_openvino(file: str, run_python: Callable[..., None]) -> None:
     run_python(python_with("openvino", "tokenizers", "numpy"), "openvino_alone.py", file, share)
 
 
+@pytest.mark.parametrize("file", ["model.onnx", "model_qdq.onnx"])
+def test_tract(file: str, run_python: Callable[..., None]) -> None:
+    """It has none of the operators of ONNX Runtime's own int8 file."""
+    run_python(python_with("tract", "tokenizers", "numpy"), "tract_alone.py", file)
+
+
 @pytest.mark.parametrize("file", ["model.onnx", "model_quantized.onnx", "default"])
 @pytest.mark.parametrize("version", ["3", "4"])
 def test_transformers_js(version: str, file: str, bundle: Path, texts: Path) -> None:
@@ -168,3 +181,38 @@ def test_transformers_js(version: str, file: str, bundle: Path, texts: Path) -> 
     if file == "default":
         assert not np.array_equal(found, answers(["node", str(program), str(bundle), str(texts), "model.onnx"], folder))
     check(found, ours(bundle, opened), share_of(opened))
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The URL under which the files of `folder`, linked ones too, are on this machine."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("file", ["model.onnx", "model_quantized.onnx", "default"])
+@pytest.mark.parametrize("version", ["3", "4"])
+def test_transformers_js_in_a_browser(version: str, file: str, bundle: Path, tmp_path: Path) -> None:
+    program = chromium()
+    if program is None:
+        pytest.skip("Chromium is not installed")
+    place = tmp_path / "served"
+    (place / "models").mkdir(parents=True)
+    (place / "js").symlink_to(node_with(f"@huggingface/transformers@{version}") / "node_modules")
+    (place / "models" / "bundle").symlink_to(bundle)
+    shutil.copy(PROGRAMS / "transformers_js_web.mjs", place)
+    (place / "page.html").write_text("<!doctype html><title>Logits</title>", encoding="utf-8")
+    with served(place) as address, tab(program, tmp_path / "profile") as page:
+        page.open(f"{address}/page.html")
+        call = f"program.answers({json.dumps(TEXTS)}, {json.dumps(file)})"
+        found = page.run(f"import('/transformers_js_web.mjs').then(program => {call})")
+        assert all(url.startswith((address, "blob:", "data:")) for url in page.requests())
+    opened = "model_quantized.onnx" if file == "default" else file
+    check(np.array(json.loads(found), np.float32), ours(bundle, opened), share_of(opened))

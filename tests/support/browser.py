@@ -78,8 +78,8 @@ class Tab:
         while not any(found.get("method") == event for found in self.events):
             self.events.append(self._read())
 
-    def open(self, page: Path, *, width: int = 1280, dark: bool = False, scripts: bool = True) -> None:
-        """Show the file, drawn in full."""
+    def open(self, page: Path | str, *, width: int = 1280, dark: bool = False, scripts: bool = True) -> None:
+        """Show the file, or what is at the URL, drawn in full."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
         )
@@ -87,7 +87,7 @@ class Tab:
         self.call("Emulation.setEmulatedMedia", media="", features=[scheme])
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.events.clear()
-        self.call("Page.navigate", url=page.resolve().as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         self.wait("Page.loadEventFired")
         if scripts:
             self.run("new Promise(done => setTimeout(done, 700))")
