@@ -35,6 +35,7 @@ FLOORS = {
         "paths",
         "hub",
         "children",
+        "tabular",
         "provenance",
         "goals",
     ),

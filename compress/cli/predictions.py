@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CompressError, did_you_mean
+from ..tabular import label_text
 from .row_files import Row, Rows, Writer, suffix_of
 
 if TYPE_CHECKING:
@@ -43,14 +44,15 @@ def predict_file(
         stack.callback(rows.file.close)
         form = rows.suffix if output is None else suffix_of(output, "--output")
         out = sys.stdout if output is None else stack.enter_context(_new(output))
-        writer, scores = Writer(out, form), _Scores(classifier, label)
+        writer = Writer(out, form, rows.delimiter if form == rows.suffix else "")
+        scores = _Scores(classifier, label)
         read, kept = tee(iter(rows))
         texts = (_text(names, row, label) for row in read)
         count = 0
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
         for count, (answer, row) in enumerate(zip(classifier.classify(texts), kept, strict=False), 1):
             scores.add(row, answer)
-            writer.write(Row(row.place, row.values | _added(row, answer)))
+            writer.write(row._replace(values=row.values | _added(row, answer)))
             bar(count)
         if not count:
             raise CompressError(f"{path}: no examples; expected at least one row")
@@ -92,6 +94,10 @@ def _text(names: tuple[str, ...], row: Row, label: str | None) -> Text:
     for name, text in zip(names, texts, strict=True):
         if not isinstance(text, str):
             raise CompressError(f"{row.place}: {name}: expected text, found {type(text).__name__}")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise CompressError(f"{row.place}: {name}: expected Unicode text, found half of a surrogate pair") from None
     return texts[0] if len(texts) == 1 else (texts[0], texts[1])
 
 
@@ -99,7 +105,7 @@ def _value(row: Row, name: str, option: str) -> Any:
     if name not in row.values:
         near = did_you_mean(name, list(row.values)).partition("; known")[0] or ";"
         there = ", ".join(map(repr, row.values))
-        raise CompressError(f"{row.place}: no column {name!r}{near} name one of {there} with {option}")
+        raise CompressError(f"{row.header}: no column {name!r}{near} name one of {there} with {option}")
     return row.values[name]
 
 
@@ -110,7 +116,7 @@ def _added(row: Row, answer: Prediction) -> dict[str, Any]:
         else {PREDICTION: answer.label, SCORE: round(answer.score, 6)}
     )
     if taken := added.keys() & row.values.keys():
-        raise CompressError(f"{row.place}: has a column {min(taken)!r}, which is the name of what is added; rename it")
+        raise CompressError(f"{row.header}: has a column {min(taken)!r}, which is the name of what is added; rename it")
     return added
 
 
@@ -130,16 +136,17 @@ class _Scores:
             return
         value = _value(row, self._label, "--label")
         self._classes = answer.label is not None
-        self._gold.append(self._id(row, str(value).strip()) if self._classes else _number(row, self._label, value))
+        self._gold.append(self._id(row, value) if self._classes else _number(row, self._label, value))
         self._given.append(self._ids[answer.label] if answer.label is not None else answer.score)
 
-    def _id(self, row: Row, name: str) -> int:
-        """Of a label's name; or of its number, where the names are no numbers."""
+    def _id(self, row: Row, value: Any) -> int:
+        """Of a label's name, a whole number maybe written as 1.0; or of its number, where the names are no numbers."""
+        name = next((text for text in (str(value).strip(), label_text(value)) if text in self._ids), label_text(value))
         ids = self._ids if name in self._ids or not self._numbers.keys().isdisjoint(self._ids) else self._numbers
         if name not in ids:
             near = next((other for other in self._names if other.casefold() == name.casefold()), None)
             hint = f"; did you mean {near!r}?" if near else f"; known: {', '.join(self._names[:10])}"
-            raise CompressError(f"{row.place}: unknown label {name[:60]!r}{hint}")
+            raise CompressError(f"{row.place}: {self._label}: unknown label {name[:60]!r}{hint}")
         return ids[name]
 
     def told(self) -> str:

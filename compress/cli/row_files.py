@@ -11,28 +11,33 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ..errors import CompressError
+from ..tabular import DELIMITERS, delimiter_of
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_SUFFIXES = (*_DELIMITERS, ".jsonl")
+_SUFFIXES = (*DELIMITERS, ".jsonl")
 
 
 class Row(NamedTuple):
-    """`place` as messages tell it: `in.csv: line 3`."""
+    """`place` as messages tell it: `in.csv: line 3`; `header`: where its columns are named, the file for all rows or, in
+    JSON, that line."""
 
     place: str
     values: dict[str, Any]
+    header: str
 
 
 class Rows:
-    """The rows of a .csv, .tsv or .jsonl file, one at a time. `line` is where the last one ended."""
+    """The rows of a .csv, .tsv or .jsonl file, one at a time. `line` is where the last one ended, `delimiter` stands between
+    columns."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.suffix, self.line = path, suffix_of(path, "--input"), 0
         try:
-            self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in _DELIMITERS else None)
+            self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in DELIMITERS else None)
             self.size = os.fstat(self.file.fileno()).st_size
+            first = self.file.buffer.peek(1).decode("utf-8", "replace").partition("\n")[0]  # type: ignore[attr-defined]
         except OSError as error:
             raise CompressError(f"{path}: cannot be read: {error.strerror}") from None
+        self.delimiter = delimiter_of(self.suffix, first) if self.suffix in DELIMITERS else ""
 
     @property
     def bytes_read(self) -> int:
@@ -40,7 +45,7 @@ class Rows:
 
     def __iter__(self) -> Iterator[Row]:
         try:
-            yield from self._delimited() if self.suffix in _DELIMITERS else self._json()
+            yield from self._delimited() if self.delimiter else self._json()
         except UnicodeDecodeError as error:
             raise CompressError(
                 f"{self.path}: expected UTF-8 text, found {error.reason} after line {self.line}"
@@ -50,7 +55,7 @@ class Rows:
 
     def _delimited(self) -> Iterator[Row]:
         csv.field_size_limit(sys.maxsize)
-        reader = csv.reader(self.file, delimiter=_DELIMITERS[self.suffix], strict=True)
+        reader = csv.reader(self.file, delimiter=self.delimiter, strict=True)
         header = next(reader, None)
         if not header:
             raise CompressError(f"{self.path}: empty file")
@@ -60,10 +65,10 @@ class Rows:
             if not fields:
                 continue
             self.line = reader.line_num
-            row = Row(self._place, dict(zip(header, fields, strict=False)))
+            row = Row(self._place, dict(zip(header, fields, strict=False)), str(self.path))
             if len(fields) != len(header):
                 raise CompressError(f"{row.place}: expected {len(header)} fields, found {len(fields)}")
-            if self.suffix == ".tsv" and any("\t" in field and "\n" in field for field in fields):
+            if self.delimiter == "\t" and any("\t" in field and "\n" in field for field in fields):
                 raise CompressError(f"{row.place}: a quoted field runs over rows; double the quotes that are text")
             yield row
 
@@ -82,7 +87,7 @@ class Rows:
                 raise CompressError(f"{self._place}: not JSON: {error}") from None
             if not isinstance(values, dict):
                 raise CompressError(f"{self._place}: expected a JSON object")
-            yield Row(self._place, values)
+            yield Row(self._place, values, self._place)
 
 
 def suffix_of(path: Path, option: str) -> str:
@@ -95,17 +100,17 @@ def suffix_of(path: Path, option: str) -> str:
 
 
 class Writer:
-    """Rows to a file of `suffix`'s form, the header with the first."""
+    """Rows to a file of `suffix`'s form, the header with the first; `delimiter`: another than the suffix's."""
 
-    def __init__(self, file: IO[str], suffix: str) -> None:
+    def __init__(self, file: IO[str], suffix: str, delimiter: str = "") -> None:
         self._file, self._suffix = file, suffix
         self._header: list[str] = []
-        self._csv = csv.writer(file, delimiter=_DELIMITERS.get(suffix, ","), lineterminator="\n")
+        self._csv = csv.writer(file, delimiter=delimiter or DELIMITERS.get(suffix, ","), lineterminator="\n")
 
     def write(self, row: Row) -> None:
         """Raises `CompressError` for a row that the file cannot hold."""
         try:
-            if self._suffix in _DELIMITERS:
+            if self._suffix in DELIMITERS:
                 self._write_fields(row)
             else:
                 self._file.write(json.dumps(row.values, ensure_ascii=False) + "\n")
@@ -116,7 +121,7 @@ class Writer:
             ) from None
 
     def _write_fields(self, row: Row) -> None:
-        place, values = row
+        place, values = row.place, row.values
         if not self._header:
             self._header = list(values)
             self._csv.writerow(self._header)

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compress.tabular import label_text
+
 
 @dataclass(frozen=True)
 class Rows:
     """One split as read.
 
     `aliases` maps labels as the file writes them to the task's names; `declared` are names in id order that the
-    data set itself gives.
+    data set itself gives; `unread` is a column of texts that the task does not name.
     """
 
     place: str
@@ -22,6 +24,7 @@ class Rows:
     labels: list[Any]
     aliases: Mapping[str, str] | None = None
     declared: tuple[str, ...] | None = None
+    unread: str | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -31,10 +34,3 @@ class Rows:
         written = [label_text(value) for value in self.labels]
         aliases = self.aliases
         return written if aliases is None else [aliases.get(name, name) for name in written]
-
-
-def label_text(value: Any) -> str:
-    """How a label is compared: its text; whole floats as integers (Parquet turns 1 into 1.0 beside a null)."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip()

@@ -31,7 +31,7 @@ class Split:
 @dataclass(frozen=True)
 class TrainingData:
     """What may train, choose, calibrate and search: no reported split is in it. `train` is without `tuning`, unless that
-    is a file of its own."""
+    is a file of its own. `advice`: what the user may have meant otherwise; not of the record."""
 
     spec: TaskSpec
     labels: tuple[str, ...]
@@ -40,6 +40,7 @@ class TrainingData:
     source: str
     notes: tuple[str, ...]
     fingerprint: str
+    advice: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

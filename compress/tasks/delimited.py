@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compress.errors import CompressError
+from compress.tabular import DELIMITERS, delimiter_of
 
 from .tables import Table, lines_of, read_jsonl, read_parquet, read_text, refuse
-
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def read_table(
@@ -30,8 +29,9 @@ def read_table(
     """
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
-        split = _quoted if quoting else _plain
-        return _columns(path, split(path, DELIMITERS[suffix]), header, names, skip_ragged)
+        split, text = _quoted if quoting else _plain, read_text(path)
+        delimiter = delimiter_of(suffix, text.partition("\n")[0], len(names) if names else None)
+        return _columns(path, split(path, text, delimiter), header, names, skip_ragged)
     if suffix in (".jsonl", ".ndjson"):
         return read_jsonl(path)
     if suffix == ".parquet":
@@ -39,15 +39,14 @@ def read_table(
     raise CompressError(f"{path}: expected a .csv, .tsv, .jsonl or .parquet file, found suffix {suffix!r}")
 
 
-def _plain(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    for number, line in enumerate(lines_of(read_text(path)), start=1):
+def _plain(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(lines_of(text), start=1):
         yield number, line.split(delimiter) if line else []
 
 
-def _quoted(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _quoted(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Rows with the line each starts on; a quoted field may hold newlines."""
-    text = read_text(path).rstrip("\r\n")
-    reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter, strict=True)
+    reader = csv.reader(io.StringIO(text.rstrip("\r\n"), newline="\n"), delimiter=delimiter, strict=True)
     limit = csv.field_size_limit(sys.maxsize)  # the default, 128 KiB, is less than a long document
     start = 1
     try:

@@ -17,6 +17,7 @@ from .glue import completeness, is_glue
 from .kinds import TASK_KINDS
 from .rows import OWN, Origin
 from .tuning import carve, normalized
+from .unread import unread_note
 
 
 def fingerprint(spec: TaskSpec, folder: Path | None, data_dir: Path | None, tuning: Path | None = None) -> str:
@@ -49,7 +50,9 @@ def load_training(
     else:
         notes += _check_tuning(rows["tuning"].place, own, train, splits)
         own = _without(rows["tuning"].place, own, splits)
-    return TrainingData(spec, names, train, own, origin.found[0], tuple(notes), origin.fingerprint())
+    unread = rows["train"].unread
+    advice = () if unread is None else (unread_note(rows["train"].place, unread, spec.text[0]),)
+    return TrainingData(spec, names, train, own, origin.found[0], tuple(notes), origin.fingerprint(), advice)
 
 
 def load_reported(

@@ -15,9 +15,9 @@ from compress.fields import NOT_UNICODE, is_unicode
 from compress.paths import from_home
 from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
+from compress.tabular import label_text
 
 from .builtin import BUILTIN_TASKS
-from .columns import label_text
 from .delimited import read_table
 from .kinds.classification import MOST_UNLISTED_LABELS, natural
 from .tables import Table, brief, refuse
@@ -62,7 +62,7 @@ def own_files(
 ) -> OwnFiles | None:
     """The files that a command or a call names, with the columns `text` and `label` where it names none; None: no files.
 
-    Raises `CompressError` for one without the other, and for columns of no file.
+    Raises `CompressError` for one without the other, for folders, and for columns of no file.
     """
     if train is None and dev is None:
         beside = {"--text": text, "--pair": pair, "--label": label, "--kind": kind, "--max-length": max_length}
@@ -78,6 +78,9 @@ def own_files(
         raise CompressError(
             "--dev: expected a file of labelled examples beside --train, on which scores are reported; found none"
         )
+    for option, path in (("--train", train), ("--dev", dev)):
+        if from_home(path).is_dir():
+            raise CompressError(f"{option}: expected a file of labelled examples, found the folder {path}")
     if kind is not None and kind not in KINDS:
         raise CompressError(f"--kind: expected {' or '.join(KINDS)}, found {kind!r}")
     if max_length is not None and max_length < 1:
@@ -134,16 +137,22 @@ def check_column(table: Table, option: str, name: str) -> None:
     found = list(table.columns)
     if not found:
         raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
-    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
-        raise CompressError(
-            f"{table.place}: expected columns with commas between them, found {brief(found[0])}; save it with commas, "
-            "or with tabs as .tsv"
-        )
+    check_parted(table)
     near = did_you_mean(name, found).partition("; known")[0] or ";"
     raise CompressError(
         f"{table.place}: no column {name!r}{near} name one of {', '.join(map(repr, found))} with {option}, or let "
         "`compress init` find the columns"
     )
+
+
+def check_parted(table: Table) -> None:
+    """Raises `CompressError` where something else than what is read stands between the columns."""
+    found = list(table.columns)
+    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
+        raise CompressError(
+            f"{table.place}: expected columns with commas between them, found {brief(found[0])}; save it with commas, "
+            "or with tabs as .tsv"
+        )
 
 
 def read_kind(table: Table, label: str, kind: KindName | None = None) -> tuple[KindName, tuple[str, ...] | None]:
@@ -154,6 +163,11 @@ def read_kind(table: Table, label: str, kind: KindName | None = None) -> tuple[K
     numbered = list(zip(table.numbers, values, strict=True))
     refuse(table.place, table.unit, [(n, f"{label}: no label") for n, value in numbered if not _written(value)])
     if kind is None:
+        commas = [
+            (n, f"{label}: found {brief(v)}; write {_pointed(v)!r}") for n, v in numbered if not _is_number(str(v))
+        ]
+        if all(_is_number(_pointed(value)) for value in values):
+            refuse(table.place, table.unit, commas)
         kind = "regression" if _are_scores(values) else "classification"
         names = _names(values) if kind == "classification" else ()
         if len(names) > MOST_UNLISTED_LABELS:
@@ -193,6 +207,11 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text)) and "_" not in text
     except ValueError:
         return False
+
+
+def _pointed(value: Any) -> str:
+    """A number with a decimal comma as one with a point."""
+    return str(value).replace(",", ".", 1)
 
 
 def _is_whole(text: str) -> bool:

@@ -17,6 +17,7 @@ from .fingerprints import fingerprint_of
 from .glue import aliases, is_glue, official_paths, read_official
 from .hub import local_folder, pinned_revision, read_hub, read_saved, reported_splits, saved_folder
 from .synthetic import GENERATOR_VERSION, generate
+from .unread import unread_texts
 
 OWN = ("train", "tuning")  # names that no reported split may have
 
@@ -121,7 +122,8 @@ def _file_rows(spec: TaskSpec, path: Path) -> Rows:
         raise CompressError(f"{path}: no examples")
     texts = tuple(table.column(name) for name in spec.text)
     names = aliases(spec) if is_glue(spec) else None
-    return Rows(table.place, table.unit, table.numbers, texts, table.column(spec.label), names)
+    labels, unread = table.column(spec.label), unread_texts(table, spec)
+    return Rows(table.place, table.unit, table.numbers, texts, labels, names, unread=unread)
 
 
 def _synthetic_rows(spec: TaskSpec) -> dict[str, Rows]:

@@ -15,11 +15,13 @@ from compress.errors import CompressError
 from compress.paths import from_home
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
+from compress.tabular import label_text
 
-from .columns import label_text
+from .checks import to_split
+from .columns import Rows
 from .delimited import read_table
 from .kinds.classification import MOST_UNLISTED_LABELS
-from .own import OwnFiles, own_task
+from .own import OwnFiles, check_parted, own_task
 from .tables import Table, brief
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
@@ -48,6 +50,7 @@ def _file_in(folder: Path, option: str, stems: Sequence[str]) -> Path:
 def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
     """The files with every column that is not `given` (`text`, `pair`, `label`) guessed by names and values."""
     table = read_table(from_home(own.train))
+    check_parted(table)
     names = {name.lower(): name for name in table.columns}
     label = own.label if "label" in given else _label(table, names, {own.text} if "text" in given else set())
     text, pair = own.text, own.pair
@@ -91,11 +94,14 @@ def _listed(table: Table) -> str:
 
 
 def task_yaml(own: OwnFiles, file: Path) -> str:
-    """The text of a task file at `file`. Raises `CompressError` as `own_task`, and for a dev file without the columns."""
+    """The text of a task file at `file`. Raises `CompressError` as `own_task`, and for texts and labels that `run` would
+    refuse."""
     spec, _ = own_task(own)
     train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
-    for name in (*spec.text, spec.label):
-        dev.column(name)
+    for table in (train, dev):
+        texts = tuple(table.column(name) for name in spec.text)
+        rows = Rows(table.place, table.unit, table.numbers, texts, table.column(spec.label))
+        to_split(spec, rows, spec.labels or (), training=table is train)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
     rest = [name for name in train.columns if name not in (*spec.text, spec.label)]
     longest = max(len(str(value).split()) for name in spec.text for value in train.column(name))

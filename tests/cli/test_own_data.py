@@ -42,6 +42,24 @@ def test_a_plan_of_ones_own_files_is_that_of_the_task_file_that_init_writes(cli:
     assert own["task"] == "a"
 
 
+def test_a_forgotten_pair_is_one_note_of_plan_and_run(
+    cli: Cli, folder: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
+) -> None:
+    encoder_world(folder, tiny_checkpoint("bert"), toy_tokenizer, text="")
+    for name in ("a", "b"):
+        head, *rows = (folder / f"{name}.csv").read_text().splitlines()
+        lines = [f"and the answer to it is {i},{row}" for i, row in enumerate(rows)]
+        (folder / f"{name}.csv").write_text("\n".join([f"answer,{head}", *lines]))
+    note = "a.csv: nothing reads the texts in column 'answer'; if they belong to those in 'review', say --pair answer"
+    words = ("int8", "--teacher", "./teacher", "--set", "finetune.max_steps=1", "--max-length", "16", *FILES)
+    (plan,) = json.loads(cli("plan", *words, "--json").out)
+    assert [note in line for line in plan["notes"]].count(True) == 1
+    (pair,) = json.loads(cli("plan", *words, "--pair", "answer", "--json").out)
+    assert not any("nothing reads" in line for line in pair["notes"])
+    done = cli("run", *words, "--no-bench", "--set", "quantize.method=dynamic", "--threads", "1")
+    assert (done.code, done.err.count(note)) == (0, 1)
+
+
 def test_init_replaces_nothing_and_writes_nothing_where_it_fails(cli: Cli, folder: Path) -> None:
     (folder / "mine.yaml").write_text("mine")
     done = cli("init", *FILES, "-o", "mine.yaml")

@@ -80,10 +80,18 @@ def test_pairs_are_two_columns(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words", "expected"),
     [
-        ("text\na\n", ("--text", "txet"), "in.csv: line 2: no column 'txet'; did you mean `text`?"),
+        ("text\na\n", ("--text", "txet"), "in.csv: no column 'txet'; did you mean `text`?"),
         ("text\na\na,b\n", ("--text", "text"), "in.csv: line 3: expected 1 fields, found 2"),
-        ("text,prediction\na,b\n", ("--text", "text"), "has a column 'prediction', which is the name of what is added"),
-        ("text,gold\na,nobody\n", ("--text", "text", "--label", "gold"), "unknown label 'nobody'; known: "),
+        (
+            "text,prediction\na,b\n",
+            ("--text", "text"),
+            "in.csv: has a column 'prediction', which is the name of what is added",
+        ),
+        (
+            "text,gold\na,nobody\n",
+            ("--text", "text", "--label", "gold"),
+            "in.csv: line 2: gold: unknown label 'nobody'; known: ",
+        ),
         ("", (), "in.csv: empty file"),
         ('text\n"a\n', ("--text", "text"), "check the quotes"),
         ("text\na\n", ("more",), "--input names the texts, and TEXT gives others"),
@@ -102,6 +110,30 @@ def test_what_is_wrong_is_one_line_and_nothing_half_written_is_kept(
     assert not out.exists()
 
 
+def test_columns_parted_by_semicolons_stay_so(folder: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_text('\ufeffid;text\n1;"a, b; c"\n2;d, d\n', encoding="utf-8")
+    assert predict(folder, "-i", path, "-o", out).returncode == 0
+    rows = list(csv.DictReader(out.read_text().splitlines(), delimiter=";"))
+    assert [(row["id"], row["text"]) for row in rows] == [("1", "a, b; c"), ("2", "d, d")]
+    expected = Classifier(folder).predict(["a, b; c", "d, d"])
+    assert [row["prediction"] for row in rows] == [one.label for one in expected]
+    assert predict(folder, "-i", path, "-o", tmp_path / "out.tsv").returncode == 0
+    assert (tmp_path / "out.tsv").read_text().splitlines()[0] == "id\ttext\tprediction\tprediction_score"
+
+
+@pytest.mark.parametrize("label", [1.0, 1, "1", " 1 "])
+def test_a_whole_number_is_a_label_however_json_writes_it(folder: Path, tmp_path: Path, label: object) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    names = {str(index): str(index + 1) for index in range(len(config["id2label"]))}
+    (folder / "config.json").write_text(json.dumps(config | {"id2label": names}))
+    answers = Classifier(folder).predict(texts := ["a b", "c", "d , d"])
+    path = tmp_path / "in.jsonl"
+    path.write_text("\n".join(json.dumps({"text": text, "gold": label}) for text in texts))
+    done = predict(folder, "-i", path, "-o", tmp_path / "out.jsonl", "--label", "gold")
+    assert done.stdout.startswith(f"3 texts: accuracy {100 * sum(one.label == '1' for one in answers) / 3:.2f} ")
+
+
 def test_keys_in_another_order_stay_in_their_columns(folder: Path, tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.csv"
     path.write_text('{"text": "a b", "id": 7, "note": null}\n{"note": "é", "id": 8, "text": "c"}\n')
@@ -115,6 +147,7 @@ def test_keys_in_another_order_stay_in_their_columns(folder: Path, tmp_path: Pat
     [
         ("in.jsonl", '{"text": "a"}\n{"text": "b", "id": 1}\n', (), "line 2: key 'id' is not in every row"),
         ("in.jsonl", '{"text": "a", "id": "\\ud800"}\n', (), "line 1: expected text that can be written in utf-8"),
+        ("in.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', (), "in.jsonl: line 2: text: expected Unicode text"),
         ("in.tsv", 'text\tid\n"a\t1\nb\t2\nc"\t3\n', (), "line 4: a quoted field runs over rows"),
         (
             "in.jsonl", '{"text": "a", "gold": "0"}\n{"text": "b"}\n' + '{"text": "c", "gold": "0"}\n' * 9,

@@ -9,7 +9,7 @@ from compress.spec.task import TaskSpec
 from compress.tasks import Split, TrainingData, load_reported, load_training
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TaskData(TrainingData):
     """What trains and what is reported, which the package never holds in one object."""
 

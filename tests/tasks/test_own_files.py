@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,8 @@ def test_a_builtin_task_keeps_its_name_for_itself(tmp_path: Path, name: str) -> 
         ({"train": "empty.csv"}, "empty file"),
         ({"train": "headed.csv"}, "no examples; expected at least one row after the header"),
         ({"train": "unlabelled.csv"}, "line 4: stars: no label"),
-        ({"train": "semicolons.csv"}, "expected columns with commas between them, found 'review;stars'"),
+        ({"train": "bars.csv"}, r"expected columns with commas between them, found 'review\|stars'"),
+        ({"train": "commas.csv"}, "line 2: stars: found '4,5'; write '4.5'; line 3: stars: found '3,0'; write '3.0'$"),
         ({"train": "latin.csv"}, r"latin\.csv:2: expected UTF-8 text, found byte 0xe9"),
         ({"train": "a.txt"}, r"expected a \.csv, \.tsv, \.jsonl or \.parquet file, found suffix '\.txt'"),
     ],
@@ -123,8 +125,8 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
     write(tmp_path, "many.csv", list(range(101)))
     write(tmp_path, "unlabelled.csv", ["a", " "])
     write(tmp_path, "headed.csv", [])
-    write(tmp_path, "semicolons.csv", ["a"], header="review;stars")
-    (tmp_path / "semicolons.csv").write_text("review;stars\nfine;a\n")
+    (tmp_path / "bars.csv").write_text("review|stars\nfine|a\n")
+    (tmp_path / "commas.csv").write_text("review;stars\nfine;4,5\ndull;3,0\nso;4\n")
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "a.txt").write_text("review,stars\n")
     (tmp_path / "latin.csv").write_bytes("review,stars\ncafé,a\n".encode("latin-1"))
@@ -184,3 +186,61 @@ def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text("\n".join(["a,b", *(f"{i},text {i}" for i in range(9))]))
     with pytest.raises(CompressError, match="no column looks like labels; name one of 'a', 'b' with --label"):
         guessed(OwnFiles(*files_in(tmp_path)), [])
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", ["a", "b"])
+    none = dict.fromkeys(("text", "pair", "label", "kind", "max_length"))
+    for option, files in (("--train", (tmp_path, path)), ("--dev", (path, tmp_path))):
+        with pytest.raises(CompressError) as caught:
+            own_files(train=files[0], dev=files[1], **none)
+        assert str(caught.value) == f"{option}: expected a file of labelled examples, found the folder {tmp_path}"
+
+
+def test_columns_parted_by_semicolons_are_read_alike(own: OwnFiles, tmp_path: Path) -> None:
+    """As spreadsheets write them where the comma is the decimal sign; commas and semicolons inside texts stay."""
+    for path in (own.train, own.dev):
+        lines = path.read_text().replace(",", ";").splitlines()
+        path.write_text("\n".join([*lines, '"so; so, and ""so""";Food', "a, b;Travel"]))
+    data = load_training(*own_task(own), None)
+    texts = {*data.train.texts[0], *data.tuning.texts[0]}
+    assert len(data.train) + len(data.tuning) == 42
+    assert {'so; so, and "so"', "a, b"} <= texts
+    found = guessed(own, [])
+    assert (found.text, found.label) == ("review", "stars")
+
+
+def test_a_label_of_dev_that_train_has_not_is_told_by_init_as_by_run(own: OwnFiles, tmp_path: Path) -> None:
+    own.dev.write_text("review,stars\na,Food\nb,Foood\n")
+    with pytest.raises(CompressError, match=r"b\.csv: line 3: unknown label 'Foood'; did you mean 'Food'\?") as caught:
+        task_yaml(own, tmp_path / "out.yaml")
+    with pytest.raises(CompressError) as running:
+        load_training(*own_task(own), None)
+    assert str(running.value).split(": ", 1)[1] == str(caught.value).split(": ", 1)[1]
+
+
+PAIRS = {
+    "texts": ([f"it follows from that {i}" for i in range(40)], True),
+    "repeated": ([f"it follows from that {i // 4}" for i in range(40)], True),
+    "names": ([f"Ann Smith{i}" for i in range(40)], False),
+    "classes": ([f"one of the classes {i % 3}" for i in range(40)], False),
+    "numbers": (list(range(40)), False),
+}
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_texts_that_nothing_reads_are_told(tmp_path: Path, case: str) -> None:
+    values, expected = PAIRS[case]
+    for name in ("a.jsonl", "b.jsonl"):
+        rows = [
+            {"id": i, "premise": f"{name} is number {i}", "second": value, "label": "yn"[i % 2]}
+            for i, value in enumerate(values)
+        ]
+        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)))
+    files = OwnFiles(tmp_path / "a.jsonl", tmp_path / "b.jsonl", "premise")
+    advice = load_training(*own_task(files), None).advice
+    assert [
+        ("a.jsonl: nothing reads the texts in column 'second'" in line, "--pair second" in line) for line in advice
+    ] == [(True, True)] * expected
+    if case == "texts":
+        assert load_training(*own_task(replace(files, pair="second")), None).advice == ()
