@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy
 import tokenizers
@@ -14,14 +15,13 @@ graph = tract.onnx().load(f"{folder}/onnx/{file}")
 names = [graph.input_name(index) for index in range(graph.input_count())]
 model = graph.into_model().into_runnable()
 rows = []
-with open(texts, encoding="utf-8") as lines:
-    for text in json.load(lines):
-        encoding = tokenizer.encode(text)
-        columns = {
-            "input_ids": encoding.ids,
-            "attention_mask": encoding.attention_mask,
-            "token_type_ids": encoding.type_ids,
-        }
-        outputs = model.run([numpy.array([columns[name]], numpy.int64) for name in names])
-        rows.append(outputs[0].to_numpy()[0].tolist())
+for text in json.loads(Path(texts).read_text(encoding="utf-8")):
+    encoding = tokenizer.encode(text)
+    columns = {
+        "input_ids": encoding.ids,
+        "attention_mask": encoding.attention_mask,
+        "token_type_ids": encoding.type_ids,
+    }
+    outputs = model.run([numpy.array([columns[name]], numpy.int64) for name in names])
+    rows.append(outputs[0].to_numpy()[0].tolist())
 print(json.dumps(rows))
