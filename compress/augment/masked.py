@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..atomic import replacing
+from ..corpus.special import MASK, token_named
 from ..errors import CompressError
 from .batching import Batch, Slots, batches_of
 from .words import SPARE, fold_numbers, folded, whole_words, without_itself
@@ -31,11 +32,11 @@ class MaskedLmProposer:
 
     def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
         self.vocabulary, self._ids = whole_words(tokenizer)
-        masks = [id_ for name in ("[MASK]", "<mask>") if (id_ := tokenizer.token_to_id(name)) is not None]
-        if not masks or not len(self._ids):
+        mask = token_named(tokenizer, MASK)
+        if mask is None or not len(self._ids):
             raise CompressError("a masked language model needs a tokenizer with a mask token and whole words")
         self.tokenizer = tokenizer
-        self._model, self._mask = model, masks[0]
+        self._model, self._mask = model, mask
         self._fold = folded(self.vocabulary)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,8 @@ import tokenizers
 
 from ..errors import CompressError
 
-_PAD = ("[PAD]", "<pad>")
-_MASK = ("[MASK]", "<mask>")
+PAD = ("[PAD]", "<pad>")
+MASK = ("[MASK]", "<mask>")
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,17 @@ def special_ids(tokenizer: tokenizers.Tokenizer) -> SpecialIds:
             f"the tokenizer turns {len(bare)} tokens of text into {len(dressed)}; expected one special token before "
             "and one after, as BERT's [CLS] and [SEP] or RoBERTa's <s> and </s>"
         )
-    cls, sep, pad, mask = dressed[0], dressed[-1], _named(own, _PAD), _named(own, _MASK)
+    cls, sep, pad, mask = dressed[0], dressed[-1], token_named(own, PAD), token_named(own, MASK)
     marked = {number for number, token in own.get_added_tokens_decoder().items() if token.special}
     every = marked | {number for number in (cls, sep, pad, mask) if number is not None}
     return SpecialIds(cls, sep, pad, mask, tuple(sorted(every)))
 
 
-def _named(tokenizer: tokenizers.Tokenizer, names: tuple[str, ...]) -> int | None:
-    numbers = (tokenizer.token_to_id(name) for name in names)
+def token_named(tokenizer: tokenizers.Tokenizer, names: Sequence[str]) -> int | None:
+    """The first of `names` that is marked special, else the first in the vocabulary: MPNet's holds `[PAD]` and `[MASK]` as
+    words beside its own `<pad>` and `<mask>`."""
+    marked = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
+    numbers = [tokenizer.token_to_id(name) for name in sorted(names, key=lambda name: name not in marked)]
     return next((number for number in numbers if number is not None), None)
 
 

@@ -15,6 +15,7 @@ from transformers.masking_utils import sdpa_mask
 
 from ..losses.features import Place
 from .dropout import dropout
+from .own_attention import led_through
 
 _NAME = "compress_capture"
 _SHORT = 128  # tokens up to which plain products pay in bf16
@@ -36,7 +37,8 @@ _current: ContextVar[_Capture] = ContextVar("capture")
 def captured(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place, Tensor]]:
     """While open, one forward of `model` leaves the `wanted` tensors in the mapping that is given.
 
-    Scores are [batch, heads, query, key], before softmax and without the mask; queries, keys and values are
+    Scores are [batch, heads, query, key], before softmax and without the mask; those of a family with values for the distance
+    of two tokens have these in them, as they decide what is attended to. Queries, keys and values are
     [batch, heads, length, head size]. Layers without a gradient go through torch's own attention kernel, beside which
     only the scores that are wanted are multiplied out.
     """
@@ -45,7 +47,8 @@ def captured(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place, Tenso
     token = _current.set(capture)
     model.config._attn_implementation = _NAME
     try:
-        yield capture.found
+        with led_through(model, _attention):
+            yield capture.found
     finally:
         model.config._attn_implementation = before
         _current.reset(token)
@@ -58,7 +61,14 @@ def attention_scores(query: Tensor, key: Tensor, scaling: float | None) -> Tenso
 
 
 def _attention(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    bias: Tensor | None = None,
+    **options: Any,
 ) -> tuple[Tensor, None]:
     capture = _current.get()
     layer, capture.layer = capture.layer, capture.layer + 1
@@ -69,11 +79,20 @@ def _attention(
     whole = query.device.type == "cpu" and _pays(query, rate)
     if whole or ("scores", layer) in capture.wanted:
         scores = attention_scores(query, key, options.get("scaling"))
+        scores = scores if bias is None else scores + bias.to(scores.dtype)
         if ("scores", layer) in capture.wanted:
             capture.found["scores", layer] = scores
         if whole:
             return _attended(scores, value, attention_mask, rate), None
+    if bias is not None:
+        bias = bias.to(query.dtype)
+        attention_mask = bias if attention_mask is None else bias + added(attention_mask, bias.dtype)
     return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+
+
+def added(mask: Tensor, kind: torch.dtype = torch.float32) -> Tensor:
+    """What a bool `mask`, True to attend, adds to scores: 0, or the lowest number."""
+    return torch.zeros_like(mask, dtype=kind).masked_fill_(~mask, torch.finfo(kind).min)
 
 
 def _pays(query: Tensor, rate: float) -> bool:
@@ -89,7 +108,7 @@ def _attended(scores: Tensor, value: Tensor, mask: Tensor | None, rate: float) -
     In bf16 scores and weights are rounded to it, as in transformers' eager attention; torch's kernel keeps them in fp32.
     """
     if mask is not None:
-        scores = scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, torch.finfo(scores.dtype).min)
+        scores = scores + added(mask, scores.dtype)
     weights = dropout(torch.softmax(scores, dim=-1), rate)
     return torch.matmul(weights.to(value.dtype), value).transpose(1, 2)
 

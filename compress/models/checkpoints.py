@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..corpus.special import MASK, PAD, token_named
 from ..errors import CompressError
 from ..runtime.folder import label_names, open_tokenizer, whole_number
 from ..runtime.kinds import ANSWER_KINDS, output_names
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 _SPECIAL = {  # what transformers calls them: BERT's, and RoBERTa's
     "unk": ("[UNK]", "<unk>"),
     "sep": ("[SEP]", "</s>"),
-    "pad": ("[PAD]", "<pad>"),
+    "pad": PAD,
     "cls": ("[CLS]", "<s>"),
-    "mask": ("[MASK]", "<mask>"),
-    "bos": ("", "<s>"),
-    "eos": ("", "</s>"),
+    "mask": MASK,
+    "bos": ("<s>",),
+    "eos": ("</s>",),
 }
 _IN_NO_VOCABULARY = "\U000103a0"  # Old Persian: a letter, which normalizers leave, and rare enough
 
@@ -176,6 +177,10 @@ def save_tokenizer(
 
 
 def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
-    column = int(tokenizer.token_to_id("[CLS]") is None)
-    names = {f"{what}_token": tokens[column] for what, tokens in _SPECIAL.items()}
-    return {name: token for name, token in names.items() if token and tokenizer.token_to_id(token) is not None}
+    """By what they are for; of two that are there, the one that is marked special, as in MPNet's vocabulary."""
+    found = {}
+    for what, tokens in _SPECIAL.items():
+        number = token_named(tokenizer, tokens)
+        if number is not None:
+            found[f"{what}_token"] = tokenizer.id_to_token(number)
+    return found

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import CompressError
 from ..runtime.folder import read_json
 from .config_fields import allowed_fields
-from .families import FAMILIES
+from .families import FAMILIES, RELATIVE_BUCKETS
 
 _NO_NUMBER = (TypeError, ValueError, OverflowError)
 
@@ -37,6 +37,11 @@ class Dimensions:
         return FAMILIES[self.architecture].projects(embedding=self.embedding, hidden=self.hidden)
 
     @property
+    def relative_parameters(self) -> int:
+        """Of the table of values by distance that attention adds to its scores, which all layers share."""
+        return RELATIVE_BUCKETS * self.heads if FAMILIES[self.architecture].relative_bias else 0
+
+    @property
     def embedding_parameters(self) -> int:
         tables = (self.vocabulary + self.positions + self.token_types) * self.embedding
         projection = self.embedding * self.hidden + self.hidden if self.projected else 0
@@ -48,7 +53,7 @@ class Dimensions:
         h, f = self.hidden, self.intermediate
         attention, feed_forward = 4 * (h * h + h) + 2 * h, (h * f + f) + (f * h + h) + 2 * h
         layers = self.blocks * (attention + feed_forward)
-        return self.embedding_parameters + layers + (h * h + h) + self.classes * (h + 1)
+        return self.embedding_parameters + self.relative_parameters + layers + (h * h + h) + self.classes * (h + 1)
 
     def flops_per_example(self, length: float) -> float:
         """Multiply-adds × 2 of all matmuls for one text of `length` tokens; look-ups count nothing."""

@@ -17,8 +17,9 @@ from torch.distributed.fsdp import FSDPModule
 from ..errors import CompressError
 from ..losses.features import ATTENTION, HIDDEN, LOGITS, POOLED, WORDS, Place, parse
 from ..losses.tensors import same_document
-from .attention import captured
+from .attention import added, captured
 from .dimensions import first_position
+from .families import FAMILIES
 
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
@@ -45,13 +46,15 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
     """What the forward of `model` takes of `batch`.
 
     Where the batch has `documents` [batch, length], each is seen as it would be alone: its tokens attend to one another
-    (a mask of four dimensions is used by transformers as it is), and its positions begin anew.
+    (a mask of four dimensions is used by transformers as it is; attention of a family's own adds it), and its positions
+    begin anew.
     """
     inputs = {name: batch[name] for name in accepted_inputs(model)}
     if "documents" in batch:
         config: Any = model.config
         first = first_position(config.model_type, config.pad_token_id)
-        inputs["attention_mask"] = same_document(batch["documents"])[:, None]
+        seen = same_document(batch["documents"])[:, None]
+        inputs["attention_mask"] = added(seen) if FAMILIES[config.model_type].own_attention else seen
         inputs["position_ids"] = first + _positions(batch["documents"])
     return inputs
 
@@ -67,8 +70,8 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     """The `wanted` features of `model`, with a head or without, on `batch`, and nothing that costs more than they need.
 
     Logits are [batch, classes]; hidden states [batch, length, hidden]; scores [batch, heads, query, key], before
-    softmax and without the mask; queries, keys and values [batch, heads, length, head size]; pooled [batch, hidden];
-    words [vocabulary, embedding].
+    softmax and without the mask, with what the family adds for the distance of two tokens; queries, keys and values
+    [batch, heads, length, head size]; pooled [batch, hidden]; words [vocabulary, embedding].
     Raises `CompressError` for a name that is not a feature of the model.
     """
     config: Any = model.config

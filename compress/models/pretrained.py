@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import CompressError
 from .dimensions import dimensions, read_config
+from .families import FAMILIES
 from .families.fields import TOKENIZER_CLASS
 from .weights import count_weights, load_weights
 
@@ -28,11 +29,12 @@ def quiet_transformers() -> None:
 
 
 def load_pretrained(
-    auto: Any, folder: Path, what: str, *, attention: str = "sdpa", **fields: Any
+    auto: Any, folder: Path, what: str, *, attention: str | None = None, **fields: Any
 ) -> tuple[Any, dict[str, Any]]:
     """The model that the transformers class `auto` makes of `folder`, and what transformers says of its loading.
 
-    `what`: what the message calls it, e.g. `an encoder`; `fields`: of the config. Weights that are missing or of another
+    `what`: what the message calls it, e.g. `an encoder`; `attention`: by transformers' name, default: as its family has it;
+    `fields`: of the config. Weights that are missing or of another
     shape are drawn at random: the caller decides which may be. Raises `CompressError` where there is no model in it.
     """
     import torch
@@ -50,7 +52,7 @@ def load_pretrained(
             config=made,
             state_dict=state,
             dtype=torch.float32,
-            attn_implementation=attention,
+            attn_implementation=attention or FAMILIES[config["model_type"]].attention,
             local_files_only=True,
             ignore_mismatched_sizes=True,
             output_loading_info=True,

@@ -31,7 +31,7 @@ def random_config(
 ) -> dict[str, Any]:
     """config.json of a model with `init`'s dimensions, `vocabulary` tokens (default: as it says) and the `special` ones
     (default: of the embedded tasks' words). What is not a size is as in `small`, the config that the model grows from, and so
-    are its tables of tokens and segments. Raises `CompressError` for a `roberta` without padding: it counts from there."""
+    are its tables of tokens and segments. Raises `CompressError` for a tokenizer that the family cannot have."""
     family = FAMILIES[init.architecture]
     special = special or (_BYTES if family.byte_level else _WORDPIECE)
     config: dict[str, Any] = {
@@ -74,4 +74,5 @@ def random_encoder(config: dict[str, Any]) -> nn.Module:
     """As `random_classifier`, without a head; attention as `load_encoder` has it."""
     from transformers import AutoModel
 
-    return AutoModel.from_config(transformers_config(config), attn_implementation="sdpa")
+    attention = FAMILIES[config["model_type"]].attention
+    return AutoModel.from_config(transformers_config(config), attn_implementation=attention)

@@ -12,8 +12,10 @@ from onnx import ModelProto
 
 from ..errors import CompressError
 from ..graphs import head_matmuls, matmuls, output_matmuls, split_gemms, stored_weight
+from ..models.families import FAMILIES
 
 _FEW = 16  # rows of a table
+_ADDED_TO_SCORES = tuple(f"{family.relative_bias}.weight" for family in FAMILIES.values() if family.relative_bias)
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,9 @@ def weights_alone(model: ModelProto, plan: QuantizationPlan) -> frozenset[str]:
 
 def worth_int8(model: ModelProto) -> list[str]:
     """The look-ups of tables of `_FEW` rows and more: of fewer, such as the segments', int8 would save a few kilobytes and take
-    operators."""
+    operators. And not those of values that are added to attention's scores: a few kilobytes, too."""
     rows = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
+    rows |= dict.fromkeys((name for name in rows if name.endswith(_ADDED_TO_SCORES)), 0)
     named = set(look_ups(model))
     return [node.name for node in model.graph.node if node.name in named and rows[node.input[0]] >= _FEW]
 

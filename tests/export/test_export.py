@@ -21,7 +21,7 @@ from compress.export.tracing import describe, example, load
 from compress.graphs import constants, get_metadata
 from compress.sessions import open_session
 
-FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")
 LABELS = ("no", "maybe", "yes")
 TASK = {"graph": "plain", "opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification"}
 families = pytest.mark.parametrize("family", FAMILIES)

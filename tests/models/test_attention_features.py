@@ -14,9 +14,10 @@ from transformers import AutoModel, AutoModelForSequenceClassification
 from compress.errors import CompressError
 from compress.losses.features import ATTENTION as KINDS
 from compress.models import attention
+from compress.models.families import FAMILIES as FAMILIES_OF
 from compress.models.features import compute_features
 
-FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert")
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")
 
 HEADS, SIZE, LAYERS = 2, 16, 2
 LENGTHS = (9, 9, 4, 1)
@@ -39,9 +40,11 @@ Load = Callable[..., Any]
 def load(tiny_checkpoint: Callable[[str], Path]) -> Load:
     """(family, headless) -> a model of its own for each test, without dropout; `implementation`: of its attention."""
 
-    def make(family: str, *, headless: bool = False, implementation: str = "sdpa") -> Any:
+    def make(family: str, *, headless: bool = False, implementation: str | None = None) -> Any:
         auto = AutoModel if headless else AutoModelForSequenceClassification
-        return auto.from_pretrained(tiny_checkpoint(family), attn_implementation=implementation).eval()
+        return auto.from_pretrained(
+            tiny_checkpoint(family), attn_implementation=implementation or FAMILIES_OF[family].attention
+        ).eval()
 
     return make
 
@@ -70,6 +73,9 @@ def projections_of(model: Any, batch: dict[str, Tensor]) -> dict[str, list[Tenso
         "q_lin": "queries",
         "k_lin": "keys",
         "v_lin": "values",
+        "q": "queries",
+        "k": "keys",
+        "v": "values",
     }
     handles = []
     for path, module in model.named_modules():
@@ -108,6 +114,8 @@ def test_scores_are_before_softmax_and_give_the_eager_probabilities(load: Load, 
         scores = found[f"scores[{layer}]"]
         assert scores.shape == (len(LENGTHS), HEADS, 9, 9)
         products = found[f"queries[{layer}]"] @ found[f"keys[{layer}]"].transpose(2, 3) / SIZE**0.5
+        if family == "mpnet":  # what it adds for the distance of two tokens is in its scores
+            products = products + load(family).mpnet.encoder.compute_position_bias(products[:, 0])
         torch.testing.assert_close(scores, products, rtol=1e-5, atol=1e-6)  # fp32
         masked = scores.masked_fill(padded, -torch.inf)
         torch.testing.assert_close(masked.log_softmax(-1).exp(), probabilities[layer], rtol=1e-4, atol=1e-6)  # fp32
@@ -195,11 +203,13 @@ def test_only_what_was_asked_for_is_kept(load: Load):
 def test_the_model_is_as_it_was_afterwards_even_when_it_fails(load: Load, family: str):
     model, batch = load(family), batch_of()
     compute_features(model, batch, ATTENTION)
-    assert model.config._attn_implementation == "sdpa"
+    assert model.config._attn_implementation == FAMILIES_OF[family].attention
+    assert not any("forward" in vars(module) for module in model.modules())
     too_long = {name: tensor.repeat(1, 9) for name, tensor in batch.items()}
     with pytest.raises((IndexError, RuntimeError, ValueError)):
         compute_features(model, too_long, ATTENTION)
-    assert model.config._attn_implementation == "sdpa"
+    assert model.config._attn_implementation == FAMILIES_OF[family].attention
+    assert not any("forward" in vars(module) for module in model.modules())
     assert torch.equal(*(compute_features(model, batch, ["logits"])["logits"] for _ in range(2)))
 
 
@@ -213,7 +223,7 @@ def test_dropout_falls_on_the_probabilities_of_captured_layers(load: Load, famil
     quiet = compute_features(model, batch, ["logits"])["logits"]
     for module in model.modules():  # the dropout of probabilities alone
         for name in ("dropout", "attention_dropout"):
-            if hasattr(module, "query" if family != "distilbert" else "q_lin") and hasattr(module, name):
+            if hasattr(module, {"distilbert": "q_lin", "mpnet": "q"}.get(family, "query")) and hasattr(module, name):
                 getattr(module, name).p = 0.5
     model.train()
     plain, captured = [], []

@@ -102,7 +102,7 @@ def test_sizes_that_make_no_model(folder: Path):
     refused(lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False), found)
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet"])
 @pytest.mark.parametrize(("kind", "labels"), [("classification", ("b", "a")), ("regression", ())])
 def test_a_head_of_another_size_is_new_and_the_rest_is_kept(
     tiny_checkpoint: Callable[[str], Path], family: str, kind: KindName, labels: tuple[str, ...]
@@ -222,7 +222,7 @@ def test_a_trained_head_must_be_the_checkpoints_own(tiny_checkpoint: Callable[[s
 TEXTS = ("The FILM is not bad.", "é 漢 zebra-7  good", "")
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "albert"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "albert", "mpnet"])
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 def test_a_saved_checkpoint_has_its_tokenizer_whatever_its_family(
     tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer, tmp_path: Path, family: str, kind: str

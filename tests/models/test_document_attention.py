@@ -19,7 +19,7 @@ from compress.models.features import compute_features, model_inputs
 from compress.models.masked_lm import masked_lm_around, masked_text_loss
 from compress.objective import Objective
 
-FAMILIES = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "electra", "albert")
+FAMILIES = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "electra", "albert", "mpnet")
 SIZES = (7, 5, 9)  # tokens of the documents of a sequence, [CLS] and [SEP] included
 LENGTH, LAYERS = sum(SIZES), 2
 DOCUMENTS = torch.tensor([number for number, size in enumerate(SIZES) for _ in range(size)])
@@ -35,6 +35,8 @@ def encoder(family: str, seed: int = 7) -> Any:
         size = {"vocab_size": 120, "dim": 32, "n_layers": LAYERS, "n_heads": 2, "hidden_dim": 64} | {
             "max_position_embeddings": 24
         }
+    elif family == "mpnet":
+        size |= {"pad_token_id": 1, "max_position_embeddings": 26}
     elif "bert" in family and family != "bert" and "albert" not in family:  # RoBERTa's, positions from 2 on
         size |= {"pad_token_id": 1, "max_position_embeddings": 26, "type_vocab_size": 1}
     elif "albert" in family or family == "electra":
@@ -184,8 +186,12 @@ def test_one_document_is_to_the_bit_what_no_documents_are_and_padding_may_be_one
 @every_family
 def test_positions_begin_anew_where_the_family_begins_to_count(family: str):
     inputs = model_inputs(encoder(family), packed())
-    first = 2 if family in ("roberta", "xlm-roberta", "camembert") else 0
+    first = 2 if family in ("roberta", "xlm-roberta", "camembert", "mpnet") else 0
     assert inputs["position_ids"][1].tolist() == [first + place for size in SIZES for place in range(size)]
     assert inputs["attention_mask"].shape == (2, 1, LENGTH, LENGTH)
-    assert inputs["attention_mask"].dtype == torch.bool
-    assert inputs["attention_mask"][0, 0].sum() == sum(size**2 for size in SIZES)
+    seen = inputs["attention_mask"]
+    if family == "mpnet":  # adds the mask to its scores
+        assert seen.unique().tolist() == [torch.finfo(torch.float32).min, 0.0]
+        seen = seen == 0
+    assert seen.dtype == torch.bool
+    assert seen[0, 0].sum() == sum(size**2 for size in SIZES)

@@ -24,7 +24,7 @@ from compress.models.masked_lm import (
     new_masked_lm_head,
 )
 
-FAMILIES = ("bert", "distilbert", "roberta", "albert")
+FAMILIES = ("bert", "distilbert", "roberta", "albert", "mpnet")
 ALL = (*FAMILIES, "electra")
 VOCABULARY = 120
 
@@ -117,7 +117,7 @@ def test_a_batch_without_labels_costs_nothing(masked_lm: Callable[[str], Path]):
     assert loss.item() == 0.0
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "mpnet"])
 def test_a_new_head_starts_as_the_normalised_hidden_state(tiny_checkpoint: Callable[[str], Path], family: str):
     model: Any = new_masked_lm_head(tiny_checkpoint(family)).eval()
     inputs = batch()

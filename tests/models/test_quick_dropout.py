@@ -13,6 +13,7 @@ from transformers import AutoModelForSequenceClassification
 
 from compress.models import attention
 from compress.models.dropout import Dropout, draw_quickly, dropout
+from compress.models.families import FAMILIES
 from compress.models.features import compute_features
 
 RATE = 0.1
@@ -88,12 +89,12 @@ def gradients(model: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
     return found | {name: value.detach() for name, value in features.items()}
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet"])
 def test_attention_in_training_has_the_values_and_gradients_of_torchs_kernel(
     tiny_checkpoint: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, family: str
 ):
     model = AutoModelForSequenceClassification.from_pretrained(
-        tiny_checkpoint(family), attn_implementation="sdpa"
+        tiny_checkpoint(family), attn_implementation=FAMILIES[family].attention
     ).eval()
     monkeypatch.setattr(attention, "_pays", lambda query, rate: True)
     ours = gradients(model, batch_of(12))

@@ -32,14 +32,15 @@ licence: Apache-2.0
 random: {{architecture: {0}, layers: 3, hidden: 32, heads: 2, intermediate: 64, max_positions: 32{1}}}
 finetune: {{max_steps: 3, batch_size: 8}}
 """
-MORE = {"bert": "", "roberta": "", "albert": ", embedding: 16"}
-NAMES = {"bert": "Bert", "roberta": "Roberta", "albert": "Albert"}
+MORE = {"bert": "", "roberta": "", "albert": ", embedding: 16", "mpnet": ""}
+NAMES = {"bert": "Bert", "roberta": "Roberta", "albert": "Albert", "mpnet": "MPNet"}
 FAMILIES = pytest.mark.parametrize("family", list(NAMES))
 
 
 def plan(folder: Path, *overrides: str, **changes: Any) -> Plan:
-    """An ALBERT's weights do not begin with counts."""
-    random = ("pretrain.start=random",) if "architecture: albert" in (folder / "own.yaml").read_text() else ()
+    """An ALBERT's and an MPNet's weights do not begin with counts."""
+    told = (folder / "own.yaml").read_text()
+    random = ("pretrain.start=random",) if "architecture: albert" in told or "architecture: mpnet" in told else ()
     return plan_of(folder, *random, *overrides, **changes)
 
 
@@ -48,7 +49,7 @@ def teach(world: Path):
     """family -> the world with a card of that family, and words of its kind."""
 
     def make(family: str, more: str = ', tokenizer: "./words"') -> Path:
-        kind: Any = "bpe" if family == "roberta" else "wordpiece"
+        kind: Any = "bpe" if family in ("roberta", "mpnet") else "wordpiece"
         size = 320 if kind == "bpe" else 80
         tokenizer = train_vocabulary(corpus_sources([str(world / "text.txt")]), kind=kind, size=size)
         save_tokenizer(tokenizer, world / "words")

@@ -86,7 +86,10 @@ def feeds() -> list[dict[str, np.ndarray]]:
 @pytest.mark.parametrize("int8_format", list(FILES))
 @pytest.mark.parametrize(
     ("family", "graph"),
-    [*((family, "fast") for family in ("bert", "distilbert", "roberta", "electra", "albert")), ("albert", "plain")],
+    [
+        *((family, "fast") for family in ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")),
+        ("albert", "plain"),
+    ],
 )
 def test_every_product_and_norm_is_measured(
     family: str, graph: str, int8_format: str, tiny_onnx: Make, tmp_path: Path

@@ -22,7 +22,7 @@ from compress.quantize.node_selection import select_nodes
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
-families = pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert"])
+families = pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet"])
 
 
 def logits(path: Path) -> np.ndarray:
@@ -45,9 +45,7 @@ def test_all_weight_products_but_the_classifier_have_int8_weights(
     source = tiny_onnx(family, graph)
     weights = matmuls(onnx.load(source).graph)
     info, model = plain_numbers(tmp_path, source)
-    alone = {"bert": 1, "distilbert": 1, "roberta": 0, "electra": 0, "albert": 1}[family]  # poolers and their like
-    alone = 1 if family in ("roberta", "electra") else alone
-    alone += len(weights.stacked)
+    alone = 1 + len(weights.stacked)  # poolers and their like
     assert len(weights.stacked) == (2 if graph == "fast" else 0)  # the last layer's keys and values
     assert info["weight_only_matmuls"] == alone
     integers_ = sum(node.op_type == "MatMulInteger" for node in model.graph.node)
@@ -55,14 +53,17 @@ def test_all_weight_products_but_the_classifier_have_int8_weights(
     assert (info["fp32_matmuls"], info["activation_matmuls"]) == (1, 4)
     kind = "Gemm" if graph == "plain" else "MatMul"
     assert info["expected_fp32"] == [
-        f"classifier.out_proj/{kind}" if family in ("roberta", "electra") else f"classifier/{kind}"
+        f"classifier.out_proj/{kind}" if family in ("roberta", "electra", "mpnet") else f"classifier/{kind}"
     ]
     assert info["int8_gathers"] == 2
-    segments = family != "distilbert"
+    segments = family not in ("distilbert", "mpnet")
     segments &= not (graph == "fast" and family == "roberta")  # its one segment is in the positions
-    assert info["fp32_gathers"] == segments  # a table of a few rows
+    relative = family == "mpnet" and graph == "plain"  # whose values go into scores
+    assert info["fp32_gathers"] == segments + relative  # a table of a few rows
     large = [t.name for t in model.graph.initializer if t.data_type == TensorProto.FLOAT and len(t.dims) > 1]
-    unscaled = [name for name in large if not name.endswith("_scale") and not re.search("position|token_type", name)]
+    unscaled = [
+        name for name in large if not name.endswith("_scale") and not re.search("position|token_type|relative", name)
+    ]
     assert [name for name in unscaled if not name.startswith("classifier")] == []
 
 

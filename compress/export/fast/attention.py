@@ -8,36 +8,63 @@ from dataclasses import dataclass
 import numpy as np
 
 from .padding import Tokens
-from .parts import Block
+from .parts import Block, Relative
 from .writing import Graph
 
 
 @dataclass(frozen=True)
 class Masks:
-    """What is added to the scores: 0 for a token, the lowest float for padding.
+    """What is added to the scores: 0 for a token, the lowest float for padding; and what the model has for the distance of two
+    tokens.
 
     `rows` [batch, 1, 1, length] for queries of all tokens, or [batch, 1, length, length], where attention is one operator;
-    `first` [batch, 1, length] for the first one's.
+    [batch, heads, length, length] with values for distances. `first` [batch, 1, length] or [batch, heads, length] for the first
+    one's.
     """
 
     rows: str
     first: str
 
 
-def make_masks(graph: Graph) -> Masks:
-    """ONNX Runtime's Attention takes a row of the mask for each query: there the one row is repeated, once for all layers."""
+def make_masks(graph: Graph, relative: Relative | None = None) -> Masks:
+    """Once for all layers. ONNX Runtime's Attention takes a row of the mask for each query: there the one row is repeated."""
     one, lowest = (graph.weight(name, np.array(value, np.float32)) for name, value in _NUMBERS.items())
     real = graph.op("Cast", ["attention_mask"], "mask", to=1)
     padding = graph.op("Sub", [one, real], "mask")
     added = graph.op("Mul", [padding, lowest], "mask")
     first = graph.op("Unsqueeze", [added, graph.integers(1)], "mask")
     row = graph.op("Unsqueeze", [first, graph.integers(1)], "mask")
+    if relative is not None:
+        return _with_distances(graph, relative, row, first)
     if not graph.has_attention:
         return Masks(row, first)
     batch = graph.op("Shape", ["attention_mask"], "mask", start=0, end=1)
     length = graph.op("Shape", ["attention_mask"], "mask", start=1, end=2)
     shape = graph.op("Concat", [batch, graph.integers(1), length, length], "mask", axis=0)
     return Masks(graph.op("Expand", [row, shape], "mask"), first)
+
+
+def _with_distances(graph: Graph, relative: Relative, row: str, first: str) -> Masks:
+    """A query's row of values [length] is that of the one before it, shifted by one.
+
+    So of the values for distances 0 … length - 1, - length … -1, written as often as there are tokens, one after the other,
+    cut into rows that are shorter by one, each row begins where it is to; copying them so is far quicker than looking them up.
+    """
+    scope, half = relative.name, relative.values.shape[2] // 2
+    table, middle = graph.weight(f"{scope}.by_distance", relative.values), graph.integers(half)
+    zero, last = graph.integers(0), graph.integers(2)
+    length = graph.op("Shape", ["input_ids"], scope, start=1, end=2)
+    after = graph.op("Slice", [table, middle, graph.op("Add", [middle, length], scope), last], scope)
+    before = graph.op("Slice", [table, graph.op("Sub", [middle, length], scope), middle, last], scope)
+    both = graph.op("Concat", [after, before], scope, axis=2)
+    often = graph.op("Concat", [graph.integers(1, 1), length], scope, axis=0)
+    written = graph.op("Tile", [both, often], scope)
+    doubled = graph.op("Mul", [length, graph.integers(2)], scope)
+    end = graph.op("Mul", [length, graph.op("Sub", [doubled, graph.integers(1)], scope)], scope)
+    shape = graph.op("Concat", [graph.integers(0, 0), length, graph.integers(-1)], scope, axis=0)
+    rows = graph.op("Reshape", [graph.op("Slice", [written, zero, end, last], scope), shape], scope)
+    rows = graph.op("Slice", [rows, zero, length, graph.integers(3)], scope)
+    return Masks(graph.op("Add", [rows, row], scope), graph.op("Add", [after, first], scope))
 
 
 _NUMBERS = {"float:one": 1.0, "float:lowest": np.finfo(np.float32).min}

@@ -41,7 +41,7 @@ def build_fast(
     if marked:
         graph.mark("embeddings", tokens.pad(states))
     head = GRAPH_HEADS[kind]
-    states = run_layers(graph, encoder, states, make_masks(graph), tokens, head)
+    states = run_layers(graph, encoder, states, make_masks(graph, encoder.relative), tokens, head)
     logits = head.logits(graph, encoder, states)
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if encoder.types is not None else [])]
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in names]

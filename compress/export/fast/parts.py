@@ -42,12 +42,21 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Relative:
+    """`values` [1, head, 2 · positions]: what attention adds to the score of a key that stands place - positions tokens after
+    its query."""
+
+    name: str
+    values: Array
+
+
+@dataclass(frozen=True)
 class Encoder:
     """A classifier or a regressor.
 
     `positions`: row i is that of token i. `types` is None where the model knows one segment. `projection` takes
     embeddings to the hidden size. `head`: what is done to the first token's state, one after the other, each with
-    the activation that follows it.
+    the activation that follows it. `relative` is None where attention does not know the distance of two tokens.
     """
 
     words: Array
@@ -60,6 +69,7 @@ class Encoder:
     activation: str
     head: tuple[tuple[Linear, str | None], ...]
     prefix: str
+    relative: Relative | None = None
 
     def of_one_segment(self) -> Encoder:
         """For texts that are all of segment 0: its row is added to every position's."""

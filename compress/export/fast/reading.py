@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+
 from ...errors import CompressError
 from ...models.dimensions import first_position
 from ...models.families import FAMILIES, Family
-from .parts import Array, Block, Encoder, Linear, Norm
+from .parts import Array, Block, Encoder, Linear, Norm, Relative
 from .writing import ACTIVATIONS
 
 
@@ -18,12 +20,12 @@ def read_encoder(model: Any) -> Encoder | None:
     if not has_parts(config.to_dict()):
         return None
     family, prefix = FAMILIES[config.model_type], model.base_model_prefix
+    positions = _table(model, f"{prefix}.embeddings.position_embeddings")
+    positions = positions[first_position(family.name, config.pad_token_id) :]
     embeddings, types = f"{prefix}.embeddings", getattr(config, "type_vocab_size", 0)
     encoder = Encoder(
         words=_table(model, f"{embeddings}.word_embeddings"),
-        positions=_table(model, f"{embeddings}.position_embeddings")[
-            first_position(family.name, config.pad_token_id) :
-        ],
+        positions=positions,
         types=_table(model, f"{embeddings}.token_type_embeddings") if types else None,
         embedding_norm=_norm(model, f"{embeddings}.LayerNorm"),
         projection=_projection(model, family),
@@ -34,6 +36,7 @@ def read_encoder(model: Any) -> Encoder | None:
             (_linear(model, path.replace("base_model.", f"{prefix}.")), activation) for path, activation in family.head
         ),
         prefix=prefix,
+        relative=_relative(model, family, len(positions)),
     )
     return encoder.of_one_segment() if types == 1 else encoder
 
@@ -79,6 +82,16 @@ def _projection(model: Any, family: Family) -> Linear | None:
     if family.projection is None or not family.projects(embedding=embedding, hidden=hidden):
         return None
     return _linear(model, f"{model.base_model_prefix}.{family.projection}")
+
+
+def _relative(model: Any, family: Family, positions: int) -> Relative | None:
+    """Which row of the table a distance has is asked of the model, not written again here."""
+    if family.relative_bias is None:
+        return None
+    name = f"{model.base_model_prefix}.{family.relative_bias}"
+    table = model.get_submodule(name)
+    rows = model.get_submodule(name.rpartition(".")[0]).relative_position_bucket(torch.arange(-positions, positions))
+    return Relative(name, _array(table(rows)).T[None])
 
 
 def _linear(model: Any, path: str) -> Linear:

@@ -4,11 +4,12 @@ from .albert import ALBERT
 from .bert import BERT
 from .distilbert import DISTILBERT
 from .electra import ELECTRA
-from .record import Family, MaskedLmHead, Setting, Student
+from .mpnet import MPNET
+from .record import RELATIVE_BUCKETS, Family, MaskedLmHead, Setting, Student
 from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
 
-__all__ = ["FAMILIES", "Family", "MaskedLmHead", "Setting", "Student"]
+__all__ = ["FAMILIES", "RELATIVE_BUCKETS", "Family", "MaskedLmHead", "Setting", "Student"]
 
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (BERT, DISTILBERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, ALBERT)
+    family.name: family for family in (BERT, DISTILBERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, ALBERT, MPNET)
 }

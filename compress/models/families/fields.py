@@ -74,8 +74,8 @@ def one_of(*names: str, kept: bool = True) -> Field:
     return Field(lambda value: isinstance(value, str) and value in names, f"one of {', '.join(names)}", kept=kept)
 
 
-def _only(value: Any, why: str) -> Field:
-    return Field(lambda found: type(found) is type(value) and found == value, why, kept=False)
+def only(value: Any, why: str, *, kept: bool = False) -> Field:
+    return Field(lambda found: type(found) is type(value) and found == value, why, kept=kept)
 
 
 def _is_name(value: Any) -> bool:
@@ -119,9 +119,9 @@ COMMON = {
     "dtype": _DTYPE,
     "torch_dtype": _DTYPE,
     "position_embedding_type": one_of("absolute", kept=False),
-    "is_decoder": _only(False, _ENCODER),
-    "add_cross_attention": _only(False, _ENCODER),
-    "is_encoder_decoder": _only(False, _ENCODER),
-    "pruned_heads": _only({}, "none: a checkpoint whose heads are all there"),
-    "quantization_config": _only(None, "none: weights in float32, float16 or bfloat16"),
+    "is_decoder": only(False, _ENCODER),
+    "add_cross_attention": only(False, _ENCODER),
+    "is_encoder_decoder": only(False, _ENCODER),
+    "pruned_heads": only({}, "none: a checkpoint whose heads are all there"),
+    "quantization_config": only(None, "none: weights in float32, float16 or bfloat16"),
 }

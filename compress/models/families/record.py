@@ -11,6 +11,7 @@ from .fields import Field
 if TYPE_CHECKING:
     from ...corpus import SpecialIds
 
+RELATIVE_BUCKETS = 32  # of distances: rows of a `relative_bias`
 Setting = Callable[..., Any]  # like `getattr` of a teacher's config: (BERT's name of a setting[, default]) -> its value
 
 
@@ -55,6 +56,8 @@ class Family:
 
     `layer`: part -> module of a layer. `layer_path`: of a layer in the encoder, by number; where layers share weights,
     by number of the block.
+    `own_attention`: the module of a layer that attends by code of its own, not through transformers' `AttentionInterface`.
+    `relative_bias`: the encoder's table [bucket, head] of values that attention adds to its scores, by the distance of two tokens.
     `projection`: the module that takes embeddings to the hidden size; `always_projected`: even between equal sizes.
     `pooler`: the linear layer of the encoder's pooler; None: it has none.
     `head`: what the classifier does to the first token's state, each module with the activation after it. `base_model`
@@ -78,6 +81,8 @@ class Family:
 
     layer: Mapping[str, str]
     layer_path: str
+    own_attention: str | None = None
+    relative_bias: str | None = None
     projection: str | None = None
     always_projected: bool = False
     pooler: str | None
@@ -94,6 +99,11 @@ class Family:
     @property
     def shares_layers(self) -> bool:
         return "num_hidden_groups" in self.fields
+
+    @property
+    def attention(self) -> str:
+        """transformers' name of the attention that models are loaded with."""
+        return "eager" if self.own_attention else "sdpa"
 
     def own_name(self, name: str) -> str:
         return self.own_names.get(name, name)

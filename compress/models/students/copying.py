@@ -29,6 +29,9 @@ def copied_body(source: State, teacher: Family, student: Family, layers: Sequenc
         for part, path in student.layer.items():
             target = f"{student.layer_path.format(mine)}.{path}"
             state |= _module(source, f"{teacher.layer_path.format(theirs)}.{teacher.layer[part]}", target)
+    if student.relative_bias and teacher.relative_bias:
+        name = f"{student.relative_bias}.weight"
+        state[name] = source[f"{teacher.relative_bias}.weight"]
     if student.pooler and teacher.pooler and f"{teacher.pooler}.weight" in source:
         state |= _module(source, teacher.pooler, student.pooler)
     return state

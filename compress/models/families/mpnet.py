@@ -1,0 +1,75 @@
+"""MPNet (Song et al. 2020, arXiv:2004.09297): BERT's layers, whose attention adds a value for the distance of two tokens.
+
+One table [bucket, head] of such values serves all layers. No segments; positions counted from the row after padding's, whose
+number transformers fixes, and a head without the pooler.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...errors import CompressError
+from .bert import BERT, KEPT
+from .fields import only
+from .record import RELATIVE_BUCKETS, Family, MaskedLmHead, Setting, Student
+
+if TYPE_CHECKING:
+    from ...corpus import SpecialIds
+
+_PADDING = 1  # as transformers has it, whatever config.json says
+_ABSENT = ("type_vocab_size", "classifier_dropout")
+
+
+def _settings(teacher: Setting) -> dict[str, Any]:
+    kept = (*(name for name in KEPT if name not in _ABSENT), "bos_token_id", "eos_token_id")
+    return {name: teacher(name) for name in kept}
+
+
+def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any]:
+    if special.pad != _PADDING:
+        found = "it has none" if special.pad is None else f"its own is number {special.pad}"
+        raise CompressError(
+            f"random.tokenizer: an mpnet needs a padding token that is number {_PADDING}, and {found}; "
+            "`compress vocab --kind bpe` makes one with it"
+        )
+    return {name: value for name, value in config.items() if name not in _ABSENT} | {
+        "max_position_embeddings": config["max_position_embeddings"] + _PADDING + 1,
+        "layer_norm_eps": 1e-5,
+        "bos_token_id": special.cls,
+        "eos_token_id": special.sep,
+    }
+
+
+MPNET = Family(
+    name="mpnet",
+    fields={
+        **{name: field for name, field in BERT.fields.items() if name not in _ABSENT},
+        "pad_token_id": only(_PADDING, f"{_PADDING}: an MPNet's positions are counted from there", kept=True),
+        "relative_attention_num_buckets": only(
+            RELATIVE_BUCKETS, f"{RELATIVE_BUCKETS}: no other number is computed with", kept=True
+        ),
+    },
+    own_names={},
+    positions_after_padding=True,
+    tokenizer="MPNet",
+    layer={
+        "query": "attention.attn.q",
+        "key": "attention.attn.k",
+        "value": "attention.attn.v",
+        "output": "attention.attn.o",
+        "attention_norm": "attention.LayerNorm",
+        "up": "intermediate.dense",
+        "down": "output.dense",
+        "norm": "output.LayerNorm",
+    },
+    layer_path="encoder.layer.{}",
+    own_attention="attention.attn",
+    relative_bias="encoder.relative_attention_bias",
+    pooler="pooler.dense",
+    head=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
+    masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
+    students=("mpnet",),
+    student=Student(title="MPNet", inits=("copy", "random"), settings=_settings),
+    random_config=_random_config,
+    byte_level=True,
+)

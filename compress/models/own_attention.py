@@ -1,0 +1,56 @@
+"""Attention of families that attend by code of their own: led through the function that the others' attention goes through."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+
+from .families import FAMILIES
+
+Attend = Callable[..., tuple[Tensor, None]]
+
+_PARTS = ("query", "key", "value", "output")
+
+
+@contextmanager
+def led_through(model: Any, attend: Attend) -> Iterator[None]:
+    """While open, layers with attention of their own call `attend` as transformers' `AttentionInterface` does, and with
+    `bias` [batch, heads, query, key]: what is added to the scores. Other models stay as they are."""
+    family = FAMILIES.get(model.config.model_type)
+    modules: list[Any] = []
+    if family is not None and family.own_attention:
+        for number in range(model.config.num_hidden_layers):
+            layer = model.base_model.get_submodule(family.layer_path.format(number))
+            parts = [layer.get_submodule(family.layer[part]) for part in _PARTS]
+            module = layer.get_submodule(family.own_attention)
+            module.forward = partial(_forward, module, parts, model.config.num_attention_heads, attend)
+            modules.append(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            del module.forward  # the class's own is behind it
+
+
+def _forward(
+    module: nn.Module,
+    parts: list[nn.Module],
+    heads: int,
+    attend: Attend,
+    states: Tensor,
+    attention_mask: Tensor | None = None,
+    position_bias: Tensor | None = None,
+    **options: Any,
+) -> tuple[Tensor]:
+    """In place of MPNetSelfAttention's: `states` [batch, length, hidden]; `attention_mask` bool, or 0 where a token is seen."""
+    *inner, output = parts
+    query, key, value = (part(states).unflatten(-1, (heads, -1)).transpose(1, 2) for part in inner)
+    mask = attention_mask
+    if mask is not None and mask.is_floating_point():
+        mask = mask == 0
+    dropout: Any = module.dropout
+    rate = dropout.p if module.training else 0.0
+    context, _ = attend(module, query, key, value, mask, dropout=rate, bias=position_bias)
+    return (output(context.flatten(2)),)
