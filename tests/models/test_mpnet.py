@@ -25,7 +25,6 @@ from compress.models.cards import StudentCard, load_student
 from compress.models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
 from compress.models.dimensions import dimensions, read_config, usable_positions
 from compress.models.features import compute_features
-from compress.models.layer_maps import copied_layers
 from compress.models.students import build_student, student_dimensions
 from compress.sessions import open_session
 
@@ -117,7 +116,6 @@ def test_a_student_has_the_sizes_that_are_planned(tiny_checkpoint: Callable[[str
     student: Any = build_student(wanted, teacher, sizes)
     assert student.num_parameters() == sizes.parameters
     assert dimensions(student.config.to_dict(), classes=3) == sizes
-    assert copied_layers(wanted.copy_layers, teacher_layers=2, student_layers=1, card="s") == (0,)
 
 
 def test_the_card_is_built_from_a_teacher_of_twelve_layers():
@@ -128,7 +126,7 @@ def test_the_card_is_built_from_a_teacher_of_twelve_layers():
     planned = student_dimensions(wanted, dimensions(teacher.config.to_dict(), classes=3))
     student: Any = build_student(wanted, teacher, planned)
     assert student.num_parameters() == planned.parameters
-    for mine, theirs in enumerate((0, 2, 4, 6, 8, 10)):
+    for mine, theirs in enumerate((0, 2, 4, 7, 9, 11)):
         parts = [
             model.mpnet.encoder.layer[at].output.dense.weight for model, at in ((student, mine), (teacher, theirs))
         ]
