@@ -8,6 +8,9 @@ from pathlib import Path
 import generate
 import pytest
 
+from compress import catalog
+from compress.models.cards import load_teacher
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -71,3 +74,17 @@ def test_every_field_of_the_reference_has_a_meaning() -> None:
         r"^\|(?: `\w+` \|)? `(\w+)` \| [^|]+ \| [^|]* \| *\|$", generate.PAGES["docs/reference.md"](), re.MULTILINE
     )
     assert not fields, "add a `description` with a unit"
+
+
+def test_the_default_teachers_of_recipes_are_as_told() -> None:
+    chosen = {name: catalog.load_recipe(name).teacher for name in catalog.names("recipes")}
+    others = {name for name, teacher in chosen.items() if teacher != "minilm-l6"}
+    drawn = {name for name in others if load_teacher(chosen[name]).random is not None}
+    told = re.search(
+        r"`minilm-l6`, but `bert-base` in (.+), and one of random\nweights in those that pre-train",
+        (ROOT / "docs/recipes.md").read_text(encoding="utf-8"),
+    )
+    assert told is not None
+    assert {name for name, teacher in chosen.items() if teacher == "bert-base"} == set(re.findall(r"`(.+?)`", told[1]))
+    assert others - drawn == set(re.findall(r"`(.+?)`", told[1]))
+    assert drawn == {name for name in chosen if name.endswith("-pretrain")}

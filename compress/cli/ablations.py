@@ -13,22 +13,28 @@ from .options import (
     BaseSeed,
     Corpus,
     DataDir,
+    Dev,
     Fsdp,
     Json,
+    KindOfTask,
+    Label,
+    MaxLength,
+    OneOrMoreTasks,
     Out,
     Overrides,
+    Pair,
     Precision,
     Quiet,
     Refit,
     Seed,
     Seeds,
     Student,
-    Tasks,
     Teacher,
+    Text,
     Threads,
+    Train,
     Tuning,
-    checked_precision,
-    seed_range,
+    request_of,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +55,14 @@ Report = Annotated[Path | None, typer.Option(help="Where the report goes. Defaul
 
 def ablate(
     recipe: Recipe,
-    tasks: Tasks,
+    tasks: OneOrMoreTasks = None,
+    train: Train = None,
+    dev: Dev = None,
+    text: Text = None,
+    pair: Pair = None,
+    label: Label = None,
+    kind: KindOfTask = None,
+    max_length: MaxLength = None,
     rows: Rows = None,
     teacher: Teacher = None,
     student: Student = None,
@@ -73,34 +86,16 @@ def ablate(
 
     The fp32 student of each is scored, without latency. Stages that rows share are made once.
     """
-    from ..pipeline import Request
-
-    request = Request(
-        recipes=(recipe,),
-        tasks=tuple(tasks),
-        teacher=teacher,
-        student=student,
-        seeds=seed_range(seed, seeds),
-        base_seed=base_seed,
-        data_dir=data_dir,
-        tuning=tuning,
-        corpus=tuple(corpus or ()),
-        root=out,
-        precision=checked_precision(precision),
-        refit=refit,
-        overrides=tuple(overrides or ()),
-        threads=threads,
-        fsdp=fsdp,
-    )
+    request = request_of({**locals(), "recipes": [recipe]})
     _ablate(request, tuple(rows or ()), report, json=json, quiet=quiet)
 
 
 def _ablate(request: Request, rows: tuple[str, ...], report: Path | None, *, json: bool, quiet: bool) -> None:
+    from ..pipeline.request import tasks_of
     from ..report.ablation import ablation_document, check_ablation_folder, write_ablation
-    from ..tasks import resolve_task
 
     recipe = str(request.recipes[0])
-    names = dict.fromkeys(resolve_task(task)[0].name for task in request.tasks)
+    names = dict.fromkeys(spec.name for spec, _ in tasks_of(request))
     place = report or request.root / "-".join(["ablation", Path(recipe).stem, *names])
     check_folder(place, "--report" if report else "--out")
     check_ablation_folder(place)

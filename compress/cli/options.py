@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from ..pipeline import Request
 
 Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)]
-Tasks = Annotated[
-    list[str], typer.Option("--task", "-t", help="Task name or YAML file; repeat for several.", show_default=False)
-]
 OneOrMoreTasks = Annotated[
     list[str] | None,
     typer.Option(

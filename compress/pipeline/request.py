@@ -143,11 +143,15 @@ def _recipe_word(request: Request, plan: Plan) -> str:
 
 
 def _task_words(request: Request, plan: Plan) -> list[str]:
-    own = request.own
-    if own is None:
-        named = {word: resolve_task(word)[0].name for word in request.tasks}
-        name = plan.task.spec.name
-        return ["--task", shown(next((word for word in named if named[word] == name), name))]
+    if request.own is not None:
+        return own_words(request.own)
+    named = {word: resolve_task(word)[0].name for word in request.tasks}
+    name = plan.task.spec.name
+    return ["--task", shown(next((word for word in named if named[word] == name), name))]
+
+
+def own_words(own: OwnFiles) -> list[str]:
+    """The options that name these files and their columns, paths as `shown` tells them."""
     words = ["--train", shown(str(own.train)), "--dev", shown(str(own.dev)), "--text", own.text]
     words += ["--pair", own.pair] if own.pair is not None else []
     words += ["--label", own.label]

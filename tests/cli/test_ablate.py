@@ -124,6 +124,33 @@ def test_another_student_is_a_row(cli: Cli, world: Path) -> None:
     assert runs["three"].final.parameters > runs["two"].final.parameters
 
 
+def test_ones_own_files_are_ablated(cli: Cli, world: Path) -> None:
+    for name, count in {"a": 40, "b": 12}.items():
+        rows = [f"the {name} film {i} is {'good' if i % 2 else 'bad'},{i % 2 + 1}" for i in range(count)]
+        (world / f"{name}.csv").write_text("\n".join(["review,stars", *rows]))
+    files = ["--train", "a.csv", "--dev", "b.csv", "--text", "review", "--label", "stars"]
+    words = ("mine.yaml", *files, "--max-length", "16", "--threads", "1", "--set", "augment.enabled=false")
+    code, out, err = cli("ablate", *words, "--rows", "without hidden_mse", "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert document == json.loads((world / "runs/ablation-mine-a/ablation.json").read_text(encoding="utf-8"))
+    assert [row["label"] for row in document["rows"]] == ["full", "without hidden_mse"]
+    runs = [read_result(path.parent) for path in (world / "runs").glob("*/result.json")]
+    assert {run.task.labels for run in runs} == {("1", "2")}
+    assert {run.command for run in runs} == {
+        f"compress ablate mine.yaml {' '.join(files)} --max-length 16 --set augment.enabled=false --rows 'without hidden_mse'"
+    }
+    code, _, err = cli("ablate", *words, "--task", "task.yaml")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--train names data, and --task task.yaml has data of its own" in err
+
+
+def test_without_data_nothing_is_ablated(cli: Cli, world: Path) -> None:
+    code, _, err = cli("ablate", "mine.yaml")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "expected --task NAME (`compress list tasks`) or FILE.yaml, or --train FILE and --dev FILE" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

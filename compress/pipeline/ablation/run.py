@@ -15,7 +15,7 @@ from ...results import Result
 from ...spec.stages import Distill
 from ..plan import Listener, Node, Plan
 from ..preflight import preflight
-from ..request import Request, shown_override
+from ..request import Request, own_words, shown_override
 from ..run import plan_all, run_all
 from .rows import FULL, WITHOUT_COPIES, Row
 
@@ -43,7 +43,7 @@ def run_rows(found: Sequence[Row], request: Request, listener: Listener | None =
 
 def command_line(name: str, request: Request, labels: Sequence[str]) -> str:
     """The `compress ablate` that makes these rows again; paths as `shown` tells them."""
-    words = ["compress", "ablate", shown(name)]
+    words = ["compress", "ablate", shown(name), *(own_words(request.own) if request.own is not None else ())]
     first, count = request.seeds[0], len(request.seeds)
     options: list[tuple[str, Sequence[Any]]] = [
         ("--task", request.tasks),
