@@ -1,11 +1,26 @@
-"""Ship a run as a folder that anyone can run and check; check such a folder."""
+"""Ship a run as a folder that anyone can run and check; check such a folder; send it on."""
 
 from __future__ import annotations
 
 from .checkpoints import copy_checkpoint, take_checkpoint
 from .document import BundleInfo, read_bundle
+from .push import check_push, push_bundle
 from .report import Check, Report
 from .ship import ship
+from .triton import check_model_place, write_triton_model
 from .verify import verify
 
-__all__ = ["BundleInfo", "Check", "Report", "copy_checkpoint", "read_bundle", "ship", "take_checkpoint", "verify"]
+__all__ = [
+    "BundleInfo",
+    "Check",
+    "Report",
+    "check_model_place",
+    "check_push",
+    "copy_checkpoint",
+    "push_bundle",
+    "read_bundle",
+    "ship",
+    "take_checkpoint",
+    "verify",
+    "write_triton_model",
+]

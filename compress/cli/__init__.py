@@ -11,7 +11,7 @@ import typer
 from .. import processes, signals
 from ..errors import CompressError, Interrupted
 from ..version import __version__
-from . import ablations, benching, bundles, info, inits, runs, vocabularies
+from . import ablations, benching, bundles, info, inits, runs, shipping, vocabularies
 from .words import as_meant
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
@@ -39,8 +39,12 @@ _EXAMPLES = {
     runs.plan: ("compress plan tinybert --teacher ./my-bert --task my-task.yaml --corpus ./text",),
     runs.report: ("compress report runs/int8-* -o comparison",),
     benching.bench: ("compress bench my-int8 openvino-f32:my-int8 --shape 1x128",),
-    bundles.ship: ("compress ship runs/RUN -o my-int8",),
-    bundles.checkpoint: ("compress checkpoint runs/RUN --stage teacher -o my-teacher",),
+    shipping.ship: (
+        "compress ship runs/RUN -o my-int8",
+        "compress ship runs/RUN -o my-int8 --push me/my-int8 --private",
+        "compress ship runs/RUN -o my-int8 --triton models",
+    ),
+    shipping.checkpoint: ("compress checkpoint runs/RUN --stage teacher -o my-teacher",),
     bundles.verify: ("compress verify my-int8 --task my-task.yaml",),
     bundles.predict: (
         'compress predict my-int8 "a charming journey"',

@@ -1,4 +1,4 @@
-"""`ship`, `checkpoint`, `verify` and `predict`."""
+"""`verify` and `predict`."""
 
 from __future__ import annotations
 
@@ -54,52 +54,6 @@ Verify = Annotated[
     bool,
     typer.Option("--verify/--no-verify", help="Check the SHA-256 of the files that are run, where a bundle lists it."),
 ]
-
-
-def ship(
-    run: Annotated[Path, typer.Argument(help="A finished run's folder.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The bundle's folder; new.", show_default=False)],
-    model: Annotated[str | None, typer.Option(help="Which of the run's models. Default: the last one made.")] = None,
-    precision: Annotated[
-        list[str] | None,
-        typer.Option(help="fp32, int8, avx2 or qdq; may be given again. Default: all that the run has."),
-    ] = None,
-    store: Annotated[Path | None, typer.Option(help="The store of artefacts. Default: .store beside the run.")] = None,
-    with_checkpoint: Annotated[bool, typer.Option("--with-checkpoint", help="Add the weights in safetensors.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a bundle that is there.")] = False,
-    licence: Annotated[
-        str | None, typer.Option("--license", help="For the model card. Default: of the teacher's weights.")
-    ] = None,
-    base_model: Annotated[
-        str | None, typer.Option("--base-model", help="Hub id, for the model card. Default: the teacher's.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="Title of the model card. Default: the run's name.")
-    ] = None,
-) -> None:
-    """Write the bundle: the ONNX files, tokenizer, config, model card, hashes."""
-    from ..bundle import ship as write_bundle
-
-    folder = run.parent if run.name == "result.json" else run
-    store = store or folder.resolve().parent / ".store"
-    how = {"model": model, "precisions": precision or (), "force": force, "with_checkpoint": with_checkpoint}
-    typer.echo(write_bundle(folder, out, store=store, **how, licence=licence, base_model=base_model, name=name))
-
-
-def checkpoint(
-    run: Annotated[Path, typer.Argument(help="A finished run's folder.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The checkpoint's folder; new.", show_default=False)],
-    stage: Annotated[
-        str | None,
-        typer.Option(help="Which stage's, e.g. pretrained, teacher or encoder. Default: the last that trained."),
-    ] = None,
-    store: Annotated[Path | None, typer.Option(help="The store of artefacts. Default: .store beside the run.")] = None,
-) -> None:
-    """Take a checkpoint out of a run, in safetensors: for --teacher of another, or for transformers."""
-    from ..bundle import take_checkpoint
-
-    store = store or run.resolve().parent / ".store"
-    typer.echo(take_checkpoint(run, out, store=store, name=stage))
 
 
 def verify(

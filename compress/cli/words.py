@@ -23,6 +23,8 @@ _VALUED = {
     "-o",
     "--report",
     "--store",
+    "--push",
+    "--triton",
 }
 
 

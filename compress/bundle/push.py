@@ -1,0 +1,141 @@
+"""A bundle goes to the Hugging Face hub: only one that verifies, in one commit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import hub
+from ..errors import CheckFailed, CompressError
+from ..version import __version__
+from .document import NAME, read_bundle
+from .files import belongs
+from .verify import verify
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+_OF_THE_HUB = {".gitattributes", "README.md"}  # what a repository has from its first day
+
+
+def check_push(repository: str) -> str:
+    """The token to push with. CompressError: `repository` is no OWNER/NAME, or there is no token; asks no network.
+
+    For the start of a long command: what could not work is said before anything is made.
+    """
+    from huggingface_hub import constants, get_token
+    from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+    if (named := hub.repository(repository)) is None or named[1] is not None:
+        raise CompressError(f"--push: expected OWNER/NAME on the Hugging Face hub, found {repository!r}")
+    try:
+        validate_repo_id(repository)
+    except HFValidationError as error:
+        raise CompressError(f"--push: {_one_line(error)}") from None
+    if constants.HF_HUB_OFFLINE:
+        raise CompressError(f"--push: HF_HUB_OFFLINE forbids to ask the hub; unset it to push to {repository}")
+    with _one_line_errors(repository, "set HF_TOKEN, or log in with `hf auth login`"):
+        token = get_token()
+    if not token:
+        raise CompressError("--push: the hub asks for a token; set HF_TOKEN, or log in with `hf auth login`")
+    return token
+
+
+def push_bundle(folder: Path, repository: str, *, private: bool = False) -> str:
+    """Commit a bundle that verifies to the hub's `repository`, OWNER/NAME; returns its URL.
+
+    The repository is made where there is none: with `private` for its owner alone, else as its owner's default is. In one that
+    holds a bundle this one takes its place, in one commit. Files that no bundle holds stay. CheckFailed: the bundle does not
+    verify; nothing was sent. `CompressError`: the hub, the token, or a repository that holds something else; `folder` stays.
+    """
+    from huggingface_hub import HfApi, constants
+
+    folder, token = Path(folder), check_push(repository)
+    way_out = f"the bundle is whole in {folder}: give the command again with --force"
+    _check_verified(folder)
+    if not hub.is_reachable():
+        raise CompressError(f"{repository}: not pushed, for {constants.ENDPOINT} cannot be reached; {way_out}")
+    with _one_line_errors(repository, way_out), _bars_for_terminals():
+        api = HfApi(token=token)
+        url = api.create_repo(repository, private=private or None, exist_ok=True)
+        _commit(api, folder, repository, private)
+    return str(url)
+
+
+def _check_verified(folder: Path) -> None:
+    failed = [check for check in verify(folder).checks if not check.passed]
+    if failed:
+        raise CheckFailed(
+            f"{folder}: not pushed, for it does not verify: {failed[0].name}: {_one_line(failed[0].detail)}; "
+            f"`compress verify {folder}` shows every check"
+        )
+
+
+def _commit(api: HfApi, folder: Path, repository: str, private: bool) -> None:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    there, info = api.model_info(repository), read_bundle(folder)
+    if private and not there.private:
+        raise CompressError(
+            f"{repository}: is there already and public; --private is for one that is not there yet: make it private in its "
+            "settings, or push to another"
+        )
+    names = {file.rfilename for file in there.siblings or ()}
+    if names - _OF_THE_HUB and NAME not in names:
+        raise CompressError(
+            f"{repository}: holds {min(names - _OF_THE_HUB)!r} and no {NAME}, so it is not a bundle's; push to another"
+        )
+    files = (*info.files, NAME)
+    adds = [CommitOperationAdd(name, folder / name) for name in files]
+    deletes = [CommitOperationDelete(name) for name in sorted(names) if belongs(name) and name not in files]
+    message = f"Bundle of {info.name}, shipped by bert-compress {__version__}"
+    api.create_commit(repository, [*adds, *deletes], commit_message=message, parent_commit=there.sha)
+
+
+@contextmanager
+def _one_line_errors(repository: str, way_out: str) -> Iterator[None]:
+    """Whatever fails between us and the hub becomes one line; `way_out`: what to do then."""
+    try:
+        yield
+    except CompressError:
+        raise
+    except Exception as error:  # httpx's, hf_xet's and OS errors, and ValueError for what the hub will not have
+        raise CompressError(f"{repository}: not pushed, for {_reason(error)}; {way_out}") from None
+
+
+def _reason(error: Any) -> str:
+    from huggingface_hub import constants
+
+    while getattr(error, "response", None) is None and error.__cause__ is not None:
+        error = error.__cause__  # the library says which file, and why in the cause
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status is None:
+        return _one_line(error) or type(error).__name__
+    if status == 401:
+        return "the hub does not accept the token (401): set HF_TOKEN to another, or log in with `hf auth login`"
+    if status == 403:
+        return f"the token may not write there (403): {constants.ENDPOINT}/settings/tokens gives one that may"
+    said = _one_line(getattr(error, "server_message", None) or "")
+    return f"{constants.ENDPOINT} answered {status}{f' ({said})' if said else ''}"
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+@contextmanager
+def _bars_for_terminals() -> Iterator[None]:
+    """The hub's progress bars where somebody sees them; off a terminal they are a line per step."""
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    if sys.stderr.isatty() or are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()

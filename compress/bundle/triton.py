@@ -1,0 +1,119 @@
+"""A model repository of Triton Inference Server with a bundle's graph in it, for its onnxruntime backend."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ..errors import CompressError
+from ..runtime.folder import find_model
+from .document import BundleInfo, read_bundle
+from .files import contents
+from .place import building, recover, settle
+
+CONFIG, LABELS, MODEL = "config.pbtxt", "labels.txt", "1/model.onnx"
+MAX_BATCH = 32  # requests that the server may put together
+_MARK = "# Written by `compress ship`"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_CONFIG = """\
+{mark}: {precision} of {run}.{needs}
+name: "{name}"
+backend: "onnxruntime"
+max_batch_size: {max_batch}
+input [
+{inputs}
+]
+output [
+{outputs}
+]
+instance_group [ {{ kind: KIND_CPU count: 1 }} ]
+dynamic_batching {{ }}
+parameters {{ key: "intra_op_thread_count" value: {{ string_value: "1" }} }}
+"""
+
+
+def check_model_place(bundle: Path, repository: Path, force: bool) -> Path:
+    """Where the model of `bundle` goes: `repository` with the name of the bundle's folder.
+
+    CompressError: a name that a URL cannot hold, a place in the bundle or around it, or one with files in it that `force` may
+    not replace: any but those of a model that was written here before.
+    """
+    bundle = Path(bundle).resolve()
+    place = Path(repository).resolve() / bundle.name
+    if not _NAME.fullmatch(bundle.name):
+        raise CompressError(
+            f"--triton: the model is named as the bundle's folder; expected letters, digits, `_`, `-` and `.`, found {bundle.name!r}"
+        )
+    if place == bundle or place in bundle.parents or bundle in place.parents:
+        raise CompressError(f"--triton: {place} and the bundle {bundle} would be one in the other; give another folder")
+    recover(place)
+    if place.is_symlink() or (place.exists() and not place.is_dir()):
+        raise CompressError(f"{place}: expected a folder to make, found {'a link' if place.is_symlink() else 'a file'}")
+    if place.is_dir() and any(place.iterdir()):
+        _check_ours(place, force)
+    return place
+
+
+def _check_ours(place: Path, force: bool) -> None:
+    if not force:
+        raise CompressError(
+            f"{place}: expected an empty or new folder, found files in it; `--force` replaces what ship wrote"
+        )
+    found = contents(place)
+    foreign = [name for name, kind in found.items() if name not in (CONFIG, LABELS, MODEL) or kind != "file"]
+    if foreign:
+        raise CompressError(f"{place}: not replaced, for {foreign[0]!r} is not of `compress ship`; move it away first")
+    if CONFIG not in found or not (place / CONFIG).read_bytes().startswith(_MARK.encode()):
+        raise CompressError(f"{place}: not replaced, for its {CONFIG} is not of `compress ship`; move it away first")
+
+
+def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -> Path:
+    """Write `repository/NAME` with NAME the bundle's folder's: config.pbtxt, labels.txt and 1/model.onnx; returns it.
+
+    The graph is the one that the bundle is opened with by default: int8 where it has one. `force` replaces a model that was
+    written before, and nothing else. Raises `CompressError`: the bundle, the place.
+    """
+    bundle = Path(bundle).resolve()
+    place, info = check_model_place(bundle, repository, force), read_bundle(bundle)
+    precision, graph = find_model(bundle)
+    with building(place) as folder:
+        (folder / MODEL).parent.mkdir()
+        shutil.copyfile(graph, folder / MODEL)
+        if info.task.kind == "classification":
+            lines = [" ".join(label.split()) for label in info.labels]
+            (folder / LABELS).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (folder / CONFIG).write_text(_config(place.name, info, precision, graph), encoding="utf-8")
+        settle(folder, place, replaces=force)
+    return place
+
+
+def _config(name: str, info: BundleInfo, precision: str, graph: Path) -> str:
+    import onnx
+
+    model = onnx.load(str(graph), load_external_data=False).graph
+    labels = f' label_filename: "{LABELS}"' if info.task.kind == "classification" else ""
+    file = info.graphs.get(precision)  # type: ignore[call-overload]
+    needs = file.requires.onnxruntime if file else None
+    return _CONFIG.format(
+        mark=_MARK,
+        precision=precision,
+        run=" ".join(info.name.split()),
+        needs=f" It needs ONNX Runtime {' '.join(needs.split())} or later." if needs else "",
+        name=name,
+        max_batch=MAX_BATCH,
+        inputs=",\n".join(_tensor(value) for value in model.input),
+        outputs=",\n".join(_tensor(value, labels) for value in model.output),
+    )
+
+
+def _tensor(value: Any, more: str = "") -> str:
+    """A graph's input or output without its first dimension, the batch, which is the server's; -1 is any length."""
+    import onnx
+
+    tensor = value.type.tensor_type
+    kind = onnx.TensorProto.DataType.Name(tensor.elem_type).replace("FLOAT", "FP32")
+    dims = [size.dim_value if size.HasField("dim_value") else -1 for size in tensor.shape.dim[1:]]
+    shape = ", ".join(map(str, dims))
+    return f'  {{ name: "{value.name}" data_type: TYPE_{kind} dims: [ {shape} ]{more} }}'

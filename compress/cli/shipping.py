@@ -1,0 +1,106 @@
+"""`ship` and `checkpoint`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import CompressError
+
+CONTENTS, CARD, HUB, TRITON = "Contents", "Model card", "Hugging Face hub", "Triton Inference Server"
+Run = Annotated[Path, typer.Argument(help="A finished run's folder.", show_default=False)]
+Store = Annotated[Path | None, typer.Option(help="The store of artefacts. Default: .store beside the run.")]
+Model = Annotated[
+    str | None, typer.Option(help="Which of the run's models. Default: the last one made.", rich_help_panel=CONTENTS)
+]
+Precision = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="fp32, int8, avx2 or qdq; may be given again. Default: all that the run has.", rich_help_panel=CONTENTS
+    ),
+]
+WithCheckpoint = Annotated[
+    bool, typer.Option("--with-checkpoint", help="Add the weights in safetensors.", rich_help_panel=CONTENTS)
+]
+Licence = Annotated[
+    str | None, typer.Option("--license", help="Default: of the teacher's weights.", rich_help_panel=CARD)
+]
+BaseModel = Annotated[
+    str | None, typer.Option("--base-model", help="Hub id. Default: the teacher's.", rich_help_panel=CARD)
+]
+Name = Annotated[str | None, typer.Option("--name", help="Title. Default: the run's name.", rich_help_panel=CARD)]
+Push = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OWNER/NAME",
+        help="Also verify the bundle and commit it to this repository, made if it is not there. The token is HF_TOKEN, or "
+        "that of `hf auth login`.",
+        rich_help_panel=HUB,
+    ),
+]
+Private = Annotated[
+    bool, typer.Option("--private", help="Make the repository private; not one that is there.", rich_help_panel=HUB)
+]
+Triton = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="MODEL_REPOSITORY",
+        help="Also write the graph that the bundle is opened with by default and its config.pbtxt into this model "
+        "repository, under the name of the bundle's folder.",
+        rich_help_panel=TRITON,
+    ),
+]
+
+
+def ship(
+    run: Run,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The bundle's folder; new.", show_default=False)],
+    store: Store = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what an earlier ship wrote.")] = False,
+    model: Model = None,
+    precision: Precision = None,
+    with_checkpoint: WithCheckpoint = False,
+    licence: Licence = None,
+    base_model: BaseModel = None,
+    name: Name = None,
+    push: Push = None,
+    private: Private = False,
+    triton: Triton = None,
+) -> None:
+    """Write the bundle: the ONNX files, tokenizer, config, model card, hashes."""
+    from ..bundle import check_model_place, check_push, push_bundle, write_triton_model
+    from ..bundle import ship as write_bundle
+
+    if private and push is None:
+        raise CompressError("--private is for a repository of the hub: expected --push OWNER/NAME with it, found none")
+    if push is not None:
+        check_push(push)
+    if triton is not None:
+        check_model_place(out, triton, force)
+    folder = run.parent if run.name == "result.json" else run
+    store = store or folder.resolve().parent / ".store"
+    how = {"model": model, "precisions": precision or (), "force": force, "with_checkpoint": with_checkpoint}
+    bundle = write_bundle(folder, out, store=store, **how, licence=licence, base_model=base_model, name=name)
+    typer.echo(bundle)
+    if triton is not None:
+        typer.echo(write_triton_model(bundle, triton, force=force))
+    if push is not None:
+        typer.echo(push_bundle(bundle, push, private=private))
+
+
+def checkpoint(
+    run: Run,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The checkpoint's folder; new.", show_default=False)],
+    stage: Annotated[
+        str | None,
+        typer.Option(help="Which stage's, e.g. pretrained, teacher or encoder. Default: the last that trained."),
+    ] = None,
+    store: Store = None,
+) -> None:
+    """Take a checkpoint out of a run, in safetensors: for --teacher of another, or for transformers."""
+    from ..bundle import take_checkpoint
+
+    store = store or run.resolve().parent / ".store"
+    typer.echo(take_checkpoint(run, out, store=store, name=stage))
