@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -92,10 +93,10 @@ def test_what_is_neither_here_nor_there_is_one_line(
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "tokenizer.json"])
 def test_an_interrupted_download_goes_on(
-    monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Callable[[str], Path], missing: str
+    monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Callable[[str], Path], tmp_path: Path, missing: str
 ) -> None:
     """The hub's client gives the folder of a commit as cached, whatever of it is there."""
-    folder = tiny_checkpoint("bert")
+    folder = shutil.copytree(tiny_checkpoint("bert"), tmp_path / "cached")
     (folder / "tokenizer.json").touch()
     asked: list[bool] = []
 

@@ -17,6 +17,9 @@ TOKENIZER_FILES = ("special_tokens_map.json", "added_tokens.json", "vocab.txt", 
 _HELD = {"README.md", "config.json", "tokenizer.json", "tokenizer_config.json", *TOKENIZER_FILES, *GRAPHS}
 _HELD |= {unpadded_beside(Path(name)).as_posix() for name in GRAPHS}
 _WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
+_FROM_THE_HUB = re.compile(
+    r"\.gitattributes|\.cache/huggingface/.*"
+)  # what `hf download` puts beside; nothing reads it
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
@@ -64,7 +67,7 @@ def problems(folder: Path, listed: dict[str, FileEntry]) -> list[str]:
     unsafe = [f"{name!r}: not a plain name inside the bundle" for name in listed if not is_plain(name) or name == NAME]
     if unsafe:
         return unsafe
-    found = contents(folder)
+    found = {name: kind for name, kind in contents(folder).items() if not _FROM_THE_HUB.fullmatch(name)}
     found.pop(NAME, None)
     lines = [f"{name}: {kind} instead of a file" for name, kind in found.items() if kind != "file"]
     lines += [f"{name}: missing" for name in listed if name not in found]

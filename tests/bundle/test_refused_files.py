@@ -85,6 +85,16 @@ def test_a_file_of_no_kind_that_a_bundle_holds_is_refused_although_it_is_listed(
     )
 
 
+def test_what_a_download_from_the_hub_leaves_beside_is_passed_over_and_no_more(bundle: Path) -> None:
+    beside = bundle / ".cache" / "huggingface"
+    beside.mkdir(parents=True)
+    (beside / "config.json.metadata").write_text("0")
+    (bundle / ".gitattributes").write_text("*.onnx filter=lfs")
+    assert verify(bundle).passed
+    (bundle / ".cache" / "evil.py").write_text("import os")
+    assert failed(verify(bundle))["files"] == "'.cache/evil.py': not listed in bundle.json"
+
+
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "bundle.json"])
 def test_a_pipe_or_device_in_the_place_of_a_file_is_named_and_not_waited_for(bundle: Path, name: str) -> None:
     path = bundle / name
