@@ -22,7 +22,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
+import tokenizers
 from browser import chromium, tab
 from recipe_runs import TASK, TEACHER, compress
 
@@ -35,6 +37,17 @@ FILES = {"model.onnx": "fp32", "model_quantized.onnx": "int8", "model_qdq.onnx":
 WORDS = ("good", "bad", "film", "the", "is", "not", "a", "dull", "start", "and", "fine", "end")
 TEXTS = [" ".join(WORDS[(start + step * each) % len(WORDS)] for each in range(1 + start % 9)) for start, step in
          ((number, 1 + number % 5) for number in range(20))]  # fmt: skip
+PAIR_TASK = """\
+name: pairs
+text: [premise, hypothesis]
+label: label
+labels: [entailment, neutral, contradiction]
+metrics: [accuracy]
+max_length: 24
+synthetic: {generator: entailment, train: 400, dev: 40}
+"""
+PAIRS = [[" ".join(WORDS[(start + 5 * each) % len(WORDS)] for each in range(count)) for start, count in enumerate(counts)]
+         for counts in ((40, 30), (30, 45), (40, 4), (4, 40), (15, 14))]  # fmt: skip
 # Of the range of the logits: fp32 sums in another order; quantized values that rounding tips; OpenVINO's own int8 matmuls.
 FP32, INT8, OPENVINO_INT8 = 1e-5, 2e-3, 2e-2
 INSTALL_SECONDS, RUN_SECONDS = 1800.0, 300.0
@@ -44,18 +57,28 @@ Logits = np.ndarray
 
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """By the recipe `int8` as it stands, and QDQ; trained until its answers differ by text."""
-    world = tmp_path_factory.mktemp("world")
+    """Trained until its answers differ by text."""
+    return shipped(tmp_path_factory.mktemp("world"), TASK, steps=300)
+
+
+@pytest.fixture(scope="session")
+def pair_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trained so little that every token counts."""
+    return shipped(tmp_path_factory.mktemp("pairs"), PAIR_TASK, steps=100)
+
+
+def shipped(world: Path, task: str, *, steps: int) -> Path:
+    """A bundle by the recipe `int8` as it stands, and QDQ."""
     (world / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
-    (world / "task.yaml").write_text(TASK, encoding="utf-8")
+    (world / "task.yaml").write_text(task, encoding="utf-8")
     options = ["--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", "--json"]
-    for field in ("max_steps=300", "epochs=40", "learning_rate=0.003"):
+    for field in (f"max_steps={steps}", "epochs=40", "learning_rate=0.003"):
         options += ["--set", f"finetune.{field}"]
     done = compress("run", "int8", *options, "--set", "quantize.portable=true", cwd=world)
     assert done.returncode == 0, done.stderr
     (document,) = json.loads(done.stdout)
-    shipped = compress("ship", world / "runs" / document["run"], "-o", world / "bundle", cwd=world)
-    assert shipped.returncode == 0, shipped.stderr
+    done = compress("ship", world / "runs" / document["run"], "-o", world / "bundle", cwd=world)
+    assert done.returncode == 0, done.stderr
     return world / "bundle"
 
 
@@ -181,6 +204,54 @@ def test_transformers_js(version: str, file: str, bundle: Path, texts: Path) -> 
     if file == "default":
         assert not np.array_equal(found, answers(["node", str(program), str(bundle), str(texts), "model.onnx"], folder))
     check(found, ours(bundle, opened), share_of(opened))
+
+
+def cut_joined(bundle: Path) -> Logits:
+    """The logits of `PAIRS` where what is cut is the end of both texts together, the closing separator too."""
+    limit = int(json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))["max_length"])
+    tokenizer = tokenizers.Tokenizer.from_file(str(bundle / "tokenizer.json"))
+    tokenizer.no_truncation()
+    session = onnxruntime.InferenceSession(bundle / "onnx" / "model.onnx", providers=["CPUExecutionProvider"])
+    rows = []
+    for pair in PAIRS:
+        encoded = tokenizer.encode(*pair)
+        columns = {
+            "input_ids": encoded.ids,
+            "attention_mask": encoded.attention_mask,
+            "token_type_ids": encoded.type_ids,
+        }
+        feed = {value.name: np.array([columns[value.name][:limit]], np.int64) for value in session.get_inputs()}
+        rows.append(session.run(["logits"], feed)[0][0])
+    return np.array(rows, np.float32)
+
+
+def check_cut(found: Logits, bundle: Path, *, joined: bool) -> None:
+    """Whether long pairs were cut in one way and not in the other: `joined`, or the longer text first, as by us."""
+    longest = np.asarray(Classifier(bundle, precision="fp32", threads=1).logits([(one, two) for one, two in PAIRS]))
+    other, same = (longest, cut_joined(bundle)) if joined else (cut_joined(bundle), longest)
+    far, near = (np.abs(found - logits).max(axis=1) for logits in (other, same))
+    print(f"difference of a logit: at most {near.max():.1g}; cut otherwise at least {far.min():.1g}")
+    assert near.max() < 1e-6 < far.min() / 20
+
+
+@pytest.mark.parametrize(
+    ("requirement", "program"),
+    [("optimum-onnx[onnxruntime]", "optimum_onnx.py"), ("sentence-transformers[onnx]", "cross_encoder.py")],
+)
+def test_long_pairs_are_cut_as_ours(requirement: str, program: str, pair_bundle: Path, tmp_path: Path) -> None:
+    python = python_with(requirement)
+    (tmp_path / "pairs.json").write_text(json.dumps(PAIRS), encoding="utf-8")
+    command = [str(python), str(PROGRAMS / program), str(pair_bundle), "pairs.json", "model.onnx"]
+    check_cut(answers(command, tmp_path), pair_bundle, joined=False)
+
+
+@pytest.mark.parametrize("version", ["3", "4"])
+def test_transformers_js_cuts_the_end_of_both_texts_together(version: str, pair_bundle: Path) -> None:
+    folder = node_with(f"@huggingface/transformers@{version}")
+    program = shutil.copy(PROGRAMS / "transformers_js.mjs", folder)
+    (folder / "pairs.json").write_text(json.dumps(PAIRS), encoding="utf-8")
+    command = ["node", str(program), str(pair_bundle), "pairs.json", "model.onnx"]
+    check_cut(answers(command, folder), pair_bundle, joined=True)
 
 
 class Quiet(SimpleHTTPRequestHandler):

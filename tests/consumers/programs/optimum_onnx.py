@@ -1,4 +1,4 @@
-"""BUNDLE TEXTS FILE -> logits as JSON, by optimum-onnx and transformers."""
+"""BUNDLE TEXTS FILE -> logits as JSON of texts and pairs, by optimum-onnx and transformers."""
 
 import json
 import sys
@@ -12,5 +12,6 @@ model = ORTModelForSequenceClassification.from_pretrained(folder, subfolder="onn
 tokenizer = AutoTokenizer.from_pretrained(folder)
 rows = []
 for text in json.loads(Path(texts).read_text(encoding="utf-8")):
-    rows.append(model(**tokenizer(text, truncation=True, return_tensors="pt")).logits[0].tolist())
+    parts = [text] if isinstance(text, str) else text
+    rows.append(model(**tokenizer(*parts, truncation=True, return_tensors="pt")).logits[0].tolist())
 print(json.dumps(rows))

@@ -1,4 +1,4 @@
-// BUNDLE TEXTS FILE -> logits as JSON, by transformers.js in Node; it opens the file that its dtype stands for.
+// BUNDLE TEXTS FILE -> logits as JSON of texts and pairs, by transformers.js in Node; it opens the file that its dtype stands for.
 import fs from "node:fs";
 import path from "node:path";
 import { AutoModelForSequenceClassification, AutoTokenizer, env } from "@huggingface/transformers";
@@ -12,7 +12,8 @@ const options = file === "default" ? {} : { dtype: file === "model.onnx" ? "fp32
 const model = await AutoModelForSequenceClassification.from_pretrained(name, options);
 const rows = [];
 for (const text of JSON.parse(fs.readFileSync(texts, "utf-8"))) {
-  const { logits } = await model(await tokenizer(text, { truncation: true }));
+  const [first, second = null] = [text].flat();
+  const { logits } = await model(await tokenizer(first, { text_pair: second, truncation: true }));
   rows.push(Array.from(logits.data));
 }
 console.log(JSON.stringify(rows));
