@@ -40,9 +40,7 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--set", action="append", default=[], help="PATH=VALUE for every recipe that has the field")
     parser.add_argument("--no-pretrain", action="store_true", help="take the teacher as it is")
     parser.add_argument("--probe-steps", type=int, default=30, help="of pre-training, to know its speed")
-    parser.add_argument(
-        "--precision", choices=("fp32", "bf16"), help="fp32 or bf16; default: bf16 on a GPU, else the recipes'"
-    )
+    parser.add_argument("--precision", choices=("fp32", "bf16", "auto"), help="default: the recipes'")
     parser.add_argument("--piece-mib", type=float, help="cut the bundles' larger files into pieces of this size")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args(words)

@@ -25,7 +25,7 @@ from tokenizers import Tokenizer
 
 from compress.corpus import MaskedBatches, TextBatches, TokenShards, corpus_sources, tokenize_corpus
 from compress.losses.masked_lm import MaskedTokens
-from compress.machine import fast_bf16, usable_cores
+from compress.machine import training_precision, usable_cores
 from compress.models.checkpoints import load_tokenizer
 from compress.models.features import layers_of
 from compress.models.masked_head import MaskedLmHeads
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--compiled", action="store_true", help="also our loop with layers that torch.compile made")
     parser.add_argument("--threads", type=int, default=usable_cores())
-    parser.add_argument("--precision", choices=("fp32", "bf16"), default="bf16" if fast_bf16() else "fp32")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default=training_precision())
     add_json(parser)
     arguments = parser.parse_args()
     words = resolve_teacher(arguments.vocabulary).folder

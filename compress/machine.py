@@ -115,6 +115,39 @@ def fast_bf16() -> bool:
     return bool({"amx_bf16", "bf16"} & units) or ("avx512_bf16" in units and name.startswith("AMD"))
 
 
+def training_precision() -> str:
+    """What `auto` trains in: bf16 where the device that trains is quick in it, a GPU if torch has one, else fp32.
+
+    torch is imported only where there is a GPU's driver.
+    """
+    gpu = _gpu_bf16() if has_gpu_driver() else None
+    return "bf16" if (fast_bf16() if gpu is None else gpu) else "fp32"
+
+
+def has_gpu_driver() -> bool:
+    """Whether the machine has a driver of NVIDIA's and nothing hides its GPUs from this process. Imports nothing."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1", "NoDevFiles"):
+        return False
+    if os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes", "on", "y", "t"):
+        return False
+    return any(path.exists() for path in _gpu_drivers())
+
+
+def _gpu_drivers() -> list[Path]:
+    """What a driver leaves: on Linux, in its containers, under WSL, on Windows."""
+    windows = Path(os.environ.get("SYSTEMROOT", "/nonexistent")) / "System32" / "nvcuda.dll"
+    return [Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"), windows]
+
+
+def _gpu_bf16() -> bool | None:
+    """Whether the GPU that torch trains on computes bf16 itself; None where torch has none."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    return torch.cuda.is_bf16_supported(including_emulation=False)
+
+
 @cache
 def gpu_name() -> str | None:
     """The first NVIDIA GPU as its driver names it, without importing torch."""

@@ -87,6 +87,52 @@ def test_usable_cores_follow_affinity_and_quota(monkeypatch: pytest.MonkeyPatch)
     machine.usable_cores.cache_clear()
 
 
+@pytest.mark.parametrize(
+    ("driver", "environment", "gpu", "expected"),
+    [
+        (False, {}, True, "fp32"),  # torch is not asked
+        (True, {}, True, "bf16"),
+        (True, {"CUDA_VISIBLE_DEVICES": "1"}, True, "bf16"),
+        (True, {}, False, "fp32"),  # a GPU that would emulate it
+        (True, {}, None, "fp32"),  # a driver, but no GPU that this torch uses: the CPU's rule
+        (True, {"CUDA_VISIBLE_DEVICES": ""}, True, "fp32"),
+        (True, {"CUDA_VISIBLE_DEVICES": "-1"}, True, "fp32"),
+        (True, {"ACCELERATE_USE_CPU": "true"}, True, "fp32"),
+    ],
+)
+def test_auto_is_what_the_device_that_trains_is_quick_in(
+    on, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    driver: bool, environment: dict[str, str], gpu: bool | None, expected: str,
+) -> None:  # fmt: skip
+    on("model name : Old\nflags : fpu avx2\n")
+    monkeypatch.setattr(machine, "_gpu_drivers", lambda: [tmp_path / "absent", tmp_path if driver else tmp_path / "no"])
+    monkeypatch.setattr(machine, "_gpu_bf16", lambda: gpu)
+    for name in ("CUDA_VISIBLE_DEVICES", "ACCELERATE_USE_CPU"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert machine.training_precision() == expected
+
+
+def test_auto_on_a_cpu_beside_a_gpu_that_torch_does_not_use_is_the_cpus(on, monkeypatch: pytest.MonkeyPatch) -> None:
+    on(X86.replace("A CPU @ 2 GHz", "AMD EPYC"))
+    for gpu, expected in ((None, "bf16"), (False, "fp32"), (True, "bf16")):
+        monkeypatch.setattr(machine, "has_gpu_driver", lambda: True)
+        monkeypatch.setattr(machine, "_gpu_bf16", lambda gpu=gpu: gpu)
+        assert machine.training_precision() == expected
+
+
+@pytest.mark.parametrize("capability", [7, 8])
+def test_a_gpu_that_would_emulate_bf16_has_none(monkeypatch: pytest.MonkeyPatch, capability: int) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    properties = type("Properties", (), {"major": capability})
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    assert machine._gpu_bf16() is (capability >= 8)
+
+
 def test_description_is_of_this_machine_and_needs_no_torch() -> None:
     code = (
         "import sys; from compress.machine import versions; from compress.results import Machine; m = Machine.here(); v = versions()\n"

@@ -115,6 +115,6 @@ def _what(campaign: Campaign, recipe: str, task: str, teacher: str, *, extra: tu
         "corpus": asked.corpus if reads else [],
         "data_dir": None if asked.data_dir is None else str(asked.data_dir),
         "root": str(campaign.out / "runs"),
-        "precision": asked.precision or ("bf16" if campaign.document["machine"]["gpu"] else None),
+        "precision": asked.precision,
         "overrides": [*overrides(asked)[recipe], *extra],
     }

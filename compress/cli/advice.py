@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..machine import fast_bf16, saturates, usable_cores, versions
+from ..machine import saturates, training_precision, usable_cores, versions
 
 # Below these a known hole is open, or a path that we use fails.
 FLOORS = {"torch": (2, 11), "transformers": (5, 17), "onnx": (1, 23), "onnxruntime": (1, 30)}
@@ -16,8 +16,8 @@ def advice() -> list[str]:
             "this CPU has no VNNI: int8 matmuls gain less speed, and sums of two saturate at 16 bits; `compress verify` "
             "counts them and compares answers, and --set quantize.avx2=true adds a file that cannot saturate"
         )
-    if not fast_bf16():
-        lines.append("this CPU does not compute bf16 quickly: --precision bf16 trains more slowly than fp32 here")
+    if training_precision() == "fp32":
+        lines.append("this machine does not compute bf16 quickly: --precision bf16 trains more slowly than fp32 here")
     if usable_cores() < 2:
         lines.append(
             "one usable core: training will be slow, and latencies are measured beside everything else that runs"

@@ -146,7 +146,7 @@ def doctor(
     json: Json = False,
 ) -> None:
     """Show CPU features, threads and versions, and what int8 gains here; warn of combinations known to be bad."""
-    from ..machine import fast_bf16, usable_cores, versions
+    from ..machine import training_precision, usable_cores, versions
     from ..results import Machine
     from .advice import advice
     from .outlook import measured_outlook, outlook
@@ -155,7 +155,7 @@ def doctor(
     document = {
         "machine": machine.model_dump(mode="json"),
         "usable_cores": usable_cores(),
-        "training_precision": "bf16" if fast_bf16() else "fp32",
+        "training_precision": training_precision(),
         "int8": outlook(),
         "versions": versions(),
         "advice": advice(),

@@ -11,7 +11,7 @@ from filelock import FileLock
 from .. import processes, provenance
 from ..errors import CompressError, did_you_mean
 from ..fields import Spec
-from ..machine import fast_bf16, usable_cores
+from ..machine import training_precision, usable_cores
 from ..results import CHECKPOINTS, RESULT, Result, read_result
 from ..spec.recipe import Recipe
 from ..store import Artifact, Store, as_user_error
@@ -107,10 +107,10 @@ def _recipes(request: Request) -> list[Recipe]:
 
 
 def resolve_precision(precision: str) -> str:
-    """`auto` is bf16 where the CPU trains faster in it, else fp32. On a GPU, say bf16. Raises `CompressError`: another word."""
+    """`auto` is what the device that trains is quick in, bf16 or fp32. Raises `CompressError`: another word."""
     if precision not in ("auto", "fp32", "bf16"):
         raise CompressError(f"precision: expected fp32, bf16 or auto; found {precision!r}")
-    return ("bf16" if fast_bf16() else "fp32") if precision == "auto" else precision
+    return training_precision() if precision == "auto" else precision
 
 
 def run_all(request: Request, listener: Listener | None = None) -> list[Result]:

@@ -112,6 +112,24 @@ def test_plan_computes_nothing_and_says_what_would_run(cli: Cli, tmp_path: Path)
     assert not out.exists()
 
 
+def test_a_plan_on_a_gpu_that_computes_bf16_trains_in_it(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from compress import machine
+
+    monkeypatch.setattr(machine, "has_gpu_driver", lambda: True)
+    keys = {}
+    for bf16, precision in ((True, "bf16"), (False, "fp32")):
+        monkeypatch.setattr(machine, "_gpu_bf16", lambda bf16=bf16: bf16)
+        for words in ((), ("--precision", precision)):
+            (plan,) = json.loads(cli("plan", "int8", "--task", "toy-sentiment", "-o", tmp_path, "--json", *words).out)
+            assert plan["precision"] == precision
+            keys.setdefault(precision, set()).add(plan["stages"][0]["key"])
+        assert json.loads(cli("doctor", "--json").out)["training_precision"] == precision
+    assert {precision: len(found) for precision, found in keys.items()} == {"bf16": 1, "fp32": 1}
+    assert keys["bf16"] != keys["fp32"]
+
+
 def test_a_plan_says_where_an_interrupted_training_goes_on(cli: Cli, tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 
