@@ -44,9 +44,9 @@ BENCH_SECONDS = 4 * 3600.0  # for all files together
 
 def find_teacher(name: str) -> tuple[Any, Any]:
     """(classifier, tokenizer)."""
-    source = resolve_teacher(TRAINED)
+    source = resolve_teacher(TRAINED if name == BASE else name)
     if source.folder is None:
-        raise SystemExit(f"expected the teacher {TRAINED} with a checkpoint")
+        raise SystemExit(f"expected a teacher with a checkpoint; {name} has none")
     if name == BASE:  # transformers' defaults are BERT base's
         return random_classifier({"model_type": "bert"}, kind="classification", labels=LABELS).eval(), source.tokenizer
     return load_classifier(source.folder, kind="classification", labels=LABELS, trained=False).eval(), source.tokenizer
@@ -75,7 +75,9 @@ def feeds() -> list[dict[str, np.ndarray]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--teacher", default=TRAINED, help=f"{TRAINED}, or {BASE} with random weights")
+    parser.add_argument(
+        "--teacher", default=TRAINED, help=f"a card or a checkpoint's folder; {BASE}: with random weights"
+    )
     parser.add_argument("--student", action="append", default=[])
     parser.add_argument("--form", action="append", choices=NAMES, help="default: all")
     parser.add_argument(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from mpnet_toys import WORDS, mpnet_tokenizer
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from compress.augment.masked import MaskedLmProposer
@@ -159,52 +159,36 @@ def test_what_transformers_would_not_compute_with_is_refused(
         read_config(tmp_path / "teacher")
 
 
-WORDS = ["<s>", "<pad>", "</s>", "<unk>", "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-WORDS += ["the", "film", "good", "bad", "is", "not", "a", "##a", "zebra", "<mask>"]
-
-
-@pytest.fixture
-def wordpiece() -> Tokenizer:
-    """As the published one: RoBERTa's special tokens around BERT's vocabulary, whose own are words in it."""
-    tokenizer = Tokenizer(models.WordPiece(vocab={word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-    tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"])
-    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
-    return tokenizer
-
-
-def test_its_own_special_tokens_are_used_and_not_berts(wordpiece: Tokenizer):
+def test_its_own_special_tokens_are_used_and_not_berts():
+    wordpiece = mpnet_tokenizer()
     found = special_ids(wordpiece)
     assert (found.cls, found.sep, found.pad, found.mask) == (0, 2, 1, WORDS.index("<mask>"))
     assert MaskedLmProposer(None, wordpiece)._mask == WORDS.index("<mask>")
 
 
-def test_a_saved_checkpoint_is_transformers_own(
-    wordpiece: Tokenizer, tiny_checkpoint: Callable[[str], Path], tmp_path: Path
-):
+def test_a_saved_checkpoint_is_transformers_own(tiny_checkpoint: Callable[[str], Path], tmp_path: Path):
     model = loaded(tiny_checkpoint("mpnet"))
-    save_checkpoint(model, wordpiece, tmp_path)
+    save_checkpoint(model, mpnet_tokenizer(), tmp_path)
     tokenizer, again = (
         AutoTokenizer.from_pretrained(tmp_path),
         AutoModelForSequenceClassification.from_pretrained(tmp_path),
     )
     names = ("cls_token", "sep_token", "pad_token", "mask_token", "unk_token", "bos_token", "eos_token")
     assert [getattr(tokenizer, name) for name in names] == ["<s>", "</s>", "<pad>", "<mask>", "[UNK]", "<s>", "</s>"]
-    assert tokenizer("the film", "not good")["input_ids"] == [0, 9, 10, 2, 2, 14, 11, 2]
-    assert load_tokenizer(tmp_path).encode("the film", "not good").ids == [0, 9, 10, 2, 2, 14, 11, 2]
+    ids = [WORDS.index(word) for word in ("<s>", "the", "film", "</s>", "</s>", "not", "good", "</s>")]
+    assert tokenizer("the film", "not good")["input_ids"] == ids
+    assert load_tokenizer(tmp_path).encode("the film", "not good").ids == ids
     assert tokenizer.model_max_length == usable_positions(read_config(tmp_path)) == 24
     batch = batch_of(model)
     with torch.no_grad():
         assert torch.equal(again.eval()(**batch).logits, model(**batch).logits)
 
 
-def test_a_vocabulary_alone_makes_its_tokenizer(
-    wordpiece: Tokenizer, tiny_checkpoint: Callable[[str], Path], tmp_path: Path
-):
+def test_a_vocabulary_alone_makes_its_tokenizer(tiny_checkpoint: Callable[[str], Path], tmp_path: Path):
     shutil.copytree(tiny_checkpoint("mpnet"), tmp_path / "teacher")
     (tmp_path / "teacher/vocab.txt").write_text("\n".join(WORDS) + "\n")
     settings = {"tokenizer_class": "MPNetTokenizer", "do_lower_case": True}
     (tmp_path / "teacher/tokenizer_config.json").write_text(json.dumps(settings))
-    made = load_tokenizer(tmp_path / "teacher")
+    made, wordpiece = load_tokenizer(tmp_path / "teacher"), mpnet_tokenizer()
     for text in ("the film is <mask> not zebra", "GOOD, bad"):
         assert made.encode(text, "a").ids == wordpiece.encode(text, "a").ids

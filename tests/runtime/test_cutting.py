@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mpnet_toys import mpnet_tokenizer
 from runtime_toys import bag
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -129,6 +130,7 @@ TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
     "bert, uncased": lambda: wordpiece(True, True),
     "bert, cased, Chinese in words": lambda: wordpiece(False, False),
     "roberta": lambda: byte_level(CORPUS, 300),
+    "mpnet": mpnet_tokenizer,
     "xlm-roberta": lambda: unigram(metaspace_after_words(), normalizers.Strip()),
     "albert": lambda: unigram(
         pre_tokenizers.Metaspace(), normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()
