@@ -213,15 +213,15 @@ def cut_joined(bundle: Path) -> Logits:
     tokenizer.no_truncation()
     session = onnxruntime.InferenceSession(bundle / "onnx" / "model.onnx", providers=["CPUExecutionProvider"])
     rows = []
-    for pair in PAIRS:
-        encoded = tokenizer.encode(*pair)
+    for first, second in PAIRS:
+        encoded = tokenizer.encode(first, second)
         columns = {
             "input_ids": encoded.ids,
             "attention_mask": encoded.attention_mask,
             "token_type_ids": encoded.type_ids,
         }
         feed = {value.name: np.array([columns[value.name][:limit]], np.int64) for value in session.get_inputs()}
-        rows.append(session.run(["logits"], feed)[0][0])
+        rows.append(np.asarray(session.run(["logits"], feed)[0])[0])
     return np.array(rows, np.float32)
 
 
@@ -255,7 +255,7 @@ def test_transformers_js_cuts_the_end_of_both_texts_together(version: str, pair_
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
         pass
 
 
