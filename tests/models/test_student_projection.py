@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 import torch
 from text_batches import batches
-from transformers import AutoModel, BertConfig, BertForSequenceClassification
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
 from compress.models.cards import StudentCard
 from compress.models.checkpoints import load_classifier
 from compress.models.dimensions import Dimensions, dimensions
+from compress.models.families import FAMILIES
+from compress.models.features import accepted_inputs
 from compress.models.students import algebra, build_encoder, build_student, student_dimensions
 from compress.models.students.activations import observe
 
+families = pytest.mark.parametrize("family", ["bert", "mpnet"])
 LABELS = ("no", "maybe", "yes")
 RANK = 9
 
@@ -39,32 +42,42 @@ def sizes(student: StudentCard, teacher: Any) -> Dimensions:
 
 @pytest.fixture(scope="module")
 def structured() -> Any:
+    return structured_teacher("bert")
+
+
+def structured_teacher(family: str) -> Any:
     """A teacher of width 32 whose stream stays near a subspace of `RANK` dimensions."""
     torch.manual_seed(11)
     shape = {"vocab_size": 120, "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2}
     shape |= {"intermediate_size": 48, "max_position_embeddings": 24, "num_labels": 3}
-    teacher: Any = BertForSequenceClassification(BertConfig.from_dict(shape)).eval()
+    teacher: Any = AutoModelForSequenceClassification.from_config(AutoConfig.for_model(family, **shape)).eval()
+    parts = FAMILIES[family].layer
     subspace = torch.linalg.qr(torch.randn(32, RANK))[0]
     onto = subspace @ subspace.T
     with torch.no_grad():
-        for table in (module for module in teacher.bert.embeddings.modules() if isinstance(module, torch.nn.Embedding)):
+        for table in (
+            module for module in teacher.base_model.embeddings.modules() if isinstance(module, torch.nn.Embedding)
+        ):
             table.weight.copy_((table.weight + torch.randn_like(table.weight)) @ onto)
-        for layer in teacher.bert.encoder.layer:
+        for layer in teacher.base_model.encoder.layer:
             for linear in (module for module in layer.modules() if isinstance(module, torch.nn.Linear)):
                 linear.weight.add_(torch.randn_like(linear.weight) * 0.1)
-            for dense in (layer.attention.output.dense, layer.output.dense):
+            for dense in (layer.get_submodule(parts["output"]), layer.get_submodule(parts["down"])):
                 dense.weight.copy_(onto @ dense.weight)
     return teacher
 
 
-def test_at_full_width_the_student_is_the_teacher(tiny_checkpoint: Callable[[str], Path]):
+@families
+def test_at_full_width_the_student_is_the_teacher(tiny_checkpoint: Callable[[str], Path], family: str):
     """Every part passes through: embeddings, heads, neurons, norms, pooler and classifier."""
-    teacher = load_classifier(tiny_checkpoint("bert"), kind="classification", labels=LABELS, trained=True).train()
-    student = build_student(card(), teacher, sizes(card(), teacher), batches(1, 5))
+    teacher = load_classifier(tiny_checkpoint(family), kind="classification", labels=LABELS, trained=True).train()
+    same = card(architecture=family)
+    student = build_student(same, teacher, sizes(same, teacher), batches(1, 5))
     assert teacher.training
     for mine, theirs in zip(states(student, batches(2, 2)), states(teacher, batches(2, 2)), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-5)  # fp32, through gains refitted per layer
-    text = {name: torch.from_numpy(array) for name, array in batches(3, 1)[0].items()}
+    names = accepted_inputs(teacher)
+    text = {name: torch.from_numpy(array) for name, array in batches(3, 1)[0].items() if name in names}
     with torch.no_grad():
         expected = teacher.eval()(**text).logits
         torch.testing.assert_close(student.eval()(**text).logits, expected, rtol=0, atol=2e-5)
@@ -101,12 +114,15 @@ def test_a_projected_student_is_near_its_teacher_and_a_random_one_is_not(
     assert made["project"].bert.pooler.dense.weight.shape == (16, 16)
 
 
-def test_the_classes_of_a_projected_student_are_those_of_its_teacher(structured: Any):
-    student = card(layers=4, hidden=16, intermediate=32)
-    built = build_student(student, structured, sizes(student, structured), batches(4, 15)).eval()
-    texts = [{name: torch.from_numpy(array) for name, array in text.items()} for text in batches(9, 5)]
+@families
+def test_the_classes_of_a_projected_student_are_those_of_its_teacher(family: str):
+    teacher = structured_teacher(family)
+    student = card(architecture=family, layers=4, hidden=16, intermediate=32)
+    built = build_student(student, teacher, sizes(student, teacher), batches(4, 15)).eval()
+    names = accepted_inputs(teacher)
+    texts = [{name: torch.from_numpy(text[name]) for name in names} for text in batches(9, 5)]
     with torch.no_grad():
-        mine, theirs = (torch.cat([model(**text).logits for text in texts]) for model in (built, structured))
+        mine, theirs = (torch.cat([model(**text).logits for text in texts]) for model in (built, teacher))
     pairs = torch.stack([(mine - mine.mean(0)).flatten(), (theirs - theirs.mean(0)).flatten()])
     assert torch.corrcoef(pairs)[0, 1] > 0.8
 
@@ -117,9 +133,10 @@ def test_projection_is_the_same_again_whatever_the_seed(structured: Any):
     assert all(torch.equal(one, other) for one, other in zip(first.parameters(), second.parameters(), strict=True))
 
 
-def test_an_encoder_is_projected_without_a_classifier(tiny_checkpoint: Callable[[str], Path]):
-    teacher = AutoModel.from_pretrained(tiny_checkpoint("bert"))
-    student = build_encoder(card(), teacher, sizes(card(), teacher), batches(1, 5))
+@families
+def test_an_encoder_is_projected_without_a_classifier(tiny_checkpoint: Callable[[str], Path], family: str):
+    teacher, same = AutoModel.from_pretrained(tiny_checkpoint(family)), card(architecture=family)
+    student = build_encoder(same, teacher, sizes(same, teacher), batches(1, 5))
     for mine, theirs in zip(states(student, batches(2, 2)), states(teacher, batches(2, 2)), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-5)  # fp32, as above
 

@@ -21,7 +21,7 @@ from compress.results import Result
 from compress.runtime import Classifier
 
 STUDENT = "name: half\ntitle: half\narchitecture: mpnet\nlayers: 1\n"
-NARROW = STUDENT + "hidden: 16\nintermediate: 24\ninit: random\n"
+NARROW = STUDENT + "hidden: 16\nintermediate: 24\ninit: project\n"
 
 
 @pytest.fixture(scope="module")

@@ -69,7 +69,7 @@ MPNET = Family(
     head=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
     masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
     students=("mpnet",),
-    student=Student(title="MPNet", inits=("copy", "random"), settings=_settings),
+    student=Student(title="MPNet", inits=("copy", "project", "random"), settings=_settings),
     random_config=_random_config,
     byte_level=True,
 )

@@ -1,4 +1,4 @@
-"""Start a narrower BERT from a wider one.
+"""Start a narrower encoder from a wider one of its family: a BERT, or an MPNet, whose values for distances are kept.
 
 One orthonormal basis takes the residual stream of the teacher to the student's width. Every matrix that reads
 the stream is given the teacher's matrix on what the student's stream tells of the teacher's; every matrix that
@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from ..families import FAMILIES
 from . import algebra
 from .activations import Array, Point, Sample, array, fill, observe, observed_batches
 
@@ -35,7 +37,7 @@ class _Pair:
 
 
 def project(student: Any, teacher: Any, layers: Sequence[int], sample: Sample) -> None:
-    """Fill `student`, a BERT as wide as its `teacher` or narrower with as many heads, its layer i from `layers[i]`.
+    """Fill `student`, as wide as its `teacher` or narrower with as many heads, its layer i from `layers[i]`.
 
     Both are encoders, or both classifiers. `sample`: batches of [batch, length] arrays or tensors; a few
     thousand tokens.
@@ -45,19 +47,26 @@ def project(student: Any, teacher: Any, layers: Sequence[int], sample: Sample) -
     pair = _Pair(mine, theirs, sample, algebra.shared_basis(moment, mine.config.hidden_size))
     _project_embeddings(pair)
     for number, source in enumerate(layers):
-        above, below = mine.encoder.layer[number], theirs.encoder.layer[source]
+        above, below = _layer(mine, number), _layer(theirs, source)
         _project_attention(pair, above, below)
         _project_feed_forward(pair, above, below)
     _project_head(pair, student, teacher)
+
+
+def _layer(encoder: Any, number: int) -> Any:
+    """The modules of a layer, by the names of `Family.layer`."""
+    family = FAMILIES[encoder.config.model_type]
+    layer = encoder.get_submodule(family.layer_path.format(number))
+    return SimpleNamespace(**{part: layer.get_submodule(path) for part, path in family.layer.items()})
 
 
 def _moment(teacher: Any, layers: Sequence[int], sample: Sample) -> Array:
     """Second moment [size, size] of the stream at the layers that the student has, each layer counting the same."""
     points: dict[str, Point] = {"embeddings": (teacher.embeddings.LayerNorm, "out")}
     for source in layers:
-        layer = teacher.encoder.layer[source]
-        points[f"attention {source}"] = (layer.attention.output.LayerNorm, "out")
-        points[f"output {source}"] = (layer.output.LayerNorm, "out")
+        layer = _layer(teacher, source)
+        points[f"attention {source}"] = (layer.attention_norm, "out")
+        points[f"output {source}"] = (layer.norm, "out")
     moments: dict[str, Array] = {}
     for seen in observed_batches(teacher, sample, points):
         for name, states in seen.items():
@@ -68,31 +77,33 @@ def _moment(teacher: Any, layers: Sequence[int], sample: Sample) -> Array:
 def _project_embeddings(pair: _Pair) -> None:
     mine, theirs = pair.student.embeddings, pair.teacher.embeddings
     for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
-        fill(getattr(mine, name), array(getattr(theirs, name).weight) @ pair.basis)
+        if hasattr(mine, name):
+            fill(getattr(mine, name), array(getattr(theirs, name).weight) @ pair.basis)
     _fit_norm(pair, mine.LayerNorm, pair.teacher_sees(states=(theirs.LayerNorm, "out"))["states"])
+    if table := FAMILIES[pair.student.config.model_type].relative_bias:  # a column for each head, and these are kept
+        fill(pair.student.get_submodule(table), array(pair.teacher.get_submodule(table).weight))
 
 
 def _project_attention(pair: _Pair, mine: Any, theirs: Any) -> None:
     """Queries, keys and values head by head; then what they give to the stream."""
-    attention = theirs.attention
-    points: dict[str, Point] = {name: (getattr(attention.self, name), "out") for name in ("query", "key")}
-    points |= {"stream": (attention.self.query, "in"), "contexts": (attention.output.dense, "in")}
-    points |= {"sum": (attention.output.LayerNorm, "in"), "states": (attention.output.LayerNorm, "out")}
+    points: dict[str, Point] = {name: (getattr(theirs, name), "out") for name in ("query", "key")}
+    points |= {"stream": (theirs.query, "in"), "contexts": (theirs.output, "in")}
+    points |= {"sum": (theirs.attention_norm, "in"), "states": (theirs.attention_norm, "out")}
     seen = pair.teacher_sees(**points)
-    told = _told(pair, mine.attention.self.query, seen["stream"])
+    told = _told(pair, mine.query, seen["stream"])
     maps = _head_maps(pair, seen, theirs)
     for name, way in zip(("query", "key", "value"), maps, strict=False):
-        matrix, bias = _composed(getattr(attention.self, name), told)
-        fill(getattr(mine.attention.self, name), way @ matrix, way @ bias)
-    output = pair.basis.T @ array(attention.output.dense.weight) @ maps[3]
-    _fit_output(pair, mine.attention.output, mine.attention.self.query, output, theirs.attention.output, seen)
+        matrix, bias = _composed(getattr(theirs, name), told)
+        fill(getattr(mine, name), way @ matrix, way @ bias)
+    output = pair.basis.T @ array(theirs.output.weight) @ maps[3]
+    _fit_output(pair, (mine.output, mine.attention_norm), mine.query, output, theirs.output, seen)
 
 
 def _head_maps(pair: _Pair, seen: dict[str, Array], theirs: Any) -> list[Array]:
     """Block-diagonal maps of queries, keys and values to the student's heads, and of contexts back."""
     heads = pair.teacher.config.num_attention_heads
     size = pair.student.config.hidden_size // heads
-    output = pair.basis.T @ array(theirs.attention.output.dense.weight)
+    output = pair.basis.T @ array(theirs.output.weight)
     blocks: list[tuple[Array, ...]] = []
     for part in np.split(np.arange(output.shape[1]), heads):
         scores = algebra.score_maps(seen["query"][:, part], seen["key"][:, part], size)
@@ -102,14 +113,14 @@ def _head_maps(pair: _Pair, seen: dict[str, Array], theirs: Any) -> list[Array]:
 
 def _project_feed_forward(pair: _Pair, mine: Any, theirs: Any) -> None:
     """The neurons that move the stream most; then what they give to it."""
-    points: dict[str, Point] = {"stream": (theirs.intermediate.dense, "in"), "neurons": (theirs.output.dense, "in")}
-    points |= {"sum": (theirs.output.LayerNorm, "in"), "states": (theirs.output.LayerNorm, "out")}
+    points: dict[str, Point] = {"stream": (theirs.up, "in"), "neurons": (theirs.down, "in")}
+    points |= {"sum": (theirs.norm, "in"), "states": (theirs.norm, "out")}
     seen = pair.teacher_sees(**points)
-    output = pair.basis.T @ array(theirs.output.dense.weight)
-    kept = algebra.strongest(seen["neurons"], output, mine.intermediate.dense.out_features)
-    matrix, bias = _composed(theirs.intermediate.dense, _told(pair, mine.intermediate.dense, seen["stream"]))
-    fill(mine.intermediate.dense, matrix[kept], bias[kept])
-    _fit_output(pair, mine.output, mine.intermediate.dense, output[:, kept], theirs.output, seen)
+    output = pair.basis.T @ array(theirs.down.weight)
+    kept = algebra.strongest(seen["neurons"], output, mine.up.out_features)
+    matrix, bias = _composed(theirs.up, _told(pair, mine.up, seen["stream"]))
+    fill(mine.up, matrix[kept], bias[kept])
+    _fit_output(pair, (mine.down, mine.norm), mine.up, output[:, kept], theirs.down, seen)
 
 
 def _told(pair: _Pair, reader: Any, stream: Array) -> tuple[Array, Array]:
@@ -118,12 +129,15 @@ def _told(pair: _Pair, reader: Any, stream: Array) -> tuple[Array, Array]:
     return algebra.refit(pair.basis, np.zeros(len(pair.basis)), states, stream)
 
 
-def _fit_output(pair: _Pair, mine: Any, reader: Any, output: Array, theirs: Any, seen: dict[str, Array]) -> None:
-    """`dense` and `LayerNorm` of one half of a layer; `reader` takes in the stream to which the half adds."""
-    own = pair.student_sees(inputs=(mine.dense, "in"), states=(reader, "in"))
+def _fit_output(
+    pair: _Pair, mine: tuple[Any, Any], reader: Any, output: Array, theirs: Any, seen: dict[str, Array]
+) -> None:
+    """The linear layer and the LayerNorm after one half of a layer; `reader` takes in the stream to which the half adds."""
+    dense, norm = mine
+    own = pair.student_sees(inputs=(dense, "in"), states=(reader, "in"))
     wanted = seen["sum"] @ pair.basis - own["states"]
-    fill(mine.dense, *algebra.refit(output, pair.basis.T @ array(theirs.dense.bias), own["inputs"], wanted))
-    _fit_norm(pair, mine.LayerNorm, seen["states"])
+    fill(dense, *algebra.refit(output, pair.basis.T @ array(theirs.bias), own["inputs"], wanted))
+    _fit_norm(pair, norm, seen["states"])
 
 
 def _fit_norm(pair: _Pair, norm: Any, states: Array) -> None:
@@ -131,24 +145,42 @@ def _fit_norm(pair: _Pair, norm: Any, states: Array) -> None:
     fill(norm, *algebra.fitted_norm(own, states @ pair.basis, norm.eps))
 
 
+@dataclass(frozen=True)
+class _Head:
+    """What reads the first token's state, where its activations are seen, and the classifier that reads those, if there is one."""
+
+    dense: Any
+    neurons: Point
+    classifier: Any
+
+
+def _head(model: Any) -> _Head | None:
+    if pooler := getattr(model.base_model, "pooler", None):
+        return _Head(pooler.dense, (pooler, "out"), getattr(model, "classifier", None))
+    if model is model.base_model:
+        return None
+    (first, _), (last, _) = FAMILIES[model.config.model_type].head
+    return _Head(model.get_submodule(first), (model.get_submodule(last), "in"), model.get_submodule(last))
+
+
 def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
     """Pooler and classifier: of the pooler's neurons those that move the classes most, since tanh acts on each alone."""
-    mine, theirs = pair.student.pooler, pair.teacher.pooler
+    mine, theirs = _head(student), _head(teacher)
     if mine is None or theirs is None:
         return
-    last = pair.teacher.encoder.layer[-1].output.LayerNorm
-    seen = pair.teacher_sees(states=(last, "out"), neurons=(theirs, "out"))
-    own = pair.student_sees(states=(pair.student.encoder.layer[-1].output.LayerNorm, "out"))
+    last = {"states": (_layer(pair.teacher, pair.teacher.config.num_hidden_layers - 1).norm, "out")}
+    seen = observe(teacher, pair.sample, {**last, "neurons": theirs.neurons})
+    own = pair.student_sees(states=(_layer(pair.student, pair.student.config.num_hidden_layers - 1).norm, "out"))
     told = algebra.refit(pair.basis, np.zeros(len(pair.basis)), own["states"], seen["states"])
-    classifier = getattr(teacher, "classifier", None)
+    classifier = theirs.classifier
     output = np.eye(theirs.dense.in_features) if classifier is None else array(classifier.weight)
     kept = algebra.strongest(seen["neurons"], output, mine.dense.out_features)
     matrix, bias = _composed(theirs.dense, told)
     fill(mine.dense, matrix[kept], bias[kept])
     if classifier is not None:
-        pooled = pair.student_sees(neurons=(mine, "out"))["neurons"]
+        pooled = observe(student, pair.sample, {"neurons": mine.neurons})["neurons"]
         logits = seen["neurons"] @ output.T + array(classifier.bias)
-        fill(student.classifier, *algebra.refit(output[:, kept], array(classifier.bias), pooled, logits))
+        fill(mine.classifier, *algebra.refit(output[:, kept], array(classifier.bias), pooled, logits))
 
 
 def _composed(linear: Any, told: tuple[Array, Array]) -> tuple[Array, Array]:
