@@ -60,6 +60,13 @@ PUBLISHED: dict[str, dict[str, Any]] = {
         "num_memory_blocks": 0,
         "layers_to_keep": [],
     },
+    "mpnet": {
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        "layer_norm_eps": 1e-05,
+        "relative_attention_num_buckets": 32,
+        "gradient_checkpointing": False,
+    },
 }
 
 

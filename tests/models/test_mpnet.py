@@ -15,16 +15,17 @@ from mpnet_toys import WORDS, mpnet_tokenizer
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from compress.augment.masked import MaskedLmProposer
-from compress.corpus.special import special_ids
+from compress.corpus.special import SpecialIds, special_ids
 from compress.errors import CompressError
 from compress.export.fast import build_fast
 from compress.export.fast.reading import read_encoder
 from compress.export.tracing import describe, example
 from compress.graphs import write_model
-from compress.models.cards import StudentCard, load_student
+from compress.models.cards import RandomInit, StudentCard, load_student
 from compress.models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
 from compress.models.dimensions import dimensions, read_config, usable_positions
 from compress.models.features import compute_features
+from compress.models.random_models import random_config
 from compress.models.students import build_student, student_dimensions
 from compress.sessions import open_session
 
@@ -157,6 +158,14 @@ def test_what_transformers_would_not_compute_with_is_refused(
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
     with pytest.raises(CompressError, match=f"{field}: expected {expected}"):
         read_config(tmp_path / "teacher")
+
+
+@pytest.mark.parametrize(("pad", "found"), [(0, "its own is number 0"), (None, "it has none")])
+def test_random_weights_need_padding_where_transformers_has_it(pad: int | None, found: str):
+    init = RandomInit(architecture="mpnet", layers=1, hidden=16, heads=2, intermediate=24, max_positions=30)
+    assert random_config(init)["max_position_embeddings"] == 32
+    with pytest.raises(CompressError, match=f"random.tokenizer: .* number 1, and {found}; `compress vocab --kind bpe`"):
+        random_config(init, special=SpecialIds(2, 3, pad, 4, ()))
 
 
 def test_its_own_special_tokens_are_used_and_not_berts():

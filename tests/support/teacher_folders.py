@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mpnet_toys import mpnet_tokenizer
 from mutations import bytes_, documents
 from tokenizers import Tokenizer
 
@@ -67,6 +68,7 @@ class Teachers:
             self._make(family, tiny(family), lambda folder: wordpiece.save(str(folder / "tokenizer.json")))
         roberta = _more_words(tiny("roberta"), root / "more-words", bpe.get_vocab_size())
         self._make("roberta", roberta, lambda folder: bpe.save(str(folder / "tokenizer.json")))
+        self._make("mpnet", tiny("mpnet"), lambda folder: mpnet_tokenizer().save(str(folder / "tokenizer.json")))
         self._make("vocabulary", tiny("bert"), lambda folder: _vocabulary(folder, wordpiece))
         self._make("merges", roberta, lambda folder: bpe.model.save(str(folder)))
         self._make("sharded", tiny("bert"), lambda folder: _sharded(folder, wordpiece))
