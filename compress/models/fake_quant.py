@@ -131,7 +131,8 @@ class FakeQuant(nn.Module):
 
     @torch.no_grad()
     def _follow(self, place: int, states: Tensor, first: bool) -> None:
-        real = states if first or self._mask is None else states[self._mask.bool()]
+        # 0, which every range holds, in place of padding: to leave it out, a GPU would be asked how much of it there is.
+        real = states if first or self._mask is None else states.masked_fill(~self._mask.bool()[..., None], 0)
         seen = torch.stack([real.min().clamp(max=0), real.max().clamp(min=0)]).float()
         self.start[place] += _AVERAGED * (seen - self.start[place])
 

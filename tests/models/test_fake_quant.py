@@ -10,6 +10,7 @@ import onnx
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from compress.export.fast import build_fast
 from compress.models.fake_quant import FakeQuant, fake_quantized
@@ -179,6 +180,32 @@ def test_moving_averages_see_real_tokens_alone(family: str, tiny_checkpoint) -> 
         moved = (quant.start / exact)[exact != 0]
         assert (moved - 1.9).abs().max() < 0.03  # what came before is rounded coarsely, so not to the last digit
     torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-4)
+
+
+class ReadOuts(TorchDispatchMode):
+    """Operators whose outcome's shape is in the data, for which a GPU is waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        picks = func is torch.ops.aten.index.Tensor and any(i is not None and i.dtype == torch.bool for i in args[1])
+        if picks or func is torch.ops.aten.nonzero.default:
+            self.found.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_ranges_follow_without_a_wait_for_the_device(tiny_checkpoint) -> None:
+    model = loaded(tiny_checkpoint("bert"))
+    quant, batch = quantizer(model, ranges="moving_average"), feed(model, texts())
+    before = quant.start.clone()
+    with fake_quantized(model.train(), quant), ReadOuts() as read:
+        model(**batch)
+        assert not read.found
+        _ = batch["input_ids"][batch["attention_mask"].bool()]
+        assert read.found
+    assert not torch.equal(quant.start, before)
 
 
 @families

@@ -76,7 +76,7 @@ def teacher_features(
     if isinstance(data, TaskBatches) and answers_once(objective, data, settings):
         with processes.first_goes_first():
             table = torch.from_numpy(_logits_table(teacher, data, work)).to(accelerator.device)
-        return lambda batch, indices: {LOGITS: table[torch.from_numpy(indices).to(accelerator.device)]}
+        return lambda batch, indices: {LOGITS: table[to_tensors({"ids": indices}, accelerator.device)["ids"]]}
 
     def forward(batch: Batch, indices: np.ndarray) -> Features:
         with torch.no_grad():
