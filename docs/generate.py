@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from generators.commands import cli_page
+from generators.families import family_table
 from generators.floors import floors_table
 from generators.recipes import recipe_table
 from generators.reference import reference_page
@@ -20,6 +21,7 @@ PAGES: dict[str, Callable[[], str]] = {"docs/cli.md": cli_page, "docs/reference.
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"recipes": recipe_table, "results": results_table},
     "docs/architecture.md": {"floors": floors_table},
+    "docs/recipes.md": {"families": family_table},
 }
 
 

@@ -13,6 +13,8 @@ from ..errors import CompressError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ..models.cards import StudentCard
+
 
 class Kind(StrEnum):
     recipes = "recipes"
@@ -77,7 +79,7 @@ def _cards(kind: str) -> list[dict[str, str]]:
         return [
             {
                 "student": name,
-                "architecture": card.architecture,
+                "architecture": _architecture(card),
                 "layers": str(card.layers),
                 "copies": str(card.copy_layers),
                 "about": card.title,
@@ -88,6 +90,13 @@ def _cards(kind: str) -> list[dict[str, str]]:
         {"teacher": name, "from": _origin(card), "licence": card.licence, "about": card.title}
         for name, card in list_cards("teachers", TeacherCard).items()
     ]
+
+
+def _architecture(card: StudentCard) -> str:
+    if isinstance(card.architecture, str):
+        return card.architecture
+    named = (f"{student} of a {teacher}" for teacher, student in card.architecture.items())
+    return ", ".join([*named, "else as the teacher"] if card.architecture else ["as the teacher"])
 
 
 def _origin(card: object) -> str:

@@ -81,6 +81,7 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
                 "architecture": f"{sizes.architecture} {sizes}",
                 "parameters": sizes.parameters,
                 "flops_per_token": round(sizes.flops_per_token()),
+                "word_parameters": sizes.word_parameters,
             }
             for name, sizes in plan.sizes.items()
         },
@@ -170,17 +171,24 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
             screen.print(line, markup=False)
         for note in document["notes"]:
             screen.print(f"[yellow]note[/] {note}")
-        sizes = Table("model", "architecture", "parameters", "FLOPs/token", box=None, pad_edge=False)
+        sizes = Table("model", "architecture", "parameters", "FLOPs/token", "word table", box=None, pad_edge=False)
         teacher = document["models"]["teacher"]
         for name, model in document["models"].items():
             share = f" ({model['parameters'] / teacher['parameters']:.0%})" if name != "teacher" else ""
             flops = f" ({model['flops_per_token'] / teacher['flops_per_token']:.0%})" if name != "teacher" else ""
             parameters = f"{model['parameters'] / 1e6:.1f}M{share}"
-            sizes.add_row(name, model["architecture"], parameters, f"{model['flops_per_token'] / 1e6:.1f}M{flops}")
+            computed = f"{model['flops_per_token'] / 1e6:.1f}M{flops}"
+            sizes.add_row(name, model["architecture"], parameters, computed, _words(model))
         screen.print(sizes)
         if document["tradeoff"]:
             screen.print(document["tradeoff"])
         screen.print()
+
+
+def _words(model: dict[str, Any]) -> str:
+    """What the vocabulary costs a model: `192.0M, 768 MB (69%)`, in fp32 and as a share of its parameters."""
+    count = model["word_parameters"]
+    return f"{count / 1e6:.1f}M, {4 * count / 1e6:.3g} MB ({count / model['parameters']:.0%})"
 
 
 def _state(stage: dict[str, Any]) -> str:

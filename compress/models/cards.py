@@ -10,13 +10,13 @@ from pydantic import Field, model_validator
 from ..catalog import load_card
 from ..fields import Fraction, Name, Positive, Spec
 from ..spec.stages import Finetune
-from .families import FAMILIES
+from .families import FAMILIES, Family
 
 if TYPE_CHECKING:
-    RandomFamily = StudentFamily = str
+    RandomFamily = AnyFamily = str
 else:
     RandomFamily = Literal[tuple(name for name, family in FAMILIES.items() if family.random_config)]
-    StudentFamily = Literal[tuple(name for name, family in FAMILIES.items() if family.student)]
+    AnyFamily = Literal[tuple(FAMILIES)]
 
 
 class Package(Spec):
@@ -149,7 +149,11 @@ class StudentCard(Spec):
 
     name: Name = Field(description="lower case; the file is called NAME.yaml")
     title: str = Field(description="what reports call it")
-    architecture: StudentFamily = Field(description="family of the student")
+    architecture: AnyFamily | dict[AnyFamily, AnyFamily] = Field(
+        default_factory=dict,
+        description="family of the student. Or families of teachers → that of the student, each teacher that is not named having a "
+        "student of its own family; left out: as the teacher",
+    )
     layers: Positive = Field(description="layers; of an ALBERT, all repeats of its blocks")
     hidden: Positive | None = Field(default=None, description="width of hidden states")
     heads: Positive | None = Field(default=None, description="attention heads per layer")
@@ -167,15 +171,36 @@ class StudentCard(Spec):
         default=None, exclude_if=lambda value: value is None, description="of an `albert` alone"
     )
 
+    @property
+    def family(self) -> Family | None:
+        """Of the student; None where its teacher decides it (`of`)."""
+        return FAMILIES[self.architecture] if isinstance(self.architecture, str) else None
+
+    def of(self, teacher: str) -> StudentCard:
+        """The card for a teacher of that family: its `architecture` is the name of one."""
+        if isinstance(self.architecture, str):
+            return self
+        return self.model_copy(update={"architecture": self.architecture.get(teacher, teacher)})
+
     @model_validator(mode="after")
     def _start_fits(self) -> StudentCard:
-        family = FAMILIES[self.architecture]
-        if family.shares_layers != (self.albert is not None):
-            raise ValueError(f"`albert` and an ALBERT architecture come together; found `{family.name}`")
-        if family.student is not None and self.init not in family.student.inits:
-            inits = ", ".join(f"`{init}`" for init in family.student.inits)
-            raise ValueError(f"init: expected one of {inits} for a student `{family.name}`; found `{self.init}`")
+        mine = self.family.name if self.family else "as the teacher"
+        together = f"`albert` and an ALBERT architecture come together; found `{mine}`"
+        if self.albert is not None and mine != "albert":
+            raise ValueError(together)
+        if self.family is not None and (problem := self.start_problem(self.family)):
+            raise ValueError(problem)
+        if self.albert is None and self.init == "convert":
+            raise ValueError(together)
         return self
+
+    def start_problem(self, family: Family) -> str | None:
+        """Why a student of `family` cannot start as the card says."""
+        own = [init for init in family.student.inits if init != "copy" or self.albert is None]
+        if self.init in own:
+            return None
+        inits = ", ".join(f"`{init}`" for init in own)
+        return f"init: expected one of {inits} for a student `{family.name}`; found `{self.init}`"
 
     @model_validator(mode="after")
     def _sharing_can_be_said(self) -> StudentCard:

@@ -17,7 +17,8 @@ _NO_NUMBER = (TypeError, ValueError, OverflowError)
 
 @dataclass(frozen=True)
 class Dimensions:
-    """Sizes of an encoder with a classification head. `classes` is 1 for regression; `blocks` are layers with weights of their own."""
+    """Sizes of an encoder with a classification head. `classes` is 1 for regression; `blocks` are layers with weights of their own;
+    `first_position`: rows of the table of `positions` before that of a text's first token."""
 
     architecture: str
     layers: int
@@ -30,11 +31,17 @@ class Dimensions:
     classes: int
     embedding: int
     blocks: int
+    first_position: int = 0
 
     @property
     def projected(self) -> bool:
         """Whether a matrix takes embeddings to the hidden size."""
         return FAMILIES[self.architecture].projects(embedding=self.embedding, hidden=self.hidden)
+
+    @property
+    def word_parameters(self) -> int:
+        """Of the table of words, which grows with the vocabulary alone."""
+        return self.vocabulary * self.embedding
 
     @property
     def relative_parameters(self) -> int:
@@ -133,6 +140,7 @@ def dimensions(config: dict[str, Any], *, classes: int, folder: Path | None = No
             classes=classes,
             embedding=optional("embedding_size", default=hidden, without=hidden),
             blocks=optional("num_hidden_groups", default=1, without=layers),
+            first_position=first_position(family.name, config.get("pad_token_id", 1)),
         )
     except (AttributeError, KeyError) as error:
         raise CompressError(f"{path}: a size that a {family.name} has is missing: {error}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from ..errors import CompressError
 from ..losses import LOSSES
@@ -99,3 +100,24 @@ def copied_layers(rule: LayerRule, *, teacher_layers: int, student_layers: int, 
             f"student {card}: copy_layers names layer {max(rule)} and the teacher's last is {teacher_layers - 1}"
         )
     return tuple(rule)
+
+
+def blocks_of(layers: Sequence[int], teacher: Dimensions) -> tuple[int, ...]:
+    """The blocks with weights of their own (from 0) that these layers of the teacher (from 0) run, as transformers deals them out."""
+    return tuple(int(layer / (teacher.layers / teacher.blocks)) for layer in layers)
+
+
+def distinct_blocks(rule: LayerRule, teacher: Dimensions, *, layers: int, card: str) -> tuple[int, ...]:
+    """The teacher's blocks, in order, that a student of `layers` layers copied from it repeats, each as often.
+
+    Raises `CompressError` where it would have to repeat them differently often, which no ALBERT can.
+    """
+    copied = copied_layers(rule, teacher_layers=teacher.layers, student_layers=layers, card=card)
+    of_layers = blocks_of(copied, teacher)
+    runs = [(block, len(list(run))) for block, run in groupby(of_layers)]
+    if len({length for _, length in runs}) > 1:
+        raise CompressError(
+            f"student {card}: its {layers} layers would run blocks {list(of_layers)} of the teacher, and an ALBERT runs each as "
+            "often; choose another number of layers, or list the layers in copy_layers"
+        )
+    return tuple(block for block, _ in runs)

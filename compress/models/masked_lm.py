@@ -26,9 +26,10 @@ _LIFT = 6.0  # GELU(x) is x to three digits from 3 on; normalised states hardly 
 
 
 def has_masked_lm_head(folder: Path) -> bool:
-    """Whether the checkpoint holds a trained masked-LM head. Raises `CompressError` for one that cannot be read."""
+    """Whether the checkpoint holds a trained masked-LM head; an ELECTRA's discriminator has none. Raises `CompressError` for one
+    that cannot be read."""
     head = FAMILIES[read_config(folder)["model_type"]].masked_lm
-    return head.published and f"{head.dense}.weight" in tensor_names(folder)
+    return f"{head.dense}.weight" in tensor_names(folder)
 
 
 def load_masked_lm(folder: Path) -> nn.Module:

@@ -9,7 +9,7 @@ from ..errors import CompressError
 from ..models.cards import StudentCard, load_student
 from ..models.checkpoints import other_head
 from ..models.dimensions import Dimensions, usable_positions
-from ..models.students import student_dimensions
+from ..models.students import not_kept, student_dimensions
 from ..runtime.kinds import output_names
 from ..spec.recipe import Recipe
 from ..tasks import BUILTIN_TASKS, check_room
@@ -44,12 +44,13 @@ def make_plan(
     """
     classes = _classes(task)
     sizes = {"teacher": teacher.dimensions(classes)}
-    card = _student_card(recipe, student, sizes["teacher"])
+    card = _student_card(recipe, student, teacher, sizes["teacher"])
     if card is not None:
         sizes["student"] = student_dimensions(card, sizes["teacher"])
     base = seed if base_seed is None else base_seed
     draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes)
     draft.notes += teacher.notes
+    draft.notes += not_kept(card, sizes) if card is not None else ()
     _plan_teacher(draft)
     for stage in recipe.stages:
         add = STAGES[stage.kind].plan
@@ -132,20 +133,24 @@ def _classes(task: TaskSource) -> int:
     return len(output_names(task.spec.kind, task.data.labels if known is None else known))
 
 
-def _student_card(recipe: Recipe, override: str | None, teacher: Dimensions) -> StudentCard | None:
+def _student_card(
+    recipe: Recipe, override: str | None, teacher: TeacherSource, sizes: Dimensions
+) -> StudentCard | None:
     choice = recipe.student
     if choice is None:
         if override is not None:
             raise CompressError(f"recipe {recipe.name} makes no student, and --student names {override}; leave one out")
         return None
-    if override is not None:
-        return load_student(override)
-    if isinstance(choice, str):
-        return load_student(choice)
-    if teacher.layers not in choice:
+    if (inner := teacher.config.get("inner_group_num", 1)) != 1:
+        raise CompressError(
+            f"teacher {teacher.card.name}: inner_group_num is {inner}: its layers are several in one, which no student here is; "
+            "recipe int8 takes it with --set export.graph=plain"
+        )
+    if override is None and not isinstance(choice, str) and sizes.layers not in choice:
         depths = ", ".join(map(str, sorted(choice)))
         raise CompressError(
             f"recipe {recipe.name}: student: has cards for teachers of {depths} layers; this teacher has "
-            f"{teacher.layers}; name one with --student"
+            f"{sizes.layers}; name one with --student"
         )
-    return load_student(choice[teacher.layers])
+    chosen = choice if isinstance(choice, str) else choice.get(sizes.layers, "")
+    return load_student(override or chosen).of(sizes.architecture)

@@ -18,8 +18,8 @@ def _settings(teacher: Setting) -> dict[str, Any]:
     head_dropout = teacher("classifier_dropout")
     return {
         "classifier_dropout_prob": teacher("hidden_dropout_prob") if head_dropout is None else head_dropout,
-        "bos_token_id": None,
-        "eos_token_id": None,
+        "bos_token_id": teacher("bos_token_id", None),
+        "eos_token_id": teacher("eos_token_id", None),
         **{name: teacher(name) for name in KEPT if name != "classifier_dropout"},
     }
 
@@ -39,6 +39,7 @@ def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any
 
 ALBERT = Family(
     name="albert",
+    title="ALBERT",
     fields={
         **BERT.fields,
         "embedding_size": whole(1, MOST_WIDE),
@@ -69,6 +70,7 @@ ALBERT = Family(
         norm="predictions.LayerNorm",
         decoder="predictions.decoder",
     ),
-    student=Student(title="ALBERT", inits=("convert", "random"), settings=_settings),
+    students=("albert", "bert"),
+    student=Student(inits=("copy", "convert", "random"), settings=_settings),
     random_config=_random_config,
 )

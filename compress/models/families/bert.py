@@ -45,6 +45,7 @@ def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any
 
 BERT = Family(
     name="bert",
+    title="BERT",
     fields={
         **COMMON,
         "hidden_size": whole(1, MOST_WIDE),
@@ -81,7 +82,7 @@ BERT = Family(
         decoder="cls.predictions.decoder",
     ),
     students=("distilbert", "bert", "albert"),
-    student=Student(title="BERT", inits=("copy", "project", "random"), settings=_settings),
+    student=Student(inits=("copy", "project", "random"), settings=_settings),
     random_config=_random_config,
     growth={
         "word_embeddings.weight": "-h",

@@ -26,6 +26,7 @@ def _settings(teacher: Setting) -> dict[str, Any]:
 
 DISTILBERT = Family(
     name="distilbert",
+    title="DistilBERT",
     fields={
         **COMMON,
         **{name: whole(1, MOST_WIDE) for name in ("dim", "hidden_size", "hidden_dim")},
@@ -46,7 +47,9 @@ DISTILBERT = Family(
         "hidden_act": "activation",
         "hidden_dropout_prob": "dropout",
         "attention_probs_dropout_prob": "attention_dropout",
+        "classifier_dropout": "seq_classif_dropout",
     },
+    fixed={"layer_norm_eps": 1e-12},
     tokenizer="DistilBert",
     wordpiece_class="BertTokenizer",
     layer={
@@ -65,6 +68,6 @@ DISTILBERT = Family(
     masked_lm=MaskedLmHead(
         dense="vocab_transform", activation="activation", norm="vocab_layer_norm", decoder="vocab_projector"
     ),
-    students=("distilbert",),
-    student=Student(title="DistilBERT", inits=("copy", "random"), settings=_settings),
+    students=("distilbert", "bert"),
+    student=Student(inits=("copy", "random"), settings=_settings),
 )

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from .bert import BERT
+from typing import Any
+
+from .bert import BERT, KEPT
 from .fields import MOST_WIDE, whole
-from .record import Family, MaskedLmHead
+from .record import Family, MaskedLmHead, Setting, Student
+
+
+def _settings(teacher: Setting) -> dict[str, Any]:
+    return {name: teacher(name) for name in KEPT}
+
 
 ELECTRA = Family(
     name="electra",
+    title="ELECTRA",
     fields={**BERT.fields, "embedding_size": whole(1, MOST_WIDE)},
     own_names={},
     tokenizer="Electra",
@@ -21,6 +29,7 @@ ELECTRA = Family(
         activation="generator_predictions.activation",
         norm="generator_predictions.LayerNorm",
         decoder="generator_lm_head",
-        published=False,  # checkpoints are discriminators
     ),
+    students=("electra", "bert"),
+    student=Student(inits=("copy", "random"), settings=_settings),
 )

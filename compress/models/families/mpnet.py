@@ -42,6 +42,7 @@ def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any
 
 MPNET = Family(
     name="mpnet",
+    title="MPNet",
     fields={
         **{name: field for name, field in BERT.fields.items() if name not in _ABSENT},
         "pad_token_id": only(_PADDING, f"{_PADDING}: an MPNet's positions are counted from there", kept=True),
@@ -69,7 +70,7 @@ MPNET = Family(
     head=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
     masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
     students=("mpnet",),
-    student=Student(title="MPNet", inits=("copy", "project", "random"), settings=_settings),
+    student=Student(inits=("copy", "project", "random"), settings=_settings),
     random_config=_random_config,
     byte_level=True,
 )

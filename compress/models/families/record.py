@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .fields import Field
@@ -17,27 +17,22 @@ Setting = Callable[..., Any]  # like `getattr` of a teacher's config: (BERT's na
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedLmHead:
-    """Modules of transformers' masked language model, by path. `activation` None: GELU, as a function.
-
-    `published`: whether checkpoints of the family come with a head.
-    """
+    """Modules of transformers' masked language model, by path. `activation` None: GELU, as a function."""
 
     dense: str
     norm: str
     decoder: str
     activation: str | None = None
-    published: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Student:
     """What a student of the family needs beside the record.
 
-    `title`: its name in messages. `inits`: the card's `init` that it can have. `settings`: what its config takes over
-    from its teacher's beside sizes, under the family's own names.
+    `inits`: the card's `init` that it can have. `settings`: what its config takes over from its teacher's beside sizes,
+    under the family's own names.
     """
 
-    title: str
     inits: tuple[str, ...]
     settings: Callable[[Setting], dict[str, Any]]
 
@@ -46,10 +41,10 @@ class Student:
 class Family:
     """One family, as transformers has it. Where a family does not say, it is like BERT.
 
-    `name`: transformers' `model_type`.
+    `name`: transformers' `model_type`. `title`: its name for readers.
     `fields`: what its config.json may hold. They also say what it has: `embedding_size`, narrow embeddings;
     `type_vocab_size`, segments; `num_hidden_groups`, layers that share weights.
-    `own_names`: BERT's name of a setting -> its own.
+    `own_names`: BERT's name of a setting -> its own. `fixed`: BERT's name of a setting that it has not -> its value.
     `positions_after_padding`: positions are counted from the row after the padding's index.
     `tokenizer`: stem of its tokenizer classes, `Bert` of `BertTokenizerFast`.
     `wordpiece_class`: the class that loads a WordPiece tokenizer of ours; None: the general one.
@@ -63,8 +58,8 @@ class Family:
     `head`: what the classifier does to the first token's state, each module with the activation after it. `base_model`
     stands for the encoder.
 
-    `students`: the families that can start from a teacher of this one.
-    `student`: None: there are no students of this family.
+    `students`: the families of students that a teacher of this one can have.
+    `student`: what its own students need beside the record.
     `random_config`: (config.json under BERT's names, special tokens) -> config.json; None: no card describes a model
     with random weights. `byte_level`: the words of such a model are bytes, not WordPiece.
     `growth`: part of a weight's name -> what a weight [out, in] or a vector [out] gives and reads: h hidden, a attention (all
@@ -73,8 +68,10 @@ class Family:
     """
 
     name: str
+    title: str
     fields: Mapping[str, Field]
     own_names: Mapping[str, str]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     positions_after_padding: bool = False
     tokenizer: str
     wordpiece_class: str | None = None
@@ -89,8 +86,8 @@ class Family:
     head: tuple[tuple[str, str | None], ...]
     masked_lm: MaskedLmHead
 
-    students: tuple[str, ...] = ()
-    student: Student | None = None
+    students: tuple[str, ...]
+    student: Student
     random_config: Callable[[dict[str, Any], SpecialIds], dict[str, Any]] | None = None
     byte_level: bool = False
     growth: Mapping[str, str] | None = None
@@ -110,6 +107,8 @@ class Family:
 
     def setting(self, config: Any, name: str, *default: Any) -> Any:
         """Of transformers' config: a setting by BERT's name."""
+        if name in self.fixed:
+            return self.fixed[name]
         return getattr(config, self.own_name(name), *default)
 
     def projects(self, *, embedding: int, hidden: int) -> bool:

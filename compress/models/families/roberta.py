@@ -9,11 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import CompressError
-from .bert import BERT
-from .record import Family, MaskedLmHead
+from .bert import BERT, KEPT
+from .record import Family, MaskedLmHead, Setting, Student
 
 if TYPE_CHECKING:
     from ...corpus import SpecialIds
+
+
+def _settings(teacher: Setting) -> dict[str, Any]:
+    return {name: teacher(name) for name in (*KEPT, "bos_token_id", "eos_token_id")}
 
 
 def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any]:
@@ -30,6 +34,7 @@ def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any
 
 ROBERTA = Family(
     name="roberta",
+    title="RoBERTa",
     fields=BERT.fields,
     own_names={},
     positions_after_padding=True,
@@ -39,11 +44,22 @@ ROBERTA = Family(
     pooler="pooler.dense",
     head=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
     masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
+    students=("roberta", "bert"),
+    student=Student(inits=("copy", "project", "random"), settings=_settings),
     random_config=_random_config,
     byte_level=True,
     cooccurrence_init=True,
 )
 XLM_ROBERTA = replace(
-    ROBERTA, name="xlm-roberta", tokenizer="XLMRoberta", random_config=None, byte_level=False, cooccurrence_init=False
+    ROBERTA,
+    name="xlm-roberta",
+    title="XLM-R",
+    tokenizer="XLMRoberta",
+    students=("xlm-roberta", "bert"),
+    random_config=None,
+    byte_level=False,
+    cooccurrence_init=False,
 )
-CAMEMBERT = replace(XLM_ROBERTA, name="camembert", tokenizer="Camembert")
+CAMEMBERT = replace(
+    XLM_ROBERTA, name="camembert", title="CamemBERT", tokenizer="Camembert", students=("camembert", "bert")
+)

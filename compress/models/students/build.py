@@ -6,14 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..cards import StudentCard
-from ..dimensions import Dimensions
+from ..dimensions import Dimensions, dimensions
 from ..families import FAMILIES, Family
 from ..heads import auto_class, head_named
-from ..layer_maps import copied_layers
+from ..layer_maps import blocks_of, copied_layers, distinct_blocks
 from ..pretrained import transformers_config
 from .activations import Sample
 from .conversion import convert
-from .copying import copied_body, copied_head
+from .copying import Form, copied_body, copied_head
 from .projection import project
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     student = auto.from_config(student_config(teacher.config, sizes))
     _start(card, student, teacher, sample)
     if card.init == "copy":
-        families, prefix = (_family(teacher), _family(student)), teacher.base_model_prefix
-        student.load_state_dict(copied_head(teacher.state_dict(), *families, prefix=prefix), strict=False)
+        models = teacher, student
+        prefixes = teacher.base_model_prefix, student.base_model_prefix
+        head = copied_head(teacher.state_dict(), *map(_family, models), prefixes=prefixes)
+        student.load_state_dict(head, strict=False)
     return student
 
 
@@ -53,8 +55,6 @@ def _family(model: Any) -> Family:
 def student_config(teacher: Any, sizes: Dimensions) -> Any:
     """transformers' config of `sizes`; what is not a size is from the `teacher`'s config."""
     family = FAMILIES[sizes.architecture]
-    if family.student is None:
-        raise RuntimeError(f"no card describes a student of architecture {family.name}")
     named = {
         "vocab_size": sizes.vocabulary,
         "max_position_embeddings": sizes.positions,
@@ -82,11 +82,22 @@ def _start(card: StudentCard, student: Any, teacher: Any, sample: Sample | None)
 
 def _copy_body(card: StudentCard, student: Any, teacher: Any) -> None:
     """Fill an encoder from its teacher's; the tensors are copied, never shared. Either may have no pooler."""
-    families = _family(teacher), _family(student)
-    state = copied_body(teacher.state_dict(), *families, _layers(card, teacher))
+    theirs, mine = _form(teacher), _form(student)
+    blocks = (
+        distinct_blocks(card.copy_layers, theirs.sizes, layers=card.layers, card=card.name)
+        if mine.family.shares_layers
+        else blocks_of(_layers(card, teacher), theirs.sizes)
+    )
+    state = copied_body(teacher.state_dict(), theirs, mine, blocks)
     wrong = [name for names in student.load_state_dict(state, strict=False) for name in names]
     if any(not name.startswith("pooler.") for name in wrong):
         raise RuntimeError(f"student {card.name}: {wrong} do not pass from a {teacher.config.model_type} to it")
+
+
+def _form(encoder: Any) -> Form:
+    family = _family(encoder)
+    epsilon = family.setting(encoder.config, "layer_norm_eps")
+    return Form(family, dimensions(encoder.config.to_dict(), classes=1), epsilon)
 
 
 def _layers(card: StudentCard, teacher: Any) -> tuple[int, ...]:

@@ -1,17 +1,21 @@
 """Copy weights into a student: a teacher's of its width, whatever their families call the parts, or a trained encoder's.
 
-Where the student has no segments, the row of the teacher's first is folded into the positions.
+What the student's form lacks goes where it has the same effect, as far as it can: the row of the teacher's first segment into
+the positions, positions to where a text's begin, tables behind a matrix into tables of its width (`widening`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import CompressError
+from ..dimensions import Dimensions
 from ..families import Family
 from ..weights import load_weights
+from .widening import widened
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,44 +23,67 @@ if TYPE_CHECKING:
 State = dict[str, "Tensor"]
 
 _KINDS = ("weight", "bias")
+_NORM = ("LayerNorm.weight", "LayerNorm.bias")
+_WORDS, _POSITIONS, _SEGMENTS = (f"{name}_embeddings.weight" for name in ("word", "position", "token_type"))
 _ENCODER = "base_model."
 
 
-def copied_body(source: State, teacher: Family, student: Family, layers: Sequence[int]) -> State:
-    """State of the student's encoder out of that of the teacher's, with student layer i from teacher layer `layers[i]`."""
+@dataclass(frozen=True)
+class Form:
+    """Of an encoder: its family, its `sizes`, and the epsilon of its LayerNorms."""
+
+    family: Family
+    sizes: Dimensions
+    epsilon: float
+
+
+def copied_body(source: State, teacher: Form, student: Form, blocks: Sequence[int]) -> State:
+    """State of the student's encoder out of that of the teacher's, with block i of the student from the teacher's `blocks[i]`.
+
+    Blocks are layers, but where layers share their weights."""
     state = _embeddings(source, teacher, student)
-    for mine, theirs in enumerate(layers):
-        for part, path in student.layer.items():
-            target = f"{student.layer_path.format(mine)}.{path}"
-            state |= _module(source, f"{teacher.layer_path.format(theirs)}.{teacher.layer[part]}", target)
-    if student.relative_bias and teacher.relative_bias:
-        name = f"{student.relative_bias}.weight"
-        state[name] = source[f"{teacher.relative_bias}.weight"]
-    if student.pooler and teacher.pooler and f"{teacher.pooler}.weight" in source:
-        state |= _module(source, teacher.pooler, student.pooler)
+    mine, theirs = student.family, teacher.family
+    for number, block in enumerate(blocks):
+        for part, path in mine.layer.items():
+            target = f"{mine.layer_path.format(number)}.{path}"
+            state |= _module(source, f"{theirs.layer_path.format(block)}.{theirs.layer[part]}", target)
+    if mine.relative_bias and theirs.relative_bias:
+        name = f"{mine.relative_bias}.weight"
+        state[name] = source[f"{theirs.relative_bias}.weight"]
+    if mine.pooler and theirs.pooler and f"{theirs.pooler}.weight" in source:
+        state |= _module(source, theirs.pooler, mine.pooler)
     return state
 
 
-def copied_head(source: State, teacher: Family, student: Family, *, prefix: str) -> State:
-    """State of the student's head beside its encoder out of that of the teacher's classifier, whose encoder is at `prefix`."""
+def copied_head(source: State, teacher: Family, student: Family, *, prefixes: tuple[str, str]) -> State:
+    """State of the student's head out of that of the teacher's classifier; `prefixes`: where their and its encoder is.
+
+    What is in both encoders passes with them."""
     state: State = {}
     for (mine, _), (theirs, _) in zip(student.head, teacher.head, strict=True):
-        if not mine.startswith(_ENCODER):
-            state |= _module(source, theirs.replace(_ENCODER, f"{prefix}."), mine)
+        if not (mine.startswith(_ENCODER) and theirs.startswith(_ENCODER)):
+            places = zip((theirs, mine), prefixes, strict=True)
+            state |= _module(source, *(path.replace(_ENCODER, f"{prefix}.") for path, prefix in places))
     return state
 
 
-def _embeddings(source: State, teacher: Family, student: Family) -> State:
-    names = ["word_embeddings.weight", "position_embeddings.weight", "LayerNorm.weight", "LayerNorm.bias"]
-    segments = "token_type_embeddings.weight"
-    if "type_vocab_size" in student.fields:
-        names.append(segments)
-    state = {f"embeddings.{name}": source[f"embeddings.{name}"] for name in names}
-    if "type_vocab_size" in teacher.fields and "type_vocab_size" not in student.fields:
-        state["embeddings.position_embeddings.weight"] = (
-            state["embeddings.position_embeddings.weight"] + source[f"embeddings.{segments}"][0]
-        )
-    return state
+def _embeddings(source: State, teacher: Form, student: Form) -> State:
+    tables = {name: source[f"embeddings.{name}"] for name in (_WORDS, _POSITIONS, *_NORM)}
+    tables[_POSITIONS] = tables[_POSITIONS][teacher.sizes.first_position - student.sizes.first_position :]
+    known = "type_vocab_size" in teacher.family.fields
+    types = source[f"embeddings.{_SEGMENTS}"] if known else tables[_WORDS].new_zeros(1, tables[_WORDS].shape[1])
+    if "type_vocab_size" in student.family.fields:
+        tables[_SEGMENTS] = types
+    elif known:
+        tables[_POSITIONS] = tables[_POSITIONS] + types[0]
+    state: State = {}
+    if teacher.family.projection and teacher.sizes.projected:
+        if student.family.projection and student.sizes.projected:
+            state = _module(source, teacher.family.projection, student.family.projection)
+        else:
+            matrix, bias = (source[f"{teacher.family.projection}.{kind}"] for kind in _KINDS)
+            tables = widened(tables, matrix, bias, student.epsilon)
+    return state | {f"embeddings.{name}": table for name, table in tables.items()}
 
 
 def _module(source: State, theirs: str, mine: str) -> State:

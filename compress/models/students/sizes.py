@@ -7,8 +7,8 @@ from dataclasses import replace
 from ...errors import CompressError
 from ..cards import StudentCard
 from ..dimensions import Dimensions
-from ..families import FAMILIES
-from ..layer_maps import copied_layers
+from ..families import FAMILIES, Family
+from ..layer_maps import copied_layers, distinct_blocks
 from .activations import FEW_TOKENS
 
 _SIZES = ("hidden", "heads", "intermediate")
@@ -22,14 +22,8 @@ def sample_tokens(card: StudentCard) -> int:
 
 def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
     """The student's sizes. Raises `CompressError` naming the two things that do not fit."""
-    family = FAMILIES[card.architecture]
-    if family.name not in FAMILIES[teacher.architecture].students:
-        teachers = [name for name, other in FAMILIES.items() if family.name in other.students]
-        title = family.name if family.student is None else family.student.title
-        raise CompressError(
-            f"student {card.name} is a {title}, which starts from {' or '.join(teachers)}; "
-            f"the teacher is {teacher.architecture}"
-        )
+    card = card.of(teacher.architecture)
+    family = _family(card, teacher)
     sizes = {name: getattr(card, name) or getattr(teacher, name) for name in _SIZES}
     if sizes["hidden"] % sizes["heads"]:
         raise CompressError(
@@ -37,21 +31,69 @@ def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
         )
     if check := _CHECKS.get(card.init):
         check(card, sizes, teacher)
+    before = teacher.first_position if family.positions_after_padding else 0
     return replace(
         teacher,
         **sizes,
-        architecture=card.architecture,
+        architecture=family.name,
         layers=card.layers,
-        blocks=card.albert.groups if card.albert and card.albert.share == "all" else card.layers,
-        embedding=card.albert.embedding if card.albert else sizes["hidden"],
-        token_types=teacher.token_types if "type_vocab_size" in family.fields else 0,
+        blocks=_blocks(card, teacher) if family.shares_layers else card.layers,
+        embedding=_embedding(card, family, sizes["hidden"], teacher),
+        positions=teacher.positions - teacher.first_position + before,
+        first_position=before,
+        token_types=max(teacher.token_types, 1) if "type_vocab_size" in family.fields else 0,
     )
+
+
+def _family(card: StudentCard, teacher: Dimensions) -> Family:
+    """The student's. Raises `CompressError` for one that this teacher cannot have."""
+    own = FAMILIES[teacher.architecture]
+    family = card.family or own
+    if family.name not in own.students:
+        teachers = [name for name, other in FAMILIES.items() if family.name in other.students]
+        students = " and ".join(FAMILIES[name].title for name in own.students)
+        raise CompressError(
+            f"student {card.name} is a {family.title}, which starts from {' or '.join(teachers)}; "
+            f"the teacher is {own.name}, whose students are {students}: choose another with --student, or leave `architecture` "
+            "out of the card"
+        )
+    if problem := card.start_problem(family):
+        raise CompressError(f"student {card.name}: {problem}")
+    if card.init == "convert" and own.shares_layers:
+        raise CompressError(
+            f"student {card.name} is converted to ALBERT's form, which the teacher has: recipe distilbert makes an ALBERT of fewer "
+            "layers, and so does a card without `architecture`, `init` and `albert`"
+        )
+    if family.shares_layers and card.albert is None and not own.shares_layers:
+        raise CompressError(
+            f"student {card.name}: an ALBERT of a {own.name} needs `init: convert` or `init: random`, and `albert`"
+        )
+    return family
+
+
+def _blocks(card: StudentCard, teacher: Dimensions) -> int:
+    """Layers of an ALBERT that have weights of their own."""
+    if card.albert is not None:
+        return card.albert.groups if card.albert.share == "all" else card.layers
+    if card.init == "copy":
+        return len(distinct_blocks(card.copy_layers, teacher, layers=card.layers, card=card.name))
+    return teacher.blocks if card.layers % teacher.blocks == 0 else 1
+
+
+def _embedding(card: StudentCard, family: Family, hidden: int, teacher: Dimensions) -> int:
+    if card.albert is not None:
+        return card.albert.embedding
+    if "embedding_size" not in family.fields:
+        return hidden
+    return teacher.embedding if card.init == "copy" else min(teacher.embedding, hidden)
 
 
 def _check_copied(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
     for name, wanted in sizes.items():
         if wanted != getattr(teacher, name):
-            raise _misfit(card, name, wanted, teacher, "copied layers need the teacher's sizes")
+            raise _misfit(
+                card, name, wanted, teacher, "copied layers need the teacher's sizes; choose another with --student"
+            )
     copied_layers(card.copy_layers, teacher_layers=teacher.layers, student_layers=card.layers, card=card.name)
 
 
@@ -61,6 +103,11 @@ def _misfit(card: StudentCard, name: str, wanted: int, teacher: Dimensions, rule
 
 
 def _check_projected(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
+    if card.architecture != teacher.architecture:
+        raise CompressError(
+            f"student {card.name}: a projected student is of the teacher's family, {teacher.architecture}; leave `architecture` out "
+            "of the card, or use `init: random`"
+        )
     if sizes["heads"] != teacher.heads:
         rule = "a projected student keeps the teacher's heads; choose another card, or `init: random`"
         raise _misfit(card, "heads", sizes["heads"], teacher, rule)
@@ -82,10 +129,11 @@ def _check_converted(card: StudentCard, sizes: dict[str, int], teacher: Dimensio
         )
     if card.albert is None:
         return
-    if card.albert.embedding > teacher.hidden:
+    if card.albert.embedding > teacher.embedding:
+        whose = "the teacher's hidden size" if teacher.embedding == teacher.hidden else "that of the teacher's tables"
         raise CompressError(
-            f"student {card.name}: albert.embedding is {card.albert.embedding} and the teacher's hidden size "
-            f"{teacher.hidden}; embeddings are taken to a smaller size, not to a larger one"
+            f"student {card.name}: albert.embedding is {card.albert.embedding} and {whose} "
+            f"{teacher.embedding}; embeddings are taken to a smaller size, not to a larger one"
         )
     if isinstance(card.albert.block, tuple) and max(card.albert.block) >= teacher.layers:
         raise CompressError(

@@ -115,8 +115,8 @@ def _heads(job: Job[General], student: Any, teacher: Any, folder: Path) -> Maske
     if not reads_masked_lm(losses):
         return MaskedLmHeads(own)
     theirs = masked_lm_around(teacher, load_masked_lm(folder))
-    card = job.plan.student
-    if card is not None and card.init == "copy":
+    card, sizes = job.plan.student, job.plan.sizes
+    if card is not None and card.init == "copy" and sizes["student"].embedding == sizes["teacher"].embedding:
         copy_head(theirs, own)
     return MaskedLmHeads(own, theirs)
 

@@ -1,0 +1,35 @@
+"""What a student's form cannot keep of its teacher, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..cards import StudentCard
+from ..dimensions import Dimensions
+from ..families import FAMILIES
+
+
+def not_kept(card: StudentCard, sizes: Mapping[str, Dimensions]) -> tuple[str, ...]:
+    """A line each, for a student that starts from its teacher's weights; `sizes` of `student` and `teacher`."""
+    if card.init == "random":
+        return ()
+    lines = _lines(card, sizes["student"], sizes["teacher"])
+    return tuple(f"student {card.name}: {line}" for line in lines)
+
+
+def _lines(card: StudentCard, student: Dimensions, teacher: Dimensions) -> Iterator[str]:
+    mine, theirs = FAMILIES[student.architecture], FAMILIES[teacher.architecture]
+    if teacher.token_types > 1 and not student.token_types:
+        yield f"a {mine.title} has no segments: the teacher's first is in its positions, the second is not kept"
+    if teacher.first_position > student.first_position:
+        yield f"positions are counted from 0: the teacher's first {teacher.first_position} rows, of no token, are left out"
+    if teacher.projected and not student.projected:
+        yield (
+            f"embeddings {teacher.embedding} wide behind a matrix become tables {student.embedding} wide that come near them; "
+            "losses on embeddings and hidden states make up for the rest"
+        )
+    if card.init == "copy" and teacher.blocks < teacher.layers and student.blocks == student.layers > 1:
+        yield f"each layer has weights of its own, where the teacher's {teacher.layers} share {teacher.blocks}"
+    (_, own), (_, other) = mine.head[0], theirs.head[0]
+    if own != other:
+        yield f"the classifier's first layer is the teacher's with {own} in place of {other}"

@@ -1,0 +1,116 @@
+"""Tiny teachers of every family as their users have them: random weights, and a tokenizer of the kind that the family has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
+
+from compress.corpus import special_ids
+from compress.corpus.vocabulary import bert_tokenizer, byte_level, wordpiece
+from compress.models.checkpoints import save_tokenizer
+from compress.spec.task import Synthetic
+from compress.tasks.synthetic import generate
+
+LAYERS, POSITIONS = 4, 32
+LABELS = ("no", "maybe", "yes")
+KINDS = {
+    "bert": "wordpiece",
+    "distilbert": "wordpiece",
+    "electra": "wordpiece",
+    "roberta": "bytes",
+    "xlm-roberta": "pieces",
+    "camembert": "pieces",
+    "albert": "albert pieces",
+}
+_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
+_BERT_WORDS = 260
+ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
+
+
+def texts() -> list[str]:
+    return [str(row[0]) for row in generate(Synthetic(generator="sentiment", train=120, dev=40))["train"]]
+
+
+def tokenizer_of(family: str, more_words: int = 0) -> Tokenizer:
+    """`more_words`: that no text has, such as an XLM-R has for each of its languages."""
+    kind = KINDS[family]
+    if kind == "wordpiece":
+        letters = sorted({letter for text in texts() for letter in text.lower() if not letter.isspace()})
+        return bert_tokenizer(wordpiece(texts(), letters, _BERT_WORDS))
+    if kind == "bytes":
+        tokenizer = byte_level(texts(), 320)
+        tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+        return tokenizer
+    ends = ("[CLS]", "[SEP]") if kind == "albert pieces" else ("<s>", "</s>")
+    front = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]") if kind == "albert pieces" else ROBERTA
+    return _pieces(texts(), front, ends, "[MASK]" if kind == "albert pieces" else "<mask>", more_words)
+
+
+def _pieces(lines: Iterable[str], front: tuple[str, ...], ends: tuple[str, str], mask: str, more: int) -> Tokenizer:
+    """SentencePiece's unigrams, the mask last where it is not in `front`."""
+    learnt = Tokenizer(models.Unigram())
+    learnt.pre_tokenizer = pre_tokenizers.Metaspace()
+    learnt.train_from_iterator(lines, trainers.UnigramTrainer(vocab_size=200, show_progress=False, unk_token="<unk>"))
+    rows = [(piece, score) for piece, score in json.loads(learnt.to_str())["model"]["vocab"] if piece != "<unk>"]
+    rows += [(f"▁mot{number}", -20.0) for number in range(more)]
+    table = [*((token, 0.0) for token in front), *rows, *(() if mask in front else [(mask, 0.0)])]
+    tokenizer = Tokenizer(models.Unigram(table, unk_id=front.index("<unk>")))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    tokenizer.add_special_tokens([*front, mask])
+    number = tokenizer.token_to_id
+    pair = (
+        f"{ends[0]} $A {ends[1]} $B {ends[1]}"
+        if ends[0] == "[CLS]"
+        else f"{ends[0]} $A {ends[1]} {ends[1]} $B {ends[1]}"
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{ends[0]} $A {ends[1]}", pair=pair, special_tokens=[(end, number(end)) for end in ends]
+    )
+    return tokenizer
+
+
+def teacher_of(family: str, folder: Path, *, masked_lm: bool = False, more_words: int = 0) -> Path:
+    """A checkpoint folder without a classifier's head; `masked_lm`: with a masked LM's."""
+    tokenizer = tokenizer_of(family, more_words)
+    words, padding = max(tokenizer.get_vocab().values()) + 1, special_ids(tokenizer).pad
+    config = _config(family, words, padding or 0)
+    model = _varied(AutoModelForMaskedLM if masked_lm else AutoModelForSequenceClassification, config)
+    (model if masked_lm else model.base_model).save_pretrained(folder)
+    save_tokenizer(tokenizer, folder, family=family, max_length=POSITIONS)
+    return folder
+
+
+def classifier_of(family: str, **fields: Any) -> Any:
+    """With a head for `LABELS` and 90 tokens, and with `fields` of its config."""
+    padding = 1 if family in _AFTER_PADDING else 0
+    return _varied(AutoModelForSequenceClassification, _config(family, 90, padding, num_labels=len(LABELS), **fields))
+
+
+def _varied(auto: Any, config: Any) -> Any:
+    """Every weight and bias random, larger than transformers' start."""
+    torch.manual_seed(7)
+    model: Any = auto.from_config(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return model
+
+
+def _config(family: str, words: int, padding: int, **fields: Any) -> Any:
+    sizes: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": LAYERS, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 64, "max_position_embeddings": POSITIONS}
+    if family == "distilbert":
+        sizes = {"dim": 32, "n_layers": LAYERS, "n_heads": 2, "hidden_dim": 64, "max_position_embeddings": POSITIONS}
+    if family in _AFTER_PADDING:
+        sizes |= {"max_position_embeddings": POSITIONS + padding + 1, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
+        sizes |= {"bos_token_id": 0, "eos_token_id": 2}
+    if family in ("albert", "electra"):
+        sizes |= {"embedding_size": 16}
+    return AutoConfig.for_model(family, **{**sizes, "vocab_size": words, "pad_token_id": padding, **fields})
