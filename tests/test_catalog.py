@@ -121,9 +121,7 @@ def test_the_name_inside_must_be_the_name_of_the_file(tmp_path: Path):
 
 def test_overrides_are_validated_as_the_file_is():
     assert catalog.load_recipe("distilbert", ["distill.epochs=1", "teacher=bert-mini"]).teacher == "bert-mini"
-    with pytest.raises(
-        CompressError, match=r"^--set distill.epochs: expected a number above 0, found the number 0$"
-    ):
+    with pytest.raises(CompressError, match=r"^--set distill.epochs: expected a number above 0, found the number 0$"):
         catalog.load_recipe("distilbert", ["distill.epochs=0"])
 
 

@@ -34,6 +34,7 @@ class Display(Listener):
         self._label = ""
         self._rate = 0.0
         self._examples = 0.0
+        self._steps = 0  # of this stage
         self._last_plain = 0.0
 
     def __enter__(self) -> Self:
@@ -63,7 +64,7 @@ class Display(Listener):
             self._live.stop()
 
     def stage(self, label: str, cached: bool) -> None:
-        self._label, self._rate, self._examples = label, 0.0, 0.0
+        self._label, self._rate, self._examples, self._steps = label, 0.0, 0.0, 0
         if self._task is not None:
             self._live.remove_task(self._task)
             self._task = None
@@ -77,6 +78,9 @@ class Display(Listener):
         self._line(f"[bold]plan[/]    {line}")
 
     def step(self, report: Any) -> None:
+        if self._steps == 1:  # the first one warms up, and says nothing of the others
+            self._rate = self._examples = 0.0
+        self._steps += 1
         self._rate = _smooth(self._rate, report.tokens / report.seconds)
         self._examples = _smooth(self._examples, report.examples / report.seconds)
         detail = f"{self._examples:,.0f} examples/s  {self._rate:,.0f} tokens/s  {_losses(report)}"

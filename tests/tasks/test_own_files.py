@@ -167,6 +167,22 @@ def test_the_written_task_file_is_the_task(own: OwnFiles, tmp_path: Path) -> Non
     assert fingerprint(load(file, TaskSpec), tmp_path, None) == fingerprint(*own_task(own), None)
 
 
+def test_where_the_files_stand_has_no_say_and_what_is_in_them_has(own: OwnFiles, tmp_path: Path) -> None:
+    """A task file that `init` writes elsewhere names the files by other paths."""
+    expected = fingerprint(*own_task(own), None)
+    far = tmp_path / "deep" / "er" / "news.yaml"
+    far.parent.mkdir(parents=True)
+    far.write_text(task_yaml(own, far))
+    assert fingerprint(load(far, TaskSpec), far.parent, None) == expected
+    text = own.train.read_text()
+    own.train.write_text(text.replace("\n", "\r\n"))
+    assert fingerprint(*own_task(own), None) != expected
+    own.train.write_text(text)
+    assert fingerprint(*own_task(own), None) == expected
+    far.write_text(far.read_text().replace("  dev:", "  quoting: false\n  dev:", 1))
+    assert fingerprint(load(far, TaskSpec), far.parent, None) != expected
+
+
 def test_columns_are_guessed(tmp_path: Path) -> None:
     rows = [f"{i},premise {i},what follows from it {i},{'yes' if i % 2 else 'no'},x" for i in range(20)]
     for name in ("train", "validation"):
