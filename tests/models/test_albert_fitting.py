@@ -14,7 +14,8 @@ from transformers import BertForSequenceClassification
 from compress.models.features import compute_features
 from compress.models.students import fitting, table_errors, thinned
 from compress.models.students.activations import array
-from compress.models.students.factorising import TABLES, truncated_svd
+from compress.models.students.factorising import truncated_svd
+from compress.models.students.parts import TABLES
 
 HEADS, HEAD = 4, 8
 

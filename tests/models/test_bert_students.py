@@ -192,11 +192,6 @@ def test_a_saved_student_is_a_plain_transformers_classifier(teacher: Any, toy_to
 @pytest.mark.parametrize(
     ("family", "student", "message"),
     [
-        (
-            "mpnet",
-            card(),
-            "student s is a BERT, which starts from bert or .* or albert; the teacher is mpnet, whose students are MPNet: choose",
-        ),
         ("roberta", card(init="project"), "a projected student is of the teacher's family, roberta"),
         ("bert", card(hidden=24), "student s: hidden is 24 and the teacher's is 32; copied layers need"),
         ("bert", card(init="random", hidden=25), "student s: hidden is 25, which 2 heads do not divide evenly"),
@@ -244,6 +239,7 @@ MATCHING = {
     "tiny-2l": {"num_hidden_layers": 4},
     "distil-1l": {"num_hidden_layers": 4},
     "albert-4l": {"num_hidden_layers": 4, "hidden_size": 48},
+    "albert-6l": {"hidden_size": 144},
     "albert-12x768": {"num_hidden_layers": 12, "hidden_size": 768},
 } | {
     name: {"hidden_size": 384}

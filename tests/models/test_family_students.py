@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from family_teachers import KINDS, LABELS, classifier_of
+from text_batches import batches
 
 from compress.errors import CompressError
 from compress.export.fast import build_fast
@@ -139,6 +140,48 @@ def test_tables_behind_a_matrix_come_near_their_teachers(family: str):
     assert left < 0.2
 
 
+CONVERTED = [family for family in KINDS if family != "albert"]
+
+
+@pytest.mark.parametrize("family", [*CONVERTED, "mpnet"])
+def test_an_albert_as_wide_in_all_with_all_layers_is_its_teacher(family: str):
+    """Up to the epsilon of LayerNorm, which is in another place: tables without their mean are one dimension narrower."""
+    teacher = teacher_of(family)
+    width = dimensions(teacher.config.to_dict(), classes=3).embedding
+    wanted = card(4, architecture="albert", init="convert", albert={"embedding": width, "share": "none"})
+    student: Any = build_student(wanted, teacher, sizes(wanted, teacher), batches(1, 8, 90)).eval()
+    assert student.num_parameters() == sizes(wanted, teacher).parameters
+    errors = [float((a - b).abs().max()) for a, b in zip(hidden(student, 4), hidden(teacher, 4), strict=True)]
+    assert max(errors) < 1e-3 or family == "mpnet"  # whose values for distances no ALBERT has
+    assert errors[0] < 1e-3
+
+
+@pytest.mark.parametrize("family", [*CONVERTED, "mpnet"])
+def test_a_block_that_is_fitted_is_nearer_than_the_mean(family: str):
+    teacher, cosines = teacher_of(family), {}
+    for block in ("fit", "mean"):
+        albert = {"embedding": 8, "block": block}
+        wanted = card(2, architecture="albert", init="convert", albert=albert)
+        student = build_student(wanted, teacher, sizes(wanted, teacher), batches(1, 8, 90)).eval()
+        cosine = torch.cosine_similarity(hidden(student, 2)[-1], hidden(teacher, 4)[-1], dim=-1)
+        cosines[block] = float(cosine.mean())
+    assert cosines["fit"] > cosines["mean"]
+
+
+def test_an_albert_is_not_converted_to_its_own_form():
+    wanted = card(2, architecture="albert", init="convert", albert={"embedding": 8})
+    with pytest.raises(
+        CompressError, match="ALBERT's form, which the teacher has; choose one that repeats its layers less"
+    ):
+        sizes(wanted, teacher_of("albert"))
+
+
+def test_tables_are_not_made_wider():
+    wanted = card(2, architecture="albert", init="convert", albert={"embedding": 17})
+    with pytest.raises(CompressError, match=r"albert\.embedding is 17 and that of the teacher's tables 16"):
+        sizes(wanted, teacher_of("electra"))
+
+
 @pytest.mark.parametrize(("groups", "layers", "copied"), [(1, 3, [0, 0, 0]), (2, 2, [0, 1]), (4, 2, [0, 3])])
 def test_an_alberts_blocks_are_repeated_as_often_as_its_layers_say(groups: int, layers: int, copied: list[int]):
     teacher = teacher_of("albert", num_hidden_groups=groups)
@@ -157,6 +200,7 @@ def test_blocks_that_no_albert_repeats_are_refused():
 
 SEGMENTS = "student s: a DistilBERT has no segments: the teacher's first is in its positions, the second is not kept"
 MATRIX = "student s: embeddings 16 wide behind a matrix become tables 32 wide that come near them"
+POSITIONS = "student s: positions are counted from 0: the teacher's first 2 rows, of no token, are left out"
 HEAD = "student s: the classifier's first layer is the teacher's with {} in place of {}"
 
 
@@ -166,8 +210,9 @@ HEAD = "student s: the classifier's first layer is the teacher's with {} in plac
         ("bert", {}, []),
         ("bert", {"bert": "distilbert"}, [SEGMENTS, HEAD.format("relu", "tanh")]),
         ("roberta", {"bert": "distilbert"}, []),
-        ("roberta", "bert", ["student s: positions are counted from 0: the teacher's first 2 rows, of no token"]),
+        ("roberta", "bert", [POSITIONS]),
         ("distilbert", "bert", [HEAD.format("tanh", "relu")]),
+        ("mpnet", "bert", [POSITIONS, "student s: attention has no values for the distance of two tokens"]),
         ("electra", "bert", [MATRIX, HEAD.format("tanh", "gelu")]),
         ("albert", "bert", [MATRIX, "student s: each layer has weights of its own, where the teacher's 4 share 1"]),
     ],
@@ -199,6 +244,7 @@ def test_a_projected_student_is_of_the_teachers_family(family: str):
         ("tinybert-6l-768", "bert", "bert"),
         ("tinybert-6l-768", "electra", "electra"),
         ("tinybert-4l-312", "camembert", "bert"),
+        ("albert-12x768", "xlm-roberta", "albert"),
     ],
 )
 def test_a_card_is_of_the_family_that_it_says_or_of_the_teachers(name: str, teacher: str, student: str):

@@ -28,7 +28,7 @@ KINDS = {
     "camembert": "pieces",
     "albert": "albert pieces",
 }
-_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
+_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
 _BERT_WORDS = 260
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
 

@@ -68,6 +68,6 @@ DISTILBERT = Family(
     masked_lm=MaskedLmHead(
         dense="vocab_transform", activation="activation", norm="vocab_layer_norm", decoder="vocab_projector"
     ),
-    students=("distilbert", "bert"),
+    students=("distilbert", "bert", "albert"),
     student=Student(inits=("copy", "random"), settings=_settings),
 )

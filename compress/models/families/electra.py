@@ -30,6 +30,6 @@ ELECTRA = Family(
         norm="generator_predictions.LayerNorm",
         decoder="generator_lm_head",
     ),
-    students=("electra", "bert"),
+    students=("electra", "bert", "albert"),
     student=Student(inits=("copy", "random"), settings=_settings),
 )

@@ -44,7 +44,7 @@ ROBERTA = Family(
     pooler="pooler.dense",
     head=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
     masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
-    students=("roberta", "bert"),
+    students=("roberta", "bert", "albert"),
     student=Student(inits=("copy", "project", "random"), settings=_settings),
     random_config=_random_config,
     byte_level=True,
@@ -55,11 +55,11 @@ XLM_ROBERTA = replace(
     name="xlm-roberta",
     title="XLM-R",
     tokenizer="XLMRoberta",
-    students=("xlm-roberta", "bert"),
+    students=("xlm-roberta", "bert", "albert"),
     random_config=None,
     byte_level=False,
     cooccurrence_init=False,
 )
 CAMEMBERT = replace(
-    XLM_ROBERTA, name="camembert", title="CamemBERT", tokenizer="Camembert", students=("camembert", "bert")
+    XLM_ROBERTA, name="camembert", title="CamemBERT", tokenizer="Camembert", students=("camembert", "bert", "albert")
 )

@@ -1,4 +1,4 @@
-"""Take a trained BERT to ALBERT's form: small embeddings, and a block that many layers share.
+"""Take a trained encoder to ALBERT's form: small embeddings, and a block that many layers share.
 
 The embeddings lose what E cannot hold (`factorising`). A shared block starts as the card says: the mean of
 the teacher's, one of its layers, or least squares on its activations (`fitting`). Nothing is random.
@@ -15,12 +15,13 @@ from . import fitting
 from .activations import Sample
 from .factorising import factorise
 from .fitting import Repeat, repeats, sharing
+from .parts import family_of, head_parts, layer_parts
 
 CONVERSION = 1  # keys of the store hold it: bump it when the same card is given other weights than before
 
 
 def convert(student: Any, teacher: Any, spec: Albert, sample: Sample | None) -> None:
-    """Fill `student`, an ALBERT as wide as its `teacher`, a BERT; both are encoders, or both classifiers.
+    """Fill `student`, an ALBERT as wide as its `teacher`, whose layers are its own; both are encoders, or both classifiers.
 
     `sample`: padded batches of text; all of them are counted, and a few thousand of their tokens looked at.
     Without one, only the head is filled: for a student whose encoder another checkpoint brings.
@@ -31,20 +32,19 @@ def convert(student: Any, teacher: Any, spec: Albert, sample: Sample | None) -> 
         return
     factorise(mine, theirs, sample)
     passes = repeats(mine, teacher_layers=theirs.config.num_hidden_layers)
-    layers = theirs.encoder.layer
     if spec.block == "fit":
         fitting.fit_blocks(passes, theirs, sample)
         return
     for number, group in enumerate(sharing(passes)):
         covered = sorted({layer for each in group for layer in range(each.first, each.last + 1)})
-        _set_block(group[0], [layers[at] for at in (covered if spec.block == "mean" else [spec.block[number]])])
+        sources = covered if spec.block == "mean" else [spec.block[number]]
+        _set_block(group[0], [layer_parts(theirs, source) for source in sources])
 
 
 def _set_block(target: Repeat, sources: Sequence[Any]) -> None:
-    """A block as the mean of the `sources`, which are `BertLayer`s."""
-    mine, theirs = FAMILIES["albert"].layer, FAMILIES["bert"].layer
-    for part, path in mine.items():
-        average(target.layer.get_submodule(path), [source.get_submodule(theirs[part]) for source in sources])
+    """A block as the mean of the `sources`, which are `layer_parts`."""
+    for part, path in FAMILIES["albert"].layer.items():
+        average(target.layer.get_submodule(path), [getattr(source, part) for source in sources])
 
 
 def average(target: Any, sources: Sequence[Any]) -> None:
@@ -58,8 +58,11 @@ def average(target: Any, sources: Sequence[Any]) -> None:
 
 
 def _copy_head(student: Any, teacher: Any) -> None:
-    mine, theirs = student.base_model.pooler, teacher.base_model.pooler
-    if mine is not None and theirs is not None:
-        average(mine, [theirs.dense])
-    if hasattr(student, "classifier") and hasattr(teacher, "classifier"):
-        average(student.classifier, [teacher.classifier])
+    """Of encoders, their poolers."""
+    if student is not student.base_model and teacher is not teacher.base_model:
+        pairs = list(zip(head_parts(student), head_parts(teacher), strict=True))
+    else:
+        theirs, path = teacher.base_model, family_of(teacher).pooler
+        pairs = [(student.base_model.pooler, theirs.get_submodule(path))] if path and theirs.pooler is not None else []
+    for mine, source in pairs:
+        average(mine, [source])

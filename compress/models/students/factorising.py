@@ -1,7 +1,8 @@
-"""Take the embeddings of a BERT to ALBERT's small tables and the matrix behind them.
+"""Take the embeddings of an encoder to ALBERT's small tables and the matrix behind them.
 
-BERT adds its three tables and normalises at width H; ALBERT does both at width E and then maps to H. One basis must
-serve all three tables, and LayerNorm takes the mean of the E features away, so E - 1 of them carry something.
+BERT adds its three tables and normalises at width H; ALBERT does both at width E and then maps to H. A teacher may have tables
+of a width between the two and a matrix behind them, as ELECTRA, or no segments, as DistilBERT. One basis must serve all tables,
+and LayerNorm takes the mean of the E features away, so E - 1 of them carry something.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ import numpy as np
 
 from . import algebra
 from .activations import Array, Sample, array, fill, observe, thinned
-
-TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
+from .parts import POSITIONS, SEGMENTS, TABLES, WORDS, projection_of, tables_of
 
 
 def truncated_svd(rows: Array, rank: int, weights: Array | None = None) -> Array:
@@ -24,27 +24,30 @@ def truncated_svd(rows: Array, rank: int, weights: Array | None = None) -> Array
 
 
 def factorise(student: Any, teacher: Any, sample: Sample) -> None:
-    """Fill the embeddings of an ALBERT encoder, and the mapping to its width, from those of a BERT encoder.
+    """Fill the embeddings of an ALBERT encoder, and the mapping to its width, from those of its teacher.
 
     The basis is a truncated SVD of the tables, a row counting once and once more for each time that `sample` uses it.
     Exact up to LayerNorm's epsilon where the sums of the rows span no more than E - 1 directions beside their mean;
     beyond that the mapping is refitted to what the teacher's embeddings give on the sample.
     """
-    mine, theirs, mapping = student.embeddings, teacher.embeddings, student.encoder.embedding_hidden_mapping_in
-    width, small = teacher.config.hidden_size, student.config.embedding_size
-    tables = {name: array(getattr(theirs, name).weight) for name in TABLES}
+    mine, theirs, mapping = student.embeddings, teacher.embeddings, projection_of(student)
+    tables, behind = tables_of(teacher), projection_of(teacher)
+    width, small = tables[WORDS].shape[1], student.config.embedding_size
     centred = {name: table - table.mean(1, keepdims=True) for name, table in tables.items()}
     uses = _uses(sample, {name: len(table) for name, table in tables.items()})
-    rows, weights = (np.concatenate([part[name] for name in TABLES]) for part in (centred, uses))
+    rows, weights = (np.concatenate([part[name] for name in tables]) for part in (centred, uses))
     basis = truncated_svd(rows, small - 1, weights) @ _without_mean(small).T
     for name in TABLES:
-        fill(getattr(mine, name), centred[name] @ basis)
+        fill(getattr(mine, name), centred[name] @ basis if name in tables else np.zeros((1, small)))
     fill(mine.LayerNorm, np.ones(small), np.zeros(small))
     gain, bias = array(theirs.LayerNorm.weight), array(theirs.LayerNorm.bias)
     start = gain[:, None] * basis * (width / small) ** 0.5  # LayerNorm leaves a length of √E, and BERT's of √H
+    if behind is not None:
+        matrix = array(behind.weight)
+        start, bias = matrix @ start, matrix @ bias + array(behind.bias)
     few = thinned(sample)
     own = observe(student, few, {"states": (mapping, "in")})["states"]
-    wanted = observe(teacher, few, {"states": (theirs.LayerNorm, "out")})["states"]
+    wanted = observe(teacher, few, {"states": (theirs.LayerNorm if behind is None else behind, "out")})["states"]
     fill(mapping, *algebra.refit(start, bias, own, wanted))
 
 
@@ -54,8 +57,9 @@ def table_errors(student: Any, teacher: Any) -> dict[str, float]:
     The mean of each row, which LayerNorm takes away, is left out on both sides.
     """
     errors = {}
-    for name in TABLES:
-        small, full = (array(getattr(model.embeddings, name).weight) for model in (student, teacher))
+    small_tables, tables = tables_of(student), tables_of(teacher)
+    for name, full in tables.items():
+        small = small_tables[name]
         small, full = (table - table.mean(1, keepdims=True) for table in (small, full))
         moment = np.linalg.pinv(small.T @ small, rcond=1e-10, hermitian=True)
         left = full - small @ (moment @ (small.T @ full))
@@ -69,10 +73,12 @@ def _uses(sample: Sample, sizes: dict[str, int]) -> dict[str, Array]:
     for batch in sample:
         ids, mask, types = (np.asarray(batch[name]) for name in ("input_ids", "attention_mask", "token_type_ids"))
         real = mask.astype(bool)
-        types = np.minimum(types, sizes["token_type_embeddings"] - 1)  # one row serves both texts of a pair
         places = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
-        for name, used in zip(TABLES, (ids, places, types), strict=True):
-            counts[name] += np.bincount(used[real], minlength=sizes[name])
+        used = {WORDS: ids, POSITIONS: places}
+        if SEGMENTS in sizes:
+            used[SEGMENTS] = np.minimum(types, sizes[SEGMENTS] - 1)  # one row serves both texts of a pair
+        for name, rows in used.items():
+            counts[name] += np.bincount(rows[real], minlength=sizes[name])
     return counts
 
 

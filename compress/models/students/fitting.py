@@ -29,9 +29,13 @@ from .activations import (
     padded_batches,
     thinned,
 )
+from .parts import layer_parts, projection_of
 
 _NUMBERS = 40_000_000  # that a layer's neurons may give in all over the layers of a model: 320 MB in float64
-_HALVES = {"attention": "attention.output", "ffn": "output"}  # of a BertLayer: what writes to the stream
+_HALVES = {
+    "attention": ("output", "attention_norm"),
+    "ffn": ("down", "norm"),
+}  # what writes to the stream, and its LayerNorm
 
 
 @dataclass(frozen=True)
@@ -96,9 +100,9 @@ class _Text:
 
 
 def fit_blocks(passes: Sequence[Repeat], teacher: Any, sample: Sample) -> None:
-    """Fill the blocks of `passes` from `teacher`, a BERT encoder as wide, with as many heads and neurons."""
+    """Fill the blocks of `passes` from `teacher`, an encoder as wide with layers of their own, and as many heads and neurons."""
     layers = sorted({each.last for each in passes})
-    tokens = min(FEW_TOKENS, _NUMBERS // (teacher.config.intermediate_size * len(layers)))
+    tokens = min(FEW_TOKENS, _NUMBERS // (layer_parts(teacher, 0).up.out_features * len(layers)))
     text = _read(teacher, thinned(sample, tokens), layers)
     with ExitStack() as modes:
         for each in passes:
@@ -113,11 +117,12 @@ def _read(teacher: Any, sample: Sample, layers: Sequence[int]) -> _Text:
 
     norms: dict[str, Point] = {}
     for layer in layers:
-        for half, way in _HALVES.items():
-            norm = teacher.encoder.layer[layer].get_submodule(way).LayerNorm
+        for half, (_, name) in _HALVES.items():
+            norm = getattr(layer_parts(teacher, layer), name)
             norms |= {f"{half} {layer} sum": (norm, "in"), f"{half} {layer} states": (norm, "out")}
-    stream: dict[str, Point] = {"0": (teacher.embeddings.LayerNorm, "out")}
-    stream |= {str(number): (layer, "out") for number, layer in enumerate(teacher.encoder.layer, 1)}
+    depth = teacher.config.num_hidden_layers
+    stream: dict[str, Point] = {"0": (projection_of(teacher) or teacher.embeddings.LayerNorm, "out")}
+    stream |= {str(number + 1): (layer_parts(teacher, number).norm, "out") for number in range(depth)}
     batches = list(padded_batches(teacher, sample, stream | norms))
     masks = [torch.as_tensor(batch["attention_mask"], device=batches[0]["0"].device) for batch in sample]
     streams = [[batch[name] for batch in batches] for name in stream]
@@ -133,9 +138,9 @@ def _real(padded: Sequence[Any], masks: Sequence[Any]) -> Array:
 def _energies(teacher: Any, sample: Sample, layers: Sequence[int]) -> dict[tuple[str, int], Array]:
     """Variance that each head and each neuron of some layers gives to the stream, a batch at a time."""
     modules = {
-        (half, number): teacher.encoder.layer[number].get_submodule(way).dense
+        (half, number): getattr(layer_parts(teacher, number), dense)
         for number in layers
-        for half, way in _HALVES.items()
+        for half, (dense, _) in _HALVES.items()
     }
     points: dict[str, Point] = {f"{half} {number}": (module, "in") for (half, number), module in modules.items()}
     sums: dict[str, Any] = dict.fromkeys(points, 0.0)
@@ -207,17 +212,17 @@ def _take_heads(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
     """Each head from one of the layers, as many from each: the choice that moves the stream most."""
     from scipy.optimize import linear_sum_assignment
 
-    layers = [text.teacher.encoder.layer[each.last].attention for each in group]
+    layers = [layer_parts(text.teacher, each.last) for each in group]
     seats = np.repeat(np.arange(len(group)), _shares(mine.num_attention_heads, len(group)))
     energy = np.stack([text.energies["attention", each.last] for each in group], axis=1)
     chosen = seats[linear_sum_assignment(-energy[:, seats])[1]]
     rows = np.repeat(chosen, mine.attention_head_size)  # the layer of each row of queries, keys and values
     for name in ("query", "key", "value"):
-        sources = [getattr(layer.self, name) for layer in layers]
+        sources = [getattr(layer, name) for layer in layers]
         weight, bias = ([array(getattr(source, kind)) for source in sources] for kind in ("weight", "bias"))
         fill(getattr(mine, name), _picked(weight, rows), _picked(bias, rows))
-    output = _picked([array(layer.output.dense.weight).T for layer in layers], rows).T
-    fill(mine.dense, output, np.mean([array(layer.output.dense.bias) for layer in layers], axis=0))
+    output = _picked([array(layer.output.weight).T for layer in layers], rows).T
+    fill(mine.dense, output, np.mean([array(layer.output.bias) for layer in layers], axis=0))
 
 
 def _picked(arrays: Sequence[Array], rows: np.ndarray) -> Array:
@@ -227,8 +232,8 @@ def _picked(arrays: Sequence[Array], rows: np.ndarray) -> Array:
 
 def _take_neurons(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
     """The neurons that move the stream most, as many from each layer; none again that an earlier layer gave."""
-    layers = [text.teacher.encoder.layer[each.last] for each in group]
-    reads = [layer.intermediate.dense for layer in layers]
+    layers = [layer_parts(text.teacher, each.last) for each in group]
+    reads = [layer.up for layer in layers]
     given: set[bytes] = set()
     kept = []
     for each, read, count in zip(group, reads, _shares(mine.ffn.out_features, len(group)), strict=True):
@@ -242,8 +247,8 @@ def _take_neurons(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
         for kind in ("weight", "bias")
     )
     fill(mine.ffn, weight, bias)
-    writes = [array(layer.output.dense.weight)[:, rows] for layer, rows in zip(layers, kept, strict=True)]
-    constant = np.mean([array(layer.output.dense.bias) for layer in layers], axis=0)
+    writes = [array(layer.down.weight)[:, rows] for layer, rows in zip(layers, kept, strict=True)]
+    constant = np.mean([array(layer.down.bias) for layer in layers], axis=0)
     fill(mine.ffn_output, np.concatenate(writes, axis=1), constant)
 
 

@@ -30,6 +30,8 @@ def _lines(card: StudentCard, student: Dimensions, teacher: Dimensions) -> Itera
         )
     if card.init == "copy" and teacher.blocks < teacher.layers and student.blocks == student.layers > 1:
         yield f"each layer has weights of its own, where the teacher's {teacher.layers} share {teacher.blocks}"
+    if theirs.relative_bias and not mine.relative_bias:
+        yield "attention has no values for the distance of two tokens, which the teacher's adds to its scores"
     (_, own), (_, other) = mine.head[0], theirs.head[0]
     if own != other:
         yield f"the classifier's first layer is the teacher's with {own} in place of {other}"

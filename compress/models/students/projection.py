@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from ..families import FAMILIES
 from . import algebra
 from .activations import Array, Point, Sample, array, fill, observe, observed_batches
+from .parts import layer_parts
 
 
 @dataclass(frozen=True)
@@ -47,24 +47,17 @@ def project(student: Any, teacher: Any, layers: Sequence[int], sample: Sample) -
     pair = _Pair(mine, theirs, sample, algebra.shared_basis(moment, mine.config.hidden_size))
     _project_embeddings(pair)
     for number, source in enumerate(layers):
-        above, below = _layer(mine, number), _layer(theirs, source)
+        above, below = layer_parts(mine, number), layer_parts(theirs, source)
         _project_attention(pair, above, below)
         _project_feed_forward(pair, above, below)
     _project_head(pair, student, teacher)
-
-
-def _layer(encoder: Any, number: int) -> Any:
-    """The modules of a layer, by the names of `Family.layer`."""
-    family = FAMILIES[encoder.config.model_type]
-    layer = encoder.get_submodule(family.layer_path.format(number))
-    return SimpleNamespace(**{part: layer.get_submodule(path) for part, path in family.layer.items()})
 
 
 def _moment(teacher: Any, layers: Sequence[int], sample: Sample) -> Array:
     """Second moment [size, size] of the stream at the layers that the student has, each layer counting the same."""
     points: dict[str, Point] = {"embeddings": (teacher.embeddings.LayerNorm, "out")}
     for source in layers:
-        layer = _layer(teacher, source)
+        layer = layer_parts(teacher, source)
         points[f"attention {source}"] = (layer.attention_norm, "out")
         points[f"output {source}"] = (layer.norm, "out")
     moments: dict[str, Array] = {}
@@ -168,9 +161,9 @@ def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
     mine, theirs = _head(student), _head(teacher)
     if mine is None or theirs is None:
         return
-    last = {"states": (_layer(pair.teacher, pair.teacher.config.num_hidden_layers - 1).norm, "out")}
+    last = {"states": (layer_parts(pair.teacher, pair.teacher.config.num_hidden_layers - 1).norm, "out")}
     seen = observe(teacher, pair.sample, {**last, "neurons": theirs.neurons})
-    own = pair.student_sees(states=(_layer(pair.student, pair.student.config.num_hidden_layers - 1).norm, "out"))
+    own = pair.student_sees(states=(layer_parts(pair.student, pair.student.config.num_hidden_layers - 1).norm, "out"))
     told = algebra.refit(pair.basis, np.zeros(len(pair.basis)), own["states"], seen["states"])
     classifier = theirs.classifier
     output = np.eye(theirs.dense.in_features) if classifier is None else array(classifier.weight)

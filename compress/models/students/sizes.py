@@ -61,8 +61,8 @@ def _family(card: StudentCard, teacher: Dimensions) -> Family:
         raise CompressError(f"student {card.name}: {problem}")
     if card.init == "convert" and own.shares_layers:
         raise CompressError(
-            f"student {card.name} is converted to ALBERT's form, which the teacher has: recipe distilbert makes an ALBERT of fewer "
-            "layers, and so does a card without `architecture`, `init` and `albert`"
+            f"student {card.name} is converted to ALBERT's form, which the teacher has; choose one that repeats its layers less "
+            "often, as --student distilbert-6l, or a card of fewer layers without `architecture`, `init` and `albert`"
         )
     if family.shares_layers and card.albert is None and not own.shares_layers:
         raise CompressError(

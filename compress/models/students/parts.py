@@ -1,0 +1,50 @@
+"""The parts of an encoder whatever its family calls them: modules of its layers, and what its embeddings add up."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from ..dimensions import first_position
+from ..families import FAMILIES, Family
+from .activations import Array, array
+
+TABLES = WORDS, POSITIONS, SEGMENTS = "word_embeddings", "position_embeddings", "token_type_embeddings"
+
+
+def family_of(model: Any) -> Family:
+    return FAMILIES[model.config.model_type]
+
+
+def layer_parts(encoder: Any, number: int) -> Any:
+    """The modules of a layer (from 0), or of what it shares with others, by the names of `Family.layer`."""
+    family, config = family_of(encoder), encoder.config
+    block = int(number * config.num_hidden_groups / config.num_hidden_layers) if family.shares_layers else number
+    layer = encoder.get_submodule(family.layer_path.format(block))
+    return SimpleNamespace(**{part: layer.get_submodule(path) for part, path in family.layer.items()})
+
+
+def head_parts(model: Any) -> list[Any]:
+    """The linear layers of a classifier's head, the first of which may be its encoder's pooler."""
+    return [
+        model.get_submodule(path.replace("base_model.", f"{model.base_model_prefix}."))
+        for path, _ in family_of(model).head
+    ]
+
+
+def projection_of(encoder: Any) -> Any:
+    """The matrix behind the embeddings; None where they are as wide as the hidden states, or need none."""
+    family, config = family_of(encoder), encoder.config
+    embedding = getattr(config, "embedding_size", config.hidden_size)
+    projects = family.projects(embedding=embedding, hidden=config.hidden_size)
+    return encoder.get_submodule(family.projection) if family.projection and projects else None
+
+
+def tables_of(encoder: Any) -> dict[str, Array]:
+    """What the embeddings add up, [row, embedding]: of positions from a text's first token on, of segments where it has any."""
+    embeddings, config = encoder.embeddings, encoder.config
+    tables = {name: array(getattr(embeddings, name).weight) for name in (WORDS, POSITIONS)}
+    tables[POSITIONS] = tables[POSITIONS][first_position(config.model_type, config.pad_token_id) :]
+    if hasattr(embeddings, SEGMENTS):
+        tables[SEGMENTS] = array(embeddings.token_type_embeddings.weight)
+    return tables
