@@ -35,7 +35,7 @@ class Code(Spec):
 
 
 class TeacherOrigin(Spec):
-    """Where the teacher came from, before this project touched it. Holds no path."""
+    """Where a teacher, or a student's own checkpoint, came from, before this project touched it. Holds no path."""
 
     kind: Literal["package", "hub", "folder", "random", "grown"]
     name: str = Field(description="of the package, the hub's repository, the folder, or the card with random weights")

@@ -99,6 +99,8 @@ class _Settings(TypedDict, total=False):
     published: dict[str, _Number] | None
     teacher_licence: str | None
     teacher_hub: str | None
+    student_licence: str | None
+    student_hub: str | None
     max_length: Size
     text: list[str]
 

@@ -223,6 +223,9 @@ class Result(_Record):
     versions: dict[str, str]
     code: Code | None = Field(default=None, description="that put the result together; results of before have none")
     origin: TeacherOrigin | None = Field(default=None, description="of the teacher; results of before have none")
+    student_origin: TeacherOrigin | None = Field(
+        default=None, description="of a student that starts from a checkpoint of its own, and not from its teacher"
+    )
     corpus: Corpus | None = Field(default=None, description="none where no stage reads plain text")
     stages: tuple[StageRecord, ...]
     models: Annotated[tuple[ModelResult, ...], Field(min_length=1)] = Field(

@@ -81,10 +81,10 @@ class BundleInfo(_Record):
     model: str = Field(description="which of the run's models, e.g. `student`")
     teacher: str
     base_model: str | None = Field(
-        None, description="as given when it was shipped, or hub id of the teacher's checkpoint"
+        None, description="as given when it was shipped, or hub id of the checkpoint that the weights started from"
     )
     licence: str | None = Field(
-        None, description="as given when it was shipped, or of the teacher's weights, from its card"
+        None, description="as given when it was shipped, or of the weights that it started from, from their card"
     )
     dataset: str | None = Field(None, description="hub id of the task's data set, where it has one")
     task: TaskInfo
@@ -107,6 +107,9 @@ class BundleInfo(_Record):
     )
     shipped_by: Code | None = Field(default=None, description="the code that made the bundle of it")
     origin: TeacherOrigin | None = Field(default=None, description="of the teacher")
+    student_origin: TeacherOrigin | None = Field(
+        default=None, description="of a student that started from a checkpoint of its own, and not from its teacher"
+    )
     corpus: Corpus | None = Field(default=None, description="plain text that stages read")
     recipe: dict[str, Any] = Field(description="resolved")
     probe: Probe

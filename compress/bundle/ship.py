@@ -123,15 +123,17 @@ def _tokenizer_config(checkpoint: Path, max_length: int) -> dict[str, Any]:
 
 
 def _describe(folder: Path, source: Source) -> BundleInfo:
-    result, licence = source.result, source.result.settings.get("teacher_licence")
+    result, model = source.result, next(iter(source.models.values())).name
+    weights = "student" if model == "student" and result.student_origin is not None else "teacher"
+    licence = result.settings.get(f"{weights}_licence")
     texts = probe_texts(len(source.columns))
     logits = {name: probe_logits(folder, name, texts, threads=1).tolist() for name in source.graphs}
     return BundleInfo(
         name=result.run,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        model=next(iter(source.models.values())).name,
+        model=model,
         teacher=result.teacher,
-        base_model=result.settings.get("teacher_hub"),
+        base_model=result.settings.get(f"{weights}_hub"),
         licence=None if licence == "unknown" else licence,
         dataset=result.settings.get("dataset_hub"),
         task=result.task,
@@ -149,6 +151,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         code=result.code,
         shipped_by=running_code(),
         origin=result.origin,
+        student_origin=result.student_origin,
         corpus=result.corpus,
         recipe=without_places(result.recipe),  # of a run made before results were without paths
         probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]

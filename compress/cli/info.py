@@ -80,8 +80,8 @@ def _cards(kind: str) -> list[dict[str, str]]:
             {
                 "student": name,
                 "architecture": _architecture(card),
-                "layers": str(card.layers),
-                "copies": str(card.copy_layers),
+                "layers": str(card.layers or ""),
+                "starts": _start(card),
                 "about": card.title,
             }
             for name, card in list_cards("students", StudentCard).items()
@@ -93,10 +93,19 @@ def _cards(kind: str) -> list[dict[str, str]]:
 
 
 def _architecture(card: StudentCard) -> str:
+    if card.checkpoint is not None:
+        return "as the checkpoint"
     if isinstance(card.architecture, str):
         return card.architecture
     named = (f"{student} of a {teacher}" for teacher, student in card.architecture.items())
     return ", ".join([*named, "else as the teacher"] if card.architecture else ["as the teacher"])
+
+
+def _start(card: StudentCard) -> str:
+    """`copy every_other`, `pretrained minilm-l6`."""
+    if card.init == "random":
+        return card.init
+    return f"{card.init} {card.checkpoint or card.copy_layers}"
 
 
 def _origin(card: object) -> str:

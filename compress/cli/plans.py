@@ -108,6 +108,8 @@ def _start(plan: Plan) -> str | None:
     if card is None:
         return None
     layers = _layers(plan)
+    if plan.pretrained is not None:
+        return f"pre-trained, from {plan.pretrained.card.title}"
     if layers is not None:
         return f"copying teacher layers {layers}, counted from 0"
     if card.albert is None or card.init == "random":

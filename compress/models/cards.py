@@ -124,7 +124,7 @@ class TeacherCard(Spec):
 
 Layers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]  # of the teacher, from 0
 LayerRule = Literal["every_other", "first", "last"] | Layers
-Init = Literal["copy", "random", "project", "convert"]
+Init = Literal["copy", "random", "project", "convert", "pretrained"]
 
 
 class Albert(Spec):
@@ -154,14 +154,17 @@ class StudentCard(Spec):
         description="family of the student. Or families of teachers → that of the student, each teacher that is not named having a "
         "student of its own family; left out: as the teacher",
     )
-    layers: Positive = Field(description="layers; of an ALBERT, all repeats of its blocks")
+    layers: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="layers; of an ALBERT, all repeats of its blocks; left out with `init: pretrained` alone"
+    )
     hidden: Positive | None = Field(default=None, description="width of hidden states")
     heads: Positive | None = Field(default=None, description="attention heads per layer")
     intermediate: Positive | None = Field(default=None, description="width of the feed-forward layers")
     init: Init = Field(
         default="copy",
         description="copy: the teacher's weights, at its sizes; project: those of a wider teacher along the principal directions of "
-        "its activations; convert: a BERT's in ALBERT's form; random: none of them",
+        "its activations; convert: a BERT's in ALBERT's form; random: none of them; pretrained: those of a `checkpoint` of its own, "
+        "with its sizes and its tokenizer",
         exclude_if=lambda value: value == "copy",  # what is dumped decides the store's keys
     )
     copy_layers: LayerRule = Field(
@@ -170,6 +173,24 @@ class StudentCard(Spec):
     albert: Albert | None = Field(
         default=None, exclude_if=lambda value: value is None, description="of an `albert` alone"
     )
+    checkpoint: str | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="of a `pretrained` student: a teacher card with a checkpoint, a checkpoint's folder, or OWNER/NAME[@REVISION] of "
+        "the hub",
+    )
+
+    @model_validator(mode="after")
+    def _is_as_its_checkpoint(self) -> StudentCard:
+        pretrained = self.init == "pretrained"
+        if pretrained != (self.checkpoint is not None):
+            raise ValueError("`init: pretrained` and `checkpoint` come together; found one of them")
+        own = self.model_fields_set - {"name", "title", "init", "checkpoint"}
+        if pretrained and own:
+            raise ValueError(f"{min(own)}: a pre-trained student is as its checkpoint; leave it out")
+        if not pretrained and not self.layers:
+            raise ValueError("layers: expected how many; only a student with `init: pretrained` has its checkpoint's")
+        return self
 
     @property
     def family(self) -> Family | None:

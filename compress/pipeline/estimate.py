@@ -15,13 +15,14 @@ import numpy as np
 from ..catalog import names
 from ..corpus.sources import FileSource
 from ..losses import LOSSES
-from ..models.dimensions import Dimensions, usable_positions
+from ..models.dimensions import Dimensions
 from ..spec.stages import OnText
 from ..store import Store
 from ..store.manifest import NAME
 from ..tasks import encode
 from .plan import Node, Plan
 from .plan.sources import TaskSource
+from .plan.teachers import TeacherSource
 from .stages.augment import AUGMENTED
 from .training.log import saved_step
 
@@ -132,7 +133,8 @@ def _work(plan: Plan, node: Node[Any], *, done: int) -> Work:
     taught = model is not plan.sizes["teacher"] and any(
         loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in losses
     )
-    each = 3 * model.flops_per_example(length) + (plan.sizes["teacher"].flops_per_example(length) if taught else 0)
+    each = 3 * model.flops_per_example(length)
+    each += plan.sizes["teacher"].flops_per_example(_teacher_length(plan, node, length)) if taught else 0
     steps = None if examples is None else max(1, round(spec.epochs * math.ceil(examples / spec.batch_size)))
     if spec.max_steps is not None:
         steps = spec.max_steps if steps is None else min(steps, spec.max_steps)
@@ -162,15 +164,21 @@ def _length(plan: Plan, node: Node[Any]) -> float:
     """Tokens of an example, on average."""
     most = node.spec.max_length or plan.task.spec.max_length
     if isinstance(node.spec, OnText):
-        return node.spec.max_length or min(128, usable_positions(plan.teacher.config))
-    return mean_length(plan, most)
+        return node.spec.max_length or min(128, plan.positions_of(node))
+    return mean_length(plan, most, plan.source_of(node))
 
 
-def mean_length(plan: Plan, most: int | None = None) -> float:
-    """Tokens of a text of train, which is cut to `most` tokens (default: the task's), on average."""
+def _teacher_length(plan: Plan, node: Node[Any], length: float) -> float:
+    """As `_length`, in the teacher's own tokens where the student's are others."""
+    return length if plan.shares_tokenizer else mean_length(plan, node.spec.max_length)
+
+
+def mean_length(plan: Plan, most: int | None = None, source: TeacherSource | None = None) -> float:
+    """Tokens of a text of train, which is cut to `most` tokens (default: the task's), on average; by the tokenizer of `source`
+    (default: the teacher)."""
     train = plan.task.data.train
     sample = train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
-    return float(encode(plan.teacher.tokenizer, sample, most or plan.task.spec.max_length).lengths.mean())
+    return float(encode((source or plan.teacher).tokenizer, sample, most or plan.task.spec.max_length).lengths.mean())
 
 
 def _records(cache: Store, precision: str) -> list[tuple[float, float]]:

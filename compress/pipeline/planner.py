@@ -6,21 +6,27 @@ import difflib
 from collections.abc import Iterator
 
 from ..errors import CompressError
-from ..models.cards import StudentCard, load_student
+from ..fields import Spec
+from ..models.cards import StudentCard
 from ..models.checkpoints import other_head
 from ..models.dimensions import Dimensions, usable_positions
 from ..models.students import not_kept, student_dimensions
 from ..runtime.kinds import output_names
 from ..spec.recipe import Recipe
 from ..tasks import BUILTIN_TASKS, check_room
-from .plan import Draft, Plan
+from .plan import Draft, Node, Plan
 from .plan.sources import TaskSource, TextSource
+from .plan.students import resolve_student
 from .plan.teachers import TeacherSource
 from .stages import finetune, pretrain
 from .stages.adopt import add_adopted
 from .stages.export import add_export
 from .stages.registry import STAGES
 
+OTHER_TOKENIZER = (
+    "student and teacher cut texts into different tokens: the student learns from the logits of the teacher alone, which reads every "
+    "text by its own tokenizer"
+)
 _MOST_SPECIAL = 8  # more special tokens than any tokenizer here adds to a text or a pair
 _OF_THE_TEACHER = ("pretrain", "finetune")
 
@@ -44,13 +50,15 @@ def make_plan(
     """
     classes = _classes(task)
     sizes = {"teacher": teacher.dimensions(classes)}
-    card = _student_card(recipe, student, teacher, sizes["teacher"])
-    if card is not None:
+    card, pretrained = _student(recipe, student, teacher, sizes["teacher"])
+    if pretrained is not None:
+        sizes["student"] = pretrained.dimensions(classes)
+    elif card is not None:
         sizes["student"] = student_dimensions(card, sizes["teacher"])
     base = seed if base_seed is None else base_seed
-    draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes)
+    draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes, pretrained=pretrained)
     draft.notes += teacher.notes
-    draft.notes += not_kept(card, sizes) if card is not None else ()
+    draft.notes += _start_notes(draft)
     _plan_teacher(draft)
     for stage in recipe.stages:
         add = STAGES[stage.kind].plan
@@ -104,25 +112,34 @@ def _misspelt_tasks(recipe: Recipe, task: str) -> Iterator[str]:
 
 
 def _check_lengths(plan: Plan) -> None:
-    positions = usable_positions(plan.teacher.config)
+    """Every text has room for words, and its tokens have positions, in each model that reads it."""
     pair = len(plan.task.spec.text) == 2
-    lengths = {f"task {plan.task.spec.name}": (plan.task.spec.max_length, pair)}
+    lengths = {f"task {plan.task.spec.name}": (plan.task.spec.max_length, pair, _readers(plan))}
     for node in plan.nodes:
         if length := getattr(node.spec, "max_length", None):
-            lengths[f"recipe {plan.recipe.name}, {node.stage}"] = length, pair and not node.kind.reads_text
-    for where, (length, of_pairs) in lengths.items():
-        if length <= _MOST_SPECIAL:
-            _check_room(plan.teacher, length, of_pairs, where)
-        if length > positions:
-            raise CompressError(
-                f"{where}: max_length is {length} tokens and teacher {plan.teacher.card.name} has {positions} positions; "
-                f"set max_length to at most {positions}"
-            )
+            of_pairs = pair and not node.kind.reads_text
+            lengths[f"recipe {plan.recipe.name}, {node.stage}"] = length, of_pairs, _readers(plan, node)
+    for where, (length, of_pairs, readers) in lengths.items():
+        for role, source in readers.items():
+            positions = usable_positions(source.config)
+            if length <= _MOST_SPECIAL:
+                _check_room(source, length, of_pairs, where)
+            if length > positions:
+                raise CompressError(
+                    f"{where}: max_length is {length} tokens and {role} {source.card.name} has {positions} positions; "
+                    f"set max_length to at most {positions}"
+                )
 
 
-def _check_room(teacher: TeacherSource, length: int, of_pairs: bool, where: str) -> None:
+def _readers(plan: Plan, node: Node[Spec] | None = None) -> dict[str, TeacherSource]:
+    """Role -> whose tokenizer and positions a stage's texts meet; the task's without one."""
+    own = {} if plan.pretrained is None else {"student": plan.pretrained}
+    return {"teacher": plan.teacher} | (own if node is None or plan.source_of(node) is plan.pretrained else {})
+
+
+def _check_room(source: TeacherSource, length: int, of_pairs: bool, where: str) -> None:
     try:
-        check_room(teacher.tokenizer, length, pair=of_pairs)
+        check_room(source.tokenizer, length, pair=of_pairs)
     except CompressError as error:
         raise CompressError(f"{where}: {error}") from None
 
@@ -133,19 +150,22 @@ def _classes(task: TaskSource) -> int:
     return len(output_names(task.spec.kind, task.data.labels if known is None else known))
 
 
-def _student_card(
+def _start_notes(draft: Draft) -> tuple[str, ...]:
+    """What there is to say of how the student starts."""
+    if draft.pretrained is not None:
+        return (*draft.pretrained.notes, *(() if draft.shares_tokenizer else (OTHER_TOKENIZER,)))
+    return tuple(not_kept(draft.student, draft.sizes)) if draft.student is not None else ()
+
+
+def _student(
     recipe: Recipe, override: str | None, teacher: TeacherSource, sizes: Dimensions
-) -> StudentCard | None:
+) -> tuple[StudentCard | None, TeacherSource | None]:
+    """The card for this teacher, and the checkpoint of its own where it has one."""
     choice = recipe.student
     if choice is None:
         if override is not None:
             raise CompressError(f"recipe {recipe.name} makes no student, and --student names {override}; leave one out")
-        return None
-    if (inner := teacher.config.get("inner_group_num", 1)) != 1:
-        raise CompressError(
-            f"teacher {teacher.card.name}: inner_group_num is {inner}: its layers are several in one, which no student here is; "
-            "recipe int8 takes it with --set export.graph=plain"
-        )
+        return None, None
     if override is None and not isinstance(choice, str) and sizes.layers not in choice:
         depths = ", ".join(map(str, sorted(choice)))
         raise CompressError(
@@ -153,4 +173,12 @@ def _student_card(
             f"{sizes.layers}; name one with --student"
         )
     chosen = choice if isinstance(choice, str) else choice.get(sizes.layers, "")
-    return load_student(override or chosen).of(sizes.architecture)
+    card, pretrained = resolve_student(override or chosen)
+    if pretrained is not None:
+        return card, pretrained
+    if (inner := teacher.config.get("inner_group_num", 1)) != 1:
+        raise CompressError(
+            f"teacher {teacher.card.name}: inner_group_num is {inner}: its layers are several in one, which no student here is; "
+            "recipe int8 takes it with --set export.graph=plain"
+        )
+    return card.of(sizes.architecture), None

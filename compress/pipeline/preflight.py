@@ -12,6 +12,7 @@ from ..models.weights import layers_in, weight_files
 from ..paths import check_folder, nearest
 from ..tasks import is_at_hand
 from .plan import Node, Plan
+from .plan.teachers import TeacherSource
 from .stages.export import EXPORT
 
 # float32 weights and two Adam moments, the best weights, the checkpoint, and the graphs.
@@ -42,7 +43,10 @@ def check_plan(plan: Plan, root: Path, *, light: bool = False) -> None:
     """
     missing = _missing(plan, root)
     if missing:
-        _checkpoint_fits(plan)
+        _ = plan.task.data  # whole, so that a bad row costs no training
+        _checkpoint_fits(plan.teacher)
+    if plan.pretrained is not None and any(node.outside.get("pretrained") for node in missing):
+        _checkpoint_fits(plan.pretrained)
     for node in missing:
         if node.kind.check is not None and not (light and node.kind is EXPORT):
             node.kind.check(plan, node)
@@ -53,20 +57,18 @@ def _missing(plan: Plan, root: Path) -> list[Node[Spec]]:
     return [node for node in plan.nodes if not (root / ".store" / node.key).is_dir()]
 
 
-def _checkpoint_fits(plan: Plan) -> None:
-    """Reads the data whole, so that a bad row costs no training."""
-    _ = plan.task.data
-    teacher = plan.teacher
-    folder = teacher.folder or teacher.small
+def _checkpoint_fits(source: TeacherSource) -> None:
+    folder = source.folder or source.small
     if folder is None:
         return
     weight_files(folder)
-    found, expected = layers_in(folder), plan.sizes["teacher"].layers
+    sizes = source.dimensions(1)
+    found, expected = layers_in(folder), sizes.layers
     if found > expected:
         raise CompressError(
             f"{folder}: the weights have {found} layers and config.json says {expected}; the config is another checkpoint's"
         )
-    tokens, rows = largest_number(load_tokenizer(folder)) + 1, plan.sizes["teacher"].vocabulary
+    tokens, rows = largest_number(load_tokenizer(folder)) + 1, sizes.vocabulary
     if tokens > rows:
         raise CompressError(
             f"{folder}: the tokenizer knows {tokens} tokens and the embedding table (config.json: vocab_size) has {rows} rows; "

@@ -28,7 +28,7 @@ from .results.measure import BenchSettings
 class Request:
     """What to run: every recipe on every task with every seed. `own`: files in place of `tasks`.
 
-    `teacher` and `student` override the recipe's; `refit` fine-tunes a teacher that already has a
+    `teacher` and `student` override the recipe's, each a card or a checkpoint; `refit` fine-tunes a teacher that already has a
     head; `data_dir` holds GLUE's folders or a saved data set; `tuning` is a file for the tuning split, which is
     held out of train without it; `corpus` names plain text; `overrides` are
     `path=value` for every recipe that is named (one given as an object is run as it is).
@@ -100,7 +100,7 @@ def command_line(request: Request, plan: Plan) -> str:
     words = ["compress", "run", shown(word), *_task_words(request, plan)]
     for flag, value in (
         ("--teacher", None if request.teacher is None else pinned(request.teacher, plan.teacher)),
-        ("--student", request.student),
+        ("--student", _pinned_student(request, plan)),
         ("--data-dir", request.data_dir),
         ("--tuning", request.tuning),
     ):
@@ -122,6 +122,12 @@ def command_line(request: Request, plan: Plan) -> str:
     for override in overrides_for(request, word) if word in request.recipes else ():
         words += ["--set", shown_override(override)]
     return shlex.join(words)
+
+
+def _pinned_student(request: Request, plan: Plan) -> str | None:
+    if request.student is None or plan.pretrained is None:
+        return request.student
+    return pinned(request.student, plan.pretrained)
 
 
 def shown_override(text: str) -> str:

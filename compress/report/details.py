@@ -165,7 +165,8 @@ def origins(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
     yield from by_run("Code", ((result.run, str(result.code)) for result in results if result.code))
     yield from _built_by_others(results)
     teachers = ((result.teacher, str(result.origin)) for result in results if result.origin)
-    yield from ((f"Weights of {name}", text) for name, text in dict.fromkeys(teachers))
+    students = ((str(result.student), str(result.student_origin)) for result in results if result.student_origin)
+    yield from ((f"Weights of {name}", text) for name, text in dict.fromkeys([*teachers, *students]))
     corpora = [result.corpus for result in results if result.corpus]
     for text in dict.fromkeys(f"{', '.join(each.names)}, SHA-256 {each.fingerprint[:12]}" for each in corpora):
         yield "Plain text", text

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from ...errors import CompressError
 from ...fields import Spec
+from ...losses import LOSSES
 from ...models.layer_maps import check_losses, matched_layers
 from ...models.students import CONVERSION
 from ...spec.stages import Losses, PerTask
@@ -30,19 +31,42 @@ def seeded(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
 
 
 def described_student(draft: Draft) -> dict[str, Any]:
-    """What keys hold of the student: its card, and how a conversion is computed."""
+    """What keys hold of the student: its card, and how a conversion is computed. Of a pre-trained one `own_checkpoint` tells."""
     if draft.student is None:
         return {}
+    if draft.pretrained is not None:
+        return {"student": {"init": draft.student.init}}
     conversion = {"conversion": CONVERSION} if draft.student.init == "convert" else {}
     return {"student": draft.student.model_dump(mode="json", exclude={"title"}), **conversion}
 
 
+def own_checkpoint(draft: Draft) -> dict[str, str]:
+    """What keys hold, as hashes from outside, of the checkpoint that a pre-trained student starts from."""
+    return {} if draft.pretrained is None else {"pretrained": draft.pretrained.identity}
+
+
 def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
     """Raises `CompressError` for losses that need what this student, or its teacher, lacks, and for a map of other layers."""
+    if not draft.shares_tokenizer:
+        _check_logits_alone(draft, spec, stage)
     teacher, student = draft.sizes["teacher"], draft.sizes["student"]
     where = f"recipe {draft.recipe.name}, stage {stage}, student {draft.student.name if draft.student else ''}"
     check_losses(spec.losses, student=student, teacher=teacher, where=where)
     check_layer_map(draft, spec, stage, "student", "teacher")
+
+
+def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:
+    """Of tokens that are not the same, nothing inside the two models can be compared."""
+    beyond = next((loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].reads != "classes"), None)
+    if beyond is None:
+        return
+    names = f"student {draft.student.name if draft.student else ''} and teacher {draft.teacher.card.name}"
+    usable = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes")
+    raise draft.fails(
+        stage,
+        f"{beyond} compares states at tokens, and {names} cut texts into different ones; between them only losses on the "
+        f"classes work ({usable}), on the task's texts: choose recipe logits",
+    )
 
 
 def check_layer_map(draft: Draft, spec: Losses, stage: str, student: str, teacher: str) -> None:

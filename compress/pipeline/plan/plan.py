@@ -15,7 +15,7 @@ from ...errors import CompressError
 from ...fields import Spec
 from ...machine import versions
 from ...models.cards import StudentCard
-from ...models.dimensions import Dimensions
+from ...models.dimensions import Dimensions, usable_positions
 from ...spec.recipe import Recipe, Stage
 from ...store import Artifact
 from .context import Context
@@ -99,7 +99,8 @@ class Job(Generic[S_co]):
 class Plan:
     """One run: a recipe on a task with a seed. Nodes are in the order in which they can run.
 
-    `notes`: what the plan leaves out of the recipe, and why, a line each.
+    `notes`: what the plan leaves out of the recipe, and why, a line each. `pretrained`: the checkpoint that the student starts
+    from, where that is its own.
     """
 
     recipe: Recipe
@@ -113,6 +114,7 @@ class Plan:
     nodes: tuple[Node[Spec], ...]
     sizes: dict[str, Dimensions]
     notes: tuple[str, ...] = ()
+    pretrained: TeacherSource | None = None
 
     @property
     def name(self) -> str:
@@ -135,6 +137,23 @@ class Plan:
     def sizes_of(self, node: Node[Spec]) -> Dimensions:
         """Of the checkpoint that `node` makes."""
         return self.sizes[node.kind.trained_model or node.model]
+
+    def source_of(self, node: Node[Spec]) -> TeacherSource:
+        """The checkpoint whose tokenizer, and whose config but for sizes, the model has that `node` makes or serves."""
+        return self.source(node.kind.trained_model or node.model)
+
+    def source(self, model: str) -> TeacherSource:
+        """As `source_of`, of `teacher` or `student`."""
+        return self.pretrained if model == "student" and self.pretrained is not None else self.teacher
+
+    def positions_of(self, node: Node[Spec]) -> int:
+        """The longest text in tokens that the model of `node`, and the teacher, can read."""
+        return min(usable_positions(source.config) for source in (self.teacher, self.source_of(node)))
+
+    @property
+    def shares_tokenizer(self) -> bool:
+        """Whether teacher and student cut texts into the same tokens."""
+        return self.teacher.shares_tokenizer(self.pretrained)
 
     def needed_for(self, name: str) -> tuple[Node[Spec], ...]:
         """The node `name` and all that its inputs are made of, in the order of the plan."""
@@ -164,11 +183,17 @@ class Draft:
     latest: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     current: str = "teacher"
+    pretrained: TeacherSource | None = None
 
     @property
     def adopts(self) -> bool:
         """Whether the teacher is taken as it came, fine-tuned already."""
         return self.teacher.is_fine_tuned(self.task.spec.kind) and not self.refit
+
+    @property
+    def shares_tokenizer(self) -> bool:
+        """Whether teacher and student cut texts into the same tokens."""
+        return self.teacher.shares_tokenizer(self.pretrained)
 
     def add(
         self,
@@ -221,4 +246,5 @@ class Draft:
             tuple(self.nodes),
             self.sizes,
             tuple(self.notes),
+            self.pretrained,
         )

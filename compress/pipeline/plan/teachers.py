@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ... import store
 from ...catalog import is_path, names
@@ -90,6 +90,10 @@ class TeacherSource:
         """What stands for its tokenizer in keys: teachers of one vocabulary share a text's tokens."""
         return hashlib.sha256(self.tokenizer.to_str().encode()).hexdigest()
 
+    def shares_tokenizer(self, student: TeacherSource | None) -> bool:
+        """Whether a student that starts from that checkpoint, or from this one (None), cuts texts into the same tokens."""
+        return student is None or student.vocabulary == self.vocabulary
+
     def is_fine_tuned(self, kind: KindName) -> bool:
         """Whether it carries a head of its own for tasks of `kind`."""
         return self.folder is not None and has_head(self.folder, self.config, kind)
@@ -128,16 +132,9 @@ class TeacherSource:
 
 def resolve_teacher(name_or_path: str) -> TeacherSource:
     """A card's name, a card's file, a checkpoint folder of the user's, or OWNER/NAME[@REVISION] of the hub."""
-    folder = from_home(name_or_path)
-    on_hub = repository(name_or_path)
-    if folder.is_dir() and (is_path(name_or_path) or name_or_path not in names("teachers")):
-        note = f"teacher {name_or_path}: the folder of that name here, and not the hub's repository; that is {name_or_path}@main"
-        return TeacherSource(_own_card(folder), folder, notes=() if on_hub is None else (note,))
-    if on_hub is not None and not folder.exists() and not folder.parent.is_file():
-        return _of_the_hub(*on_hub)
-    if is_path(name_or_path) and folder.suffix not in (".yaml", ".yml"):
-        found = "a file" if folder.exists() else "no such folder"
-        raise CompressError(f"teacher {name_or_path}: {found}; expected the folder of a transformers checkpoint")
+    checkpoint = checkpoint_source(name_or_path, "teacher")
+    if checkpoint is not None:
+        return checkpoint
     card = load_teacher(name_or_path)
     if card.random is None:
         return TeacherSource(card, locate(card))
@@ -148,16 +145,32 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
     return TeacherSource(card, None, words)
 
 
-def _of_the_hub(name: str, revision: str | None) -> TeacherSource:
+def checkpoint_source(word: str, role: Literal["teacher", "student"]) -> TeacherSource | None:
+    """The checkpoint that `--teacher` or `--student` names by its folder, or as OWNER/NAME[@REVISION] of the hub; None for a card.
+
+    Raises `CompressError` where there is none."""
+    folder, on_hub = from_home(word), repository(word)
+    if folder.is_dir() and (is_path(word) or word not in names("teachers" if role == "teacher" else "students")):
+        note = f"{role} {word}: the folder of that name here, and not the hub's repository; that is {word}@main"
+        return TeacherSource(_own_card(folder), folder, notes=() if on_hub is None else (note,))
+    if on_hub is not None and not folder.exists() and not folder.parent.is_file():
+        return _of_the_hub(role, *on_hub)
+    if is_path(word) and folder.suffix not in (".yaml", ".yml"):
+        found = "a file" if folder.exists() else "no such folder"
+        raise CompressError(f"{role} {word}: {found}; expected the folder of a transformers checkpoint")
+    return None
+
+
+def _of_the_hub(role: str, name: str, revision: str | None) -> TeacherSource:
     """A repository as a card that pins the commit which was found."""
-    here = "no folder of that name is here; give another with --teacher DIR"
+    here = f"no folder of that name is here; give another with --{role} DIR"
     try:
-        folder = fetch(f"teacher {name}", name, revision or "main", here)
+        folder = fetch(f"{role} {name}", name, revision or "main", here)
     except CompressError:
         owner = Path(name).parent
         if revision is None and owner.is_dir():
             raise CompressError(
-                f"teacher {name}: no such folder in {owner}, and no such repository of the hub; give another with --teacher DIR"
+                f"{role} {name}: no such folder in {owner}, and no such repository of the hub; give another with --{role} DIR"
             ) from None
         raise
     commit = folder.name if is_commit(folder.name) else revision or "main"
@@ -167,7 +180,7 @@ def _of_the_hub(name: str, revision: str | None) -> TeacherSource:
 
 
 def pinned(word: str, teacher: TeacherSource) -> str:
-    """The word for a teacher, as it finds the same files later: of the hub's the commit is said."""
+    """The word for a checkpoint, as it finds the same files later: of the hub's the commit is said."""
     checkpoint = teacher.card.checkpoint
     if checkpoint is None or checkpoint.hub is None or word.partition("@")[0] != checkpoint.hub:
         return word

@@ -23,6 +23,7 @@ from ...spec.stage import StageSpec
 from ...store import Artifact
 from ...tasks import TASK_KINDS, ReportedData, dataset_id, headline, headline_of, score, split_fingerprint
 from ..plan import Context, Node, Plan
+from ..plan.teachers import TeacherSource
 from .fidelity import fidelity
 from .measure import BenchSettings, Model
 from .reported import ReportedSource
@@ -85,6 +86,7 @@ def build_result(
         versions=versions(),
         code=running_code(),
         origin=plan.teacher.origin,
+        student_origin=plan.pretrained.origin if plan.pretrained is not None else None,
         corpus=plan.corpus.record if plan.corpus and any(node.kind.reads_text for node in plan.nodes) else None,
         stages=tuple(_stage_record(node, made) for node in plan.nodes),
         models=tuple(records),
@@ -102,12 +104,23 @@ def build_result(
             "notices": list(context.notices),
             "published": _published(plan, context),
             "teacher_licence": plan.teacher.card.licence,
-            "teacher_hub": plan.teacher.card.checkpoint.hub if plan.teacher.card.checkpoint else None,
+            "teacher_hub": _hub(plan.teacher),
+            **_of_own_checkpoint(plan),
             "dataset_hub": dataset_id(data.spec, plan.task.folder),
             "max_length": data.spec.max_length,
             "text": list(data.spec.text),
         },
     )
+
+
+def _hub(source: TeacherSource) -> str | None:
+    return source.card.checkpoint.hub if source.card.checkpoint else None
+
+
+def _of_own_checkpoint(plan: Plan) -> dict[str, Any]:
+    """Of a student that does not start from its teacher: of whose weights it is made."""
+    source = plan.pretrained
+    return {} if source is None else {"student_licence": source.card.licence, "student_hub": _hub(source)}
 
 
 def _stage_record(node: Node[Spec], made: Made) -> results.StageRecord:

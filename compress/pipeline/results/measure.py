@@ -95,6 +95,15 @@ def _fitting(shapes: tuple[tuple[int, int], ...], models: list[Model]) -> tuple[
     return tuple(shape for shape in shapes if shape[1] <= longest) or ((1, longest),)
 
 
+def _lengths(model: Model, context: Context) -> tuple[int, ...]:
+    """Tokens of a sample of the tuning split, as the model's own tokenizer cuts it."""
+    from ...bench.lengths import sampled
+
+    tokenizer = load_tokenizer(model.checkpoint.path)
+    lengths = context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths
+    return tuple(int(length) for length in lengths[sampled(len(lengths))])
+
+
 def benchmark(
     models: list[Model], context: Context, settings: BenchSettings, cache: Store
 ) -> tuple[Artifact, dict[str, results.Runtime]]:
@@ -107,16 +116,14 @@ def benchmark(
 
     def make(out: Path, work: Path) -> dict[str, Any]:
         from ...bench import BenchSpec, Candidate, measure
-        from ...bench.lengths import sampled
 
-        tokenizer = load_tokenizer(models[0].checkpoint.path)
-        lengths = context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths
-        candidates = [Candidate(model.label, model.onnx, "onnx") for model in models]
+        own = {model.name: _lengths(model, context) for model in models}
+        candidates = [Candidate(model.label, model.onnx, "onnx", lengths=own[model.name]) for model in models]
         for model in models:
             if model.precision == "fp32":
-                candidates.append(Candidate(f"{model.name}-torch", model.checkpoint.path, "torch"))
-        sample = tuple(int(length) for length in lengths[sampled(len(lengths))])
-        spec = BenchSpec(settings.shapes, sample, settings.runs, settings.warmup, settings.threads)
+                eager = Candidate(f"{model.name}-torch", model.checkpoint.path, "torch", lengths=own[model.name])
+                candidates.append(eager)
+        spec = BenchSpec(settings.shapes, own[models[0].name], settings.runs, settings.warmup, settings.threads)
         found = measure(candidates, spec, context.listener.progress)
         document = {name: runtime.model_dump(mode="json") for name, runtime in found.items()}
         (out / "latency.json").write_text(json.dumps(document, indent=1), encoding="utf-8")

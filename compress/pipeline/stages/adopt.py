@@ -8,13 +8,13 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from ...errors import CheckFailed, CompressError
+from ...errors import CheckFailed
 from ...fields import Spec
 from ...models.checkpoints import label_fields, load_classifier, load_tokenizer, pad_id, save_checkpoint
-from ...runtime.kinds import output_names
 from ...tasks import TASK_KINDS, TrainingData, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
 from ..plan.teachers import TeacherSource
+from ..training.labels import label_order, reorder_head
 
 SEEN_TUNING = (
     "the teacher is fine-tuned already, and has probably seen the tuning split, which is held out of train: what is chosen on "
@@ -55,8 +55,6 @@ def run(job: Job[Adopt]) -> AdoptInfo:
 
 def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptInfo:
     """Check the teacher on the tuning split and write it in the task's label order."""
-    import torch
-
     folder, data = source.folder or Path(), context.task.data
     order = label_order(source.labels, data.labels, kind=data.spec.kind, where=str(folder))
     model: Any = load_classifier(folder, kind=data.spec.kind, labels=data.labels, trained=True)
@@ -64,52 +62,13 @@ def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptIn
         context.notice(
             f"{folder.resolve().name}: classes reordered from {list(source.labels)} to the task's {list(data.labels)}"
         )
-        with torch.no_grad():
-            _reorder_head(model, list(order))
+        reorder_head(model, list(order))
     tokenizer = load_tokenizer(folder)
     points = _check_score(model, tokenizer, source, context)
     for name, value in label_fields(data.spec.kind, data.labels).items():
         setattr(model.config, name, value)
     save_checkpoint(model.eval(), tokenizer, out)
     return {"tuning_score": points, "label_order": list(order) if order else None}
-
-
-def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: str, where: str) -> tuple[int, ...] | None:
-    """For each class of the task, its row in the checkpoint's head; None where the names say nothing: the checkpoint's
-    LABEL_0, LABEL_1, …, or the task's 0, 1, …, which are then the rows' numbers.
-
-    Raises `CompressError` when the names or their number disagree.
-    """
-    expected = output_names(kind, task)
-    if len(checkpoint) != len(expected):
-        raise CompressError(
-            f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the {kind} task "
-            f"{len(expected)}: {list(expected)}"
-        )
-    if not task:
-        return None
-    mine = {_plain(name): index for index, name in enumerate(checkpoint)}
-    if set(mine) != {_plain(name) for name in task} or len(mine) != len(task):
-        if all(name.upper() in (f"LABEL_{index}", str(index)) for index, name in enumerate(checkpoint)):
-            return None
-        if list(task) == [str(index) for index in range(len(task))]:
-            return None
-        raise CompressError(
-            f"{where}: the checkpoint's labels {list(checkpoint)} are not the task's {list(task)}; "
-            "where they mean the same, give id2label in config.json the task's names"
-        )
-    return tuple(mine[_plain(name)] for name in task)
-
-
-def _plain(name: str) -> str:
-    return name.strip().lower().replace(" ", "_").replace("-", "_")
-
-
-def _reorder_head(model: Any, order: list[int]) -> None:
-    head = model.classifier
-    head = getattr(head, "out_proj", head)
-    head.weight.copy_(head.weight[order].clone())
-    head.bias.copy_(head.bias[order].clone())
 
 
 def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) -> float:

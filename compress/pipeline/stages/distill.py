@@ -6,7 +6,7 @@ from ...models.checkpoints import load_classifier, load_tokenizer
 from ...spec.recipe import Stage
 from ...spec.stages import Distill
 from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.fields import check_student_losses, described_student, for_task, seeded
+from ..plan.fields import check_student_losses, described_student, for_task, own_checkpoint, seeded
 from ..training.info import TrainingInfo
 from .augment import AUGMENTED
 from .general import ENCODER
@@ -14,7 +14,8 @@ from .general import ENCODER
 
 def plan(draft: Draft, stage: Stage) -> None:
     card = draft.teacher.card
-    spec = for_task(draft, (card.finetune, card.distill, stage.spec), Distill)
+    usual = (card.finetune, card.distill) if draft.pretrained is None else (draft.pretrained.card.finetune,)
+    spec = for_task(draft, (*usual, stage.spec), Distill)
     check_student_losses(draft, spec, stage.id)
     name = "student" if stage.id == "distill" else stage.id
     inputs = {"teacher": draft.latest["teacher"]}
@@ -22,7 +23,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     inputs |= {"encoder": ENCODER} if draft.has(ENCODER) and "student" not in draft.latest else {}
     inputs |= {"augmented": AUGMENTED} if draft.has(AUGMENTED) else {}
     described = seeded(draft, spec, draft.seed) | described_student(draft)
-    outside = {"data": draft.task.fingerprint}
+    outside = {"data": draft.task.fingerprint} | own_checkpoint(draft)
     draft.add(DISTILL, name, "student", spec, described, inputs=inputs, outside=outside, stage=stage.id)
     draft.latest["student"] = name
     draft.current = "student"
@@ -37,10 +38,12 @@ def run(job: Job[Distill]) -> TrainingInfo:
 
     folder = job.inputs["teacher"].path
     teacher = load_classifier(folder, kind=job.context.kind, labels=job.context.labels, trained=True)
-    tokenizer = load_tokenizer(folder)
+    theirs = load_tokenizer(folder)
     torch.manual_seed(job.node.seed)
-    student, start = initial_student(job, teacher, tokenizer)
-    info = TrainingRun(job, student, student_objective(job.plan, job.spec)).on_task(tokenizer, teacher)
+    student, start = initial_student(job, teacher, theirs)
+    own = job.plan.pretrained.tokenizer if job.plan.pretrained is not None else theirs
+    training = TrainingRun(job, student, student_objective(job.plan, job.spec))
+    info = training.on_task(own, teacher, None if job.plan.shares_tokenizer else theirs)
     if start is not None:
         info["start"] = start
     return info

@@ -23,11 +23,13 @@ def add_export(draft: Draft, spec: Export) -> None:
 
 
 def check(plan: Plan, node: Node[Export]) -> None:
-    """The fast graph has every part of the teacher's."""
+    """The fast graph has every part of the teacher's, or of the checkpoint that the student starts from."""
     from ...export.fast import check_parts
 
     if node.spec.graph == "fast":
-        check_parts(plan.teacher.config, f"recipe {plan.recipe.name}, teacher {plan.teacher.card.name}")
+        source = plan.source_of(node)
+        role = "teacher" if source is plan.teacher else "student"
+        check_parts(source.config, f"recipe {plan.recipe.name}, {role} {source.card.name}")
 
 
 def run(job: Job[Export]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ...models.masked_lm import copy_head, load_masked_lm, masked_lm_around
 from ...spec.recipe import Stage
 from ...spec.stages import General
 from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.fields import WITHOUT_TEXT, check_student_losses, described_student, seeded
+from ..plan.fields import WITHOUT_TEXT, check_student_losses, described_student, own_checkpoint, seeded
 from ..training.info import TrainingInfo
 from ..training.text import stage_losses, text_of, with_masking
 from .base_teacher import base_teacher, base_teacher_inputs, is_masked_lm, is_random_init
@@ -46,12 +46,19 @@ def _add(draft: Draft, stage: Stage) -> None:
     learns = any(loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in spec.losses)
     if learns and draft.teacher.is_fine_tuned(draft.task.spec.kind):
         draft.notes.append(f"{stage.id} distillation learns from the fine-tuned teacher: no other was given")
+    if not draft.shares_tokenizer:
+        raise draft.fails(
+            stage.id,
+            f"trains on plain text in the tokens of teacher {draft.teacher.card.name}, and the student has others; leave the stage "
+            f"out with --set {stage.id}.enabled=false, or choose recipe logits",
+        )
     check_student_losses(draft, spec, stage.id)
     described = seeded(draft, spec, draft.base_seed) | described_student(draft)
     if any(LOSSES[loss.name].reads == "tokens" for loss in spec.losses):
         described |= {"heads": 2}  # version of their code; other general stages do not depend on it
     teacher = _masked_lm_inputs(draft, stage) if reads_masked_lm(spec.losses) else base_teacher_inputs(draft)
     inputs, outside = {"text": add_text(draft, spec.max_tokens), **teacher}, {"teacher": draft.teacher.identity}
+    outside |= own_checkpoint(draft)
     draft.add(
         GENERAL,
         ENCODER,

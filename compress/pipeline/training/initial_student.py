@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from ...corpus import TextBatches
+from ...errors import CompressError
 from ...losses.features import hidden
 from ...models.cards import StudentCard
-from ...models.checkpoints import load_classifier, pad_id
+from ...models.checkpoints import load_classifier, load_encoder, pad_id
 from ...models.features import compute_features
 from ...models.layer_maps import layer_pairs
 from ...models.students import build_encoder, build_student, evaluating, load_body, sample_tokens, table_errors, thinned
-from ..plan import Job, Plan
+from ..plan import Context, Inputs, Job, Plan
+from ..plan.teachers import TeacherSource
 from .info import Start
+from .labels import label_order, reorder_head
 from .teacher_targets import task_sample
 
 
@@ -25,19 +30,41 @@ def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Mod
     card = _card(plan)
     if "student" in inputs:
         return load_classifier(inputs["student"].path, kind=context.kind, labels=context.labels, trained=True), None
+    if plan.pretrained is not None:
+        student = _pretrained_classifier(plan.pretrained, context)
+        _load_encoder(student, inputs)
+        return student, None
     sample, tokens = None, sample_tokens(card)
     if tokens and "encoder" not in inputs:
         sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=tokens)
     student = build_student(card, teacher, plan.sizes["student"], sample)
+    _load_encoder(student, inputs)
+    return student, _start_info(card, student, teacher, sample)
+
+
+def _load_encoder(student: nn.Module, inputs: Inputs) -> None:
+    """What a stage on plain text made of it, where there was one."""
     if "encoder" in inputs:
         encoder = inputs["encoder"]
         load_body(student, encoder.path, pooler=encoder.info.get("pooler_trained", False))
-    return student, _start_info(card, student, teacher, sample)
+
+
+def _pretrained_classifier(source: TeacherSource, context: Context) -> nn.Module:
+    """With the checkpoint's own head where that has one of the task's size, in the order of its labels; else with a new one."""
+    folder, order = source.folder or Path(), None
+    model = load_classifier(folder, kind=context.kind, labels=context.labels, trained=False)
+    with suppress(CompressError):  # of other labels: no order is the right one
+        order = label_order(source.labels, context.labels, kind=context.kind, where=str(folder))
+    if order is not None and source.is_fine_tuned(context.kind):
+        reorder_head(model, list(order))
+    return model
 
 
 def initial_encoder(plan: Plan, teacher: Any, data: TextBatches) -> tuple[nn.Module, Start | None]:
     """As `initial_student`, for a stage on plain text, whose `data` gives the sample."""
     card = _card(plan)
+    if plan.pretrained is not None:
+        return load_encoder(plan.pretrained.folder or Path()), None
     tokens = sample_tokens(card)
     sample = data.sample(-(-tokens // data.length)) if tokens else None
     student = build_encoder(card, teacher, plan.sizes["student"], sample)

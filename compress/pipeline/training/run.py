@@ -43,27 +43,42 @@ class TrainingRun:
         self.model, self.objective, self._whole = model, objective, whole
         set_dropout(model, self.settings.dropout)
 
-    def on_task(self, tokenizer: Any, teacher: Any) -> TrainingInfo:
-        """Train on the task's examples, score on its tuning split where the head is trained, save."""
-        info = self.learn_task(tokenizer, teacher)
+    def on_task(self, tokenizer: Any, teacher: Any, teacher_tokenizer: Any = None) -> TrainingInfo:
+        """Train on the task's examples, score on its tuning split where the head is trained, save. `tokenizer` is the model's;
+        `teacher_tokenizer` its teacher's, where that is another."""
+        info = self.learn_task(tokenizer, teacher, teacher_tokenizer)
         save_checkpoint(self.model.eval(), tokenizer, self.job.out)
         return info
 
-    def learn_task(self, tokenizer: Any, teacher: Any) -> TrainingInfo:
+    def learn_task(self, tokenizer: Any, teacher: Any, teacher_tokenizer: Any = None) -> TrainingInfo:
         """As `on_task`, but the model, in place, is all that it leaves."""
         task, pad = self.context.task, pad_id(self.model.config.to_dict())
         length = self.settings.max_length or task.spec.max_length
-        examples = training_examples(task, tokenizer, length, self.job.inputs.get("augmented"))
-        data = TaskBatches(examples, batch_size=self.settings.batch_size, pad_id=pad, seed=self.job.node.seed)
+        data = self._examples(tokenizer, length, pad)
+        reads = None
+        if teacher_tokenizer is not None:
+            reads = self._examples(teacher_tokenizer, length, pad_id(teacher.config.to_dict()))
         scored = LOGITS in self.objective.student_features
         tuning = task.encoded("tuning", tokenizer, length)
-        info = self.train(data, teacher, tuning_score(task.data, tuning, pad) if scored else None)
-        info["examples"] = len(examples)
+        evaluate = tuning_score(task.data, tuning, pad) if scored else None
+        info = self.train(data, teacher, evaluate, reads=reads)
+        info["examples"] = len(data.encoded)
         return info
 
-    def train(self, data: Batches, teacher: Any, evaluate: Callable[[nn.Module], float] | None) -> TrainingInfo:
-        """Train the model in place and keep the log. Processes that only help end here."""
-        accelerator = make_accelerator(self.context.precision)
+    def _examples(self, tokenizer: Any, length: int, pad: int) -> TaskBatches:
+        encoded = training_examples(self.context.task, tokenizer, length, self.job.inputs.get("augmented"))
+        return TaskBatches(encoded, batch_size=self.settings.batch_size, pad_id=pad, seed=self.job.node.seed)
+
+    def train(
+        self,
+        data: Batches,
+        teacher: Any,
+        evaluate: Callable[[nn.Module], float] | None,
+        *,
+        reads: TaskBatches | None = None,
+    ) -> TrainingInfo:
+        """Train the model in place and keep the log. Processes that only help end here. `reads`: `data` in the teacher's tokens."""
+        accelerator, objective, settings = make_accelerator(self.context.precision), self.objective, self.settings
         split = self._splits()
         work = self.job.work
         if processes.is_first() and (step := saved_step(work)):
@@ -71,11 +86,11 @@ class TrainingRun:
         with TrainLog(work / "log.jsonl", self.context.listener) as log:
             outcome = train(
                 self.model,
-                self.objective,
+                objective,
                 data,
-                self.settings,
+                settings,
                 accelerator=accelerator,
-                teacher=teacher_features(teacher, self.objective, data, self.settings, work, accelerator),
+                teacher=teacher_features(teacher, objective, data, settings, work, accelerator, reads=reads),
                 evaluate=evaluate,
                 work=work / STATE,
                 on_step=log.write,
@@ -86,8 +101,8 @@ class TrainingRun:
         if self.context.peers is not None:
             self.context.peers.trained()
         log.copy_to(self.job.out / "log.jsonl")
-        beside = None if answers_once(self.objective, data, self.settings) else teacher
-        reached = speed(self.model, beside, self.objective, log.totals(), accelerator)
+        beside = None if answers_once(objective, data, settings) else teacher
+        reached = speed(self.model, beside, objective, log.totals(), accelerator)
         return self._info(outcome, reached, accelerator.device.type, split)
 
     def _splits(self) -> bool:

@@ -66,19 +66,30 @@ def _loss_of(model: nn.Module, data: MaskedBatches, sequences: np.ndarray) -> tu
 
 
 def teacher_features(
-    teacher: Any, objective: Objective, data: Batches, settings: Training, work: Path, accelerator: Accelerator
+    teacher: Any,
+    objective: Objective,
+    data: Batches,
+    settings: Training,
+    work: Path,
+    accelerator: Accelerator,
+    *,
+    reads: TaskBatches | None = None,
 ) -> Callable[[Batch, np.ndarray], Features]:
-    """The teacher's features for a batch: none, its logits from a table made once, or a forward per batch."""
+    """The teacher's features for a batch: none, its logits from a table made once, or a forward per batch.
+
+    `reads`: the same examples in the teacher's tokens, where those are not the student's."""
     wanted = objective.teacher_features
     if teacher is None or not wanted:
         return lambda batch, indices: {}
     teacher = teacher.eval().requires_grad_(False).to(accelerator.device)
     if isinstance(data, TaskBatches) and answers_once(objective, data, settings):
         with processes.first_goes_first():
-            table = torch.from_numpy(_logits_table(teacher, data, work)).to(accelerator.device)
+            table = torch.from_numpy(_logits_table(teacher, reads or data, work)).to(accelerator.device)
         return lambda batch, indices: {LOGITS: table[to_tensors({"ids": indices}, accelerator.device)["ids"]]}
 
     def forward(batch: Batch, indices: np.ndarray) -> Features:
+        if reads is not None:
+            batch = to_tensors(reads.collate(indices), accelerator.device)
         with torch.no_grad():
             return compute_features(teacher, batch, wanted)
 

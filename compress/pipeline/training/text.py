@@ -9,7 +9,6 @@ from ...corpus import MaskedBatches, PairBatches, TextBatches, TokenShards, cont
 from ...errors import CompressError
 from ...losses import LOSSES
 from ...losses.masked_lm import MaskedTokens
-from ...models.dimensions import usable_positions
 from ...spec.stages import OnText
 from ...store import Artifact
 from ..plan import Node, Plan
@@ -33,7 +32,7 @@ def text_of(plan: Plan, node: Node[Any], text: Artifact) -> tuple[TextBatches, T
 def _sequences(plan: Plan, node: Node[OnText], text: Artifact) -> TextBatches:
     """Full sequences, or pairs of segments where a loss of the stage is about those."""
     shards = TokenShards.open(text.path)
-    length = node.spec.max_length or min(_TEXT_LENGTH, usable_positions(plan.teacher.config))
+    length = node.spec.max_length or min(_TEXT_LENGTH, plan.positions_of(node))
     how: Any = {"length": length, "batch_size": node.spec.batch_size, "seed": node.seed}
     labels: Any = next((loss.name for loss in stage_losses(node) if LOSSES[loss.name].reads == "pairs"), None)
     if labels is None:

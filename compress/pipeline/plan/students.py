@@ -1,0 +1,38 @@
+"""A run's student: its card, and the checkpoint that it starts from where that is its own and not its teacher's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...catalog import is_path
+from ...errors import CompressError
+from ...models.cards import StudentCard, load_student
+from ...paths import from_home
+from .teachers import TeacherSource, checkpoint_source, resolve_teacher
+
+
+def resolve_student(name_or_path: str) -> tuple[StudentCard, TeacherSource | None]:
+    """A card's name or file; or a checkpoint, by its folder or as OWNER/NAME[@REVISION] of the hub, for a pre-trained student.
+
+    Raises `CompressError` where there is none."""
+    source = checkpoint_source(name_or_path, "student")
+    if source is not None:
+        card = source.card
+        return StudentCard(name=card.name, title=card.title, init="pretrained", checkpoint=name_or_path), source
+    student = load_student(name_or_path)
+    if student.checkpoint is None:
+        return student, None
+    base = Path(name_or_path).parent if is_path(name_or_path) else Path()
+    return student, _checkpoint_of(student, student.checkpoint, base)
+
+
+def _checkpoint_of(student: StudentCard, word: str, base: Path) -> TeacherSource:
+    """What a card names, beside the card's file or from where the command runs."""
+    beside = base / from_home(word)
+    try:
+        source = resolve_teacher(str(beside.absolute()) if is_path(word) and beside.is_dir() else word)
+        if source.folder is None:
+            raise CompressError(f"{word} has random weights; name a card with a checkpoint, or a folder")
+    except CompressError as error:
+        raise CompressError(f"student {student.name}: checkpoint: {error}") from None
+    return source

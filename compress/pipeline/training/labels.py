@@ -1,0 +1,50 @@
+"""The order in which a checkpoint's head has the classes of a task. Without torch, where a head is not changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import CompressError
+from ...runtime.kinds import output_names
+
+
+def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: str, where: str) -> tuple[int, ...] | None:
+    """For each class of the task, its row in the checkpoint's head; None where the names say nothing: the checkpoint's
+    LABEL_0, LABEL_1, …, or the task's 0, 1, …, which are then the rows' numbers.
+
+    Raises `CompressError` when the names or their number disagree.
+    """
+    expected = output_names(kind, task)
+    if len(checkpoint) != len(expected):
+        raise CompressError(
+            f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the {kind} task "
+            f"{len(expected)}: {list(expected)}"
+        )
+    if not task:
+        return None
+    mine = {_plain(name): index for index, name in enumerate(checkpoint)}
+    if set(mine) != {_plain(name) for name in task} or len(mine) != len(task):
+        if all(name.upper() in (f"LABEL_{index}", str(index)) for index, name in enumerate(checkpoint)):
+            return None
+        if list(task) == [str(index) for index in range(len(task))]:
+            return None
+        raise CompressError(
+            f"{where}: the checkpoint's labels {list(checkpoint)} are not the task's {list(task)}; "
+            "where they mean the same, give id2label in config.json the task's names"
+        )
+    return tuple(mine[_plain(name)] for name in task)
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def reorder_head(model: Any, order: list[int]) -> None:
+    """Put row `order[i]` of the classifier in place i."""
+    import torch
+
+    head = model.classifier
+    head = getattr(head, "out_proj", head)
+    with torch.no_grad():
+        head.weight.copy_(head.weight[order].clone())
+        head.bias.copy_(head.bias[order].clone())
