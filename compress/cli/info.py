@@ -102,10 +102,11 @@ def _architecture(card: StudentCard) -> str:
 
 
 def _start(card: StudentCard) -> str:
-    """`copy every_other`, `pretrained minilm-l6`."""
-    if card.init == "random":
-        return card.init
-    return f"{card.init} {card.checkpoint or card.copy_layers}"
+    """`copy every_other`, `project 1 3 5`, `convert`, `pretrained minilm-l6`."""
+    if card.init in ("copy", "project"):
+        rule = card.copy_layers
+        return f"{card.init} {rule if isinstance(rule, str) else ' '.join(map(str, rule))}"
+    return f"{card.init} {card.checkpoint}" if card.checkpoint else card.init
 
 
 def _origin(card: object) -> str:

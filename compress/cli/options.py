@@ -70,7 +70,9 @@ Teacher = Annotated[
 Student = Annotated[
     str | None,
     typer.Option(
-        help="Student card. Default: the recipe's for the teacher's depth.", rich_help_panel="Models and stages"
+        help="Student card; or, for a pre-trained student with its own tokenizer, a checkpoint folder or the hub's OWNER/NAME or "
+        "OWNER/NAME@REVISION. Default: the recipe's for the teacher's depth.",
+        rich_help_panel="Models and stages",
     ),
 ]
 Seeds = Annotated[

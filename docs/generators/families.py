@@ -34,8 +34,11 @@ def _recipes_by_card() -> dict[str, list[str]]:
 
 
 def _student(card: str, family: str) -> str:
+    student = load_student(card)
+    if student.checkpoint is not None:
+        return student.title
     try:
-        sizes = student_dimensions(load_student(card), _base(family))
+        sizes = student_dimensions(student, _base(family))
     except CompressError:
         return NO_STUDENT
     return f"{FAMILIES[sizes.architecture].title}, {sizes.layers} × {sizes.hidden}"

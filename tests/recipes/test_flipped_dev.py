@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pretrained_toys import encoder_folder
 
 from compress.catalog import load_recipe, names
 from compress.pipeline import Request, run_all
@@ -74,7 +75,7 @@ def world(folder: Path, *, turned: bool) -> Path:
     return folder
 
 
-def run(recipe: str, folder: Path) -> Result:
+def run(recipe: str, folder: Path, student: str | None = None) -> Result:
     stages = load_recipe(recipe).stages
     brief = [f"{stage.id}.{field}={value}" for stage in stages for field, value in BRIEF.get(stage.kind, {}).items()]
     corpus = (str(folder / "text.txt"),) if any(stage.kind in READS for stage in stages) else ()
@@ -83,6 +84,7 @@ def run(recipe: str, folder: Path) -> Result:
             (recipe,),
             (str(folder / "task.yaml"),),
             teacher=str(folder / "tiny.yaml"),
+            student=student,
             corpus=corpus,
             root=folder / "runs",
             overrides=(*brief, *SEARCHES.get(recipe, ())),
@@ -124,3 +126,12 @@ def test_other_labels_and_texts_in_dev_change_no_file(recipe: str, tmp_path: Pat
     assert files[0].keys() == files[1].keys()
     assert any(name.endswith(".safetensors") for name in files[0]) and any(".onnx" in name for name in files[0])
     assert first.stages[0].key != second.stages[0].key or recipe.endswith("pretrain")  # each made its own
+
+
+@pytest.mark.slow
+def test_a_student_with_another_tokenizer_sees_nothing_of_dev(tmp_path: Path) -> None:
+    student = encoder_folder(tmp_path / "bytes")
+    folders = [world(tmp_path / name, turned=name == "turned") for name in ("plain", "turned")]
+    files = [made(folder, run("logits", folder, str(student))) for folder in folders]
+    assert files[0] == files[1]
+    assert any("student" in name and name.endswith(".safetensors") for name in files[0])

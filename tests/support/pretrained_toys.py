@@ -1,0 +1,29 @@
+"""A teacher and a pre-trained student that cut texts differently: a tiny BERT with WordPiece, a tiny RoBERTa with bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from compress.models.cards import RandomInit
+from compress.models.checkpoints import save_checkpoint
+from compress.models.random_models import random_config, random_encoder
+from compress.tasks import byte_level, wordpiece
+
+BYTES, WORDS = 400, 300  # tokens
+
+
+def encoder_folder(folder: Path, architecture: str = "roberta", *, positions: int = 32, seed: int = 5) -> Path:
+    """An encoder without a head, whose states differ from text to text; a RoBERTa's tokens are bytes, a BERT's are WordPiece."""
+    vocabulary = BYTES if architecture == "roberta" else WORDS
+    tokenizer = byte_level(vocabulary) if architecture == "roberta" else wordpiece(vocabulary)
+    sizes = {"layers": 1, "hidden": 32, "heads": 2, "intermediate": 64}
+    init = RandomInit(architecture=architecture, vocabulary=vocabulary, max_positions=positions, **sizes)
+    torch.manual_seed(seed)
+    model = random_encoder(random_config(init))
+    with torch.no_grad():
+        for parameter in model.parameters():  # larger than the default, so that texts are told apart
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    save_checkpoint(model, tokenizer, folder)
+    return folder
