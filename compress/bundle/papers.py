@@ -25,6 +25,12 @@ _PAPERS: dict[str, tuple[str, str, str, int]] = {
         "Lewis, Mike and Zettlemoyer, Luke and Stoyanov, Veselin",
         2019,
     ),
+    "1908.08962": (
+        "turc2019wellread",
+        "Well-Read Students Learn Better: On the Importance of Pre-training Compact Models",
+        "Turc, Iulia and Chang, Ming-Wei and Lee, Kenton and Toutanova, Kristina",
+        2019,
+    ),
     "1909.10351": (
         "jiao2019tinybert",
         "{TinyBERT}: Distilling {BERT} for Natural Language Understanding",

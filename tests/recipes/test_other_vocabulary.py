@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_each_model_is_timed_on_its_own_tokens(world: Path, monkeypatch: pytest.
         raise CompressError("seen")
 
     monkeypatch.setattr(compress.bench, "measure", measure)
-    names = {name: str(world / path) for name, path in (("teacher", "tiny.yaml"), ("student", "bytes"))}
+    names: Any = {name: str(world / path) for name, path in (("teacher", "tiny.yaml"), ("student", "bytes"))}
     request = Request(
         ("logits",),
         (str(world / "task.yaml"),),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,8 +19,8 @@ def encoder_folder(folder: Path, architecture: str = "roberta", *, positions: in
     """An encoder without a head, whose states differ from text to text; a RoBERTa's tokens are bytes, a BERT's are WordPiece."""
     vocabulary = BYTES if architecture == "roberta" else WORDS
     tokenizer = byte_level(vocabulary) if architecture == "roberta" else wordpiece(vocabulary)
-    sizes = {"layers": 1, "hidden": 32, "heads": 2, "intermediate": 64}
-    init = RandomInit(architecture=architecture, vocabulary=vocabulary, max_positions=positions, **sizes)
+    sizes: Any = {"layers": 1, "hidden": 32, "heads": 2, "intermediate": 64, "max_positions": positions}
+    init = RandomInit(architecture=architecture, vocabulary=vocabulary, **sizes)
     torch.manual_seed(seed)
     model = random_encoder(random_config(init))
     with torch.no_grad():
