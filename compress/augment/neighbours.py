@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from tokenizers import Tokenizer
 
+from ..corpus.special import UNKNOWN, token_named
 from ..errors import CompressError
 from .words import NONE, SPARE, fold_numbers, folded, is_content_word, whole_words, without_itself, word_mark
 
@@ -50,7 +51,7 @@ class NeighbourProposer:
 
     def propose(self, words: Sequence[str], candidates: int) -> np.ndarray:
         encodings = self._tokenizer.encode_batch([self._before + word for word in words], add_special_tokens=False)
-        unknown = self._tokenizer.token_to_id("[UNK]")
+        unknown = token_named(self._tokenizer, UNKNOWN)
         vectors = np.zeros((len(words), self._table.shape[1]), np.float32)
         least = np.full(len(words), np.inf)
         pieces: list[list[int]] = []

@@ -13,6 +13,7 @@ from ..errors import CompressError
 
 PAD = ("[PAD]", "<pad>")
 MASK = ("[MASK]", "<mask>")
+UNKNOWN = ("[UNK]", "<unk>")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ def plain(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
 
 
 def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
-    """bool [vocabulary]: the tokens that go on with a word: WordPiece's ## pieces, byte-level BPE's without a space in front.
+    """bool [vocabulary]: the tokens that go on with a word: WordPiece's ## pieces, those of byte-level BPE and of SentencePiece without
+    a space in front.
 
     Raises `CompressError` for a tokenizer of another kind.
     """
@@ -78,6 +80,8 @@ def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
         goes_on = [number for word, number in words.items() if word.startswith(prefix) and word != prefix]
     elif kinds["model"]["type"] == "BPE" and "ByteLevel" in json.dumps(kinds["pre_tokenizer"]):
         goes_on = [number for word, number in words.items() if not word.startswith("Ġ")]
+    elif kinds["model"]["type"] in ("BPE", "Unigram") and "Metaspace" in json.dumps(kinds["pre_tokenizer"]):
+        goes_on = [number for word, number in words.items() if not word.startswith("▁")]
     else:
         raise CompressError(
             f"whole_words: a {kinds['model']['type']} tokenizer does not say which tokens begin a word; leave whole_words out"

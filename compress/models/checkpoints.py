@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..corpus.special import MASK, PAD, token_named
+from ..corpus.special import MASK, PAD, UNKNOWN, token_named
 from ..errors import CompressError
 from ..runtime.folder import label_names, open_tokenizer, whole_number
 from ..runtime.kinds import ANSWER_KINDS, output_names
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 _SPECIAL = {  # what transformers calls them: BERT's, and RoBERTa's
-    "unk": ("[UNK]", "<unk>"),
+    "unk": UNKNOWN,
     "sep": ("[SEP]", "</s>"),
     "pad": PAD,
     "cls": ("[CLS]", "<s>"),

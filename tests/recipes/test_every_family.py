@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from family_teachers import KINDS, teacher_of, texts
+import torch
+from family_teachers import KINDS, teacher_of, texts, tokenizer_of
 from recipe_runs import TASK
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import compress
+from compress.bundle import ship, verify
 from compress.catalog import load_recipe
 from compress.models.dimensions import read_config
 from compress.models.masked_lm import has_masked_lm_head
 from compress.results import Result
+from compress.runtime import Classifier
 
 RECIPES = ("distilbert", "tinybert-small", "minilm", "albert")
 FEWER = "name: fewer\ntitle: Fewer layers, of the teacher's family\nlayers: 2\n"
+PLAIN = "name: plain\ntitle: A BERT\narchitecture: bert\nlayers: 2\n"
 NARROW_TABLES = "name: small\ntitle: ALBERT\narchitecture: albert\nlayers: 2\ninit: convert\nalbert: {embedding: 8}\n"
 DEFAULT = {  # one for each family, each recipe among them; `make test-all` runs the rest
     "bert": "distilbert",
@@ -26,6 +32,7 @@ DEFAULT = {  # one for each family, each recipe among them; `make test-all` runs
     "electra": "albert",
     "albert": "minilm",
 }
+WORDS = 250_002  # of XLM-R
 WITH_MASKED_LM = ("roberta", "xlm-roberta")  # of the rest the recipe trains one
 BRIEF = "{0}.max_steps=2 {0}.batch_size=8 {0}.max_length=16"
 OF_TASK = ("finetune", "distill", "embeddings", "intermediate", "prediction")
@@ -38,21 +45,22 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "task.yaml").write_text(TASK.replace("max_length: 24", "max_length: 16"))
     (folder / "text.txt").write_text("\n".join(texts()))
     (folder / "fewer.yaml").write_text(FEWER)
+    (folder / "plain.yaml").write_text(PLAIN)
     (folder / "small.yaml").write_text(NARROW_TABLES)
     return folder
 
 
-def run(world: Path, family: str, recipe: str) -> Result:
-    teacher = world / family
+def run(world: Path, family: str, recipe: str, *, more_words: int = 0, student: str | None = None) -> Result:
+    teacher = world / f"{family}{more_words or ''}"
     if not teacher.exists():
-        teacher_of(family, teacher, masked_lm=family in WITH_MASKED_LM)
+        teacher_of(family, teacher, masked_lm=family in WITH_MASKED_LM, more_words=more_words)
     names = [stage.id for stage in load_recipe(recipe).stages if stage.id in (*OF_TASK, *OF_TEXT)]
     reads_text = any(name in OF_TEXT for name in names)
     (result,) = compress.run(
         recipe,
         tasks=str(world / "task.yaml"),
         teacher=str(teacher),
-        student=str(world / ("fewer.yaml" if family == "albert" else "small.yaml")) if recipe == "albert" else None,
+        student=student and str(world / student),
         corpus=(str(world / "text.txt"),) if reads_text else (),
         root=world / "runs",
         overrides=tuple(word for name in names for word in BRIEF.format(name).split()),
@@ -61,6 +69,13 @@ def run(world: Path, family: str, recipe: str) -> Result:
         bench=None,
     )
     return result
+
+
+def _student(family: str, recipe: str) -> str | None:
+    """None: the recipe's own."""
+    if recipe != "albert":
+        return None
+    return "fewer.yaml" if family == "albert" else "small.yaml"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +87,7 @@ def run(world: Path, family: str, recipe: str) -> Result:
     ],
 )
 def test_a_teacher_becomes_a_student_in_int8(world: Path, family: str, recipe: str) -> None:
-    result = run(world, family, recipe)
+    result = run(world, family, recipe, student=_student(family, recipe))
     made = {stage.kind: world / "runs/.store" / stage.key for stage in result.stages}
     last = [folder for kind, folder in made.items() if kind.startswith("distill ")][-1]
     expected = {"albert": "albert"}.get(recipe, family)
@@ -85,3 +100,34 @@ def test_a_teacher_becomes_a_student_in_int8(world: Path, family: str, recipe: s
     if recipe == "tinybert-small":
         assert ("masked_lm masked-lm" in made) == (family not in WITH_MASKED_LM)
         assert (made["augment augmented"] / "augmented.jsonl").stat().st_size > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_an_xlm_r_of_250_002_words_goes_through_every_recipe(world: Path, recipe: str) -> None:
+    few = max(tokenizer_of("xlm-roberta").get_vocab().values()) + 1
+    result = run(world, "xlm-roberta", recipe, more_words=WORDS - few, student=_student("xlm-roberta", recipe))
+    width = 8 if recipe == "albert" else 32
+    assert result.final.embedding_parameters > WORDS * width
+    assert result.final.parameters - result.final.embedding_parameters < 30_000
+    assert result.final.info["int8_matmuls"] > 0
+
+
+@pytest.mark.parametrize(
+    "family", [family if family == "camembert" else pytest.param(family, marks=pytest.mark.slow) for family in KINDS]
+)
+def test_a_bert_with_the_teachers_tokenizer_is_shipped_and_asked(world: Path, family: str, tmp_path: Path) -> None:
+    result = run(world, family, "distilbert", student="plain.yaml")
+    bundle = ship(world / "runs" / result.run, tmp_path / "bundle", store=world / "runs/.store")
+    assert all(check.passed for check in verify(bundle).checks)
+    asked = ["the film is good", "the acting is not good and the story is bad ."]
+    (last,) = [stage.key for stage in result.stages if stage.kind == "distill student"]
+    folder = world / "runs/.store" / last
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    assert model.config.model_type == "bert"
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer(asked, return_tensors="pt", padding=True, truncation=True, max_length=16)  # as the task has it
+    with torch.no_grad():
+        expected = model(**inputs).logits.numpy()
+        model(**tokenizer(*asked, return_tensors="pt", truncation=True))  # a pair, segments and all
+    np.testing.assert_allclose(Classifier(bundle, precision="fp32").logits(asked), expected, atol=1e-5)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from compress.corpus import special_ids
@@ -53,11 +53,11 @@ def tokenizer_of(family: str, more_words: int = 0) -> Tokenizer:
 
 
 def _pieces(lines: Iterable[str], front: tuple[str, ...], ends: tuple[str, str], mask: str, more: int) -> Tokenizer:
-    """SentencePiece's unigrams, the mask last where it is not in `front`."""
-    learnt = Tokenizer(models.Unigram())
-    learnt.pre_tokenizer = pre_tokenizers.Metaspace()
-    learnt.train_from_iterator(lines, trainers.UnigramTrainer(vocab_size=200, show_progress=False, unk_token="<unk>"))
-    rows = [(piece, score) for piece, score in json.loads(learnt.to_str())["model"]["vocab"] if piece != "<unk>"]
+    """SentencePiece's unigrams: half of the texts' words, and letters; the mask last where it is not in `front`."""
+    counts = Counter(word for line in lines for word in line.lower().split())
+    whole = [word for word, _ in counts.most_common(len(counts) // 2)]
+    pieces = [*(f"▁{word}" for word in whole), "▁", *sorted(set("".join(counts)))]
+    rows = [(piece, -4.0 - place / 100) for place, piece in enumerate(pieces)]
     rows += [(f"▁mot{number}", -20.0) for number in range(more)]
     table = [*((token, 0.0) for token in front), *rows, *(() if mask in front else [(mask, 0.0)])]
     tokenizer = Tokenizer(models.Unigram(table, unk_id=front.index("<unk>")))
@@ -79,12 +79,20 @@ def _pieces(lines: Iterable[str], front: tuple[str, ...], ends: tuple[str, str],
 def teacher_of(family: str, folder: Path, *, masked_lm: bool = False, more_words: int = 0) -> Path:
     """A checkpoint folder without a classifier's head; `masked_lm`: with a masked LM's."""
     tokenizer = tokenizer_of(family, more_words)
-    words, padding = max(tokenizer.get_vocab().values()) + 1, special_ids(tokenizer).pad
-    config = _config(family, words, padding or 0)
-    model = _varied(AutoModelForMaskedLM if masked_lm else AutoModelForSequenceClassification, config)
+    auto = AutoModelForMaskedLM if masked_lm else AutoModelForSequenceClassification
+    model = _with_words(auto, family, tokenizer)
     (model if masked_lm else model.base_model).save_pretrained(folder)
     save_tokenizer(tokenizer, folder, family=family, max_length=POSITIONS)
     return folder
+
+
+def masked_lm_of(family: str, tokenizer: Tokenizer) -> Any:
+    return _with_words(AutoModelForMaskedLM, family, tokenizer)
+
+
+def _with_words(auto: Any, family: str, tokenizer: Tokenizer) -> Any:
+    words, padding = max(tokenizer.get_vocab().values()) + 1, special_ids(tokenizer).pad
+    return _varied(auto, _config(family, words, padding or 0))
 
 
 def classifier_of(family: str, **fields: Any) -> Any:

@@ -71,7 +71,11 @@ def _embeddings(source: State, teacher: Form, student: Form) -> State:
     tables = {name: source[f"embeddings.{name}"] for name in (_WORDS, _POSITIONS, *_NORM)}
     tables[_POSITIONS] = tables[_POSITIONS][teacher.sizes.first_position - student.sizes.first_position :]
     known = "type_vocab_size" in teacher.family.fields
-    types = source[f"embeddings.{_SEGMENTS}"] if known else tables[_WORDS].new_zeros(1, tables[_WORDS].shape[1])
+    types = (
+        source[f"embeddings.{_SEGMENTS}"]
+        if known
+        else tables[_WORDS].new_zeros(student.sizes.token_types, tables[_WORDS].shape[1])
+    )
     if "type_vocab_size" in student.family.fields:
         tables[_SEGMENTS] = types
     elif known:

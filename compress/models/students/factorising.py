@@ -38,7 +38,10 @@ def factorise(student: Any, teacher: Any, sample: Sample) -> None:
     rows, weights = (np.concatenate([part[name] for name in tables]) for part in (centred, uses))
     basis = truncated_svd(rows, small - 1, weights) @ _without_mean(small).T
     for name in TABLES:
-        fill(getattr(mine, name), centred[name] @ basis if name in tables else np.zeros((1, small)))
+        fill(
+            getattr(mine, name),
+            centred[name] @ basis if name in tables else np.zeros((student.config.type_vocab_size, small)),
+        )
     fill(mine.LayerNorm, np.ones(small), np.zeros(small))
     gain, bias = array(theirs.LayerNorm.weight), array(theirs.LayerNorm.bias)
     start = gain[:, None] * basis * (width / small) ** 0.5  # LayerNorm leaves a length of √E, and BERT's of √H

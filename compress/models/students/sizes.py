@@ -12,6 +12,7 @@ from ..layer_maps import copied_layers, distinct_blocks
 from .activations import FEW_TOKENS
 
 _SIZES = ("hidden", "heads", "intermediate")
+_SEGMENTS = 2  # of a student whose teacher has none: its tokenizer may tell the second text of a pair
 _COUNTED_TOKENS = 200_000  # that a conversion counts, to weigh the rows of the embedding tables
 
 
@@ -41,7 +42,7 @@ def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
         embedding=_embedding(card, family, sizes["hidden"], teacher),
         positions=teacher.positions - teacher.first_position + before,
         first_position=before,
-        token_types=max(teacher.token_types, 1) if "type_vocab_size" in family.fields else 0,
+        token_types=(teacher.token_types or _SEGMENTS) if "type_vocab_size" in family.fields else 0,
     )
 
 
@@ -51,7 +52,7 @@ def _family(card: StudentCard, teacher: Dimensions) -> Family:
     family = card.family or own
     if family.name not in own.students:
         teachers = [name for name, other in FAMILIES.items() if family.name in other.students]
-        students = " and ".join(FAMILIES[name].title for name in own.students)
+        students = ", ".join(FAMILIES[name].title for name in own.students)
         raise CompressError(
             f"student {card.name} is a {family.title}, which starts from {' or '.join(teachers)}; "
             f"the teacher is {own.name}, whose students are {students}: choose another with --student, or leave `architecture` "

@@ -1,0 +1,109 @@
+"""What `plan` says of students of other families than BERT, and what is refused, with the way out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from family_teachers import teacher_of, tokenizer_of
+
+Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
+TASK = ("--task", "toy-sentiment", "--set", "finetune.max_length=16")
+
+
+@pytest.fixture
+def teachers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    monkeypatch.chdir(tmp_path)
+    return lambda family, **more: teacher_of(family, tmp_path / family, **more)
+
+
+def document(cli: Cli, *words: str) -> dict[str, Any]:
+    code, out, error = cli("plan", *words, *TASK, "--json")
+    assert code == 0, error
+    (found,) = json.loads(out)
+    return found
+
+
+def test_what_the_table_of_words_costs_is_said(cli: Cli, teachers: Callable[..., Path]) -> None:
+    few = max(tokenizer_of("xlm-roberta").get_vocab().values()) + 1
+    teachers("xlm-roberta", more_words=20_000 - few)
+    words = ("distilbert", "--teacher", "./xlm-roberta")
+    student = document(cli, *words)["models"]["student"]
+    assert student["word_parameters"] == 20_000 * 32
+    share = round(100 * student["word_parameters"] / student["parameters"])
+    shown = " ".join(cli("plan", *words, *TASK).out.split())
+    assert "architecture parameters FLOPs/token word table" in shown
+    assert f"0.6M, 2.56 MB ({share}%)" in shown
+
+
+def test_what_the_student_cannot_keep_is_a_note_each(cli: Cli, teachers: Callable[..., Path], tmp_path: Path) -> None:
+    teachers("electra")
+    (tmp_path / "plain.yaml").write_text("{name: plain, title: A plain BERT, architecture: bert, layers: 2}")
+    found = document(cli, "distilbert", "--teacher", "./electra", "--student", "plain.yaml")
+    notes = [note for note in found["notes"] if note.startswith("student ")]
+    assert notes == [
+        "student plain: embeddings 16 wide behind a matrix become tables 32 wide that come near them; losses on embeddings and "
+        "hidden states make up for the rest",
+        "student plain: the classifier's first layer is the teacher's with tanh in place of gelu",
+    ]
+    assert found["models"]["student"]["architecture"].startswith("bert 2 x 32")
+    own = document(cli, "distilbert", "--teacher", "./electra")
+    assert not [note for note in own["notes"] if note.startswith("student ")]
+    assert own["models"]["student"]["architecture"].startswith("electra 1 x 32")
+
+
+@pytest.mark.parametrize(
+    ("family", "student", "message"),
+    [
+        (
+            "roberta",
+            "{name: s, title: S, architecture: distilbert, layers: 2}",
+            "student s is a DistilBERT, which starts from bert or distilbert; the teacher is roberta, whose students are RoBERTa, "
+            "BERT, ALBERT: choose another with --student, or leave `architecture` out of the card",
+        ),
+        (
+            "albert",
+            "{name: s, title: S, architecture: albert, layers: 2, init: convert, albert: {embedding: 8}}",
+            "student s is converted to ALBERT's form, which the teacher has; choose one that repeats its layers less often, as "
+            "--student distilbert-6l, or a card of fewer layers without `architecture`, `init` and `albert`",
+        ),
+        (
+            "electra",
+            "{name: s, title: S, layers: 2, hidden: 16, init: project}",
+            "student s: init: expected one of `copy`, `random` for a student `electra`; found `project`",
+        ),
+        (
+            "bert",
+            "{name: s, title: S, architecture: {bert: albert}, layers: 2}",
+            "student s: an ALBERT of a bert needs `init: convert` or `init: random`, and `albert`",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_way_out(
+    cli: Cli, teachers: Callable[..., Path], tmp_path: Path, family: str, student: str, message: str
+) -> None:
+    teachers(family)
+    (tmp_path / "s.yaml").write_text(student)
+    code, _, error = cli("plan", "distilbert", "--teacher", f"./{family}", "--student", "s.yaml", *TASK)
+    assert code == 2
+    assert message in " ".join(error.split())
+
+
+def test_layers_that_are_several_in_one_have_no_student(
+    cli: Cli, teachers: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = teachers("albert") / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "inner_group_num": 2}))
+    code, _, error = cli("plan", "distilbert", "--teacher", "./albert", *TASK)
+    assert code == 2
+    assert "teacher albert: inner_group_num is 2: its layers are several in one" in " ".join(error.split())
+
+
+def test_the_cards_say_whose_family_a_student_has(cli: Cli) -> None:
+    cards = {card["student"]: card["architecture"] for card in json.loads(cli("list", "students", "--json").out)}
+    assert cards["distilbert-6l"] == "distilbert of a bert, else as the teacher"
+    assert cards["tinybert-6l-768"] == "as the teacher"
+    assert cards["tinybert-4l-312"] == "bert"
