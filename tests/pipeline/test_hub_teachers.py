@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,21 @@ def test_a_result_pins_it(cache: Path) -> None:
     (result,) = run_all(request("acme/Tiny-BERT"))
     assert f"acme/Tiny-BERT@{COMMIT}" in str(result.command)
     assert f'"revision":"{COMMIT}"' in result.model_dump_json().replace(" ", "")
+
+
+def test_a_student_of_the_hub_is_pinned_and_one_that_is_not_there_is_refused(cache: Path) -> None:
+    def asked(student: str) -> Request:
+        return replace(request("teacher"), recipes=("logits",), overrides=(), student=student)
+
+    (plan,) = plan_all(asked("acme/Tiny-BERT"))
+    assert plan.pretrained is not None and plan.pretrained.origin.revision == COMMIT
+    assert f"--student acme/Tiny-BERT@{COMMIT}" in command_line(asked("acme/Tiny-BERT"), plan)
+    Path("acme").mkdir()
+    message = (
+        "student acme/nope: no such folder in acme, and no such repository of the hub; give another with --student DIR"
+    )
+    with pytest.raises(CompressError, match=message):
+        plan_all(asked("acme/nope"))
 
 
 def test_a_folder_of_that_name_wins_and_it_is_said(cache: Path) -> None:

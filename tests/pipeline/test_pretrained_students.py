@@ -19,6 +19,7 @@ from compress.errors import CompressError
 from compress.models.checkpoints import load_classifier, load_tokenizer
 from compress.models.dimensions import read_config
 from compress.pipeline import Listener, Plan, Request, build_stage, plan_all, run
+from compress.pipeline.ablation.rows import chosen
 from compress.pipeline.plan import Context
 from compress.pipeline.training import teacher_targets
 from compress.store import Artifact, Store
@@ -236,6 +237,12 @@ def test_cards_that_make_no_sense(world: Path, card: str, message: str) -> None:
     (world / "mine.yaml").write_text(f"name: mine\ntitle: M\n{card}\n")
     with pytest.raises(CompressError, match=re.escape(message)):
         planned(world, "logits", "mine.yaml")
+
+
+def test_an_ablation_can_have_one_for_a_row(world: Path) -> None:
+    rows = chosen("logits", (), [f"student {world / 'bytes'}"], corpus=False)
+    assert [row.student for row in rows] == [None, str(world / "bytes")]
+    assert rows[1].recipe.name == "logits-student-bytes"
 
 
 def test_a_folder_that_is_none_is_refused_as_a_student(world: Path) -> None:

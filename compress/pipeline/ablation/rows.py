@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from ...errors import CompressError
 from ...losses import LOSSES
 from ...losses.hard_label import HardLabel
-from ...models.cards import load_student
 from ...spec.recipe import Recipe, Stage
+from ..plan.students import resolve_student
 from ..request import load_recipe
 
 FULL = "full"
@@ -71,7 +71,8 @@ def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]
 
 
 def choose(found: Sequence[Row], labels: Sequence[str]) -> list[Row]:
-    """`full` and the rows that are named; all that are found where none is. `student CARD` is the recipe with that card.
+    """`full` and the rows that are named; all that are found where none is. `student CARD` is the recipe with that card, or
+    with a pre-trained student from that checkpoint.
 
     Raises `CompressError` for unknown labels and cards.
     """
@@ -90,7 +91,7 @@ def _with_student(recipe: Recipe, label: str) -> Row:
     if recipe.student is None:
         raise CompressError(f"--rows: `{label}`: recipe {recipe.name} makes no student")
     word = label.removeprefix(_STUDENT).strip()
-    card = load_student(word)
+    card, _ = resolve_student(word)
     name = _named(recipe.name.removesuffix(f"-{FULL}"), f"{_STUDENT}{card.name[: _NAME_LENGTH // 2]}")
     title = f"{recipe.title}: {_STUDENT}{card.name}"
     return Row(label, recipe.model_copy(update={"name": name, "title": title}), student=word)
