@@ -163,7 +163,7 @@ class StudentCard(Spec):
     init: Init = Field(
         default="copy",
         description="copy: the teacher's weights, at its sizes; project: those of a wider teacher along the principal directions of "
-        "its activations; convert: a BERT's in ALBERT's form; random: none of them; pretrained: those of a `checkpoint` of its own, "
+        "its activations; convert: the teacher's in ALBERT's form; random: none of them; pretrained: those of a `checkpoint` of its own, "
         "with its sizes and its tokenizer",
         exclude_if=lambda value: value == "copy",  # what is dumped decides the store's keys
     )
