@@ -63,7 +63,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
 
 def test_any_answer_will_do_and_silence_will_not(server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(hub, "SECONDS", 0.5)
+    monkeypatch.setattr("compress.hub.reach.SECONDS", 0.5)
     here = f"http://127.0.0.1:{server.server_address[1]}"
     for endpoint, expected in ((here, True), (f"{here}/silent", False), ("http://127.0.0.1:1", False)):
         monkeypatch.setattr(constants, "ENDPOINT", endpoint)
@@ -74,7 +74,8 @@ def test_any_answer_will_do_and_silence_will_not(server: ThreadingHTTPServer, mo
 
 
 @pytest.mark.parametrize(
-    ("offline", "why"), [(True, "HF_HUB_OFFLINE forbids to ask the hub"), (False, "the hub cannot be reached")]
+    ("offline", "why"),
+    [(True, "HF_HUB_OFFLINE forbids to ask the hub"), (False, "the hub cannot be reached at http://127.0.0.1:1")],
 )
 def test_what_is_neither_here_nor_there_is_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offline: bool, why: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,7 +57,7 @@ def push_bundle(folder: Path, repository: str, *, private: bool = False) -> str:
     _check_verified(folder)
     if not hub.is_reachable():
         raise CompressError(f"{repository}: not pushed, for {constants.ENDPOINT} cannot be reached; {way_out}")
-    with _one_line_errors(repository, way_out), _bars_for_terminals():
+    with _one_line_errors(repository, way_out), hub.quiet_client():
         api = HfApi(token=token)
         url = api.create_repo(repository, private=private or None, exist_ok=True)
         _commit(api, folder, repository, private)
@@ -124,18 +123,3 @@ def _reason(error: Any) -> str:
 
 def _one_line(text: object) -> str:
     return " ".join(str(text).split())
-
-
-@contextmanager
-def _bars_for_terminals() -> Iterator[None]:
-    """The hub's progress bars where somebody sees them; off a terminal they are a line per step."""
-    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
-
-    if sys.stderr.isatty() or are_progress_bars_disabled():
-        yield
-        return
-    disable_progress_bars()
-    try:
-        yield
-    finally:
-        enable_progress_bars()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
-from ..hub import cache_only, is_reachable, out_of_reach
+from ..hub import is_commit, load_splits, quiet_data_sets, reason, said
 from ..paths import from_home
 
 PREFIX = "hub:"
@@ -52,7 +51,7 @@ def parse_hub(word: str) -> HubSource:
     if match is None:
         raise CompressError(f"{word}: expected {_FORM}")
     revision = match["revision"]
-    if not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
+    if not is_commit(revision):
         raise CompressError(
             f"{word}: expected a commit (40 hexadecimal digits) after @, found {revision!r}; "
             f"see the history of the data set {match['name']!r} on the hub"
@@ -62,27 +61,28 @@ def parse_hub(word: str) -> HubSource:
 
 def hub_lines(source: HubSource) -> Iterator[str]:
     """The lines of every row; an empty one after each row. Raises `CompressError`."""
-    reachable = source.folder is not None or is_reachable()
     try:
-        with nullcontext() if reachable else cache_only():
-            rows = _load(source)
-        for number, row in enumerate(rows, 1):
+        for number, row in enumerate(_load(source), 1):
             yield from (line.strip() for line in _text(source, number, row).split("\n") if line.strip())
             yield ""
     except CompressError:
         raise
     except Exception as error:  # the library raises a dozen unrelated types: network, layout, configuration
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        advice = "" if reachable else f"; it is not in the hub's cache, {out_of_reach('give text files')}"
-        raise CompressError(f"{source}: cannot be read: {reason}{advice}") from error
+        why = said(error) if source.revision is None else reason(error, source.name, source.revision, "dataset")
+        raise CompressError(f"{source}: cannot be read: {why}") from error
 
 
 def _load(source: HubSource) -> Iterable[Any]:
     import datasets
 
-    if source.folder is None or not any((source.folder / name).is_file() for name in _SAVED):
-        path = str(source.folder or source.name)
-        return datasets.load_dataset(path, source.config, revision=source.revision, split=SPLIT, streaming=True)
+    if source.folder is None:
+        (rows,) = load_splits(
+            source.name, source.config, str(source.revision), [SPLIT], "give text files", streaming=True
+        )
+        return rows
+    if not any((source.folder / name).is_file() for name in _SAVED):
+        with quiet_data_sets():
+            return datasets.load_dataset(str(source.folder), split=SPLIT, streaming=True)
     saved = datasets.load_from_disk(str(source.folder))
     if isinstance(saved, datasets.Dataset):
         return saved

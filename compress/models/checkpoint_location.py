@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
 from ..errors import CompressError
-from ..hub import is_commit, is_reachable, out_of_reach
+from ..hub import is_commit, is_reachable, out_of_reach, quiet_client, reason
 from ..paths import from_home
+from ..store import hash_file
 from .cards import Checkpoint, Package, TeacherCard
-from .weights import weight_files
+from .weights import PICKLES, weight_files
 
 _WORDS = ("tokenizer*.json", "vocab.*")
 _HUB_FILES = (
@@ -89,10 +91,15 @@ def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
     where = f"{what}: {name} at {revision}"
     if is_reachable():
         try:
-            return _snapshot(name, revision)
+            with quiet_client():
+                folder = _snapshot(name, revision)
+                found = _lacking(name, folder)
         except Exception as error:  # the hub client raises its own, requests' and OS errors alike
-            reason = str(error).strip().split("\n")[0]
-            raise CompressError(f"{where} cannot be downloaded ({reason}); {ways_out}") from None
+            raise CompressError(f"{where} cannot be downloaded: {reason(error, name, revision)}; {ways_out}") from None
+        if found is not None:
+            raise CompressError(f"{where}: {found}; {ways_out}")
+        _check_sums(where, folder)
+        return folder
     if cached is None:
         raise CompressError(
             f"{where} is not in the hub's cache, "
@@ -105,6 +112,37 @@ def _snapshot(name: str, revision: str, *, local: bool = False) -> Path:
     from huggingface_hub import snapshot_download
 
     return Path(snapshot_download(name, revision=revision, allow_patterns=list(_HUB_FILES), local_files_only=local))
+
+
+def _lacking(name: str, folder: Path) -> str | None:
+    """What a downloaded repository is without, and has in its place; None where it has a config and safetensors."""
+    if not (folder / "config.json").is_file():
+        return "it is no transformers checkpoint: it has no config.json"
+    if any(folder.glob("*.safetensors")):
+        return None
+    from huggingface_hub import HfApi
+
+    files = HfApi().list_repo_files(name, revision=folder.name)
+    pickle = next((file for file in sorted(files) if "/" not in file and file.endswith(PICKLES)), None)
+    if pickle is None:
+        return "it has no weights: no *.safetensors"
+    return (
+        f"its weights are {pickle}, a pickle, which can run code when loaded, and no *.safetensors: name a revision that has "
+        f"them (the hub's own conversion is often a pull request: --teacher {name}@refs/pr/NUMBER), or convert them"
+    )
+
+
+def _check_sums(where: str, folder: Path) -> None:
+    """The cache calls large files by the SHA-256 that the hub names, which its client does not compare."""
+    for path in filter(Path.is_symlink, folder.iterdir()):
+        blob = path.parent / path.readlink()
+        if re.fullmatch(r"[0-9a-f]{64}", blob.name) and hash_file(blob) != blob.name:
+            path.unlink()
+            blob.unlink()
+            raise CompressError(
+                f"{where}: {path.name} is damaged: its SHA-256 is not the one that the hub names; it is removed from the "
+                "cache, and the same command fetches it again"
+            )
 
 
 def _cached(name: str, revision: str) -> Path | None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
@@ -36,7 +37,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def _instead(folder: Path) -> str:
-    pickles = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern))
+    pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(f"*{suffix}"))
     if pickles:
         return f"found {pickles[0]}, a pickle, which can run code when loaded: convert it to safetensors"
     return next((f"found {path.name}" for path in sorted(folder.glob("*.safetensors"))), "none")

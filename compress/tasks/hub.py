@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, did_you_mean
-from compress.hub import cache_only, is_reachable, out_of_reach
+from compress.hub import find_cached, is_commit, load_splits, one_line, quiet_data_sets, said
 from compress.paths import from_home
 from compress.spec.task import Hub, TaskSpec
 
@@ -57,7 +54,7 @@ def saved_folder(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> 
 def pinned_revision(spec: TaskSpec) -> str:
     """The commit of a hub data set; a branch or nothing is refused, since its contents may change."""
     hub = hub_of(spec)
-    if not re.fullmatch(r"[0-9a-f]{40}", hub.revision or ""):
+    if not is_commit(hub.revision):
         raise CompressError(
             f"task {spec.name}: hub.revision: expected a commit (40 hexadecimal digits), found {hub.revision!r}; "
             f"see the history of the data set {hub.path!r} on the hub"
@@ -72,11 +69,13 @@ def reported_splits(dev: str | dict[str, str]) -> dict[str, str]:
 
 def read_saved(spec: TaskSpec, path: Path, splits: dict[str, str]) -> dict[str, Rows]:
     """`splits`: name in results -> split of the folder."""
-    datasets = _library()
+    import datasets
+
     try:
-        loaded = datasets.load_from_disk(str(path))
+        with quiet_data_sets():
+            loaded: Any = datasets.load_from_disk(str(path))
     except Exception as error:
-        raise CompressError(f"{path}: cannot be read as a saved DatasetDict: {_first_line(error)}") from error
+        raise CompressError(f"{path}: cannot be read as a saved DatasetDict: {one_line(error)}") from error
     for split in splits.values():
         if split not in loaded:
             raise CompressError(f"{path}: no split {split!r}{did_you_mean(split, list(loaded))}")
@@ -86,34 +85,45 @@ def read_saved(spec: TaskSpec, path: Path, splits: dict[str, str]) -> dict[str, 
 def read_hub(spec: TaskSpec, folder: Path | None, splits: dict[str, str]) -> dict[str, Rows]:
     """`splits` (name in results -> split) of the data set at its revision, or of the folder laid out like a hub repository
     that `hub.path` names."""
-    hub, local = hub_of(spec), local_folder(spec, folder)
-    revision = None if local else pinned_revision(spec)
+    hub, local, names = hub_of(spec), local_folder(spec, folder), list(splits.values())
     path = str(local or hub.path)
-    reachable = local is not None or is_reachable()
     try:
-        with nullcontext() if reachable else cache_only():
-            loaded = _library().load_dataset(path, hub.name, revision=revision, split=list(splits.values()))
-    except Exception as error:  # the library raises a dozen unrelated types: network, layout, configuration, split
-        if not reachable:
-            raise CompressError(
-                f"data set {path}: cannot be read: it is not in the hub's cache, "
-                + out_of_reach("give the data as files with --data-dir DIR")
-            ) from error
-        raise CompressError(f"data set {path}: cannot be read: {_first_line(error)}") from error
+        if local is None:
+            loaded = load_splits(
+                path, hub.name, pinned_revision(spec), names, "give the data as files with --data-dir DIR"
+            )
+        else:
+            loaded = _of_a_folder(path, hub.name, names)
+    except CompressError as error:
+        raise CompressError(f"{error}{_field(str(error))}") from error
     parts = zip(splits.items(), loaded, strict=True)
     return {name: _rows(spec, f"data set {path} split {split}", part) for (name, split), part in parts}
 
 
-def _library() -> Any:
+def is_cached(spec: TaskSpec) -> bool:
+    """Whether the hub's cache has the data set at its revision, so that the hub need not be asked."""
+    hub = hub_of(spec)
+    return is_commit(hub.revision) and find_cached(hub.path, hub.name, str(hub.revision)) is not None
+
+
+def _of_a_folder(path: str, config: str | None, splits: list[str]) -> list[Any]:
     import datasets
 
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
-    return datasets
+    try:
+        with quiet_data_sets():
+            loaded: Any = datasets.load_dataset(path, config, split=splits)
+    except Exception as error:  # the library raises a dozen unrelated types: layout, configuration, split
+        raise CompressError(f"data set {path}: cannot be read: {said(error)}") from error
+    return loaded
 
 
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+def _field(message: str) -> str:
+    """Which field of the task file a mistake is in."""
+    if "BuilderConfig" in message or "Config name is missing" in message:
+        return "; `hub.name` in the task file names a configuration"
+    return (
+        "; `hub.train`, `hub.tuning` and `hub.dev` in the task file name splits" if "Unknown split" in message else ""
+    )
 
 
 def _rows(spec: TaskSpec, place: str, part: Any) -> Rows:

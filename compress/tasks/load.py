@@ -14,6 +14,7 @@ from .checks import to_split
 from .columns import Rows
 from .data import ReportedData, Split, TrainingData
 from .glue import completeness, is_glue
+from .hub import is_cached
 from .kinds import TASK_KINDS
 from .rows import OWN, Origin
 from .tuning import carve, normalized
@@ -81,7 +82,7 @@ def reported_rows(
 
 def is_at_hand(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> bool:
     """Whether the data can be read without the hub."""
-    return Origin(spec, folder, data_dir).found != ("hub", None)
+    return Origin(spec, folder, data_dir).found != ("hub", None) or is_cached(spec)
 
 
 def check_data_dir(data_dir: Path | None, specs: Sequence[TaskSpec]) -> None:

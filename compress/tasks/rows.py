@@ -84,12 +84,17 @@ class Origin:
         splits = {name: split for name, split in _hub_splits(self.spec).items() if wanted(name) and name not in rows}
         if source == "saved" and place is not None:
             return read_saved(self.spec, place, splits) | rows, []
-        astray = (
-            []
-            if self.data_dir is None
-            else ["--data-dir holds none of its data, which are read from where the task says"]
+        return read_hub(self.spec, self.folder, splits) | rows, _astray(self.spec, self.data_dir, place)
+
+
+def _astray(spec: TaskSpec, data_dir: Path | None, place: Path | None) -> list[str]:
+    """Notes where the data are not from where a reader of the command or of the task may think."""
+    notes = [] if data_dir is None else ["--data-dir holds none of its data, which are read from where the task says"]
+    if place is not None and spec.hub is not None and spec.hub.revision is not None:
+        notes.append(
+            f"data set {spec.hub.path}: the folder of that name beside the task file, and not the hub's revision"
         )
-        return read_hub(self.spec, self.folder, splits) | rows, astray
+    return notes
 
 
 def _hub_splits(spec: TaskSpec) -> dict[str, str]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from hub_downloads import COMMIT, Endpoint, Repository, local_hub
+from worlds import TASK
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 
 class Outcome(NamedTuple):
@@ -56,3 +62,49 @@ def task_file(tmp_path: Path) -> Path:
         encoding="utf-8",
     )
     return path
+
+
+HUB_TASK = """name: reviews
+text: [text]
+label: label
+metrics: [accuracy]
+max_length: 16
+hub: {path: acme/reviews, revision: COMMIT, train: train, dev: validation}
+"""
+
+
+@pytest.fixture(scope="session")
+def parquet(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """A data set of 64 and 16 rows, as a repository of the hub has it."""
+    import datasets
+
+    folder, files = tmp_path_factory.mktemp("parquet"), {"README.md": b"---\nlicense: mit\n---\n"}
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
+    for split, rows in (("train", 64), ("validation", 16)):
+        texts = [f"the {split} film {i} is {'good' if i % 2 else 'bad'}" for i in range(rows)]
+        labels = [i % 2 for i in range(rows)]
+        path = folder / "one.parquet"
+        datasets.Dataset.from_dict({"text": texts, "label": labels}, features=features).to_parquet(path)
+        files[f"data/{split}-00000-of-00001.parquet"] = path.read_bytes()
+    return files
+
+
+@pytest.fixture
+def hub(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tiny_checkpoint: Callable[[str], Path],
+    toy_tokenizer: Tokenizer,
+    parquet: dict[str, bytes],
+) -> Iterator[Endpoint]:
+    """A hub with `acme/tiny-bert` and `acme/reviews`, and a folder to run in: `reviews.yaml` is its task, `toy.yaml` embedded."""
+    teacher = {path.name: path.read_bytes() for path in tiny_checkpoint("bert").iterdir()}
+    config = json.loads(teacher["config.json"]) | {"architectures": ["BertModel"]}
+    teacher |= {"config.json": json.dumps(config).encode(), "tokenizer.json": toy_tokenizer.to_str().encode()}
+    monkeypatch.chdir(tmp_path)
+    Path("reviews.yaml").write_text(HUB_TASK.replace("COMMIT", COMMIT))
+    Path("toy.yaml").write_text(TASK)
+    with local_hub(tmp_path, monkeypatch) as hub:
+        hub.models["acme/tiny-bert"] = Repository({COMMIT: teacher})
+        hub.datasets["acme/reviews"] = Repository({COMMIT: dict(parquet)})
+        yield hub

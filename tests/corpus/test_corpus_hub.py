@@ -52,11 +52,13 @@ def test_each_row_of_a_folder_is_a_document(tmp_path: Path, how: str):
 def test_the_hub_is_asked_for_the_revision_and_streams(monkeypatch: pytest.MonkeyPatch):
     asked: list[tuple[Any, ...]] = []
 
-    def load_dataset(path: str, name: str | None, *, revision: str, split: str, streaming: bool) -> Any:
-        asked.append((path, name, revision, split, streaming))
-        return dataset("body").to_iterable_dataset()
+    def load_splits(
+        name: str, config: str | None, commit: str, splits: list[str], ways_out: str, *, streaming: bool
+    ) -> Any:
+        asked.append((name, config, commit, *splits, streaming))
+        return [dataset("body").to_iterable_dataset()]
 
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    monkeypatch.setattr("compress.corpus.hub.load_splits", load_splits)
     assert read(f"hub:owner/name/20231101.en@{COMMIT}:body") == LINES
     assert read(f"hub:owner/name@{COMMIT}:body") == LINES
     assert asked == [("owner/name", "20231101.en", COMMIT, "train", True), ("owner/name", None, COMMIT, "train", True)]
@@ -80,7 +82,7 @@ def test_what_names_no_data_set_is_refused(word: str, message: str):
 def test_a_data_set_that_cannot_be_read_is_told_in_one_line(tmp_path: Path):
     with pytest.raises(
         CompressError,
-        match=r"^data set owner/name: cannot be read: [^\n]*; it is not in the hub.s cache, [^\n]*; give text",
+        match=rf"^data set owner/name: cannot be read: commit {COMMIT} is not in the hub.s cache, [^\n]*; give text",
     ):
         read(f"hub:owner/name@{COMMIT}")
     folder = save(tmp_path / "a", "dataset", "txt")

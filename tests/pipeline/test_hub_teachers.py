@@ -81,7 +81,11 @@ def test_a_student_of_the_hub_is_pinned_and_one_that_is_not_there_is_refused(cac
 
 def test_a_folder_of_that_name_wins_and_it_is_said(cache: Path) -> None:
     (hub,) = plan_all(request("acme/Tiny-BERT"))
-    assert not [note for note in hub.notes if "acme" in note]
+    assert [note for note in hub.notes if "acme" in note] == [
+        f"teacher acme/Tiny-BERT: main is commit {COMMIT} now; --teacher acme/Tiny-BERT@{COMMIT} stays with it"
+    ]
+    (pinned,) = plan_all(request(f"acme/Tiny-BERT@{COMMIT}"))
+    assert not [note for note in pinned.notes if "acme" in note]
     Path("acme").mkdir()
     Path("teacher").rename("acme/Tiny-BERT")
     (here,) = plan_all(request("acme/Tiny-BERT"))

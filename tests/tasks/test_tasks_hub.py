@@ -101,6 +101,12 @@ def test_a_data_directory_without_the_tasks_data_is_told(repository: Path) -> No
     }
 
 
+def test_a_folder_in_the_place_of_a_revision_is_told(repository: Path) -> None:
+    assert load_task(local("rte", revision=REVISION), repository.parent, None).notes[0] == (
+        "data set glue: the folder of that name beside the task file, and not the hub's revision"
+    )
+
+
 def test_mnli_has_both_dev_sets(repository: Path) -> None:
     reported = load_task(local("mnli"), repository.parent, None).reported
     assert {name: len(split) for name, split in reported.items()} == {"dev_matched": 3, "dev_mismatched": 2}
@@ -109,11 +115,11 @@ def test_mnli_has_both_dev_sets(repository: Path) -> None:
 def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Any, ...]] = []
 
-    def load_dataset(path: str, name: str, *, revision: str, split: list[str]) -> list[Any]:
-        asked.append((path, name, revision, split))
-        return [dataset(("sentence1", "sentence2"), RTE, [0, 1] * 5, part) for part in split]
+    def load_splits(path: str, name: str, commit: str, splits: list[str], ways_out: str) -> list[Any]:
+        asked.append((path, name, commit, splits))
+        return [dataset(("sentence1", "sentence2"), RTE, [0, 1] * 5, part) for part in splits]
 
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    monkeypatch.setattr("compress.tasks.hub.load_splits", load_splits)
     data = load_task(GLUE["rte"], None, None)
     assert asked == [("nyu-mll/glue", "rte", REVISION, splits) for splits in (["train", "validation"], ["validation"])]
     assert data.notes == ("train has 10 of 2,490 rows: a subset", "dev has 10 of 277 rows: a subset")

@@ -1,8 +1,8 @@
-"""The Hugging Face hub: names of repositories, and whether it can be reached; its own clients try for half a minute to find out."""
+"""Whether the hub can be reached, its own clients try for half a minute to find out; and how its clients behave."""
 
 from __future__ import annotations
 
-import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -10,18 +10,6 @@ from threading import Thread
 from typing import Any
 
 SECONDS = 4.0  # to answer in
-_REPOSITORY = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w.][\w./-]*))?")
-
-
-def repository(word: str) -> tuple[str, str | None] | None:
-    """OWNER/NAME and the revision of `OWNER/NAME[@REVISION]`; None for any other word."""
-    match = _REPOSITORY.fullmatch(word)
-    return None if match is None or word.endswith((".yaml", ".yml")) else (match[1], match[2])
-
-
-def is_commit(revision: str | None) -> bool:
-    """Whether it names the same files for ever."""
-    return re.fullmatch(r"[0-9a-f]{40}", revision or "") is not None
 
 
 def is_reachable() -> bool:
@@ -36,8 +24,8 @@ def out_of_reach(ways_out: str) -> str:
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
-        return f"and HF_HUB_OFFLINE forbids to ask the hub; {ways_out}, or unset it"
-    return f"and the hub cannot be reached; {ways_out} (HF_HUB_OFFLINE=1 reads the cache and does not try)"
+        return f"and HF_HUB_OFFLINE forbids to ask the hub; {ways_out}, or unset HF_HUB_OFFLINE"
+    return f"and the hub cannot be reached at {constants.ENDPOINT}; {ways_out} (HF_HUB_OFFLINE=1 reads the cache and does not try)"
 
 
 @lru_cache(maxsize=4)
@@ -71,3 +59,21 @@ def cache_only() -> Iterator[None]:
         yield
     finally:
         constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE = before
+
+
+@contextmanager
+def quiet_client() -> Iterator[None]:
+    """Inside, the hub's client shows bars on terminals alone, where somebody sees them, and no warnings: what matters is in
+    the error that it ends with."""
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars, logging
+
+    level, bars = logging.get_verbosity(), not are_progress_bars_disabled()
+    logging.set_verbosity_error()
+    if not sys.stderr.isatty():
+        disable_progress_bars()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            enable_progress_bars()

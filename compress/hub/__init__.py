@@ -1,0 +1,21 @@
+"""The Hugging Face hub: names of repositories, whether it can be reached, data sets at a commit, and why it refuses."""
+
+from .data_sets import find_cached, load_splits, quiet_data_sets, said
+from .names import is_commit, repository
+from .reach import cache_only, is_reachable, out_of_reach, quiet_client
+from .refusals import one_line, reason
+
+__all__ = [
+    "cache_only",
+    "find_cached",
+    "is_commit",
+    "is_reachable",
+    "load_splits",
+    "one_line",
+    "out_of_reach",
+    "quiet_client",
+    "quiet_data_sets",
+    "reason",
+    "repository",
+    "said",
+]

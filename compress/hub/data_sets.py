@@ -1,0 +1,122 @@
+"""A data set of the hub at a commit, and at no other."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from ..errors import CompressError
+from .reach import cache_only, is_reachable, out_of_reach, quiet_client
+from .refusals import reason
+
+
+def load_splits(
+    name: str, config: str | None, commit: str, splits: list[str], ways_out: str, *, streaming: bool = False
+) -> list[Any]:
+    """`splits` of a data set, from the cache where that has this commit, and then without asking the hub.
+
+    `datasets` by itself takes a folder of that name where the command runs, and, where the hub refuses or is out of reach,
+    whatever commit it cached last: neither need hold what the commit names. Raises `CompressError` with the reason, and
+    the `ways_out` of a hub out of reach.
+    """
+    cached = find_cached(name, config, commit)
+    reachable = cached is not None or is_reachable()
+    try:
+        with nullcontext() if reachable else cache_only(), quiet_data_sets():
+            builder = _builder(name, config, commit) if cached is None else _cached_builder(name, cached)
+            if str(builder.hash) == commit:
+                return _read(builder, splits, streaming)
+            failed: Exception | None = None
+    except Exception as error:  # the library raises a dozen unrelated types: network, layout, configuration
+        failed = error
+    if not reachable and (failed is None or isinstance(failed, OSError) or "find cache" in str(failed)):
+        missing = f"commit {commit} is not in the hub's cache"
+        raise CompressError(f"data set {name}: cannot be read: {missing}, {out_of_reach(ways_out)}") from failed
+    raise CompressError(f"data set {name}: cannot be read: {_why(failed, name, commit)}") from failed
+
+
+def find_cached(name: str, config: str | None, commit: str) -> Path | None:
+    """The folder in which `datasets` keeps what it prepared of the data set at this commit; None where it has not."""
+    from datasets import config as settings
+    from datasets.naming import camelcase_to_snakecase
+
+    owner, _, short = name.rpartition("/")
+    snake = camelcase_to_snakecase(short)
+    root = Path(settings.HF_DATASETS_CACHE).expanduser() / (f"{owner}___{snake}" if owner else snake)
+    folders = [*(root / (config or "default")).glob(f"*/{commit}")]
+    return next((path for path in folders if (path / settings.DATASET_INFO_FILENAME).is_file()), None)
+
+
+@contextmanager
+def quiet_data_sets() -> Iterator[None]:
+    """Inside, `datasets` and the hub's client warn of nothing, and show bars on terminals alone."""
+    import datasets
+
+    level = datasets.logging.get_verbosity()
+    datasets.logging.set_verbosity_error()
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    try:
+        with quiet_client():
+            yield
+    finally:
+        datasets.logging.set_verbosity(level)
+
+
+def said(error: BaseException) -> str:
+    """What `datasets` says of a configuration, split or file that it does not find, in one line."""
+    text = " ".join(str(error).partition("Example of usage")[0].split()) or type(error).__name__
+    if found := re.search(r"scripts are no longer supported, but found (\S+)", text):
+        return (
+            f"its {found[1]} is a loading script, which is code and is never run; look for a commit with data files, as the "
+            "hub's own conversion has: the newest of the branch refs/convert/parquet"
+        )
+    return text.rstrip(".")
+
+
+def _builder(name: str, config: str | None, commit: str) -> Any:
+    import datasets
+
+    return datasets.load_dataset_builder(f"hf://datasets/{name}", config, revision=commit)
+
+
+def _cached_builder(name: str, folder: Path) -> Any:
+    """`datasets`' own, for what it has prepared; of this folder, and not of the last that it prepared."""
+    from datasets.packaged_modules.cache.cache import Cache
+
+    config, version, commit = folder.parts[-3:]
+    return Cache(repo_id=name, dataset_name=name.rpartition("/")[2], config_name=config, version=version, hash=commit)
+
+
+def _read(builder: Any, splits: list[str], streaming: bool) -> list[Any]:
+    if streaming:
+        return [builder.as_streaming_dataset(split=split) for split in splits]
+    builder.download_and_prepare()
+    return builder.as_dataset(split=splits)
+
+
+def _why(failed: Exception | None, name: str, commit: str) -> str:
+    if isinstance(failed, ValueError | RuntimeError):  # of the data set itself
+        return said(failed)
+    if (refusal := _refusal(name, commit)) is not None:
+        return refusal
+    return reason(failed, name, commit, "dataset") if failed is not None else f"the hub did not give commit {commit}"
+
+
+def _refusal(name: str, commit: str) -> str | None:
+    """Why the hub gives no file of the data set, asked directly: `datasets` hides it behind its look for a cache."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        with quiet_client():
+            get_hf_file_metadata(hf_hub_url(name, "README.md", repo_type="dataset", revision=commit))
+    except EntryNotFoundError:
+        return None
+    except Exception as error:  # the client raises its own, httpx's and OS errors alike
+        return reason(error, name, commit, "dataset")
+    return None

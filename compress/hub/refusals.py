@@ -1,0 +1,63 @@
+"""Why the hub did not give what it was asked for, in words that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+Kind = Literal["model", "dataset"]
+_LOG_IN = "set HF_TOKEN, or log in with `hf auth login`"
+
+
+def reason(error: BaseException, name: str, revision: str, kind: Kind = "model") -> str:
+    """One line about the `error` that the hub's client raised for the repository `name` at `revision`."""
+    from huggingface_hub import constants
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+
+    found = next((one for one in _chain(error) if getattr(one, "response", None) is not None), None)
+    status = getattr(getattr(found, "response", None), "status_code", None)
+    page = f"{constants.ENDPOINT}/{'datasets/' if kind == 'dataset' else ''}{name}"
+    if isinstance(found, GatedRepoError):
+        if status == 401:
+            return f"it is gated: accept its conditions at {page}, then {_LOG_IN}"
+        return f"it is gated, and the token has no access to it: ask for access at {page}"
+    if isinstance(found, RevisionNotFoundError):
+        return f"it has no revision {revision}; {page}/commits/main lists its commits"
+    if isinstance(found, RepositoryNotFoundError):
+        if status == 401:
+            return f"the hub has no such repository, or it is private: check the name, or {_LOG_IN}"
+        return "the hub has no such repository, or it is private and the token may not read it"
+    if status == 401:
+        return f"the hub does not accept the token (401): set HF_TOKEN to another, or {_LOG_IN.partition('or ')[2]}"
+    if status == 403:
+        return f"the token may not read it (403): {constants.ENDPOINT}/settings/tokens gives one that may"
+    if status == 429:
+        return "the hub counts too many requests (429): wait a few minutes, or log in for a higher limit"
+    if status is not None and status >= 500:
+        return f"the hub answered {status}, which is its own failure: try again later"
+    return _broken(error) or one_line(found or error)
+
+
+def _broken(error: BaseException) -> str | None:
+    """Of a download that ended before its end."""
+    from huggingface_hub.utils import httpx
+
+    if any(isinstance(one, httpx.TransportError) for one in _chain(error)):
+        why = one_line(next(one for one in _chain(error) if isinstance(one, httpx.TransportError)))
+        return f"the connection broke ({why}): the same command fetches the files that are missing"
+    if "Consistency check failed" in str(error):
+        return "a file came with another size than the hub names: try again"
+    return None
+
+
+def one_line(error: object) -> str:
+    """The first line of what an error says; its class where it says nothing."""
+    return next((" ".join(line.split()) for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
