@@ -118,11 +118,11 @@ def test_a_plan_on_a_gpu_that_computes_bf16_trains_in_it(
     from compress import machine
 
     monkeypatch.setattr(machine, "has_gpu_driver", lambda: True)
-    keys = {}
+    keys, toy = {}, ("--teacher", "bert-mini", "--task", "toy-sentiment")
     for bf16, precision in ((True, "bf16"), (False, "fp32")):
         monkeypatch.setattr(machine, "_gpu_bf16", lambda bf16=bf16: bf16)
         for words in ((), ("--precision", precision)):
-            (plan,) = json.loads(cli("plan", "int8", "--task", "toy-sentiment", "-o", tmp_path, "--json", *words).out)
+            (plan,) = json.loads(cli("plan", "int8", *toy, "-o", tmp_path, "--json", *words).out)
             assert plan["precision"] == precision
             keys.setdefault(precision, set()).add(plan["stages"][0]["key"])
         assert json.loads(cli("doctor", "--json").out)["training_precision"] == precision

@@ -60,8 +60,8 @@ FAULTS = (
     Fault(
         "a student layer is copied from the one before",
         "models/students/copying.py",
-        "teacher.layer_path.format(theirs)",
-        "teacher.layer_path.format(max(theirs - 1, 0))",
+        "theirs.layer_path.format(block)",
+        "theirs.layer_path.format(max(block - 1, 0))",
         "tests/models",
     ),
     Fault(
