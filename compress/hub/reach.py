@@ -10,6 +10,7 @@ from threading import Thread
 from typing import Any
 
 SECONDS = 4.0  # to answer in
+SILENCE = 20.0  # seconds without a byte of an answer that is under way; the client by itself waits for ever for some
 
 
 def is_reachable() -> bool:
@@ -61,12 +62,23 @@ def cache_only() -> Iterator[None]:
         constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE = before
 
 
+def _limit(request: Any) -> None:
+    """Requests that the client gives no limit get one."""
+    limits = request.extensions.get("timeout") or {}
+    if not any(limits.values()):
+        request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), SILENCE)
+
+
 @contextmanager
 def quiet_client() -> Iterator[None]:
-    """Inside, the hub's client shows bars on terminals alone, where somebody sees them, and no warnings: what matters is in
-    the error that it ends with."""
+    """Inside, the hub's client waits for no answer for ever, shows bars on terminals alone, where somebody sees them, and no
+    warnings: what matters is in the error that it ends with."""
+    from huggingface_hub import get_session
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars, logging
 
+    session = get_session()
+    if _limit not in (hooks := session.event_hooks)["request"]:
+        session.event_hooks = {**hooks, "request": [*hooks["request"], _limit]}
     level, bars = logging.get_verbosity(), not are_progress_bars_disabled()
     logging.set_verbosity_error()
     if not sys.stderr.isatty():

@@ -128,7 +128,7 @@ def _lacking(name: str, folder: Path) -> str | None:
         return "it has no weights: no *.safetensors"
     return (
         f"its weights are {pickle}, a pickle, which can run code when loaded, and no *.safetensors: name a revision that has "
-        f"them (the hub's own conversion is often a pull request: --teacher {name}@refs/pr/NUMBER), or convert them"
+        f"them (the hub's own conversion is often a pull request: {name}@refs/pr/NUMBER), or convert them"
     )
 
 

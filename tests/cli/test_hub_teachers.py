@@ -160,11 +160,19 @@ def test_what_a_hub_that_fails_is_told_as(hub: Endpoint, refused: Any, part: str
     assert f"cannot be downloaded: {expected}" in refused()
 
 
+def test_a_hub_that_falls_silent_is_not_awaited_for_ever(
+    hub: Endpoint, refused: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compress.hub.reach.SILENCE", 0.2)
+    hub.silent = "/api/models/acme"
+    assert "cannot be downloaded: the connection broke (timed out)" in refused()
+
+
 def test_pickled_weights_are_refused_by_name_and_never_fetched(hub: Endpoint, refused: Any) -> None:
     files(hub)["pytorch_model.bin"] = files(hub).pop(WEIGHTS)
     said = refused()
     assert "its weights are pytorch_model.bin, a pickle, which can run code when loaded, and no *.safetensors" in said
-    assert f"--teacher {TEACHER}@refs/pr/NUMBER" in said
+    assert f"{TEACHER}@refs/pr/NUMBER" in said
     assert hub.fetched(".bin") == []
 
 

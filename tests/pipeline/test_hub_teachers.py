@@ -70,6 +70,10 @@ def test_a_student_of_the_hub_is_pinned_and_one_that_is_not_there_is_refused(cac
 
     (plan,) = plan_all(asked("acme/Tiny-BERT"))
     assert plan.pretrained is not None and plan.pretrained.origin.revision == COMMIT
+    assert (
+        f"student acme/Tiny-BERT: main is commit {COMMIT} now; --student acme/Tiny-BERT@{COMMIT} stays with it"
+        in plan.notes
+    )
     assert f"--student acme/Tiny-BERT@{COMMIT}" in command_line(asked("acme/Tiny-BERT"), plan)
     Path("acme").mkdir()
     message = (

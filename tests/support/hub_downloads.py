@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -61,7 +61,8 @@ class Repository:
 @dataclass
 class Endpoint:
     """`fails`: a part of "METHOD /path" -> the status that it is answered with; `cuts`: file name -> after how many bytes
-    its answers are cut, one after the other; `short`: file name -> what of its contents is there, in truth."""
+    its answers are cut, one after the other; `short`: file name -> what of its contents is there, in truth;
+    `silent`: a part of the paths that are not answered before the end."""
 
     url: str = ""
     models: dict[str, Repository] = field(default_factory=dict)
@@ -70,6 +71,8 @@ class Endpoint:
     cuts: dict[str, list[int]] = field(default_factory=dict)
     short: dict[str, bytes] = field(default_factory=dict)
     ranges: bool = True
+    silent: str | None = None
+    ended: Event = field(default_factory=Event)
     asked: list[Asked] = field(default_factory=list)
     _blobs: dict[str, tuple[str, bytes]] = field(default_factory=dict)
 
@@ -200,6 +203,8 @@ def endpoint() -> Iterator[Endpoint]:
             host = (self.headers.get("Host") or "").partition(":")[0]
             request = Asked(self.command, path, host, token, self.headers.get("Range"))
             hub.asked.append(request)
+            if hub.silent is not None and hub.silent in path:
+                hub.ended.wait(10)
             status, headers, content = hub.answer(request)
             self.send_response(status)
             for name, value in headers.items():
@@ -224,6 +229,7 @@ def endpoint() -> Iterator[Endpoint]:
     try:
         yield hub
     finally:
+        hub.ended.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -176,7 +176,7 @@ def _of_the_hub(role: str, name: str, revision: str | None) -> TeacherSource:
     commit = folder.name if is_commit(folder.name) else revision or "main"
     place = Checkpoint(hub=name, revision=commit)
     card = TeacherCard(name=_slug(name.rpartition("/")[2]), title=name, licence="unknown", checkpoint=place)
-    moving = f"teacher {name}: {revision or 'main'} is commit {commit} now; --teacher {name}@{commit} stays with it"
+    moving = f"{role} {name}: {revision or 'main'} is commit {commit} now; --{role} {name}@{commit} stays with it"
     return TeacherSource(card, folder, notes=() if is_commit(revision) else (moving,))
 
 

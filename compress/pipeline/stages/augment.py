@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from ... import store
+from ...errors import CompressError
 from ...models.checkpoints import load_encoder, load_tokenizer
 from ...models.masked_lm import has_masked_lm_head, load_masked_lm
 from ...paths import from_home
@@ -104,10 +106,17 @@ def _masked_lm(job: Job[Augment]) -> MaskedLmProposer | None:
     if "masked_lm" in inputs:
         folder = inputs["masked_lm"].path
     else:
-        other = resolve_teacher(spec.masked_lm).folder if spec.masked_lm else None
-        folder = other or base_teacher(job.plan, inputs)
+        folder = _named(job, spec.masked_lm) if spec.masked_lm else base_teacher(job.plan, inputs)
     model = load_masked_lm(folder).to(make_accelerator("fp32").device)
     return MaskedLmProposer(model, load_tokenizer(folder))
+
+
+def _named(job: Job[Augment], word: str) -> Path:
+    """The checkpoint that was planned with; a branch of the hub may be another one by now."""
+    other = resolve_teacher(word)
+    if other.folder is None or other.identity != job.node.outside["masked_lm"]:
+        raise CompressError(f"augment.masked_lm: {word}: it changed since this command started; start it again")
+    return other.folder
 
 
 def _others(job: Job[Augment]) -> WordProposer:

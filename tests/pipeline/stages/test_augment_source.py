@@ -1,0 +1,22 @@
+"""The masked language model that `augment.masked_lm` names is the one that was planned with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from compress.errors import CompressError
+from compress.pipeline.stages import augment
+
+
+def test_one_that_moved_since_the_plan_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = SimpleNamespace(folder=tmp_path, identity="planned with")
+    monkeypatch.setattr(augment, "resolve_teacher", lambda word: found)
+    job: Any = SimpleNamespace(node=SimpleNamespace(outside={"masked_lm": "planned with"}))
+    assert augment._named(job, "acme/lm") == tmp_path
+    found.identity = "another commit"
+    with pytest.raises(CompressError, match=r"^augment\.masked_lm: acme/lm: it changed since this command started"):
+        augment._named(job, "acme/lm")
