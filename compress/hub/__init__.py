@@ -4,9 +4,11 @@ from .data_sets import find_cached, load_splits, quiet_data_sets, said
 from .names import is_commit, repository
 from .reach import cache_only, is_reachable, out_of_reach, quiet_client
 from .refusals import one_line, reason
+from .sums import drop_damaged
 
 __all__ = [
     "cache_only",
+    "drop_damaged",
     "find_cached",
     "is_commit",
     "is_reachable",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,6 +13,7 @@ from typing import Any
 from ..errors import CompressError
 from .reach import cache_only, is_reachable, out_of_reach, quiet_client
 from .refusals import reason
+from .sums import drop_damaged
 
 
 def load_splits(
@@ -29,7 +31,7 @@ def load_splits(
         with nullcontext() if reachable else cache_only(), quiet_data_sets():
             builder = _builder(name, config, commit) if cached is None else _cached_builder(name, cached)
             if str(builder.hash) == commit:
-                return _read(builder, splits, streaming)
+                return _read(builder, splits, streaming, new=cached is None and reachable)
             failed: Exception | None = None
     except Exception as error:  # the library raises a dozen unrelated types: network, layout, configuration
         failed = error
@@ -92,14 +94,31 @@ def _cached_builder(name: str, folder: Path) -> Any:
     return Cache(repo_id=name, dataset_name=name.rpartition("/")[2], config_name=config, version=version, hash=commit)
 
 
-def _read(builder: Any, splits: list[str], streaming: bool) -> list[Any]:
+def _read(builder: Any, splits: list[str], streaming: bool, *, new: bool) -> list[Any]:
+    """`new`: what is downloaded is looked at before it is used, and what was made of damaged files is removed."""
     if streaming:
         return [builder.as_streaming_dataset(split=split) for split in splits]
-    builder.download_and_prepare()
+    try:
+        builder.download_and_prepare()
+    finally:  # damage may be the reason for a failure
+        if new and (damage := drop_damaged(_snapshot(builder.repo_id, str(builder.hash)))) is not None:
+            shutil.rmtree(builder.cache_dir, ignore_errors=True)
+            raise ValueError(damage)
     return builder.as_dataset(split=splits)
 
 
+def _snapshot(name: str, commit: str) -> Path:
+    """Where the hub's cache has the files of a data set."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE) / f"datasets--{name.replace('/', '--')}" / "snapshots" / commit
+
+
 def _why(failed: Exception | None, name: str, commit: str) -> str:
+    from datasets.exceptions import DatasetGenerationError
+
+    if isinstance(failed, DatasetGenerationError):  # says nothing itself
+        return f"its files cannot be read: {said(failed.__cause__ or failed)}"
     if isinstance(failed, ValueError | RuntimeError):  # of the data set itself
         return said(failed)
     if (refusal := _refusal(name, commit)) is not None:

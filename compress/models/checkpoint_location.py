@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
 from ..errors import CompressError
-from ..hub import is_commit, is_reachable, out_of_reach, quiet_client, reason
+from ..hub import drop_damaged, is_commit, is_reachable, out_of_reach, quiet_client, reason
 from ..paths import from_home
-from ..store import hash_file
 from .cards import Checkpoint, Package, TeacherCard
 from .weights import PICKLES, weight_files
 
@@ -98,7 +96,8 @@ def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
             raise CompressError(f"{where} cannot be downloaded: {reason(error, name, revision)}; {ways_out}") from None
         if found is not None:
             raise CompressError(f"{where}: {found}; {ways_out}")
-        _check_sums(where, folder)
+        if (damage := drop_damaged(folder)) is not None:
+            raise CompressError(f"{where}: {damage}")
         return folder
     if cached is None:
         raise CompressError(
@@ -130,19 +129,6 @@ def _lacking(name: str, folder: Path) -> str | None:
         f"its weights are {pickle}, a pickle, which can run code when loaded, and no *.safetensors: name a revision that has "
         f"them (the hub's own conversion is often a pull request: {name}@refs/pr/NUMBER), or convert them"
     )
-
-
-def _check_sums(where: str, folder: Path) -> None:
-    """The cache calls large files by the SHA-256 that the hub names, which its client does not compare."""
-    for path in filter(Path.is_symlink, folder.iterdir()):
-        blob = path.parent / path.readlink()
-        if re.fullmatch(r"[0-9a-f]{64}", blob.name) and hash_file(blob) != blob.name:
-            path.unlink()
-            blob.unlink()
-            raise CompressError(
-                f"{where}: {path.name} is damaged: its SHA-256 is not the one that the hub names; it is removed from the "
-                "cache, and the same command fetches it again"
-            )
 
 
 def _cached(name: str, revision: str) -> Path | None:

@@ -196,6 +196,28 @@ def test_a_broken_download_goes_on_where_it_was(hub: Endpoint, planned: Any, ref
     assert [one.range for one in hub.fetched(train)] == [None, f"bytes={2 * CHUNK}-"]
 
 
+@pytest.mark.parametrize("damage", [(b"train film 0", b"trend film 0"), (b"PAR1", b"PAR2")])
+def test_damaged_data_are_not_used(hub: Endpoint, planned: Any, refused: Any, damage: tuple[bytes, bytes]) -> None:
+    train = "data/train-00000-of-00001.parquet"
+    whole = hub.datasets[DATA].commits[COMMIT][train]
+    hub.short[train] = whole.replace(*damage)
+    assert (len(hub.short[train]), hub.short[train] == whole) == (len(whole), False)
+    assert f"{train} is damaged: its SHA-256 is not the one that the hub names" in refused()
+    hub.short.clear()
+    assert rows(planned()) == 64
+
+
+def test_files_that_nothing_can_read_are_told(hub: Endpoint, refused: Any) -> None:
+    train = "data/train-00000-of-00001.parquet"
+    whole = hub.datasets[DATA].commits[COMMIT][train]
+    hub.datasets[DATA].commits[COMMIT][train] = b"no table" * 9
+    assert "data set acme/reviews: cannot be read: Parquet magic bytes not found in footer" in refused()
+    hub.datasets[DATA] = Repository(
+        {LATER: hub.datasets[DATA].commits[COMMIT] | {train: whole[:9] + b"?" * 99 + whole[108:]}}
+    )
+    assert "data set acme/reviews: cannot be read: its files cannot be read: " in refused(COMMIT, LATER)
+
+
 def test_a_corpus_streams_its_commit_and_no_other(hub: Endpoint, planned: Any) -> None:
     def lines(commit: str) -> list[str]:
         return [line for line in paragraphs(corpus_sources([f"hub:{DATA}@{commit}"])) if line]
