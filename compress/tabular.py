@@ -7,7 +7,7 @@ from typing import Any
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _OTHERS = (";", "\t")  # that a .csv may have: spreadsheets write the first where the comma is the decimal sign
-_QUOTED = re.compile(r'"[^"]*"')
+_QUOTED = re.compile(r'"[^"]*("|$)')  # a field over several lines is closed below the first
 
 
 def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:

@@ -33,13 +33,13 @@ def check_push(repository: str) -> str:
     try:
         validate_repo_id(repository)
     except HFValidationError as error:
-        raise CompressError(f"--push: {_one_line(error)}") from None
+        raise CompressError(f"--push: {hub.one_line(error)}") from None
     if constants.HF_HUB_OFFLINE:
         raise CompressError(f"--push: HF_HUB_OFFLINE forbids to ask the hub; unset it to push to {repository}")
-    with _one_line_errors(repository, "set HF_TOKEN, or log in with `hf auth login`"):
+    with _one_line_errors(repository, hub.LOG_IN):
         token = get_token()
     if not token:
-        raise CompressError("--push: the hub asks for a token; set HF_TOKEN, or log in with `hf auth login`")
+        raise CompressError(f"--push: the hub asks for a token; {hub.LOG_IN}")
     return token
 
 
@@ -68,7 +68,7 @@ def _check_verified(folder: Path) -> None:
     failed = [check for check in verify(folder).checks if not check.passed]
     if failed:
         raise CheckFailed(
-            f"{folder}: not pushed, for it does not verify: {failed[0].name}: {_one_line(failed[0].detail)}; "
+            f"{folder}: not pushed, for it does not verify: {failed[0].name}: {hub.one_line(failed[0].detail)}; "
             f"`compress verify {folder}` shows every check"
         )
 
@@ -112,14 +112,10 @@ def _reason(error: Any) -> str:
         error = error.__cause__  # the library says which file, and why in the cause
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status is None:
-        return _one_line(error) or type(error).__name__
+        return hub.one_line(error)
     if status == 401:
-        return "the hub does not accept the token (401): set HF_TOKEN to another, or log in with `hf auth login`"
+        return hub.BAD_TOKEN
     if status == 403:
         return f"the token may not write there (403): {constants.ENDPOINT}/settings/tokens gives one that may"
-    said = _one_line(getattr(error, "server_message", None) or "")
-    return f"{constants.ENDPOINT} answered {status}{f' ({said})' if said else ''}"
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())
+    message = getattr(error, "server_message", None)
+    return f"{constants.ENDPOINT} answered {status}{f' ({hub.one_line(message)})' if message else ''}"

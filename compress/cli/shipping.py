@@ -25,10 +25,14 @@ WithCheckpoint = Annotated[
     bool, typer.Option("--with-checkpoint", help="Add the weights in safetensors.", rich_help_panel=CONTENTS)
 ]
 Licence = Annotated[
-    str | None, typer.Option("--license", help="Default: of the teacher's weights.", rich_help_panel=CARD)
+    str | None,
+    typer.Option("--license", help="Default: of the weights that the model started from.", rich_help_panel=CARD),
 ]
 BaseModel = Annotated[
-    str | None, typer.Option("--base-model", help="Hub id. Default: the teacher's.", rich_help_panel=CARD)
+    str | None,
+    typer.Option(
+        "--base-model", help="Hub id. Default: of the weights that the model started from.", rich_help_panel=CARD
+    ),
 ]
 Name = Annotated[str | None, typer.Option("--name", help="Title. Default: the run's name.", rich_help_panel=CARD)]
 Push = Annotated[

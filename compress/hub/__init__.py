@@ -3,10 +3,12 @@
 from .data_sets import find_cached, load_splits, quiet_data_sets, said
 from .names import is_commit, repository
 from .reach import cache_only, is_reachable, out_of_reach, quiet_client
-from .refusals import one_line, reason
+from .refusals import BAD_TOKEN, LOG_IN, one_line, reason
 from .sums import drop_damaged
 
 __all__ = [
+    "BAD_TOKEN",
+    "LOG_IN",
     "cache_only",
     "drop_damaged",
     "find_cached",

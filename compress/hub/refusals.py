@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 Kind = Literal["model", "dataset"]
-_LOG_IN = "set HF_TOKEN, or log in with `hf auth login`"
+LOG_IN = "set HF_TOKEN, or log in with `hf auth login`"
+BAD_TOKEN = "the hub does not accept the token (401): set HF_TOKEN to another, or log in with `hf auth login`"
 
 
 def reason(error: BaseException, name: str, revision: str, kind: Kind = "model") -> str:
@@ -19,16 +20,16 @@ def reason(error: BaseException, name: str, revision: str, kind: Kind = "model")
     page = f"{constants.ENDPOINT}/{'datasets/' if kind == 'dataset' else ''}{name}"
     if isinstance(found, GatedRepoError):
         if status == 401:
-            return f"it is gated: accept its conditions at {page}, then {_LOG_IN}"
+            return f"it is gated: accept its conditions at {page}, then {LOG_IN}"
         return f"it is gated, and the token has no access to it: ask for access at {page}"
     if isinstance(found, RevisionNotFoundError):
         return f"it has no revision {revision}; {page}/commits/main lists its commits"
     if isinstance(found, RepositoryNotFoundError):
         if status == 401:
-            return f"the hub has no such repository, or it is private: check the name, or {_LOG_IN}"
+            return f"the hub has no such repository, or it is private: check the name, or {LOG_IN}"
         return "the hub has no such repository, or it is private and the token may not read it"
     if status == 401:
-        return f"the hub does not accept the token (401): set HF_TOKEN to another, or {_LOG_IN.partition('or ')[2]}"
+        return BAD_TOKEN
     if status == 403:
         return f"the token may not read it (403): {constants.ENDPOINT}/settings/tokens gives one that may"
     if status == 429:

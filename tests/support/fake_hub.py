@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any, NamedTuple
+
+import local_server
 
 FIRST, SECOND = "1" * 40, "2" * 40  # commits of a repository: when it is made, when something is pushed
 
@@ -130,7 +130,7 @@ def serving() -> Iterator[Hub]:
     """A hub that answers until the block ends."""
     hub = Hub()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(local_server.Quiet):
         protocol_version = "HTTP/1.1"
 
         def answer(self) -> None:
@@ -156,17 +156,5 @@ def serving() -> Iterator[Hub]:
             self.rfile.readline()
             return b"".join(parts)
 
-        def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - the library's name
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = Thread(target=server.serve_forever, args=[0.02], daemon=True)
-    thread.start()
-    try:
+    with local_server.serving(Handler) as hub.url:
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

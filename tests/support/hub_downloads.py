@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
+
+import local_server
 
 if TYPE_CHECKING:
     import pytest
@@ -194,7 +195,7 @@ def endpoint() -> Iterator[Endpoint]:
     """A hub without repositories that answers until the block ends."""
     hub = Endpoint()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(local_server.Quiet):
         protocol_version = "HTTP/1.1"
 
         def reply(self) -> None:
@@ -218,21 +219,11 @@ def endpoint() -> Iterator[Endpoint]:
 
         do_GET = do_HEAD = reply  # noqa: N815 - the library's names
 
-        def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - the library's name
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = Thread(target=server.serve_forever, args=[0.02], daemon=True)
-    thread.start()
-    try:
-        yield hub
-    finally:
-        hub.ended.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with local_server.serving(Handler) as hub.url:
+        try:
+            yield hub
+        finally:
+            hub.ended.set()
 
 
 @contextmanager

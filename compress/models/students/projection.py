@@ -83,10 +83,10 @@ def _project_attention(pair: _Pair, mine: Any, theirs: Any) -> None:
     points |= {"stream": (theirs.query, "in"), "contexts": (theirs.output, "in")}
     points |= {"sum": (theirs.attention_norm, "in"), "states": (theirs.attention_norm, "out")}
     seen = pair.teacher_sees(**points)
-    told = _told(pair, mine.query, seen["stream"])
+    stream = _stream_map(pair, (mine.query, "in"), seen["stream"])
     maps = _head_maps(pair, seen, theirs)
     for name, way in zip(("query", "key", "value"), maps, strict=False):
-        matrix, bias = _composed(getattr(theirs, name), told)
+        matrix, bias = _composed(getattr(theirs, name), stream)
         fill(getattr(mine, name), way @ matrix, way @ bias)
     output = pair.basis.T @ array(theirs.output.weight) @ maps[3]
     _fit_output(pair, (mine.output, mine.attention_norm), mine.query, output, theirs.output, seen)
@@ -111,14 +111,14 @@ def _project_feed_forward(pair: _Pair, mine: Any, theirs: Any) -> None:
     seen = pair.teacher_sees(**points)
     output = pair.basis.T @ array(theirs.down.weight)
     kept = algebra.strongest(seen["neurons"], output, mine.up.out_features)
-    matrix, bias = _composed(theirs.up, _told(pair, mine.up, seen["stream"]))
+    matrix, bias = _composed(theirs.up, _stream_map(pair, (mine.up, "in"), seen["stream"]))
     fill(mine.up, matrix[kept], bias[kept])
     _fit_output(pair, (mine.down, mine.norm), mine.up, output[:, kept], theirs.down, seen)
 
 
-def _told(pair: _Pair, reader: Any, stream: Array) -> tuple[Array, Array]:
-    """The map from the student's stream, as `reader` takes it in, to the teacher's `stream` there."""
-    states = pair.student_sees(states=(reader, "in"))["states"]
+def _stream_map(pair: _Pair, point: Point, stream: Array) -> tuple[Array, Array]:
+    """Matrix and bias from the student's stream at `point` to the teacher's `stream` there."""
+    states = pair.student_sees(states=point)["states"]
     return algebra.refit(pair.basis, np.zeros(len(pair.basis)), states, stream)
 
 
@@ -163,12 +163,12 @@ def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
         return
     last = {"states": (layer_parts(pair.teacher, pair.teacher.config.num_hidden_layers - 1).norm, "out")}
     seen = observe(teacher, pair.sample, {**last, "neurons": theirs.neurons})
-    own = pair.student_sees(states=(layer_parts(pair.student, pair.student.config.num_hidden_layers - 1).norm, "out"))
-    told = algebra.refit(pair.basis, np.zeros(len(pair.basis)), own["states"], seen["states"])
+    norm = layer_parts(pair.student, pair.student.config.num_hidden_layers - 1).norm
+    stream = _stream_map(pair, (norm, "out"), seen["states"])
     classifier = theirs.classifier
     output = np.eye(theirs.dense.in_features) if classifier is None else array(classifier.weight)
     kept = algebra.strongest(seen["neurons"], output, mine.dense.out_features)
-    matrix, bias = _composed(theirs.dense, told)
+    matrix, bias = _composed(theirs.dense, stream)
     fill(mine.dense, matrix[kept], bias[kept])
     if classifier is not None:
         pooled = observe(student, pair.sample, {"neurons": mine.neurons})["neurons"]
@@ -176,7 +176,7 @@ def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
         fill(mine.classifier, *algebra.refit(output[:, kept], array(classifier.bias), pooled, logits))
 
 
-def _composed(linear: Any, told: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The teacher's linear layer on what the student tells of its input."""
-    weight = array(linear.weight)
-    return weight @ told[0], weight @ told[1] + array(linear.bias)
+def _composed(linear: Any, stream: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The teacher's linear layer behind the map `stream` of its input."""
+    weight, (matrix, bias) = array(linear.weight), stream
+    return weight @ matrix, weight @ bias + array(linear.bias)

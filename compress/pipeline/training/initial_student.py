@@ -51,12 +51,13 @@ def _load_encoder(student: nn.Module, inputs: Inputs) -> None:
 
 def _pretrained_classifier(source: TeacherSource, context: Context) -> nn.Module:
     """With the checkpoint's own head where that has one of the task's size, in the order of its labels; else with a new one."""
-    folder, order = source.folder or Path(), None
+    folder = source.folder or Path()
     model = load_classifier(folder, kind=context.kind, labels=context.labels, trained=False)
-    with suppress(CompressError):  # of other labels: no order is the right one
-        order = label_order(source.labels, context.labels, kind=context.kind, where=str(folder))
-    if order is not None and source.is_fine_tuned(context.kind):
-        reorder_head(model, list(order))
+    if source.is_fine_tuned(context.kind):
+        with suppress(CompressError):  # of other labels: no order is the right one
+            order = label_order(source.labels, context.labels, kind=context.kind, where=str(folder))
+            if order is not None:
+                reorder_head(model, list(order))
     return model
 
 
