@@ -31,7 +31,7 @@ class Options(TypedDict, total=False):
     label: str
     kind: Literal["classification", "regression"] | None
     max_length: int | None
-    teacher: str | None
+    teacher: str | Sequence[str] | None
     student: str | None
     seeds: Sequence[int]
     base_seed: int | None
@@ -95,7 +95,7 @@ def _request(recipes: Any, tasks: str | Sequence[str], options: Any) -> Any:
     for name in ("data_dir", "tuning", "root"):
         if isinstance(rest.get(name), str):
             rest[name] = Path(rest[name])
-    for name in ("seeds", "corpus", "overrides"):
+    for name in ("seeds", "corpus", "overrides", *(["teacher"] if rest.get("teacher") is not None else [])):
         if name in rest:
             rest[name] = _many(rest[name])
     return Request(recipes=_many(recipes), tasks=_many(tasks), own=own, **rest)

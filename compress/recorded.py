@@ -13,7 +13,8 @@ from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
 from .errors import CompressError
-from .fields import NOT_UNICODE, is_unicode
+from .fields import NOT_UNICODE, Spec, is_unicode
+from .provenance import TeacherOrigin
 from .spec.document import MOST_DEPTH, Where, spell
 from .spec.limits import LARGEST_SEED, LARGEST_WHOLE
 
@@ -73,6 +74,15 @@ class Known:
 
 
 _OPEN = ConfigDict(extra="allow")
+
+
+class _Taught(Spec):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    tuning_score: Points = Field(description="headline on the tuning split")
+    scores: dict[str, dict[str, Points]] = Field(description="reported split -> metric -> points")
+    headline: Points = Field(description="on the first reported split")
+    predictions: str = Field(description="array name in predictions.npz: logits [example, class], in file order")
 
 
 @with_config(_OPEN)
@@ -174,6 +184,26 @@ def _judged(info: dict[str, Any]) -> None:
         raise ValueError("`reached`: `flips` is missing, of which there is a goal")
     if "flipped" in reached and not {"flips", "flips_interval"} <= reached.keys():
         raise ValueError("`reached`: `flipped` is there without `flips` and `flips_interval`")
+
+
+class TeacherScore(_Taught):
+    """One of several teachers."""
+
+    name: str = Field(description="of its card")
+    temperature: Rate | None = Field(
+        default=None, description="that its logits were divided by, fitted on the tuning split; regression: none"
+    )
+    licence: str = Field(description="of its weights, from its card; `unknown` where that says none")
+    hub: str | None = Field(default=None, description="hub id of its checkpoint")
+    origin: TeacherOrigin
+
+
+class EnsembleScore(_Taught):
+    """What the student learnt from, where that is several teachers: the mean of their calibrated probabilities."""
+
+    teachers: Annotated[tuple[TeacherScore, ...], Field(min_length=2)] = Field(
+        description="the first is `teacher`, through ONNX Runtime; the others through PyTorch"
+    )
 
 
 RecipeRecord = Annotated[dict[str, Any], Known(_Recipe)]

@@ -19,6 +19,7 @@ from .recorded import (
     Count,
     Difference,
     Duration,
+    EnsembleScore,
     FileName,
     Magnitude,
     ModelInfo,
@@ -226,6 +227,7 @@ class Result(_Record):
     student_origin: TeacherOrigin | None = Field(
         default=None, description="of a student that starts from a checkpoint of its own, and not from its teacher"
     )
+    ensemble: EnsembleScore | None = Field(default=None, description="several teachers as one; none where there is one")
     corpus: Corpus | None = Field(default=None, description="none where no stage reads plain text")
     stages: tuple[StageRecord, ...]
     models: Annotated[tuple[ModelResult, ...], Field(min_length=1)] = Field(
@@ -241,6 +243,11 @@ class Result(_Record):
         if problems := [problem(where, "value_error", None, {"error": ValueError(text)}) for where, text in found]:
             raise ValidationError.from_exception_data(type(self).__name__, problems)
         return self
+
+    @property
+    def teachers(self) -> str:
+        """`a`, or of several `a + b`."""
+        return " + ".join(teacher.name for teacher in self.ensemble.teachers) if self.ensemble else self.teacher
 
     @property
     def final(self) -> ModelResult:

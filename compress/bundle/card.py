@@ -113,6 +113,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
     shapes = [shape for shape in timed if shape not in in_doubt.of_headline(cpu=cpu)]
     return {
         "split": split,
+        "teachers": [teacher.name for teacher in info.ensemble.teachers] if info.ensemble else [info.teacher],
         "title": info.title or info.name,
         "sample": _spelled(_sample(info)),
         "bibtex": bibtex(info.recipe.get("paper")),

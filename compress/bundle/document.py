@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from ..errors import CheckFailed, CompressError
 from ..fields import Spec
 from ..provenance import Code, Corpus, TeacherOrigin
+from ..recorded import EnsembleScore
 from ..regular import read_regular
 from ..results import Latency, Machine, ModelResult, TaskInfo
 
@@ -109,6 +110,9 @@ class BundleInfo(_Record):
     origin: TeacherOrigin | None = Field(default=None, description="of the teacher")
     student_origin: TeacherOrigin | None = Field(
         default=None, description="of a student that started from a checkpoint of its own, and not from its teacher"
+    )
+    ensemble: EnsembleScore | None = Field(
+        default=None, description="several teachers, whose mean the student learnt; none where there is one"
     )
     corpus: Corpus | None = Field(default=None, description="plain text that stages read")
     recipe: dict[str, Any] = Field(description="resolved")

@@ -152,6 +152,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         shipped_by=running_code(),
         origin=result.origin,
         student_origin=result.student_origin,
+        ensemble=result.ensemble,
         corpus=result.corpus,
         recipe=without_places(result.recipe),  # of a run made before results were without paths
         probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]

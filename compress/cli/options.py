@@ -60,10 +60,12 @@ MaxLength = Annotated[
     int | None,
     typer.Option(min=1, help="Tokens; longer texts are cut. Default: 128.", rich_help_panel=OWN_FILES),
 ]
-Teacher = Annotated[
-    str | None,
+Teachers = Annotated[
+    list[str] | None,
     typer.Option(
-        help="Teacher card, checkpoint folder, or the hub's OWNER/NAME or OWNER/NAME@REVISION. Default: the recipe's.",
+        "--teacher",
+        help="Teacher card, checkpoint folder, or the hub's OWNER/NAME or OWNER/NAME@REVISION; repeat for several, of which the "
+        "student learns the mean. Default: the recipe's.",
         rich_help_panel="Models and stages",
     ),
 ]
@@ -189,12 +191,13 @@ def request_of(words: Mapping[str, Any]) -> Request:
 
     files = ("train", "dev", "text", "pair", "label", "kind", "max_length")
     lists = ("recipes", "tasks", "corpus", "overrides")
-    plain = ("teacher", "student", "base_seed", "data_dir", "tuning", "refit", "threads", "fsdp")
+    plain = ("student", "base_seed", "data_dir", "tuning", "refit", "threads", "fsdp")
     return Request(
         own=own_files(**{name: words[name] for name in files}),
         seeds=seed_range(words["seed"], words["seeds"]),
         root=words["out"],
         precision=checked_precision(words["precision"]),
+        teacher=tuple(words["teacher"]) if words["teacher"] else None,
         **{name: tuple(words[name] or ()) for name in lists},
         **{name: words[name] for name in plain if name in words},
     )

@@ -59,6 +59,7 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
         "recipe": plan.recipe.name,
         "task": plan.task.spec.name,
         "teacher": plan.teacher.card.name,
+        "teachers": [teacher.card.name for teacher in plan.teachers.values()],
         "student": plan.student.name if plan.student else None,
         "copied_layers": _layers(plan),
         "start": _start(plan),
@@ -164,7 +165,8 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
     screen = console()
     for document in documents:
         student = f" -> {document['student']}, {document['start']}" if document["student"] else ""
-        screen.print(f"[bold]{document['run']}[/]: {document['teacher']}{student}, {document['precision']}")
+        teachers = " + ".join(document["teachers"])
+        screen.print(f"[bold]{document['run']}[/]: {teachers}{student}, {document['precision']}")
         stages = Table("stage", "state", "settings", box=None, pad_edge=False)
         for stage in document["stages"]:
             stages.add_row(stage["stage"], _state(stage), _spelled(stage))

@@ -134,12 +134,21 @@ def _work(plan: Plan, node: Node[Any], *, done: int) -> Work:
         loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in losses
     )
     each = 3 * model.flops_per_example(length)
-    each += plan.sizes["teacher"].flops_per_example(_teacher_length(plan, node, length)) if taught else 0
+    if taught and not plan.others:
+        each += plan.sizes["teacher"].flops_per_example(_teacher_length(plan, node, length))
     steps = None if examples is None else max(1, round(spec.epochs * math.ceil(examples / spec.batch_size)))
     if spec.max_steps is not None:
         steps = spec.max_steps if steps is None else min(steps, spec.max_steps)
     steps = None if steps is None else max(1, steps - done)
-    return Work(node.key, node.label, steps, (steps or 0) * spec.batch_size * each, model)
+    once = _of_tables(plan, node) if taught and plan.others else 0.0
+    return Work(node.key, node.label, steps, (steps or 0) * spec.batch_size * each + once, model)
+
+
+def _of_tables(plan: Plan, node: Node[Any]) -> float:
+    """FLOPs of what several teachers say of the stage's examples, each once."""
+    lengths = {name: mean_length(plan, node.spec.max_length, source) for name, source in plan.teachers.items()}
+    each = sum(plan.sizes[name].flops_per_example(length) for name, length in lengths.items())
+    return (_examples(plan, node) or 0) * each
 
 
 def _examples(plan: Plan, node: Node[Any]) -> int | None:

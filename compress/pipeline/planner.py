@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..errors import CompressError
 from ..fields import Spec
@@ -17,9 +17,10 @@ from ..tasks import BUILTIN_TASKS, check_room
 from .plan import Draft, Node, Plan
 from .plan.sources import TaskSource, TextSource
 from .plan.students import resolve_student
-from .plan.teachers import TeacherSource
+from .plan.teachers import ENSEMBLE, TeacherSource, by_model
 from .stages import finetune, pretrain
 from .stages.adopt import add_adopted
+from .stages.ensemble import check_differs, check_several
 from .stages.export import add_export
 from .stages.registry import STAGES
 
@@ -42,14 +43,16 @@ def make_plan(
     base_seed: int | None = None,
     precision: str,
     refit: bool,
+    others: Sequence[TeacherSource] = (),
 ) -> Plan:
     """Every stage with its key. `refit` fine-tunes a teacher that already has a head; `base_seed` is that of the
-    stages that come before the task's distillation (default: `seed`).
+    stages that come before the task's distillation (default: `seed`). The student learns the mean of what `teacher` and
+    `others` answer; in all else the first is the teacher.
 
     Raises `CompressError` when the parts do not fit each other.
     """
     classes = _classes(task)
-    sizes = {"teacher": teacher.dimensions(classes)}
+    sizes = {model: source.dimensions(classes) for model, source in by_model(teacher, others).items()}
     card, pretrained = _student(recipe, student, teacher, sizes["teacher"])
     if pretrained is not None:
         sizes["student"] = pretrained.dimensions(classes)
@@ -57,9 +60,10 @@ def make_plan(
         sizes["student"] = student_dimensions(card, sizes["teacher"])
     base = seed if base_seed is None else base_seed
     draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes, pretrained=pretrained)
-    draft.notes += teacher.notes
+    draft.others = tuple(others)
+    draft.notes += [note for source in draft.teachers.values() for note in source.notes]
     draft.notes += _start_notes(draft)
-    _plan_teacher(draft)
+    _plan_teachers(draft)
     for stage in recipe.stages:
         add = STAGES[stage.kind].plan
         if add is not None and stage.kind not in _OF_THE_TEACHER and stage.is_enabled:
@@ -70,29 +74,41 @@ def make_plan(
     return plan
 
 
-def _plan_teacher(draft: Draft) -> None:
-    """The teacher first: pre-trained and fine-tuned here, or taken as it is. Its fp32 ONNX is every run's baseline."""
+def _plan_teachers(draft: Draft) -> None:
+    """The teacher first: pre-trained and fine-tuned here, or taken as it is. Its fp32 ONNX is every run's baseline. Then the
+    others, from what they came as."""
+    if draft.others:
+        check_several(draft)
     written = {stage.kind: stage for stage in draft.recipe.stages}
     if "pretrain" in written and written["pretrain"].is_enabled:
         pretrain.plan(draft, written["pretrain"])
-    if draft.adopts:
-        add_adopted(draft)
-    elif "finetune" in written:
-        _check_head(draft)
-        finetune.plan(draft, written["finetune"])
+    _plan_teacher(draft, "teacher")
+    draft.latest["teacher"] = "teacher"
+    add_export(draft, written["export"].spec)
+    for model in list(draft.teachers)[1:]:
+        _plan_teacher(draft, model)
+        check_differs(draft, model)
+
+
+def _plan_teacher(draft: Draft, model: str) -> None:
+    """Fine-tuned here, or taken as it is."""
+    teacher = draft.teachers[model]
+    stage = next((stage for stage in draft.recipe.stages if stage.kind == "finetune"), None)
+    if draft.adopts(teacher):
+        add_adopted(draft, model)
+    elif stage is not None:
+        _check_head(draft, teacher)
+        finetune.plan(draft, stage, model)
     else:
         raise draft.fails(
             "finetune",
-            f"is not in the recipe, and teacher {draft.teacher.card.name} is not fine-tuned: add `- finetune` to its stages, "
+            f"is not in the recipe, and teacher {teacher.card.name} is not fine-tuned: add `- finetune` to its stages, "
             "or give a fine-tuned checkpoint with --teacher DIR",
         )
-    draft.latest["teacher"] = "teacher"
-    add_export(draft, written["export"].spec)
 
 
-def _check_head(draft: Draft) -> None:
+def _check_head(draft: Draft, teacher: TeacherSource) -> None:
     """What a checkpoint learnt for another kind of task is not thrown away unless that is asked for."""
-    teacher = draft.teacher
     other = other_head(teacher.config) if teacher.folder is not None else None
     if other is not None and not draft.refit:
         raise CompressError(
@@ -114,12 +130,12 @@ def _misspelt_tasks(recipe: Recipe, task: str) -> Iterator[str]:
 def _check_lengths(plan: Plan) -> None:
     """Every text has room for words, and its tokens have positions, in each model that reads it."""
     pair = len(plan.task.spec.text) == 2
-    lengths = {f"task {plan.task.spec.name}": (plan.task.spec.max_length, pair, _readers(plan))}
+    lengths = [(f"task {plan.task.spec.name}", plan.task.spec.max_length, pair, _readers(plan))]
     for node in plan.nodes:
         if length := getattr(node.spec, "max_length", None):
             of_pairs = pair and not node.kind.reads_text
-            lengths[f"recipe {plan.recipe.name}, {node.stage}"] = length, of_pairs, _readers(plan, node)
-    for where, (length, of_pairs, readers) in lengths.items():
+            lengths.append((f"recipe {plan.recipe.name}, {node.stage}", length, of_pairs, _readers(plan, node)))
+    for where, length, of_pairs, readers in lengths:
         for role, source in readers.items():
             positions = usable_positions(source.config)
             if length <= _MOST_SPECIAL:
@@ -134,7 +150,11 @@ def _check_lengths(plan: Plan) -> None:
 def _readers(plan: Plan, node: Node[Spec] | None = None) -> dict[str, TeacherSource]:
     """Role -> whose tokenizer and positions a stage's texts meet; the task's without one."""
     own = {} if plan.pretrained is None else {"student": plan.pretrained}
-    return {"teacher": plan.teacher} | (own if node is None or plan.source_of(node) is plan.pretrained else {})
+    if node is None:
+        return plan.teachers | own
+    taught = plan.teachers if ENSEMBLE in node.inputs else {"teacher": plan.teacher}
+    readers = {node.model: plan.teachers[node.model]} if node.model in plan.teachers else taught
+    return readers | (own if plan.source_of(node) is plan.pretrained else {})
 
 
 def _check_room(source: TeacherSource, length: int, of_pairs: bool, where: str) -> None:

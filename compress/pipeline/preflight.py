@@ -44,7 +44,8 @@ def check_plan(plan: Plan, root: Path, *, light: bool = False) -> None:
     missing = _missing(plan, root)
     if missing:
         _ = plan.task.data  # whole, so that a bad row costs no training
-        _checkpoint_fits(plan.teacher)
+        for teacher in plan.teachers.values():
+            _checkpoint_fits(teacher)
     if plan.pretrained is not None and any(node.outside.get("pretrained") for node in missing):
         _checkpoint_fits(plan.pretrained)
     for node in missing:

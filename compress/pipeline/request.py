@@ -28,9 +28,9 @@ from .results.measure import BenchSettings
 class Request:
     """What to run: every recipe on every task with every seed. `own`: files in place of `tasks`.
 
-    `teacher` and `student` override the recipe's, each a card or a checkpoint; `refit` fine-tunes a teacher that already has a
-    head; `data_dir` holds GLUE's folders or a saved data set; `tuning` is a file for the tuning split, which is
-    held out of train without it; `corpus` names plain text; `overrides` are
+    `teacher` and `student` override the recipe's, each a card or a checkpoint; `teacher` may be several, of which the student
+    learns the mean; `refit` fine-tunes teachers that already have a head; `data_dir` holds GLUE's folders or a saved data set;
+    `tuning` is a file for the tuning split, which is held out of train without it; `corpus` names plain text; `overrides` are
     `path=value` for every recipe that is named (one given as an object is run as it is).
     `base_seed` is that of the teacher, the general stage and the augmentation, which the seeds then
     share (default: every seed has its own). With `fsdp` the processes of torchrun split what they train.
@@ -40,7 +40,7 @@ class Request:
 
     recipes: tuple[str | Recipe, ...]
     tasks: tuple[str, ...] = ()
-    teacher: str | None = None
+    teacher: str | tuple[str, ...] | None = None
     student: str | None = None
     seeds: tuple[int, ...] = (0,)
     base_seed: int | None = None
@@ -73,6 +73,16 @@ def tasks_of(request: Request) -> list[tuple[TaskSpec, Path | None]]:
     return [own_task(request.own)] if request.own is not None else [resolve_task(name) for name in request.tasks]
 
 
+def teacher_words(request: Request, recipe: Recipe) -> tuple[str, ...]:
+    """The request's teachers, or those of the recipe where it names none."""
+    return several(request.teacher) or several(recipe.teacher)
+
+
+def several(teacher: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """One word, several, or none, as a tuple."""
+    return (teacher,) if teacher and isinstance(teacher, str) else tuple(teacher or ())
+
+
 def check_numbers(request: Request) -> None:
     """Raises `CompressError` for seeds that generators do not take, and for more seeds or threads than anybody means."""
     seeds = [*request.seeds, *([] if request.base_seed is None else [request.base_seed])]
@@ -98,8 +108,9 @@ def command_line(request: Request, plan: Plan) -> str:
     """The command that makes this one run again, whatever else was asked for beside it; paths as `shown` tells them."""
     word = _recipe_word(request, plan)
     words = ["compress", "run", shown(word), *_task_words(request, plan)]
+    for text, source in zip(several(request.teacher), plan.teachers.values(), strict=False):
+        words += ["--teacher", shown(pinned(text, source))]
     for flag, value in (
-        ("--teacher", None if request.teacher is None else pinned(request.teacher, plan.teacher)),
         ("--student", _pinned_student(request, plan)),
         ("--data-dir", request.data_dir),
         ("--tuning", request.tuning),

@@ -23,11 +23,13 @@ from .plan.sources import TaskSource, TextSource
 from .plan.teachers import TeacherSource, resolve_teacher
 from .planner import make_plan
 from .preflight import preflight
-from .request import Request, check_numbers, command_line, load_recipe, overrides_for, tasks_of
+from .request import Request, check_numbers, command_line, load_recipe, overrides_for, tasks_of, teacher_words
 from .results.assemble import BENCH, Made, build_result, described, write_run
+from .results.ensemble import teacher_predictions
 from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
 from .stages.adopt import ADOPT, constant_score
+from .stages.finetune import FINETUNE
 from .stages.registry import STAGES
 from .training.text import text_of
 
@@ -50,13 +52,12 @@ def plan_all(request: Request) -> list[Plan]:
             raise CompressError(f"two different tasks are named {spec.name}; give one of them another name")
     recipes = _recipes(request)
     corpus = _corpus(request, recipes)
-    teachers: dict[str, TeacherSource] = {}
+    known: dict[str, TeacherSource] = {}
     plans: dict[str, Plan] = {}
     for recipe in recipes:
-        name = request.teacher or recipe.teacher
-        if name not in teachers:
-            teachers[name] = resolve_teacher(name)
-        teacher = teachers[name]
+        for name in (names := teacher_words(request, recipe)):
+            known[name] = known.get(name) or resolve_teacher(name)
+        teacher, *others = (known[name] for name in names)
         precision = resolve_precision(request.precision or recipe.precision)
         for task in tasks:
             for seed in request.seeds:
@@ -70,6 +71,7 @@ def plan_all(request: Request) -> list[Plan]:
                     base_seed=request.base_seed,
                     precision=precision,
                     refit=request.refit,
+                    others=others,
                 )
                 plans[plan.name] = replace(plan, notes=(*plan.notes, *_without_effect(plan, request)))
     return list(plans.values())
@@ -78,10 +80,13 @@ def plan_all(request: Request) -> list[Plan]:
 def _without_effect(plan: Plan, request: Request) -> list[str]:
     """A line for each override of a fine-tuning that does not take place."""
     stages = {stage.id for stage in plan.recipe.stages if stage.kind == "finetune"}
-    if plan.nodes[0].kind is not ADOPT:
+    if any(node.kind is FINETUNE for node in plan.nodes):
         return []
+    names = " and ".join(teacher.card.name for teacher in plan.teachers.values())
+    who = f"teacher {names} is" if not plan.others else f"teachers {names} are"
+    again = "it" if not plan.others else "them"
     return [
-        f"--set {text} has no effect: teacher {plan.teacher.card.name} is fine-tuned already; say --refit to fine-tune it again"
+        f"--set {text} has no effect: {who} fine-tuned already; say --refit to fine-tune {again} again"
         for text in request.overrides
         if re.split(r"[.=\[]", text.strip())[0] in stages
     ]
@@ -138,8 +143,8 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     cache = Store(request.root / ".store", on_notice=listener.notice)
     contexts = [_context(plan, request, listener, peers) for plan in plans]
     for plan, context in zip(plans, contexts, strict=True):
-        if plan.nodes[0].kind is ADOPT:  # is every teacher fit for every task? Known before any training
-            _build(plan, plan.nodes[:1], context, cache)
+        # is every teacher fit for every task? Known before any training
+        _build(plan, tuple(node for node in plan.nodes if node.kind is ADOPT), context, cache)
     for plan, context in zip(plans, contexts, strict=True):
         _check_texts(plan, context, cache)
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
@@ -224,10 +229,11 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
     artifacts, cached = _build(plan, plan.nodes, context, cache)
     models = models_of(plan, artifacts)
     scored = {model.label: predictions(model, reported, context, cache) for model in models}
+    taught = teacher_predictions(plan, artifacts, reported, context, cache)
     measured = benchmark(models, context, request.bench, cache) if request.bench else None
     measurements = [
         described(plan),
-        *(artifact.key for artifact, _ in scored.values()),
+        *(artifact.key for artifact, _ in (scored | taught).values()),
         *([measured[0].key] if measured else []),
     ]
     folder = request.root / plan.name
@@ -237,7 +243,7 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
             finished = _finished(folder, measurements)
             if finished is not None:
                 return finished
-            logits = {label: arrays for label, (_, arrays) in scored.items()}
+            logits = {label: arrays for label, (_, arrays) in (scored | taught).items()}
             done = {label: artifact for label, (artifact, _) in scored.items()}
             done |= {BENCH: measured[0]} if measured else {}
             made = Made(

@@ -11,6 +11,7 @@ import yaml
 from ..provenance import Code
 from ..results import ModelResult, Result
 from . import numbers
+from .ensembles import ensemble_tables
 from .runs import Task, Variant, letter, machines, title
 from .tables import NOTHING, Cell, Column, Line, Table, text_cells
 
@@ -56,7 +57,7 @@ def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
 def _detail(task: Task, variant: Variant) -> Detail:
     first = variant.first
     facts = [
-        ("Teacher", first.teacher),
+        ("Teachers" if first.ensemble else "Teacher", first.teachers),
         ("Student", first.student or "none: the teacher itself"),
         ("Seeds", ", ".join(map(str, variant.seeds))),
         ("Runs", ", ".join(run.run for run in variant.runs)),
@@ -68,7 +69,7 @@ def _detail(task: Task, variant: Variant) -> Detail:
     ]
     recipe = yaml.safe_dump(first.recipe, sort_keys=False, allow_unicode=True, width=100)
     commands = "\n".join(dict.fromkeys(run.command for run in variant.runs))
-    tables = (_stages(variant), _checks(variant))
+    tables = (*ensemble_tables(variant), _stages(variant), _checks(variant))
     return Detail(f"{variant.label} on {first.task.title}", tuple(facts), commands, recipe, tables)
 
 
@@ -165,8 +166,14 @@ def origins(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
     yield from by_run("Code", ((result.run, str(result.code)) for result in results if result.code))
     yield from _built_by_others(results)
     teachers = ((result.teacher, str(result.origin)) for result in results if result.origin)
+    others = (
+        (teacher.name, str(teacher.origin))
+        for result in results
+        if result.ensemble
+        for teacher in result.ensemble.teachers
+    )
     students = ((str(result.student), str(result.student_origin)) for result in results if result.student_origin)
-    yield from ((f"Weights of {name}", text) for name, text in dict.fromkeys([*teachers, *students]))
+    yield from ((f"Weights of {name}", text) for name, text in dict.fromkeys([*teachers, *others, *students]))
     corpora = [result.corpus for result in results if result.corpus]
     for text in dict.fromkeys(f"{', '.join(each.names)}, SHA-256 {each.fingerprint[:12]}" for each in corpora):
         yield "Plain text", text

@@ -102,7 +102,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = ()) -> Page:
 
 
 def _title(tasks: Sequence[Task]) -> str:
-    teachers = list(dict.fromkeys(result.teacher for task in tasks for result in task.results))
+    teachers = list(dict.fromkeys(result.teachers for task in tasks for result in task.results))
     names = [task.first.task.title for task in tasks]
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return f"{', '.join(teachers)} compressed: {shown}"

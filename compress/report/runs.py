@@ -189,7 +189,7 @@ def _baseline(variant: Variant) -> tuple[object, ...]:
 def _labels(firsts: list[Result], known: list[Machine]) -> list[str]:
     """Recipe names, told apart where one recipe was run in several ways."""
     labels = [name_of(result) for result in firsts]
-    for part in (lambda r: r.teacher, lambda r: r.student or ""):
+    for part in (lambda r: r.teachers, lambda r: r.student or ""):
         for label in {label for label in labels if labels.count(label) > 1}:
             places = [index for index, found in enumerate(labels) if found == label]
             if len({part(firsts[index]) for index in places}) > 1:

@@ -77,7 +77,10 @@ class Recipe(Spec):
     title: str = Field(description="what reports call it")
     paper: str | None = Field(default=None, description="arXiv id or URL of the method")
     description: str = Field(default="", description="one line, for `compress list` and the README")
-    teacher: str = Field("minilm-l6", description="a teacher card, unless the command names another")
+    teacher: str | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        "minilm-l6",
+        description="a teacher card, unless the command names another; a list: the student learns the mean of their answers",
+    )
     student: str | dict[Positive, str] | None = Field(
         default=None, description="a student card, or one per number of teacher layers"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .batches import BucketSampler, Encoded, TaskBatches, check_room, collate, encode, joined, sorted_chunks
 from .builtin import BUILTIN_TASKS
 from .data import ReportedData, Split, TrainingData
+from .ensembles import divided
 from .fingerprints import split_fingerprint
 from .grouping import RUN, near
 from .hub import dataset_id
@@ -33,6 +34,7 @@ __all__ = [
     "check_room",
     "collate",
     "dataset_id",
+    "divided",
     "encode",
     "fingerprint",
     "headline",

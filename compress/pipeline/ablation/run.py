@@ -15,7 +15,7 @@ from ...results import Result
 from ...spec.stages import Distill
 from ..plan import Listener, Node, Plan
 from ..preflight import preflight
-from ..request import Request, own_words, shown_override
+from ..request import Request, own_words, several, shown_override
 from ..run import plan_all, run_all
 from .rows import FULL, WITHOUT_COPIES, Row
 
@@ -47,7 +47,7 @@ def command_line(name: str, request: Request, labels: Sequence[str]) -> str:
     first, count = request.seeds[0], len(request.seeds)
     options: list[tuple[str, Sequence[Any]]] = [
         ("--task", request.tasks),
-        ("--teacher", _given(request.teacher)),
+        ("--teacher", several(request.teacher)),
         ("--student", _given(request.student)),
         ("--seeds", [count] if count > 1 else []),
         ("--seed", [first] if first else []),

@@ -20,7 +20,7 @@ from ...spec.recipe import Recipe, Stage
 from ...store import Artifact
 from .context import Context
 from .sources import TaskSource, TextSource
-from .teachers import TeacherSource
+from .teachers import TeacherSource, by_model
 
 TRAINING = ("torch", "transformers", "tokenizers")  # the libraries whose versions change what a training makes
 S = TypeVar("S", bound=Spec)
@@ -60,8 +60,8 @@ class Node(Generic[S_co]):
     """One stage of a run.
 
     `id` is its own in the plan, e.g. `teacher`, `intermediate`, `student-int8`; `model` is what it makes or serves:
-    `teacher` or `student`. `inputs`: what the stage calls an artefact -> the node that makes it. `stage`: what the
-    recipe calls it. `outside`: hashes of what no node makes.
+    `teacher`, `student`, or a teacher beside the first, e.g. `teacher-2`. `inputs`: what the stage calls an artefact -> the
+    node that makes it. `stage`: what the recipe calls it. `outside`: hashes of what no node makes.
     """
 
     kind: Kind[Any]
@@ -100,7 +100,7 @@ class Plan:
     """One run: a recipe on a task with a seed. Nodes are in the order in which they can run.
 
     `notes`: what the plan leaves out of the recipe, and why, a line each. `pretrained`: the checkpoint that the student starts
-    from, where that is its own.
+    from, where that is its own. `others`: the teachers beside the first, `teacher`.
     """
 
     recipe: Recipe
@@ -115,6 +115,7 @@ class Plan:
     sizes: dict[str, Dimensions]
     notes: tuple[str, ...] = ()
     pretrained: TeacherSource | None = None
+    others: tuple[TeacherSource, ...] = ()
 
     @property
     def name(self) -> str:
@@ -123,7 +124,13 @@ class Plan:
             mode="json", exclude={"title", "description", "paper"}
         )  # what is for readers only
         digest = store.key("run", 1, recipe, {node.id: node.key for node in self.nodes}, {})
-        return f"{self.recipe.name}-{self.teacher.card.name}-{self.task.spec.name}-seed{self.seed}-{digest[:6]}"
+        teacher = self.teacher.card.name + (f"+{len(self.others)}" if self.others else "")
+        return f"{self.recipe.name}-{teacher}-{self.task.spec.name}-seed{self.seed}-{digest[:6]}"
+
+    @property
+    def teachers(self) -> dict[str, TeacherSource]:
+        """What nodes call each -> where it comes from."""
+        return by_model(self.teacher, self.others)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -143,8 +150,10 @@ class Plan:
         return self.source(node.kind.trained_model or node.model)
 
     def source(self, model: str) -> TeacherSource:
-        """As `source_of`, of `teacher` or `student`."""
-        return self.pretrained if model == "student" and self.pretrained is not None else self.teacher
+        """As `source_of`, of a teacher or `student`."""
+        if model == "student" and self.pretrained is not None:
+            return self.pretrained
+        return self.teachers.get(model, self.teacher)
 
     def positions_of(self, node: Node[Spec]) -> int:
         """The longest text in tokens that the model of `node`, and the teacher, can read."""
@@ -184,11 +193,16 @@ class Draft:
     notes: list[str] = field(default_factory=list)
     current: str = "teacher"
     pretrained: TeacherSource | None = None
+    others: tuple[TeacherSource, ...] = ()
+
+    def adopts(self, teacher: TeacherSource) -> bool:
+        """Whether that teacher is taken as it came, fine-tuned already."""
+        return teacher.is_fine_tuned(self.task.spec.kind) and not self.refit
 
     @property
-    def adopts(self) -> bool:
-        """Whether the teacher is taken as it came, fine-tuned already."""
-        return self.teacher.is_fine_tuned(self.task.spec.kind) and not self.refit
+    def teachers(self) -> dict[str, TeacherSource]:
+        """What nodes call each -> where it comes from."""
+        return by_model(self.teacher, self.others)
 
     @property
     def shares_tokenizer(self) -> bool:
@@ -247,4 +261,5 @@ class Draft:
             self.sizes,
             tuple(self.notes),
             self.pretrained,
+            self.others,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +31,8 @@ from ...tasks.synthetic import GENERATOR_VERSION
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+ENSEMBLE = "ensemble"  # several teachers as one: what plans call their node, and distill stages its table
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,11 @@ class TeacherSource:
 
     def dimensions(self, classes: int) -> Dimensions:
         return dimensions(self.config, classes=classes, folder=self.folder)
+
+
+def by_model(first: TeacherSource, others: Sequence[TeacherSource]) -> dict[str, TeacherSource]:
+    """What plans call each of a run's teachers: `teacher`, `teacher-2`, `teacher-3`, …."""
+    return {"teacher": first} | {f"teacher-{number}": other for number, other in enumerate(others, 2)}
 
 
 def resolve_teacher(name_or_path: str) -> TeacherSource:

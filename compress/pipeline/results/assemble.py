@@ -24,6 +24,7 @@ from ...store import Artifact
 from ...tasks import TASK_KINDS, ReportedData, dataset_id, headline, headline_of, score, split_fingerprint
 from ..plan import Context, Node, Plan
 from ..plan.teachers import TeacherSource
+from .ensemble import ensemble_score
 from .fidelity import fidelity
 from .measure import BenchSettings, Model
 from .reported import ReportedSource
@@ -45,6 +46,8 @@ def described(plan: Plan) -> str:
         "student": plan.student.model_dump(mode="json") if plan.student else None,
         "task": plan.task.spec.model_dump(mode="json"),
     }
+    if plan.others:
+        cards["others"] = [other.card.model_dump(mode="json") for other in plan.others]
     return store.key("result", RESULT_VERSION, cards, {}, {"bert-compress": versions()["bert-compress"]})
 
 
@@ -87,6 +90,7 @@ def build_result(
         code=running_code(),
         origin=plan.teacher.origin,
         student_origin=plan.pretrained.origin if plan.pretrained is not None else None,
+        ensemble=ensemble_score(plan, context, made.artifacts, made.logits, made.reported.data),
         corpus=plan.corpus.record if plan.corpus and any(node.kind.reads_text for node in plan.nodes) else None,
         stages=tuple(_stage_record(node, made) for node in plan.nodes),
         models=tuple(records),
@@ -142,7 +146,9 @@ def resolved_recipe(plan: Plan) -> dict[str, Any]:
     stages = [{stage.kind: _named(stage) | _written(specs.get(stage.id) or stage.spec)} for stage in made]
     document = plan.recipe.model_dump(mode="json", exclude_none=True)
     student = {"student": plan.student.name} if plan.student else {}
-    return {**document, "teacher": plan.teacher.card.name, **student, "precision": plan.precision, "stages": stages}
+    names = [teacher.card.name for teacher in plan.teachers.values()]
+    teacher = names if plan.others else names[0]
+    return {**document, "teacher": teacher, **student, "precision": plan.precision, "stages": stages}
 
 
 def _named(stage: Stage) -> dict[str, Any]:

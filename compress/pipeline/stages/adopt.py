@@ -36,21 +36,22 @@ class AdoptInfo(TypedDict):
     label_order: list[int] | None
 
 
-def add_adopted(draft: Draft) -> None:
-    outside = {"teacher": draft.teacher.identity, "data": draft.task.fingerprint}
-    draft.add(ADOPT, "teacher", "teacher", Adopt(), {}, outside=outside)
-    if not draft.task.names_tuning:
+def add_adopted(draft: Draft, model: str = "teacher") -> None:
+    """The teacher that plans call `model`."""
+    outside = {"teacher": draft.teachers[model].identity, "data": draft.task.fingerprint}
+    draft.add(ADOPT, model, model, Adopt(), {}, outside=outside)
+    if not draft.task.names_tuning and SEEN_TUNING not in draft.notes:
         draft.notes.append(SEEN_TUNING)
 
 
 def check(plan: Plan, node: Node[Adopt]) -> None:
-    task = plan.task
-    label_order(plan.teacher.labels, task.data.labels, kind=task.spec.kind, where=str(plan.teacher.folder))
+    task, teacher = plan.task, plan.source_of(node)
+    label_order(teacher.labels, task.data.labels, kind=task.spec.kind, where=str(teacher.folder))
 
 
 def run(job: Job[Adopt]) -> AdoptInfo:
     """-> checkpoint."""
-    return adopt_teacher(job.plan.teacher, job.context, job.out)
+    return adopt_teacher(job.plan.source_of(job.node), job.context, job.out)
 
 
 def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptInfo:
@@ -112,4 +113,4 @@ def _better_order(logits: np.ndarray, data: TrainingData, bar: float) -> tuple[l
     return (names, points) if points > bar else None
 
 
-ADOPT = Kind("adopt", 1, Adopt, run, check=check, libraries=("transformers",), checkpoint=True, trained_model="teacher")
+ADOPT = Kind("adopt", 1, Adopt, run, check=check, libraries=("transformers",), checkpoint=True)

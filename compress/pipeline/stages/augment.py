@@ -106,7 +106,7 @@ def _masked_lm(job: Job[Augment]) -> MaskedLmProposer | None:
     if "masked_lm" in inputs:
         folder = inputs["masked_lm"].path
     else:
-        folder = _named(job, spec.masked_lm) if spec.masked_lm else base_teacher(job.plan, inputs)
+        folder = _named(job, spec.masked_lm) if spec.masked_lm else base_teacher(job.plan.teacher, inputs)
     model = load_masked_lm(folder).to(make_accelerator("fp32").device)
     return MaskedLmProposer(model, load_tokenizer(folder))
 
@@ -124,7 +124,7 @@ def _others(job: Job[Augment]) -> WordProposer:
 
     if job.spec.glove is not None:
         return GloveProposer(from_home(job.spec.glove))
-    folder = job.inputs["teacher"].path if "teacher" in job.inputs else base_teacher(job.plan, job.inputs)
+    folder = job.inputs["teacher"].path if "teacher" in job.inputs else base_teacher(job.plan.teacher, job.inputs)
     table = load_encoder(folder).get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
     return NeighbourProposer(table, job.plan.teacher.tokenizer)
 

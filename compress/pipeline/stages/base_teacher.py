@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ...models.masked_lm import has_masked_lm_head
 from ...spec.stages import Pretrain
-from ..plan import Draft, Inputs, Plan
+from ..plan import Draft, Inputs
+from ..plan.teachers import TeacherSource
 from .grow import GROWN, add_grown
 
 PRETRAINED = "pretrained"  # the node that makes the teacher out of plain text, and what stages call its checkpoint
@@ -28,9 +29,9 @@ def base_teacher_inputs(draft: Draft) -> dict[str, str]:
     return {PRETRAINED: GROWN}
 
 
-def base_teacher(plan: Plan, inputs: Inputs) -> Path:
+def base_teacher(teacher: TeacherSource, inputs: Inputs) -> Path:
     """The checkpoint of the teacher before its fine-tuning: as plain text made it, or as it came."""
-    folder = inputs[PRETRAINED].path if PRETRAINED in inputs else plan.teacher.folder
+    folder = inputs[PRETRAINED].path if PRETRAINED in inputs else teacher.folder
     if folder is None:
         raise RuntimeError(
             "a stage that reads the teacher before its fine-tuning is only planned where that has learnt"

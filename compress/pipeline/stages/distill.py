@@ -7,8 +7,10 @@ from ...spec.recipe import Stage
 from ...spec.stages import Distill
 from ..plan import TRAINING, Draft, Job, Kind
 from ..plan.fields import check_student_losses, described_student, for_task, own_checkpoint, seeded
+from ..plan.teachers import ENSEMBLE
 from ..training.info import TrainingInfo
 from .augment import AUGMENTED
+from .ensemble import ensemble_inputs, table
 from .general import ENCODER
 
 
@@ -22,6 +24,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     inputs |= {"student": draft.latest["student"]} if "student" in draft.latest else {}
     inputs |= {"encoder": ENCODER} if draft.has(ENCODER) and "student" not in draft.latest else {}
     inputs |= {"augmented": AUGMENTED} if draft.has(AUGMENTED) else {}
+    inputs |= ensemble_inputs(draft, spec, stage.id)
     described = seeded(draft, spec, draft.seed) | described_student(draft)
     outside = {"data": draft.task.fingerprint} | own_checkpoint(draft)
     draft.add(DISTILL, name, "student", spec, described, inputs=inputs, outside=outside, stage=stage.id)
@@ -42,8 +45,10 @@ def run(job: Job[Distill]) -> TrainingInfo:
     torch.manual_seed(job.node.seed)
     student, start = initial_student(job, teacher, theirs)
     own = job.plan.pretrained.tokenizer if job.plan.pretrained is not None else theirs
-    training = TrainingRun(job, student, student_objective(job.plan, job.spec))
-    info = training.on_task(own, teacher, None if job.plan.shares_tokenizer else theirs)
+    answers = table(job.inputs[ENSEMBLE]) if ENSEMBLE in job.inputs else None
+    training = TrainingRun(job, student, student_objective(job.plan, job.spec), answers=answers)
+    from_tables = job.plan.shares_tokenizer or answers is not None
+    info = training.on_task(own, teacher, None if from_tables else theirs)
     if start is not None:
         info["start"] = start
     return info

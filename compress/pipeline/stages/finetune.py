@@ -13,12 +13,14 @@ from ..training.info import TrainingInfo
 from .base_teacher import PRETRAINED, base_teacher, pretrained_inputs
 
 
-def plan(draft: Draft, stage: Stage) -> None:
-    spec = for_task(draft, (draft.teacher.card.finetune, stage.spec), Finetune)
+def plan(draft: Draft, stage: Stage, model: str = "teacher") -> None:
+    """Of the teacher that plans call `model`; what a stage makes of plain text is the first one."""
+    teacher = draft.teachers[model]
+    spec = for_task(draft, (teacher.card.finetune, stage.spec), Finetune)
     described = seeded(draft, spec, draft.base_seed)
-    inputs = pretrained_inputs(draft)
-    outside = {"teacher": draft.teacher.identity, "data": draft.task.fingerprint}
-    draft.add(FINETUNE, "teacher", "teacher", spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
+    inputs = pretrained_inputs(draft) if model == "teacher" else {}
+    outside = {"teacher": teacher.identity, "data": draft.task.fingerprint}
+    draft.add(FINETUNE, model, model, spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
 
 
 def run(job: Job[Finetune]) -> TrainingInfo:
@@ -29,11 +31,11 @@ def run(job: Job[Finetune]) -> TrainingInfo:
     from ..training.initial_teacher import grow_into
     from ..training.run import TrainingRun
 
-    source = job.plan.teacher
+    source = job.plan.source_of(job.node)
     torch.manual_seed(job.node.seed)
     if source.folder is not None or PRETRAINED in job.inputs:
         model = load_classifier(
-            base_teacher(job.plan, job.inputs), kind=job.context.kind, labels=job.context.labels, trained=False
+            base_teacher(source, job.inputs), kind=job.context.kind, labels=job.context.labels, trained=False
         )
     else:
         model = random_classifier(source.config, kind=job.context.kind, labels=job.context.labels)
@@ -41,6 +43,4 @@ def run(job: Job[Finetune]) -> TrainingInfo:
     return TrainingRun(job, model, Objective((HardLabel(),), kind=job.context.kind)).on_task(source.tokenizer, None)
 
 
-FINETUNE = Kind(
-    "finetune", 2, Finetune, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher"
-)
+FINETUNE = Kind("finetune", 2, Finetune, run, plan, libraries=TRAINING, trains=True, checkpoint=True)

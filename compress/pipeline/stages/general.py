@@ -95,7 +95,7 @@ def run(job: Job[General]) -> TrainingInfo:
     plan, node, inputs = job.plan, job.node, job.inputs
     text, _ = text_of(plan, node, inputs["text"])
     torch.manual_seed(node.seed)  # for a pooler that the checkpoint lacks
-    folder = inputs["masked_lm"].path if "masked_lm" in inputs else base_teacher(plan, inputs)
+    folder = inputs["masked_lm"].path if "masked_lm" in inputs else base_teacher(plan.teacher, inputs)
     teacher = load_encoder(folder)
     torch.manual_seed(node.seed)
     student, start = initial_encoder(plan, teacher, text)

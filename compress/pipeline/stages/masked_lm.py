@@ -68,7 +68,7 @@ def run(job: Job[MaskedLm]) -> TrainingInfo:
     from ..training.teacher_targets import set_dropout
 
     torch.manual_seed(job.node.seed)
-    model: Any = new_masked_lm_head(base_teacher(job.plan, job.inputs))
+    model: Any = new_masked_lm_head(base_teacher(job.plan.teacher, job.inputs))
     model.get_input_embeddings().requires_grad_(False)
     set_dropout(model, 0.0)
     objective = Objective((MaskedTokens(),), masked_lm=MaskedLmHeads(model))

@@ -27,7 +27,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     card, sizes = draft.teacher.card, draft.sizes["teacher"]
     if draft.corpus is None:
         raise draft.fails(stage.id, f"{WITHOUT_TEXT}, or leave the stage out with --set {stage.id}.enabled=false")
-    if draft.adopts:
+    if draft.adopts(draft.teacher):
         raise draft.fails(
             stage.id, f"teacher {card.name} is fine-tuned already; say --refit to train it on text and then on the task"
         )

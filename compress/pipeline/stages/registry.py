@@ -12,6 +12,7 @@ from ..plan import Kind
 from .adopt import ADOPT
 from .augment import AUGMENT
 from .distill import DISTILL
+from .ensemble import ENSEMBLE_KIND
 from .export import EXPORT
 from .finetune import FINETUNE
 from .general import GENERAL
@@ -20,6 +21,7 @@ from .masked_lm import MASKED_LM
 from .pretrain import PRETRAIN
 from .quantize import QUANTIZE
 from .quantize_aware import QUANTIZE_AWARE
+from .teacher_logits import TEACHER_LOGITS
 from .tokenize import TOKENIZE
 
 _KINDS = (
@@ -31,6 +33,8 @@ _KINDS = (
     MASKED_LM,
     GENERAL,
     AUGMENT,
+    TEACHER_LOGITS,
+    ENSEMBLE_KIND,
     DISTILL,
     QUANTIZE_AWARE,
     EXPORT,

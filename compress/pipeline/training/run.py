@@ -23,7 +23,7 @@ from ..plan import Job, Plan
 from ..plan.sources import TaskSource
 from .info import Speed, TrainingInfo
 from .log import STATE, TrainLog, saved_step
-from .teacher_targets import answers_once, set_dropout, teacher_features, tuning_score
+from .teacher_targets import answers_once, from_table, set_dropout, teacher_features, tuning_score
 from .throughput import speed
 
 
@@ -36,11 +36,20 @@ def student_objective(plan: Plan, spec: Losses, masked_lm: MaskedLmHeads | None 
 
 
 class TrainingRun:
-    """One training stage. `whole`: why every process must hold the whole model, --fsdp or not; None where none must."""
+    """One training stage. `whole`: why every process must hold the whole model, --fsdp or not; None where none must. `answers`:
+    what is learnt of several teachers, [training example, output], in place of what a teacher says beside the training."""
 
-    def __init__(self, job: Job[Training], model: Any, objective: Objective, *, whole: str | None = None) -> None:
+    def __init__(
+        self,
+        job: Job[Training],
+        model: Any,
+        objective: Objective,
+        *,
+        whole: str | None = None,
+        answers: np.ndarray | None = None,
+    ) -> None:
         self.job, self.context, self.settings = job, job.context, job.spec
-        self.model, self.objective, self._whole = model, objective, whole
+        self.model, self.objective, self._whole, self._answers = model, objective, whole, answers
         set_dropout(model, self.settings.dropout)
 
     def on_task(self, tokenizer: Any, teacher: Any, teacher_tokenizer: Any = None) -> TrainingInfo:
@@ -81,6 +90,12 @@ class TrainingRun:
         accelerator, objective, settings = make_accelerator(self.context.precision), self.objective, self.settings
         split = self._splits()
         work = self.job.work
+
+        def targets() -> Any:
+            if self._answers is not None:
+                return from_table(self._answers, accelerator)
+            return teacher_features(teacher, objective, data, settings, work, accelerator, reads=reads)
+
         if processes.is_first() and (step := saved_step(work)):
             self.context.listener.notice(f"{self.job.node.id}: goes on after step {step}")
         with TrainLog(work / "log.jsonl", self.context.listener) as log:
@@ -90,7 +105,7 @@ class TrainingRun:
                 data,
                 settings,
                 accelerator=accelerator,
-                teacher=teacher_features(teacher, objective, data, settings, work, accelerator, reads=reads),
+                teacher=targets(),
                 evaluate=evaluate,
                 work=work / STATE,
                 on_step=log.write,
@@ -101,7 +116,8 @@ class TrainingRun:
         if self.context.peers is not None:
             self.context.peers.trained()
         log.copy_to(self.job.out / "log.jsonl")
-        beside = None if answers_once(objective, data, settings) else teacher
+        from_tables = self._answers is not None or answers_once(objective, data, settings)
+        beside = None if from_tables else teacher
         reached = speed(self.model, beside, objective, log.totals(), accelerator)
         return self._info(outcome, reached, accelerator.device.type, split)
 

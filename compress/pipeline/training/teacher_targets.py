@@ -84,8 +84,8 @@ def teacher_features(
     teacher = teacher.eval().requires_grad_(False).to(accelerator.device)
     if isinstance(data, TaskBatches) and answers_once(objective, data, settings):
         with processes.first_goes_first():
-            table = torch.from_numpy(_logits_table(teacher, reads or data, work)).to(accelerator.device)
-        return lambda batch, indices: {LOGITS: table[to_tensors({"ids": indices}, accelerator.device)["ids"]]}
+            table = _logits_table(teacher, reads or data, work)
+        return from_table(table, accelerator)
 
     def forward(batch: Batch, indices: np.ndarray) -> Features:
         if reads is not None:
@@ -94,6 +94,12 @@ def teacher_features(
             return compute_features(teacher, batch, wanted)
 
     return forward
+
+
+def from_table(logits: np.ndarray, accelerator: Accelerator) -> Callable[[Batch, np.ndarray], Features]:
+    """A function that gives the logits of a batch out of those of all training examples, float32 [example, output]."""
+    table = torch.from_numpy(logits).to(accelerator.device)
+    return lambda batch, indices: {LOGITS: table[to_tensors({"ids": indices}, accelerator.device)["ids"]]}
 
 
 def answers_once(objective: Objective, data: Batches, settings: Training) -> bool:

@@ -186,7 +186,7 @@ def ablation_document(ablation: Ablation) -> dict[str, Any]:
     return {
         "title": ablation.title,
         "paper": ablation.first.recipe.get("paper"),
-        "teacher": ablation.first.teacher,
+        "teacher": ablation.first.teachers,
         "student": ablation.first.student,
         "command": ablation.command,
         "code": [code.model_dump(mode="json") for code in codes(ablation.results)],

@@ -108,7 +108,7 @@ def _against_published(ablation: Ablation) -> Iterator[str]:
 
 def _lede(ablation: Ablation) -> str:
     first, seeds = ablation.first, ablation.seeds
-    who = f"{first.teacher} to {first.student}" if first.student else first.teacher
+    who = f"{first.teachers} to {first.student}" if first.student else first.teachers
     return f"{who}, {len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'}. {lede(ablation.results)}".strip()
 
 

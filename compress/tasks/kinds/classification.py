@@ -13,6 +13,7 @@ from compress.metrics import ClassHeadline
 from compress.spec.task import TaskSpec
 
 from ..columns import Rows
+from ..ensembles import fit_temperature, mean_of_probabilities
 from ..tables import brief, refuse
 from .kind import TaskKind
 
@@ -104,4 +105,6 @@ CLASSIFICATION = TaskKind(
     answer_type=lambda names: np.dtype(np.uint8 if len(names) <= 256 else np.uint16),
     confidence=lambda outputs: probabilities(outputs).max(axis=1),
     divergence=_divergence,
+    mean=mean_of_probabilities,
+    temperature=fit_temperature,
 )

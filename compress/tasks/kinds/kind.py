@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,8 @@ class TaskKind:
     """One kind. `names` are the label names in the order of their ids, () for a kind without.
 
     Labels are an array whose first axis is the example; outputs are what a model gives, float [example, output];
-    answers are what is kept of outputs, in the form of labels.
+    answers are what is kept of outputs, in the form of labels. `mean` is of the outputs of several teachers, each divided by
+    its `temperature`; a kind without takes one teacher alone, and one without `temperature` divides by nothing.
     """
 
     label_names: Callable[[TaskSpec, Rows], Names]  # (task, train as read); CompressError: they cannot be used
@@ -41,6 +42,8 @@ class TaskKind:
     answer_type: Callable[[Names], np.dtype[np.generic]]  # the smallest that holds an answer
     confidence: Callable[[np.ndarray], np.ndarray] | None  # [example], 0 to 1; None: answers are no decisions
     divergence: Callable[[np.ndarray, np.ndarray], float]  # (fp32 outputs, others) -> their distance, an example's mean
+    mean: Callable[[Sequence[np.ndarray]], np.ndarray] | None = None  # of outputs, float64 [example, output]
+    temperature: Callable[[np.ndarray, np.ndarray], float] | None = None  # of (outputs, labels)
 
     @property
     def decides(self) -> bool:

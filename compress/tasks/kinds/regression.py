@@ -10,6 +10,7 @@ import numpy as np
 from compress.metrics import CorrelationHeadline
 
 from ..columns import Rows
+from ..ensembles import mean_of_scores
 from ..tables import brief, refuse
 from .kind import TaskKind
 
@@ -51,4 +52,5 @@ REGRESSION = TaskKind(
     answer_type=lambda names: np.dtype(np.float32),
     confidence=None,
     divergence=lambda fp32, other: float(np.square(other - fp32).mean()),
+    mean=mean_of_scores,
 )

@@ -1,0 +1,111 @@
+"""ensemble: several teachers as one, the mean of their calibrated probabilities over the training examples."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import numpy as np
+
+from ...errors import CompressError
+from ...fields import Spec
+from ...losses import LOSSES
+from ...spec.stages import Distill
+from ...store import Artifact
+from ...tasks import TASK_KINDS, headline, score
+from ..plan import Draft, Job, Kind
+from ..plan.teachers import ENSEMBLE
+from .teacher_logits import add_teacher_logits, calibrated, named
+
+_FILE = "logits.npy"
+
+
+class Ensemble(Spec):
+    """`max_length`: tokens of a text, of each teacher's own."""
+
+    max_length: int
+
+
+class EnsembleInfo(TypedDict):
+    """`tuning_score` in headline points."""
+
+    teachers: int
+    tuning_score: float
+
+
+def check_several(draft: Draft) -> None:
+    """Raises `CompressError` where several teachers have nobody to teach, or answers of which there is no mean."""
+    names = ", ".join(teacher.card.name for teacher in draft.teachers.values())
+    if draft.student is None:
+        raise CompressError(
+            f"recipe {draft.recipe.name} makes no student, and several teachers ({names}) are for one: give one --teacher, or "
+            "take a recipe with a distill stage, such as logits"
+        )
+    kind = draft.task.spec.kind
+    if TASK_KINDS[kind].mean is None:
+        raise CompressError(
+            f"task {draft.task.spec.name}: answers of a {kind} task have no mean of several teachers ({names}); give one --teacher"
+        )
+
+
+def check_differs(draft: Draft, model: str) -> None:
+    """Raises `CompressError` where the teacher `model`, just planned, is one of those before it: there is no node of its own."""
+    if draft.has(model):
+        return
+    name = draft.teachers[model].card.name
+    raise CompressError(
+        f"teacher {name} is given twice: its weights and settings are those of a teacher before it, and a mean with itself is itself; "
+        "leave one out. For two trainings of one card run it with another --seed first, and give the folder that "
+        "`compress checkpoint RUN --stage teacher -o DIR` writes"
+    )
+
+
+def ensemble_inputs(draft: Draft, spec: Distill, stage: str) -> dict[str, str]:
+    """What a distill stage reads of several teachers: the ensemble's table. Nothing of a single teacher, nor where no loss reads
+    one; the ensemble is planned there too, for results have its scores.
+
+    Raises `CompressError` for a loss that reads more of a teacher than its answers."""
+    if not draft.others:
+        return {}
+    used = [LOSSES[loss.name] for loss in spec.losses if loss.weight > 0]
+    beyond = next((loss.name for loss in used if loss.reads != "classes"), None)
+    if beyond is not None:
+        usable = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes")
+        raise draft.fails(
+            stage,
+            f"{beyond} compares states inside one teacher, and there are {len(draft.teachers)}; of several only their mean "
+            f"answers are learnt ({usable}): choose recipe logits, or give one --teacher",
+        )
+    name = _add(draft, spec.max_length or draft.task.spec.max_length, stage)
+    return {ENSEMBLE: name} if any(loss.needs_teacher for loss in used) else {}
+
+
+def _add(draft: Draft, max_length: int, stage: str) -> str:
+    """The mean does not depend on the teachers' order: they stand in that of their keys, so that runs of any order share it."""
+    name = named(draft, ENSEMBLE, max_length)
+    found = [add_teacher_logits(draft, model, max_length, stage=stage) for model in draft.teachers]
+    logits = sorted(found, key=draft.key_of)
+    inputs = {str(number): node for number, node in enumerate(logits, 1)}
+    spec, outside = Ensemble(max_length=max_length), {"data": draft.task.fingerprint}
+    draft.add(ENSEMBLE_KIND, name, ENSEMBLE, spec, {}, inputs=inputs, outside=outside, stage=stage)
+    return name
+
+
+def run(job: Job[Ensemble]) -> EnsembleInfo:
+    """-> float32 [training example, output]: logarithms of the mean probabilities; for regression the mean scores."""
+    data = job.context.task.data
+    mean = TASK_KINDS[data.spec.kind].mean
+    if mean is None:
+        raise RuntimeError("several teachers are only planned for a kind of task whose outputs have a mean")
+    teachers = [calibrated(found.path, found.info["temperature"]) for found in job.inputs.values()]
+    logits = {split: mean([each[split] for each in teachers]) for split in ("train", "tuning")}
+    np.save(job.out / _FILE, logits["train"].astype(np.float32), allow_pickle=False)
+    points = headline(score(data.spec, data.labels, logits["tuning"], data.tuning.labels))
+    return {"teachers": len(teachers), "tuning_score": points}
+
+
+def table(artifact: Artifact) -> np.ndarray:
+    """float32 [training example, output] of what `run` made."""
+    return np.load(artifact.path / _FILE, allow_pickle=False)
+
+
+ENSEMBLE_KIND = Kind("ensemble", 1, Ensemble, run)

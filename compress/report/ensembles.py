@@ -1,0 +1,36 @@
+"""Several teachers, each beside what the student learnt from: the mean of their calibrated probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..recorded import EnsembleScore
+from ..results import Result
+from . import numbers
+from .runs import Variant
+from .tables import NOTHING, Column, Line, Table, text_cells
+
+
+def ensemble_tables(variant: Variant) -> Iterator[Table]:
+    """One table, where a run of the recipe has several teachers."""
+    lines = [line for run in variant.runs if run.ensemble for line in _lines(run, run.ensemble)]
+    if lines:
+        split = variant.first.task.splits[0]
+        columns = (
+            Column("Teacher", numeric=False),
+            Column("Seed"),
+            Column("Temperature", "fitted on the tuning split"),
+            Column("Tuning split", "points"),
+            Column("Score", f"points on {split}"),
+        )
+        yield Table("Teachers", columns, tuple(lines))
+
+
+def _lines(run: Result, ensemble: EnsembleScore) -> Iterator[Line]:
+    for number, teacher in enumerate(ensemble.teachers):
+        temperature = NOTHING if teacher.temperature is None else f"{teacher.temperature:.2f}"
+        name = teacher.name if number else f"{teacher.name} (the baseline)"
+        tuning, score = numbers.points(teacher.tuning_score), numbers.points(teacher.headline)
+        yield Line(text_cells(name, str(run.seed), temperature, tuning, score))
+    tuning, score = numbers.points(ensemble.tuning_score), numbers.points(ensemble.headline)
+    yield Line(text_cells("mean of all", str(run.seed), NOTHING, tuning, score))
