@@ -21,6 +21,10 @@ SEEN_TUNING = (
     "it (checkpoints, α, what stays fp32) may look better there than on new texts; give a split that it has not seen with "
     "--tuning FILE, or fine-tune it again with --refit"
 )
+SEEN_BY_SEVERAL = (
+    "of several teachers, one that has seen the tuning split is surer there than elsewhere: the temperature that is fitted on it "
+    "comes out too low, and the teacher weighs too much in the mean"
+)
 _MOST_CLASSES_PERMUTED = 5
 _CLEARLY = 5.0  # points; by chance no other order of a useful teacher's labels is that much better
 
@@ -40,8 +44,9 @@ def add_adopted(draft: Draft, model: str = "teacher") -> None:
     """The teacher that plans call `model`."""
     outside = {"teacher": draft.teachers[model].identity, "data": draft.task.fingerprint}
     draft.add(ADOPT, model, model, Adopt(), {}, outside=outside)
-    if not draft.task.names_tuning and SEEN_TUNING not in draft.notes:
-        draft.notes.append(SEEN_TUNING)
+    if not draft.task.names_tuning:
+        notes = (SEEN_TUNING, SEEN_BY_SEVERAL) if draft.others else (SEEN_TUNING,)
+        draft.notes += [note for note in notes if note not in draft.notes]
 
 
 def check(plan: Plan, node: Node[Adopt]) -> None:

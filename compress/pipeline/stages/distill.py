@@ -10,7 +10,7 @@ from ..plan.fields import check_student_losses, described_student, for_task, own
 from ..plan.teachers import ENSEMBLE
 from ..training.info import TrainingInfo
 from .augment import AUGMENTED
-from .ensemble import ensemble_inputs, table
+from .ensemble import check_answers_alone, ensemble_inputs, table
 from .general import ENCODER
 
 
@@ -18,6 +18,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     card = draft.teacher.card
     usual = (card.finetune, card.distill) if draft.pretrained is None else (draft.pretrained.card.finetune,)
     spec = for_task(draft, (*usual, stage.spec), Distill)
+    check_answers_alone(draft, spec, stage.id)
     check_student_losses(draft, spec, stage.id)
     name = "student" if stage.id == "distill" else stage.id
     inputs = {"teacher": draft.latest["teacher"]}

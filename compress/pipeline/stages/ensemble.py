@@ -59,24 +59,27 @@ def check_differs(draft: Draft, model: str) -> None:
     )
 
 
-def ensemble_inputs(draft: Draft, spec: Distill, stage: str) -> dict[str, str]:
-    """What a distill stage reads of several teachers: the ensemble's table. Nothing of a single teacher, nor where no loss reads
-    one; the ensemble is planned there too, for results have its scores.
+def check_answers_alone(draft: Draft, spec: Distill, stage: str) -> None:
+    """Raises `CompressError` for a loss that reads more of a teacher than its answers, where there are several."""
+    beyond = next((loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].reads != "classes"), None)
+    if not draft.others or beyond is None:
+        return
+    usable = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes")
+    raise draft.fails(
+        stage,
+        f"{beyond} compares states inside one teacher, and there are {len(draft.teachers)}; of several only their mean "
+        f"answers are learnt ({usable}): choose recipe logits, or give one --teacher",
+    )
 
-    Raises `CompressError` for a loss that reads more of a teacher than its answers."""
+
+def ensemble_inputs(draft: Draft, spec: Distill, stage: str) -> dict[str, str]:
+    """What a distill stage reads of several teachers: the ensemble's table. Nothing of a single teacher, nor where no loss
+    reads one; the ensemble is planned there too, for results have its scores."""
     if not draft.others:
         return {}
-    used = [LOSSES[loss.name] for loss in spec.losses if loss.weight > 0]
-    beyond = next((loss.name for loss in used if loss.reads != "classes"), None)
-    if beyond is not None:
-        usable = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes")
-        raise draft.fails(
-            stage,
-            f"{beyond} compares states inside one teacher, and there are {len(draft.teachers)}; of several only their mean "
-            f"answers are learnt ({usable}): choose recipe logits, or give one --teacher",
-        )
     name = _add(draft, spec.max_length or draft.task.spec.max_length, stage)
-    return {ENSEMBLE: name} if any(loss.needs_teacher for loss in used) else {}
+    reads = any(loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in spec.losses)
+    return {ENSEMBLE: name} if reads else {}
 
 
 def _add(draft: Draft, max_length: int, stage: str) -> str:

@@ -1,0 +1,233 @@
+"""Several teachers: what is planned, what keys depend on, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pretrained_toys import encoder_folder
+from recipe_runs import TASK, TEACHER
+from teacher_pairs import STEPS, keys, make_world, plan, request
+
+import compress
+from compress.errors import CompressError
+from compress.models.checkpoints import load_classifier
+from compress.pipeline import plan_all
+from compress.pipeline.estimate import estimate, mean_length
+from compress.pipeline.preflight import preflight
+from compress.pipeline.request import command_line
+from compress.pipeline.results.assemble import described, resolved_recipe
+from compress.tasks import TASK_KINDS
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    make_world(tmp_path)
+    return tmp_path
+
+
+def refused(*teachers: str, **fields: Any) -> str:
+    with pytest.raises(CompressError) as caught:
+        plan(*teachers, **fields)
+    return str(caught.value)
+
+
+def test_each_teacher_has_its_stages_and_the_first_is_the_teacher(world: Path):
+    found = plan("tiny.yaml", "./bytes", "./words")
+    assert [node.label for node in found.nodes] == [
+        "finetune teacher",
+        "export teacher-fp32",
+        "finetune teacher-2",
+        "finetune teacher-3",
+        "teacher_logits teacher-logits",
+        "teacher_logits teacher-2-logits",
+        "teacher_logits teacher-3-logits",
+        "ensemble ensemble",
+        "distill student",
+        "export student-fp32",
+        "quantize student-int8",
+    ]
+    assert found.name.startswith("logits-tiny+2-tiny-task-seed0-")
+    by_id = {node.id: node for node in found.nodes}
+    assert by_id["student"].inputs == {"teacher": "teacher", "ensemble": "ensemble"}
+    assert sorted(by_id["ensemble"].inputs.values()) == ["teacher-2-logits", "teacher-3-logits", "teacher-logits"]
+    assert found.checkpoint("teacher") == "teacher"
+    assert found.models == ("teacher-fp32", "student-fp32", "student-int8")
+    assert str(found.sizes["teacher-2"].architecture) == "roberta"
+    assert found.sizes_of(by_id["teacher-2"]) == found.sizes["teacher-2"]
+    assert found.source_of(by_id["teacher-3"]).card.name == "words"
+
+
+def test_a_teacher_is_fine_tuned_as_it_is_alone(world: Path):
+    """So that runs with one teacher and with several share it."""
+    both, first, second = keys(plan("tiny.yaml", "./bytes")), keys(plan("tiny.yaml")), keys(plan("./bytes"))
+    assert both["teacher"] == first["teacher"]
+    assert both["teacher-fp32"] == first["teacher-fp32"]
+    assert both["teacher-2"] == second["teacher"]
+    assert both["student"] != first["student"]
+    assert not {"ensemble", "teacher-logits"} & first.keys()
+
+
+def test_the_ensemble_depends_on_every_teacher_and_not_on_their_order(world: Path):
+    one, turned, other = keys(plan("tiny.yaml", "./bytes")), keys(plan("./bytes", "tiny.yaml")), {}
+    assert one["ensemble"] == turned["ensemble"]
+    assert one["student"] != turned["student"]  # whose weights start from the first
+    three = keys(plan("tiny.yaml", "./bytes", "./words"))
+    other = keys(plan("tiny.yaml", "./words"))
+    assert len({found["ensemble"] for found in (one, three, other)}) == 3
+    assert three["teacher-2-logits"] == one["teacher-2-logits"]  # made once for both
+    changed = keys(plan("tiny.yaml", "./bytes", overrides=("finetune.max_steps=3", "distill.max_steps=3")))
+    assert changed["ensemble"] != one["ensemble"]
+
+
+def test_seeds_have_teachers_of_their_own_unless_there_is_a_base_seed(world: Path):
+    own = [keys(found) for found in plan_all(request("tiny.yaml", "./bytes", seeds=(0, 1)))]
+    shared = [keys(found) for found in plan_all(request("tiny.yaml", "./bytes", seeds=(0, 1), base_seed=0))]
+    assert own[0]["teacher-2"] != own[1]["teacher-2"]
+    assert own[0]["ensemble"] != own[1]["ensemble"]
+    assert shared[0]["ensemble"] == shared[1]["ensemble"] == own[0]["ensemble"]
+    assert shared[0]["student"] != shared[1]["student"]
+
+
+def test_a_recipe_may_name_several_and_a_command_overrides_them(world: Path):
+    recipe = compress.plan("logits", tasks="task.yaml", teacher="tiny.yaml")[0].recipe
+    listed = recipe.model_copy(update={"teacher": ("tiny.yaml", "./bytes")})
+    assert keys(plan(recipe=listed, overrides=())) == keys(plan("tiny.yaml", "./bytes", overrides=()))
+    assert keys(plan("./words", recipe=listed)) == keys(plan("./words", recipe=recipe))
+    assert type(recipe).model_validate({**recipe.model_dump(mode="json"), "teacher": ["a"]}).teacher == ("a",)
+    with pytest.raises(ValueError, match="at least 1 item"):
+        type(recipe).model_validate({**recipe.model_dump(mode="json"), "teacher": []})
+
+
+def test_what_results_and_commands_name(world: Path):
+    found, alone = plan("tiny.yaml", "./bytes"), plan("tiny.yaml")
+    assert resolved_recipe(found)["teacher"] == ["tiny", "bytes"]
+    assert resolved_recipe(alone)["teacher"] == "tiny"
+    assert "--teacher tiny.yaml --teacher ./bytes --" in command_line(request("tiny.yaml", "./bytes"), found)
+    assert described(found) != described(alone)
+    options: Any = {"student": "narrow.yaml", "overrides": list(STEPS), "precision": "fp32"}
+    (python,) = compress.plan("logits", tasks="task.yaml", teacher=["tiny.yaml", "./bytes"], **options)
+    assert keys(python) == keys(found)
+
+
+def test_texts_of_another_length_have_a_table_of_their_own(world: Path):
+    cut = ("prediction.max_length=16", "intermediate.enabled=false", "general.enabled=false", "augment.copies=1")
+    found = plan("tiny.yaml", "./bytes", recipe="tinybert", overrides=cut)
+    assert "ensemble-16" in keys(found)
+    node = next(node for node in found.nodes if node.id == "prediction")
+    assert node.inputs["ensemble"] == "ensemble-16"
+    logits = next(node for node in found.nodes if node.id == "teacher-2-logits-16")
+    assert logits.inputs == {"teacher": "teacher-2", "augmented": "augmented"}
+
+
+def test_the_estimate_counts_what_each_teacher_says_once(world: Path):
+    def work(*teachers: str) -> dict[str, float]:
+        return {each.label: each.flops for each in estimate([plan(*teachers)], Path("runs")).work}
+
+    two, three = work("tiny.yaml", "./bytes"), work("tiny.yaml", "./bytes", "./words")
+    assert two.keys() == {"finetune teacher", "finetune teacher-2", "distill student"}
+    found = plan("tiny.yaml", "./bytes", "./words")
+    length = mean_length(found, 24, found.teachers["teacher-3"])
+    added = three["distill student"] - two["distill student"]
+    assert added == pytest.approx(108 * found.sizes["teacher-3"].flops_per_example(length))
+
+
+def test_the_same_teacher_twice(world: Path):
+    shutil.copytree("bytes", "copy")
+    for twice in (("tiny.yaml", "tiny.yaml"), ("./bytes", "./copy"), ("tiny.yaml", "./bytes", "./bytes")):
+        told = refused(*twice)
+        assert "is given twice: its weights and settings are those of a teacher before it" in told
+        assert "`compress checkpoint RUN --stage teacher -o DIR`" in told
+
+
+def test_one_card_with_other_settings_is_another_teacher(world: Path):
+    """Of random weights, which begin alike and are trained otherwise."""
+    other = TEACHER.replace("name: tiny", "name: other").replace("max_steps: 3", "max_steps: 2")
+    Path("other.yaml").write_text(other)
+    assert "teacher-2" in keys(plan("tiny.yaml", "other.yaml", overrides=()))
+
+
+def test_a_recipe_without_a_student(world: Path):
+    told = refused("tiny.yaml", "./bytes", recipe="int8", student=None, overrides=())
+    assert told == (
+        "recipe int8 makes no student, and several teachers (tiny, bytes) are for one: give one --teacher, or take a recipe "
+        "with a distill stage, such as logits"
+    )
+
+
+@pytest.mark.parametrize(
+    ("recipe", "stage", "loss"),
+    [
+        ("distilbert", "distill", "hidden_cosine"),
+        ("minilm", "intermediate", "relation_kl"),
+        ("tinybert", "intermediate", "embedding_mse"),
+    ],
+)
+def test_losses_that_look_inside_a_teacher(world: Path, recipe: str, stage: str, loss: str):
+    told = refused("tiny.yaml", "./words", recipe=recipe, overrides=())
+    assert told.startswith(
+        f"recipe {recipe}, stage {stage}: {loss} compares states inside one teacher, and there are 2; "
+    )
+    assert told.endswith("(soft_target, hard_label, soft_cross_entropy): choose recipe logits, or give one --teacher")
+
+
+def test_without_those_losses_the_same_recipe_works(world: Path):
+    losses = "distill.losses=[{name: soft_target, weight: 5.0}, {name: hidden_cosine, weight: 0.0}]"
+    found = plan("tiny.yaml", "./words", recipe="distilbert", overrides=(losses,))
+    assert "ensemble" in next(node for node in found.nodes if node.id == "student").inputs
+
+
+def test_a_student_that_learns_from_labels_alone_reads_no_table(world: Path):
+    """As a row of an ablation does; the ensemble's scores are reported all the same."""
+    found = plan("tiny.yaml", "./bytes", overrides=("distill.losses=[{name: hard_label}]",))
+    assert next(node for node in found.nodes if node.id == "student").inputs == {"teacher": "teacher"}
+    assert "ensemble" in keys(found)
+
+
+def test_a_kind_of_task_whose_answers_have_no_mean(world: Path, monkeypatch: pytest.MonkeyPatch):
+    kinds = {name: replace(kind, mean=None) for name, kind in TASK_KINDS.items()}
+    monkeypatch.setattr("compress.pipeline.stages.ensemble.TASK_KINDS", kinds)
+    told = refused("tiny.yaml", "./bytes")
+    assert told == (
+        "task tiny-task: answers of a classification task have no mean of several teachers (tiny, bytes); give one --teacher"
+    )
+    assert keys(plan("tiny.yaml"))
+
+
+def test_a_teacher_with_too_few_positions(world: Path):
+    encoder_folder(Path("short"), positions=20)
+    told = refused("tiny.yaml", "./short")
+    assert (
+        told
+        == "task tiny-task: max_length is 24 tokens and teacher-2 short has 20 positions; set max_length to at most 20"
+    )
+    cut = Path("cut.yaml")
+    cut.write_text(TASK.replace("max_length: 24", "max_length: 16"))
+    told = refused("tiny.yaml", "./short", task="cut.yaml", overrides=("distill.max_length=24",))
+    assert told.startswith("recipe logits, distill: max_length is 24 tokens and teacher-2 short has 20 positions")
+
+
+def test_a_fine_tuned_teacher_of_other_labels(world: Path):
+    model: Any = load_classifier(Path("bytes"), kind="classification", labels=("good", "bad"), trained=False)
+    shutil.copytree("bytes", "tuned")
+    model.config.id2label, model.config.label2id = {0: "good", 1: "bad"}, {"good": 0, "bad": 1}
+    model.save_pretrained("tuned")
+    found = plan("tiny.yaml", "./tuned")
+    assert "adopt teacher-2" in [node.label for node in found.nodes]
+    assert sum("seen the tuning split" in note for note in found.notes) == 2
+    with pytest.raises(CompressError, match=r"tuned: the checkpoint's labels \['good', 'bad'\] are not the task's"):
+        preflight([found], Path("runs"))
+    refit = plan("tiny.yaml", "./tuned", refit=True)
+    assert "finetune teacher-2" in [node.label for node in refit.nodes]
+
+
+def test_a_teacher_whose_tokenizer_is_another_checkpoints(world: Path):
+    config = json.loads(Path("bytes/config.json").read_text())
+    Path("bytes/config.json").write_text(json.dumps(config | {"vocab_size": 40}))
+    with pytest.raises(CompressError, match="bytes: the tokenizer knows 400 tokens and the embedding table"):
+        preflight([plan("tiny.yaml", "./bytes")], Path("runs"))

@@ -1,0 +1,46 @@
+"""Several tiny teachers: a card of random weights, and encoders with tokenizers of their own; requests and plans of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pretrained_toys import encoder_folder
+from recipe_runs import TASK, TEACHER
+
+from compress.pipeline import Plan, Request, plan_all
+
+SCORES = """\
+name: tiny-scores
+kind: regression
+text: [sentence1, sentence2]
+label: score
+metrics: [pearson]
+max_length: 24
+synthetic: {generator: similarity, train: 120, dev: 40}
+"""
+NARROW = "name: narrow\ntitle: narrow\narchitecture: bert\nlayers: 1\nhidden: 16\nheads: 2\ninit: random\n"
+STEPS = ("finetune.max_steps=2", "distill.max_steps=3")
+
+
+def make_world(folder: Path) -> None:
+    """`tiny.yaml`, 4 layers; `bytes`, a RoBERTa, and `words`, a BERT, 1 layer each; tasks, and a student of random weights."""
+    for name, text in {"tiny": TEACHER, "task": TASK, "scores": SCORES, "narrow": NARROW}.items():
+        (folder / f"{name}.yaml").write_text(text)
+    encoder_folder(folder / "bytes")
+    encoder_folder(folder / "words", "bert", seed=6)
+
+
+def request(*teachers: str, task: str = "task.yaml", recipe: Any = "logits", **fields: Any) -> Request:
+    """In the world's folder; the student of random weights unless another is named."""
+    settings: Any = {"precision": "fp32", "threads": 1, "overrides": STEPS, "student": "narrow.yaml", **fields}
+    return Request((recipe,), (task,), teacher=teachers or None, **settings)
+
+
+def plan(*teachers: str, **fields: Any) -> Plan:
+    (found,) = plan_all(request(*teachers, **fields))
+    return found
+
+
+def keys(found: Plan) -> dict[str, str]:
+    return {node.id: node.key for node in found.nodes}
