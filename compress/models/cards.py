@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from ..catalog import load_card
 from ..fields import Fraction, Name, Positive, Spec
 from ..spec.stages import Finetune
+from ..spec.stages.finetune import lists
 from .families import FAMILIES, Family
 
 if TYPE_CHECKING:
@@ -114,6 +115,13 @@ class TeacherCard(Spec):
     published: dict[str, dict[str, float]] = Field(
         default_factory=dict, description="source → task → dev score in points, for comparison in reports"
     )
+
+    @model_validator(mode="after")
+    def _students_are_trained_once(self) -> TeacherCard:
+        own = [self.distill.model_dump(), *self.distill.per_task.values()]
+        if names := [name for fields in own for name in lists(fields)]:
+            raise ValueError(f"distill: {names[0]} is a list, which is for `finetune`; give it one value")
+        return self
 
     @model_validator(mode="after")
     def _one_origin(self) -> TeacherCard:

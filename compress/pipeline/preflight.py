@@ -17,6 +17,7 @@ from .stages.export import EXPORT
 
 # float32 weights and two Adam moments, the best weights, the checkpoint, and the graphs.
 _BYTES_PER_PARAMETER = 4 * (3 + 1 + 1 + 2)
+_BYTES_KEPT = 4  # of a candidate, once it is trained: the checkpoint; the rest comes with what chooses among them
 
 
 def preflight(plans: list[Plan], root: Path) -> None:
@@ -79,10 +80,15 @@ def _checkpoint_fits(source: TeacherSource) -> None:
 
 def _disk_suffices(plans: list[Plan], root: Path) -> None:
     missing = {node.key: (plan, node) for plan in plans for node in _missing(plan, root) if node.kind.checkpoint}
-    needed = sum(plan.sizes_of(node).parameters * _BYTES_PER_PARAMETER for plan, node in missing.values())
+    needed = sum(_bytes(plan, node) for plan, node in missing.values())
     free = shutil.disk_usage(nearest(root)).free
     if needed > free:
         raise CompressError(
             f"{root}: {free / 1e9:.1f} GB are free and this plan needs about {needed / 1e9:.1f} GB; "
             "free some, or choose another folder with --out"
         )
+
+
+def _bytes(plan: Plan, node: Node[Spec]) -> int:
+    each = _BYTES_KEPT if node.id in plan.candidates else _BYTES_PER_PARAMETER
+    return plan.sizes_of(node).parameters * each

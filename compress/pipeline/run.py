@@ -286,13 +286,14 @@ def _build(
             describe = provenance.manifest_fields(node.kind.name, f"{node.label} on {plan.task.spec.name}")
             found = cache.build(node.key, make, describe=describe)
         artifacts[node.id] = found
-        _say_whether_it_learnt(node, artifacts[node.id], context)
+        if node.id not in plan.candidates:  # one that learnt nothing is not chosen
+            _say_whether_it_learnt(node, artifacts[node.id], context)
     return artifacts, cached
 
 
 def _say_whether_it_learnt(node: Node[Spec], artifact: Artifact, context: Context) -> None:
     """In every run that it is a part of, whichever trained it."""
-    score = artifact.info.get("tuning_score") if node.kind.trains else None
+    score = artifact.info.get("tuning_score") if node.kind.trains or node.kind.chooses else None
     if score is not None and score <= (guess := constant_score(context.task.data)):
         context.notice(
             f"{node.id} scores {score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "

@@ -75,7 +75,7 @@ def world(folder: Path, *, turned: bool) -> Path:
     return folder
 
 
-def run(recipe: str, folder: Path, student: str | None = None) -> Result:
+def run(recipe: str, folder: Path, student: str | None = None, *overrides: str) -> Result:
     stages = load_recipe(recipe).stages
     brief = [f"{stage.id}.{field}={value}" for stage in stages for field, value in BRIEF.get(stage.kind, {}).items()]
     corpus = (str(folder / "text.txt"),) if any(stage.kind in READS for stage in stages) else ()
@@ -87,7 +87,7 @@ def run(recipe: str, folder: Path, student: str | None = None) -> Result:
             student=student,
             corpus=corpus,
             root=folder / "runs",
-            overrides=(*brief, *SEARCHES.get(recipe, ())),
+            overrides=(*brief, *SEARCHES.get(recipe, ()), *overrides),
             precision="fp32",
             threads=1,
             bench=None,
@@ -126,6 +126,18 @@ def test_other_labels_and_texts_in_dev_change_no_file(recipe: str, tmp_path: Pat
     assert files[0].keys() == files[1].keys()
     assert any(name.endswith(".safetensors") for name in files[0]) and any(".onnx" in name for name in files[0])
     assert first.stages[0].key != second.stages[0].key or recipe.endswith("pretrain")  # each made its own
+
+
+def test_other_labels_and_texts_in_dev_do_not_change_which_teacher_is_chosen(tmp_path: Path) -> None:
+    folders = [world(tmp_path / name, turned=name == "turned") for name in ("plain", "turned")]
+    rates = "finetune.learning_rate=[1.0e-3, 3.0e-3, 1.0e-2]"
+    results = [run("int8", folder, None, rates, "quantize.method=dynamic") for folder in folders]
+    chosen = [next(stage.info for stage in result.stages if stage.kind == "choose teacher") for result in results]
+    assert len(chosen[0]["candidates"]) == 3
+    assert chosen[0] == chosen[1]
+    files = [made(folder, result) for folder, result in zip(folders, results, strict=True)]
+    assert files[0] == files[1]
+    assert results[0].models[0].scores != results[1].models[0].scores  # dev is another one
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -147,11 +149,21 @@ def test_no_text_of_glue_stands_on_both_sides(real_glue: Path, task: str, column
     assert known.isdisjoint(text for column in data.tuning.texts for text in column)
 
 
+def runs_of(split: Split) -> Iterator[tuple[str, ...]]:
+    """Every run of seven words, found without any of what the grouping uses."""
+    for text in split.texts[0]:
+        found = re.findall(r"[^\W_]+", text.lower())
+        yield from (tuple(found[start : start + 7]) for start in range(len(found) - 6))
+
+
 @pytest.mark.shared
 def test_phrases_of_sst2_are_no_extracts_of_the_sentences_that_it_trains_on(real_glue: Path) -> None:
     data = load_task(BUILTIN_TASKS["sst2"], None, real_glue)
     known = " " + " \n ".join(data.train.texts[0]) + " "
     assert len(data.tuning) == 2000
     assert not [text for text in data.tuning.texts[0] if f" {text.strip()} " in known]
+    tuning, train = (set(runs_of(part)) for part in (data.tuning, data.train))
+    assert len(tuning) > 2000
+    assert tuning.isdisjoint(train)
     shares = [np.bincount(part.labels) / len(part) for part in (data.tuning, data.train)]
     assert np.abs(shares[0] - shares[1]).max() < 0.005

@@ -18,12 +18,15 @@ WITHOUT_TEXT = "no plain text was given; say --corpus PATH"
 
 def for_task(draft: Draft, layers: tuple[PerTask, ...], model: type[P]) -> P:
     """Fields of `layers`, later over earlier, those of the task over the rest; the model's defaults below."""
+    return model.model_validate(fields_for_task(draft, layers, model))
+
+
+def fields_for_task(draft: Draft, layers: tuple[PerTask, ...], model: type[PerTask]) -> dict[str, Any]:
+    """What `for_task` makes the model of."""
     merged: dict[str, Any] = {}
     for layer in layers:
         merged |= layer.for_task(draft.task.spec.name)
-    if "max_length" in model.model_fields:
-        merged = {"max_length": draft.task.spec.max_length, **merged}
-    return model.model_validate(merged)
+    return {"max_length": draft.task.spec.max_length, **merged} if "max_length" in model.model_fields else merged
 
 
 def seeded(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Kind(Generic[S]):
 
     Keys hold `version` (bump it when `run` makes something else than before) and the versions of `libraries`. `trains`: by
     optimizer steps. `checkpoint`: leaves one, of the sizes of the model `trained_model`, or of the node's own. `onnx`: leaves
-    a model that is measured. `reads_text`: needs --corpus.
+    a model that is measured. `reads_text`: needs --corpus. `chooses`: takes the best of its inputs as it is.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Kind(Generic[S]):
     trained_model: str | None = None
     onnx: bool = False
     reads_text: bool = False
+    chooses: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,11 @@ class Plan:
     def models(self) -> tuple[str, ...]:
         """The ONNX models in the order they are made, e.g. teacher-fp32, student-fp32, student-int8."""
         return tuple(node.id for node in self.nodes if node.kind.onnx)
+
+    @property
+    def candidates(self) -> set[str]:
+        """Ids of the nodes of which another one takes the best."""
+        return {name for node in self.nodes if node.kind.chooses for name in node.inputs.values()}
 
     def checkpoint(self, model: str) -> str:
         """Id of the node that makes the last checkpoint of `model`."""

@@ -5,19 +5,35 @@ from __future__ import annotations
 from ...models.checkpoints import load_classifier, load_tokenizer
 from ...spec.recipe import Stage
 from ...spec.stages import Distill
+from ...spec.stages.finetune import lists
 from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.fields import check_student_losses, described_student, for_task, own_checkpoint, seeded
+from ..plan.fields import (
+    check_student_losses,
+    described_student,
+    fields_for_task,
+    for_task,
+    own_checkpoint,
+    seeded,
+)
 from ..plan.teachers import ENSEMBLE
 from ..training.info import TrainingInfo
 from .augment import AUGMENTED
 from .ensemble import check_answers_alone, ensemble_inputs, table
 from .general import ENCODER
 
+_SEVERAL = (
+    "{name}: card {card} lists values for `finetune` to choose among, and a student is trained with one; say it with "
+    "--set {stage}.{name}=NUMBER"
+)
+
 
 def plan(draft: Draft, stage: Stage) -> None:
-    card = draft.teacher.card
-    usual = (card.finetune, card.distill) if draft.pretrained is None else (draft.pretrained.card.finetune,)
-    spec = for_task(draft, (*usual, stage.spec), Distill)
+    card = draft.teacher.card if draft.pretrained is None else draft.pretrained.card
+    usual = (card.finetune, card.distill) if draft.pretrained is None else (card.finetune,)
+    layers = (*usual, stage.spec)
+    if names := lists(fields_for_task(draft, layers, Distill)):
+        raise draft.fails(stage.id, _SEVERAL.format(name=names[0], stage=stage.id, card=card.name))
+    spec = for_task(draft, layers, Distill)
     check_answers_alone(draft, spec, stage.id)
     check_student_losses(draft, spec, stage.id)
     name = "student" if stage.id == "distill" else stage.id

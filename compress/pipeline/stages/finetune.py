@@ -8,19 +8,24 @@ from ...models.random_models import random_classifier
 from ...spec.recipe import Stage
 from ...spec.stages import Finetune
 from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.fields import for_task, seeded
+from ..plan.fields import fields_for_task, seeded
 from ..training.info import TrainingInfo
 from .base_teacher import PRETRAINED, base_teacher, pretrained_inputs
+from .choose import add_best
 
 
 def plan(draft: Draft, stage: Stage, model: str = "teacher") -> None:
     """Of the teacher that plans call `model`; what a stage makes of plain text is the first one."""
     teacher = draft.teachers[model]
-    spec = for_task(draft, (teacher.card.finetune, stage.spec), Finetune)
-    described = seeded(draft, spec, draft.base_seed)
+    fields = fields_for_task(draft, (teacher.card.finetune, stage.spec), Finetune)
     inputs = pretrained_inputs(draft) if model == "teacher" else {}
     outside = {"teacher": teacher.identity, "data": draft.task.fingerprint}
-    draft.add(FINETUNE, model, model, spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
+
+    def add(name: str, spec: Finetune) -> None:
+        described = seeded(draft, spec, draft.base_seed)
+        draft.add(FINETUNE, name, model, spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
+
+    add_best(draft, model, fields, add, stage="finetune")
 
 
 def run(job: Job[Finetune]) -> TrainingInfo:

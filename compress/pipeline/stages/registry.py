@@ -11,6 +11,7 @@ from typing import Any
 from ..plan import Kind
 from .adopt import ADOPT
 from .augment import AUGMENT
+from .choose import CHOOSE
 from .distill import DISTILL
 from .ensemble import ENSEMBLE_KIND
 from .export import EXPORT
@@ -29,6 +30,7 @@ _KINDS = (
     PRETRAIN,
     GROW,
     FINETUNE,
+    CHOOSE,
     ADOPT,
     MASKED_LM,
     GENERAL,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ...fields import Fraction, NonNegative, Positive, PositiveNumber
 from ...losses import LOSSES, Loss
@@ -34,6 +34,8 @@ LayerMap = (
 class Training(StageSpec):
     """Settings of the training loop. An unset field comes from the teacher card, and then from here."""
 
+    takes_lists: ClassVar[bool] = False  # of rates and epochs
+
     epochs: PositiveNumber = Field(default=3.0, description="passes over the training split")
     max_steps: Positive | None = Field(default=None, description="optimizer steps; stops earlier than `epochs`")
     batch_size: Positive = Field(default=32, description="examples per optimizer step")
@@ -58,6 +60,15 @@ class Training(StageSpec):
     keep: Literal["best", "last"] = Field(
         default="best", description="checkpoint kept: best on the tuning split, or the last"
     )
+
+    @field_validator("epochs", "learning_rate", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            return value
+        if not cls.takes_lists:
+            raise ValueError("expected a number, found a list; a list is for `finetune`")
+        return tuple(value)
 
 
 class PerTask(StageSpec):

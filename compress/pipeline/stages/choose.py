@@ -1,0 +1,115 @@
+"""choose: of several trainings of one model the best on the tuning split, as it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypedDict
+
+from ...results import LOG
+from ...spec.stages import Finetune
+from ...spec.stages.finetune import CHOSEN, combinations, lists, too_many
+from ...store.manifest import NAME as MANIFEST
+from ..plan import Draft, Job, Kind
+
+_SHORT = {"learning_rate": "lr", "epochs": "epochs"}
+
+
+class Candidate(TypedDict):
+    """One training. `tuning_score` in points."""
+
+    name: str
+    learning_rate: float
+    epochs: float
+    tuning_score: float
+
+
+class ChooseInfo(TypedDict):
+    """The candidate that was `chosen`, by name, with its settings and score; and all of them in the order written."""
+
+    chosen: str
+    learning_rate: float
+    epochs: float
+    tuning_score: float
+    candidates: list[Candidate]
+
+
+def add_best(
+    draft: Draft, name: str, fields: dict[str, Any], add: Callable[[str, Finetune], None], *, stage: str
+) -> None:
+    """Let `add` plan the training `name` with `fields`; or, where they list values, one of each combination, keyed as if it
+    were alone, and the choice among them, which then is `name`.
+
+    Raises `CompressError` for more combinations than are tried.
+    """
+    if problem := too_many(fields):
+        raise draft.fails(stage, problem)
+    fields = fields | {field: fields[field][0] for field in lists(fields) if len(fields[field]) == 1}
+    found = combinations(fields)
+    spec = Finetune.model_validate(fields)
+    if len(found) == 1:
+        add(name, spec)
+        return
+    names = [_named(name, values) for values in found]
+    for candidate, values in zip(names, found, strict=True):
+        add(candidate, Finetune.model_validate(fields | values))
+    draft.add(
+        CHOOSE, name, "teacher", spec, {"candidates": names}, inputs=dict(zip(names, names, strict=True)), stage=stage
+    )
+    draft.notes.append(_note(draft, fields, stage, len(found)))
+
+
+def _named(name: str, values: dict[str, float]) -> str:
+    """`teacher-lr2e-05-epochs3`."""
+    return "-".join([name, *(f"{_SHORT[field]}{_shortest(value)}" for field, value in values.items())])
+
+
+def _shortest(value: float) -> str:
+    return repr(float(value)).removesuffix(".0")  # `:g` would call near values the same
+
+
+def _note(draft: Draft, fields: dict[str, Any], stage: str, count: int) -> str:
+    told = " and ".join(f"{name} {', '.join(map(_shortest, fields[name]))}" for name in lists(fields))
+    megabytes = 4 * draft.sizes["teacher"].parameters / 1e6
+    return (
+        f"{stage}: {count} candidates, of {told}: the tuning split chooses, the first of equals; their checkpoints, "
+        f"{megabytes:,.0f} MB each, stay in the store"
+    )
+
+
+def run(job: Job[Finetune]) -> ChooseInfo:
+    """The trained candidates -> the checkpoint of the best."""
+    specs = {node.id: node.spec for node in job.plan.nodes}
+    candidates = [
+        Candidate(
+            name=name,
+            **{field: getattr(specs[name], field) for field in CHOSEN},
+            tuning_score=job.inputs[name].info["tuning_score"],
+        )
+        for name in job.node.inputs
+    ]
+    best = max(candidates, key=lambda candidate: candidate["tuning_score"])  # the first of equals
+    _link_files(job.inputs[best["name"]].path, job.out)
+    beside = {field: value for field, value in best.items() if field != "name"}
+    job.context.listener.notice(_told(best, candidates))
+    return {"chosen": best["name"], **beside, "candidates": candidates}  # type: ignore[typeddict-item]
+
+
+def _told(best: Candidate, candidates: list[Candidate]) -> str:
+    scores = ", ".join(f"{candidate['name']} {candidate['tuning_score']:.2f}" for candidate in candidates)
+    return f"chosen on the tuning split: {best['name']} (of {scores})"
+
+
+def _link_files(source: Path, out: Path) -> None:
+    """What the training made, but its log. Links, where the file system has them, take no space; no file of an artefact is
+    ever written again."""
+    for path in (path for path in source.iterdir() if path.name not in (MANIFEST, LOG)):
+        try:
+            os.link(path, out / path.name)
+        except OSError:
+            shutil.copyfile(path, out / path.name)
+
+
+CHOOSE = Kind("choose", 1, Finetune, run, checkpoint=True, trained_model="teacher", chooses=True)
