@@ -112,6 +112,21 @@ def test_plan_computes_nothing_and_says_what_would_run(cli: Cli, tmp_path: Path)
     assert not out.exists()
 
 
+def test_a_plan_shows_the_candidates_of_a_choice_and_their_steps(cli: Cli, tmp_path: Path) -> None:
+    rates = ("--set", "finetune.learning_rate=[1e-4, 2e-4]", "--set", "finetune.batch_size=100")
+    arguments = ("plan", "int8", "--task", "toy-sentiment", "--teacher", "bert-mini", "-o", tmp_path / "runs", *rates)
+    (plan,) = json.loads(cli(*arguments, "--json").out)
+    names = ["finetune teacher-lr0.0001", "finetune teacher-lr0.0002", "choose teacher"]
+    stages = {stage["stage"]: stage["settings"] for stage in plan["stages"]}
+    assert [*stages][:3] == names
+    assert [stages[name]["learning_rate"] for name in names] == [1e-4, 2e-4, [1e-4, 2e-4]]
+    steps = plan["training"]["steps"]
+    assert [*steps] == names[:2] and len({*steps.values()}) == 1
+    printed = cli(*arguments).out
+    assert f"training: {sum(steps.values())} steps" in printed
+    assert "learning_rate [0.0001, 0.0002]" in printed and "the tuning split chooses" in printed
+
+
 def test_a_plan_on_a_gpu_that_computes_bf16_trains_in_it(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

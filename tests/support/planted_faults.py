@@ -86,6 +86,13 @@ FAULTS = (
         "tests/tasks",
     ),
     Fault(
+        "of several trainings the worst is chosen",
+        "pipeline/stages/choose.py",
+        "best = max(candidates,",
+        "best = min(candidates,",
+        "tests/pipeline/stages/test_choose.py",
+    ),
+    Fault(
         "differences have the other sign",
         "significance.py",
         "points, (low, high) = observed.mean(), _ends(observed, resampled)",

@@ -92,9 +92,14 @@ def run(job: Job[Finetune]) -> ChooseInfo:
     ]
     best = max(candidates, key=lambda candidate: candidate["tuning_score"])  # the first of equals
     _link_files(job.inputs[best["name"]].path, job.out)
-    beside = {field: value for field, value in best.items() if field != "name"}
     job.context.listener.notice(_told(best, candidates))
-    return {"chosen": best["name"], **beside, "candidates": candidates}  # type: ignore[typeddict-item]
+    return ChooseInfo(
+        chosen=best["name"],
+        learning_rate=best["learning_rate"],
+        epochs=best["epochs"],
+        tuning_score=best["tuning_score"],
+        candidates=candidates,
+    )
 
 
 def _told(best: Candidate, candidates: list[Candidate]) -> str:
