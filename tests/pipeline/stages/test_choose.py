@@ -269,6 +269,21 @@ def test_of_equals_the_first_is_chosen(world: Path):
     assert (info["chosen"], info["epochs"]) == ("teacher-epochs60", 60.0)
 
 
+def test_where_files_cannot_be_linked_they_are_copied(world: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*paths: object) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr("compress.pipeline.stages.choose.os.link", refuse)
+    asked = request(world, *BRIEF, "finetune.epochs=[60, 50]")
+    run_all(asked)
+    ours = keys(plan_all(asked)[0])
+    first, chosen = (
+        world / "runs" / ".store" / ours[name] / "model.safetensors" for name in ("teacher-epochs60", "teacher")
+    )
+    assert first.read_bytes() == chosen.read_bytes()
+    assert first.stat().st_nlink == chosen.stat().st_nlink == 1
+
+
 def test_a_choice_among_trainings_that_learnt_nothing_is_said(world: Path):
     told = Told()
     run_all(request(world, *BRIEF, "finetune.learning_rate=[1e-9, 1e-10]"), told)
