@@ -40,7 +40,7 @@ def add_best(
     draft: Draft, name: str, fields: dict[str, Any], add: Callable[[str, Finetune], None], *, stage: str
 ) -> None:
     """Let `add` plan the training `name` with `fields`; or, where they list values, one of each combination, keyed as if it
-    were alone, and the choice among them, which then is `name`.
+    were alone, and the choice among them, which then is `name`. Plans call the model `name` too.
 
     Raises `CompressError` for more combinations than are tried.
     """
@@ -55,10 +55,8 @@ def add_best(
     names = [_named(name, values) for values in found]
     for candidate, values in zip(names, found, strict=True):
         add(candidate, Finetune.model_validate(fields | values))
-    draft.add(
-        CHOOSE, name, "teacher", spec, {"candidates": names}, inputs=dict(zip(names, names, strict=True)), stage=stage
-    )
-    draft.notes.append(_note(draft, fields, stage, len(found)))
+    draft.add(CHOOSE, name, name, spec, {"candidates": names}, inputs=dict(zip(names, names, strict=True)), stage=stage)
+    draft.notes.append(_note(fields, stage, len(found), draft.sizes[name].parameters))
 
 
 def _named(name: str, values: dict[str, float]) -> str:
@@ -70,12 +68,11 @@ def _shortest(value: float) -> str:
     return repr(float(value)).removesuffix(".0")  # `:g` would call near values the same
 
 
-def _note(draft: Draft, fields: dict[str, Any], stage: str, count: int) -> str:
+def _note(fields: dict[str, Any], stage: str, count: int, parameters: int) -> str:
     told = " and ".join(f"{name} {', '.join(map(_shortest, fields[name]))}" for name in lists(fields))
-    megabytes = 4 * draft.sizes["teacher"].parameters / 1e6
     return (
         f"{stage}: {count} candidates, of {told}: the tuning split chooses, the first of equals; their checkpoints, "
-        f"{megabytes:,.0f} MB each, stay in the store"
+        f"{4 * parameters / 1e6:,.0f} MB each, stay in the store"
     )
 
 
@@ -117,4 +114,4 @@ def _link_files(source: Path, out: Path) -> None:
             shutil.copyfile(path, out / path.name)
 
 
-CHOOSE = Kind("choose", 1, Finetune, run, checkpoint=True, trained_model="teacher", chooses=True)
+CHOOSE = Kind("choose", 1, Finetune, run, checkpoint=True, chooses=True)
