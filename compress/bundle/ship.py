@@ -12,7 +12,8 @@ from typing import Any
 
 from .. import machine
 from ..errors import CompressError
-from ..models.dimensions import read_config
+from ..models.dimensions import has_segments, read_config
+from ..models.tokenizer_settings import tokenizer_settings_of
 from ..models.vocabularies import tokenizer_settings
 from ..paths import without_places
 from ..provenance import running_code
@@ -115,10 +116,12 @@ def _of_transformers_js(source: Source) -> dict[str, Any]:
 
 
 def _tokenizer_config(checkpoint: Path, max_length: int) -> dict[str, Any]:
-    """The limit of the bundle, for consumers that cut there, and a class that transformers 4 knows too."""
-    fields = tokenizer_settings(checkpoint)
-    if fields.get("tokenizer_class") in (None, "TokenizersBackend"):
-        fields["tokenizer_class"] = "PreTrainedTokenizerFast"
+    """The limit of the bundle, for consumers that cut there, and what gives the model its tokens and segments."""
+    from ..models.checkpoints import load_tokenizer
+
+    config = read_config(checkpoint)
+    made = tokenizer_settings_of(load_tokenizer(checkpoint), family=config["model_type"], segments=has_segments(config))
+    fields = tokenizer_settings(checkpoint) | made
     return {**fields, "model_max_length": max_length}
 
 

@@ -7,16 +7,15 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..corpus.special import MASK, PAD, UNKNOWN, token_named
 from ..errors import CompressError
 from ..runtime.folder import label_names, open_tokenizer, whole_number
 from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..spec.kinds import KindName
-from .dimensions import usable_positions
-from .families import FAMILIES
+from .dimensions import has_segments, usable_positions
 from .families.fields import MOST_TOKENS
 from .heads import HEADS, auto_class
 from .pretrained import check_loading, load_pretrained, quiet_transformers
+from .tokenizer_settings import tokenizer_settings_of
 from .vocabularies import MERGES, SETTINGS, VOCABULARIES, converted_tokenizer
 from .weights import tensor_names
 
@@ -24,15 +23,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import nn
 
-_SPECIAL = {  # what transformers calls them: BERT's, and RoBERTa's
-    "unk": UNKNOWN,
-    "sep": ("[SEP]", "</s>"),
-    "pad": PAD,
-    "cls": ("[CLS]", "<s>"),
-    "mask": MASK,
-    "bos": ("<s>",),
-    "eos": ("</s>",),
-}
 _IN_NO_VOCABULARY = "\U000103a0"  # Old Persian: a letter, which normalizers leave, and rare enough
 
 
@@ -150,37 +140,22 @@ def save_checkpoint(model: Any, tokenizer: Tokenizer, out: Path) -> None:
     model.save_pretrained(out)
     for path in out.glob("*.safetensors"):  # written for their owner alone; the other files are not
         path.chmod((out / "config.json").stat().st_mode & 0o777)
-    config = model.config
-    save_tokenizer(tokenizer, out, family=config.model_type, max_length=usable_positions(config.to_dict()))
+    config = model.config.to_dict()
+    settings = {"family": config["model_type"], "segments": has_segments(config)}
+    save_tokenizer(tokenizer, out, max_length=usable_positions(config), **settings)
 
 
 def save_tokenizer(
-    tokenizer: Tokenizer, out: Path, *, family: str | None = None, max_length: int | None = None
+    tokenizer: Tokenizer,
+    out: Path,
+    *,
+    family: str | None = None,
+    segments: bool | None = None,
+    max_length: int | None = None,
 ) -> None:
-    """tokenizer.json and tokenizer_config.json, for a model of `family` (None: no model yet) and texts of `max_length` tokens.
-
-    transformers loads BERT's own class only for BERT's own kind of tokenizer: it has no other model than WordPiece.
-    """
+    """tokenizer.json and tokenizer_config.json (`tokenizer_settings_of`), for texts of `max_length` tokens."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "tokenizer.json").write_text(tokenizer.to_str(pretty=True), encoding="utf-8")  # `save` raises no OSError
-    parts = json.loads(tokenizer.to_str())
-    lower = (parts.get("normalizer") or {}).get("lowercase")
-    own = FAMILIES["bert" if family is None else family].wordpiece_class
-    wordpiece = parts["model"]["type"] == "WordPiece"
-    fields = {
-        "tokenizer_class": own if own and wordpiece else "PreTrainedTokenizerFast",
-        **({} if max_length is None else {"model_max_length": max_length}),
-        **({} if lower is None else {"do_lower_case": lower}),
-        **_special_tokens(tokenizer),
-    }
+    fields = tokenizer_settings_of(tokenizer, family=family, segments=segments)
+    fields |= {} if max_length is None else {"model_max_length": max_length}
     (out / "tokenizer_config.json").write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
-
-
-def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
-    """By what they are for; of two that are there, the one that is marked special, as in MPNet's vocabulary."""
-    found = {}
-    for what, tokens in _SPECIAL.items():
-        number = token_named(tokenizer, tokens)
-        if number is not None:
-            found[f"{what}_token"] = tokenizer.id_to_token(number)
-    return found

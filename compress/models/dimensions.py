@@ -86,6 +86,11 @@ def read_config(folder: Path) -> dict[str, Any]:
     return allowed_fields(path, read_json(path, expected="expected a transformers checkpoint folder"))
 
 
+def has_segments(config: dict[str, Any]) -> bool:
+    """Whether the model tells the two texts of a pair by token types."""
+    return "type_vocab_size" in FAMILIES[config["model_type"]].fields and int(config.get("type_vocab_size", 2)) > 1
+
+
 def usable_positions(config: dict[str, Any]) -> int:
     """The longest text in tokens. Raises `CompressError` where the config's numbers are none."""
     try:

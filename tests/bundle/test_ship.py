@@ -106,7 +106,8 @@ def test_config_names_the_labels_and_no_path_of_this_machine(bundle: Path) -> No
     assert config["label2id"] == {"negative": 0, "positive": 1}
     assert "_name_or_path" not in config
     tokenizer = json.loads((bundle / "tokenizer_config.json").read_text())
-    assert tokenizer["tokenizer_class"] == "PreTrainedTokenizerFast", "transformers 4 does not know TokenizersBackend"
+    assert tokenizer["tokenizer_class"] == "BertTokenizer", "transformers 4 does not know TokenizersBackend"
+    assert tokenizer["model_input_names"] == ["input_ids", "attention_mask"], "a DistilBERT reads no segments"
     assert tokenizer["model_max_length"] == 32
 
 

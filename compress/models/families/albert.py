@@ -49,6 +49,7 @@ ALBERT = Family(
     },
     own_names={"classifier_dropout": "classifier_dropout_prob"},
     tokenizer="Albert",
+    wordpiece_class="BertTokenizer",
     layer={
         "query": "attention.query",
         "key": "attention.key",

@@ -19,6 +19,7 @@ ELECTRA = Family(
     fields={**BERT.fields, "embedding_size": whole(1, MOST_WIDE)},
     own_names={},
     tokenizer="Electra",
+    wordpiece_class="BertTokenizer",
     layer=BERT.layer,
     layer_path=BERT.layer_path,
     projection="embeddings_project",

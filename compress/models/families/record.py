@@ -47,7 +47,7 @@ class Family:
     `own_names`: BERT's name of a setting -> its own. `fixed`: BERT's name of a setting that it has not -> its value.
     `positions_after_padding`: positions are counted from the row after the padding's index.
     `tokenizer`: stem of its tokenizer classes, `Bert` of `BertTokenizerFast`.
-    `wordpiece_class`: the class that loads a WordPiece tokenizer of ours; None: the general one.
+    `wordpiece_class`: the class that loads a tokenizer of BERT's own kind; None: the general one.
 
     `layer`: part -> module of a layer. `layer_path`: of a layer in the encoder, by number; where layers share weights,
     by number of the block.

@@ -1,0 +1,86 @@
+"""What tokenizer_config.json says of a tokenizer of ours, so that transformers gives a model the same tokens and segments."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ..corpus.special import MASK, PAD, UNKNOWN, token_named
+from .families import FAMILIES
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+GENERAL = "PreTrainedTokenizerFast"  # takes tokenizer.json as it is, in transformers 4 too
+_SPECIAL = {  # what transformers calls them: BERT's, and RoBERTa's
+    "unk": UNKNOWN,
+    "sep": ("[SEP]", "</s>"),
+    "pad": PAD,
+    "cls": ("[CLS]", "<s>"),
+    "mask": MASK,
+    "bos": ("<s>",),
+    "eos": ("</s>",),
+}
+_LONGEST_WORD = 100  # letters; a longer one is unknown
+
+
+def tokenizer_settings_of(
+    tokenizer: Tokenizer, *, family: str | None = None, segments: bool | None = None
+) -> dict[str, Any]:
+    """Class, options and special tokens, for a model of `family` (None: no model yet); `segments`: whether it reads token types.
+
+    transformers makes BERT's own class anew from its options, whatever tokenizer.json says: it is named for BERT's own kind
+    of tokenizer alone. What the general class gives a model beside its tokens has to be said.
+    """
+    parts, special = json.loads(tokenizer.to_str()), _special_tokens(tokenizer)
+    own = FAMILIES["bert" if family is None else family].wordpiece_class
+    fits = own is not None and _is_berts(tokenizer, parts, special)
+    inputs = ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"]
+    return {
+        "tokenizer_class": own if fits else GENERAL,
+        **_options(parts["normalizer"] or {}, fits),
+        **({} if segments is None else {"model_input_names": inputs}),
+        **special,
+    }
+
+
+def _options(normalizer: dict[str, Any], fits: bool) -> dict[str, Any]:
+    """Those that are not BERT's usual ones are said to its class alone."""
+    options = {} if normalizer.get("lowercase") is None else {"do_lower_case": normalizer["lowercase"]}
+    if fits and normalizer["strip_accents"] is not None:
+        options["strip_accents"] = normalizer["strip_accents"]
+    if fits and not normalizer["handle_chinese_chars"]:
+        options["tokenize_chinese_chars"] = False
+    return options
+
+
+def _is_berts(tokenizer: Tokenizer, parts: dict[str, Any], special: dict[str, str]) -> bool:
+    """Whether `BertTokenizer` with options of its own makes the same tokens."""
+    model, normalizer = parts["model"], parts["normalizer"] or {}
+    return (
+        model["type"] == "WordPiece"
+        and (model["continuing_subword_prefix"], model["max_input_chars_per_word"]) == ("##", _LONGEST_WORD)
+        and normalizer.get("type") == "BertNormalizer"
+        and normalizer["clean_text"]
+        and (parts["pre_tokenizer"] or {}).get("type") == "BertPreTokenizer"
+        and model["unk_token"] == special.get("unk_token")
+        and _surrounds_as_bert(tokenizer, special)
+    )
+
+
+def _surrounds_as_bert(tokenizer: Tokenizer, special: dict[str, str]) -> bool:
+    """[CLS] A [SEP] B [SEP], the second text and what follows it of the second segment."""
+    bare, pair = tokenizer.encode("a", add_special_tokens=False).ids, tokenizer.encode("a", "a")
+    first, last = (tokenizer.token_to_id(special.get(f"{name}_token", "")) for name in ("cls", "sep"))
+    types = [0] * (len(bare) + 2) + [1] * (len(bare) + 1)
+    return (pair.ids, pair.type_ids) == ([first, *bare, last, *bare, last], types)
+
+
+def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
+    """By what they are for; of two that are there, the one that is marked special, as in MPNet's vocabulary."""
+    found = {}
+    for what, tokens in _SPECIAL.items():
+        number = token_named(tokenizer, tokens)
+        if number is not None:
+            found[f"{what}_token"] = tokenizer.id_to_token(number)
+    return found
