@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import CompressError
 from ..fields import Spec
 from ..models.checkpoints import largest_number, load_tokenizer
+from ..models.families import FAMILIES
 from ..models.weights import layers_in, weight_files
 from ..paths import check_folder, nearest
 from ..tasks import is_at_hand
 from .plan import Node, Plan
 from .plan.teachers import TeacherSource
 from .stages.export import EXPORT
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 # float32 weights and two Adam moments, the best weights, the checkpoint, and the graphs.
 _BYTES_PER_PARAMETER = 4 * (3 + 1 + 1 + 2)
@@ -70,11 +75,23 @@ def _checkpoint_fits(source: TeacherSource) -> None:
         raise CompressError(
             f"{folder}: the weights have {found} layers and config.json says {expected}; the config is another checkpoint's"
         )
-    tokens, rows = largest_number(load_tokenizer(folder)) + 1, sizes.vocabulary
+    tokenizer = load_tokenizer(folder)
+    tokens, rows = largest_number(tokenizer) + 1, sizes.vocabulary
     if tokens > rows:
         raise CompressError(
             f"{folder}: the tokenizer knows {tokens} tokens and the embedding table (config.json: vocab_size) has {rows} rows; "
             "the tokenizer is not this checkpoint's"
+        )
+    _padding_is_none_of_a_text(source, tokenizer)
+
+
+def _padding_is_none_of_a_text(source: TeacherSource, tokenizer: Tokenizer) -> None:
+    """Where positions are counted by it, torch would count a text's own token out, and graphs would not."""
+    config, padding = source.config, source.config.get("pad_token_id")
+    if FAMILIES[config["model_type"]].positions_after_padding and padding in tokenizer.encode("", "").ids:
+        raise CompressError(
+            f"{source.folder or source.small}: config.json: pad_token_id: positions are counted by it, and {padding} is "
+            f"{tokenizer.id_to_token(padding)}, which the tokenizer puts around every text; expected the number of the padding token"
         )
 
 

@@ -131,6 +131,18 @@ def test_a_tokenizer_with_more_tokens_than_the_embedding_table(case: Case):
     )
 
 
+def test_a_roberta_whose_padding_stands_in_every_text(case: Case):
+    """transformers counts the positions of what is not padding, and a graph those of all tokens."""
+    begins = case.tokenizer.token_to_id("[CLS]")
+    case.use("roberta", architectures=["RobertaModel"], pad_token_id=begins)
+    found = case.refused(case.plan())
+    assert found.startswith(
+        f"{case.teacher}: config.json: pad_token_id: positions are counted by it, and {begins} is [CLS]"
+    )
+    case.use("bert", architectures=["BertModel"], pad_token_id=begins)  # which counts them otherwise
+    preflight(case.plan(), case.root)
+
+
 @pytest.mark.parametrize(("pad", "expected"), [
     ("x", "config.json: pad_token_id: expected a whole number from 0 to 16777215; found 'x'"),
     (10**6, "config.json: pad_token_id: expected less than vocab_size, "),
