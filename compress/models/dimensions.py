@@ -12,13 +12,15 @@ from ..runtime.folder import read_json
 from .config_fields import allowed_fields
 from .families import FAMILIES, RELATIVE_BUCKETS
 
+_EMBEDDING = 128  # of ALBERT and ELECTRA, where config.json does not say
 _NO_NUMBER = (TypeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True)
 class Dimensions:
     """Sizes of an encoder with a classification head. `classes` is 1 for regression; `blocks` are layers with weights of their own;
-    `first_position`: rows of the table of `positions` before that of a text's first token."""
+    `first_position`: rows of the table of `positions` before that of a text's first token; `inner_layers`: of each layer, of an ALBERT
+    whose layers are several in one."""
 
     architecture: str
     layers: int
@@ -32,6 +34,7 @@ class Dimensions:
     embedding: int
     blocks: int
     first_position: int = 0
+    inner_layers: int = 1
 
     @property
     def projected(self) -> bool:
@@ -59,14 +62,14 @@ class Dimensions:
         """All of them, embeddings and head included; what layers share counts once."""
         h, f = self.hidden, self.intermediate
         attention, feed_forward = 4 * (h * h + h) + 2 * h, (h * f + f) + (f * h + h) + 2 * h
-        layers = self.blocks * (attention + feed_forward)
+        layers = self.blocks * self.inner_layers * (attention + feed_forward)
         return self.embedding_parameters + self.relative_parameters + layers + (h * h + h) + self.classes * (h + 1)
 
     def flops_per_example(self, length: float) -> float:
         """Multiply-adds × 2 of all matmuls for one text of `length` tokens; look-ups count nothing."""
         h, f = self.hidden, self.intermediate
         projection = 2 * length * self.embedding * h if self.projected else 0
-        layer = 2 * length * (4 * h * h + 2 * h * f) + 4 * length * length * h
+        layer = self.inner_layers * (2 * length * (4 * h * h + 2 * h * f) + 4 * length * length * h)
         head = 2 * h * (h + self.classes)
         return projection + self.layers * layer + head
 
@@ -143,9 +146,10 @@ def dimensions(config: dict[str, Any], *, classes: int, folder: Path | None = No
             positions=int(config["max_position_embeddings"]),
             token_types=optional("type_vocab_size", default=2, without=0),
             classes=classes,
-            embedding=optional("embedding_size", default=hidden, without=hidden),
+            embedding=optional("embedding_size", default=_EMBEDDING, without=hidden),
             blocks=optional("num_hidden_groups", default=1, without=layers),
             first_position=first_position(family.name, config.get("pad_token_id", 1)),
+            inner_layers=optional("inner_group_num", default=1, without=1),
         )
     except (AttributeError, KeyError) as error:
         raise CompressError(f"{path}: a size that a {family.name} has is missing: {error}") from None

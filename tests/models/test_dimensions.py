@@ -43,10 +43,11 @@ def test_flops_are_those_of_the_matrix_products(tiny_checkpoint: Callable[[str],
     assert sizes.flops_per_token(length) * length == pytest.approx(sizes.flops_per_example(length))
 
 
-def test_albert_projects_embeddings_of_any_size_and_shares_its_layers():
+@pytest.mark.parametrize("inner", [1, 2])
+def test_albert_projects_embeddings_of_any_size_and_shares_its_layers(inner: int):
     config = AutoConfig.for_model(
         "albert", vocab_size=50, embedding_size=32, hidden_size=32, num_attention_heads=2, intermediate_size=64,
-        num_hidden_layers=5, num_hidden_groups=2, num_labels=3,
+        num_hidden_layers=5, num_hidden_groups=2, inner_group_num=inner, num_labels=3,
     )  # fmt: skip
     sizes = dimensions(config.to_dict(), classes=3)
     model: Any = AutoModelForSequenceClassification.from_config(config, attn_implementation="eager")
@@ -54,6 +55,14 @@ def test_albert_projects_embeddings_of_any_size_and_shares_its_layers():
     with FlopCounterMode(display=False) as counter:
         model.eval()(input_ids=torch.full((1, 9), 7))
     assert sizes.flops_per_example(9) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("family", ["albert", "electra"])
+def test_narrow_embeddings_are_as_wide_as_transformers_has_them_where_config_json_does_not_say(family: str):
+    config: Any = AutoConfig.for_model(family, hidden_size=192, num_attention_heads=2, num_labels=3)
+    model: Any = AutoModelForSequenceClassification.from_config(config)
+    said = {name: value for name, value in config.to_dict().items() if name != "embedding_size"}
+    assert dimensions(said, classes=3).parameters == model.num_parameters()
 
 
 BERT = {

@@ -42,6 +42,7 @@ def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
         embedding=_embedding(card, family, sizes["hidden"], teacher),
         positions=teacher.positions - teacher.first_position + before,
         first_position=before,
+        inner_layers=1,
         token_types=(teacher.token_types or _SEGMENTS) if "type_vocab_size" in family.fields else 0,
     )
 
