@@ -104,11 +104,12 @@ class MaskedLmProposer:
         from torch.nn.functional import linear
 
         from ..models.masked_lm import masked_states
+        from ..models.predict import to_tensors
 
         pad_id = int(self._model.config.pad_token_id or 0)
         arrays, masked = batch.inputs(slots, mask_id=self._mask, pad_id=pad_id)
-        inputs = {name: torch.from_numpy(array).to(self._device) for name, array in arrays.items()}
-        states = masked_states(self._model, inputs, torch.from_numpy(masked).to(self._device))
+        inputs = to_tensors(arrays | {"masked": np.flatnonzero(masked)}, self._device)
+        states = masked_states(self._model, inputs, inputs["masked"])
         ranked = [linear(part, *rows).topk(count).indices for part in states.split(HEAD_AT_ONCE)]
         return torch.cat(ranked).cpu().numpy().astype(np.int32)
 

@@ -42,7 +42,8 @@ class MaskedBatches:
         return self.text.lengths(indices)
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """Those of `text`, `input_ids` with masked tokens, and `labels`."""
+        """Those of `text`, `input_ids` with masked tokens, `labels`, and `masked`, int64 [position]: where in them, laid flat,
+        tokens are masked."""
         epochs, sequences = np.divmod(indices, self.text.count)
         batch = self.text.collate(indices)
         ids = batch["input_ids"]
@@ -55,7 +56,7 @@ class MaskedBatches:
         random = self._ordinary[(draws[2] * len(self._ordinary)).astype(np.int64)]
         ids[masked] = self.mask_id
         ids[replaced] = random[replaced]
-        return batch | {"labels": labels}
+        return batch | {"labels": labels, "masked": np.flatnonzero(selected)}
 
     def _draws(self, epoch: int, sequence: int) -> np.ndarray:
         """Uniform in [0, 1), [3, length]: whether a token is selected, what happens to it, what replaces it."""

@@ -193,7 +193,10 @@ def _exported(table: nn.Embedding, path: str) -> Tensor:
 
 
 def _begin(model: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
-    model.fake_quant.begin(named.get("attention_mask"))
+    mask = named.get("attention_mask")
+    if mask is not None and mask.dim() == 4:  # of keys for each query, or what is added to their scores
+        mask = mask[:, 0, 0] == 0 if mask.is_floating_point() else mask[:, 0, 0]
+    model.fake_quant.begin(mask)
 
 
 def _end(model: Any, given: Any, output: Any) -> None:

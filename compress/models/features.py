@@ -47,15 +47,23 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
 
     Where the batch has `documents` [batch, length], each is seen as it would be alone: its tokens attend to one another
     (a mask of four dimensions is used by transformers as it is; attention of a family's own adds it), and its positions
-    begin anew.
+    begin anew. On a GPU such a mask is given for padding too, and none where the batch is `unpadded`: transformers would wait
+    for the GPU to see whether there is any.
     """
+    config: Any = model.config
     inputs = {name: batch[name] for name in accepted_inputs(model)}
+    family = FAMILIES.get(config.model_type)
+    own_attention = family is not None and family.own_attention
     if "documents" in batch:
-        config: Any = model.config
         first = first_position(config.model_type, config.pad_token_id)
         seen = same_document(batch["documents"])[:, None]
-        inputs["attention_mask"] = added(seen) if FAMILIES[config.model_type].own_attention else seen
+        inputs["attention_mask"] = added(seen) if own_attention else seen
         inputs["position_ids"] = first + _positions(batch["documents"])
+    elif batch["attention_mask"].is_cuda:
+        mask = inputs.pop("attention_mask").bool()
+        if "unpadded" not in batch:
+            seen = mask[:, None, None].expand(-1, -1, mask.shape[1], -1)
+            inputs["attention_mask"] = added(seen) if own_attention else seen
     return inputs
 
 

@@ -33,6 +33,10 @@ class MaskedLmHeads(nn.Module):
 
     def teacher_scores(self, hidden: Tensor, batch: Batch) -> Tensor:
         """The teacher's from its own, without gradients."""
-        teacher = self._teacher[0].to(hidden.device)
         with torch.no_grad():
-            return token_scores(teacher, batch, hidden)
+            return token_scores(self._teacher[0], batch, hidden)
+
+    def teacher_to(self, device: torch.device) -> None:
+        """Move the teacher's head, if there is one, to where its encoder is."""
+        if self._teacher[0] is not None:
+            self._teacher[0].to(device)

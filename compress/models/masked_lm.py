@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from ..losses.masked_lm import IGNORED, masked_lm_loss
+from ..losses.masked_lm import masked_lm_loss, masked_positions
 from .dimensions import read_config
 from .families import FAMILIES
 from .pretrained import check_loading, load_pretrained
@@ -102,8 +102,8 @@ def decoder(model: Any) -> nn.Linear:
     return _head(model)[-1]
 
 
-def masked_states(model: Any, batch: dict[str, Tensor], chosen: Tensor, hidden: Tensor | None = None) -> Tensor:
-    """What the decoder sees at the `chosen` (bool [batch, length]) positions: [position, embedding].
+def masked_states(model: Any, batch: dict[str, Tensor], positions: Tensor, hidden: Tensor | None = None) -> Tensor:
+    """What the decoder sees at the `positions`, int64 [position] in [batch, length] laid flat: [position, embedding].
 
     `hidden`: the encoder's last states [batch, length, hidden], where they are at hand.
     """
@@ -114,26 +114,26 @@ def masked_states(model: Any, batch: dict[str, Tensor], chosen: Tensor, hidden: 
         hidden = output.last_hidden_state
     states: Any = hidden
     dense, activation, norm, _ = _head(model)
-    return norm(activation(dense(states[chosen])))
+    return norm(activation(dense(states.flatten(0, 1)[positions])))
 
 
 def token_scores(
     model: Any, batch: dict[str, Tensor], hidden: Tensor | None = None, words: Tensor | None = None
 ) -> Tensor:
-    """What the head says at the positions whose label in `batch["labels"]` is not -100: logits, [position, vocabulary].
+    """What the head says at the `masked_positions` of the batch: logits, [position, vocabulary].
 
     No other position reaches the vocabulary. `hidden` is as in `masked_states`; `words` [vocabulary, embedding] stands for
     the table that the decoder is tied to.
     """
     from torch.func import functional_call
 
-    states = masked_states(model, batch, batch["labels"] != IGNORED, hidden)
+    states = masked_states(model, batch, masked_positions(batch), hidden)
     return functional_call(decoder(model), {} if words is None else {"weight": words}, states).float()
 
 
 def masked_text_loss(model: Any, batch: dict[str, Tensor]) -> Tensor:
     """`masked_lm_loss` of the whole model on `batch`."""
-    return masked_lm_loss(token_scores(model, batch), batch["labels"])
+    return masked_lm_loss(token_scores(model, batch), batch["labels"].flatten()[masked_positions(batch)])
 
 
 def near_identity(model: Any) -> None:

@@ -9,11 +9,17 @@ from .features import Batch, compute_features
 
 
 def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
-    """On `device`. To a GPU from memory that stays in place: a copy from any other waits for all that is queued there."""
+    """On `device`. To a GPU from memory that stays in place: a copy from any other waits for all that is queued there.
+
+    There a batch without padding has `unpadded`, its mask once more: nobody needs to ask the GPU whether it has some.
+    """
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     if device.type != "cuda":
         return {name: tensor.to(device) for name, tensor in tensors.items()}
-    return {name: tensor.pin_memory().to(device, non_blocking=True) for name, tensor in tensors.items()}
+    batch = {name: tensor.pin_memory().to(device, non_blocking=True) for name, tensor in tensors.items()}
+    if "attention_mask" in arrays and arrays["attention_mask"].all():
+        batch["unpadded"] = batch["attention_mask"]
+    return batch
 
 
 @torch.inference_mode()

@@ -15,7 +15,6 @@ from ...atomic import replacing
 from ...corpus import MaskedBatches
 from ...errors import CompressError
 from ...losses.features import LOGITS
-from ...losses.masked_lm import IGNORED
 from ...models.features import Batch, Features, compute_features
 from ...models.masked_lm import masked_text_loss
 from ...models.predict import predict_logits, to_tensors
@@ -62,7 +61,7 @@ def held_out_loss(model: nn.Module, data: MaskedBatches, *, size: int) -> HeldOu
 def _loss_of(model: nn.Module, data: MaskedBatches, sequences: np.ndarray) -> tuple[float, int]:
     """(mean of the masked tokens, how many)."""
     batch = to_tensors(data.collate(sequences), next(model.parameters()).device)
-    return float(masked_text_loss(model, batch)), int((batch["labels"] != IGNORED).sum())
+    return float(masked_text_loss(model, batch)), len(batch["masked"])
 
 
 def teacher_features(
@@ -82,6 +81,8 @@ def teacher_features(
     if teacher is None or not wanted:
         return lambda batch, indices: {}
     teacher = teacher.eval().requires_grad_(False).to(accelerator.device)
+    if objective.masked_lm is not None:
+        objective.masked_lm.teacher_to(accelerator.device)
     if isinstance(data, TaskBatches) and answers_once(objective, data, settings):
         with processes.first_goes_first():
             table = _logits_table(teacher, reads or data, work)

@@ -1,0 +1,193 @@
+"""Every stage that computes with a model, on a GPU that is not there: no tensor is left on the CPU, and a step waits for
+the GPU once, where its losses are read."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pretend_cuda import pretend_cuda, waits
+from tokenizers import Tokenizer
+from worlds import encoder_world
+
+from compress.augment import MaskedLmProposer
+from compress.losses import LOSSES
+from compress.pipeline import Request, build_stage
+from compress.pipeline import run as pipeline_run
+from compress.pipeline.stages.registry import STAGES
+from compress.training.loop import _Run
+
+LOGGED = {"loop.py:_checked tolist": 1}  # the losses and the gradient's norm, in one go
+STUDENT = (
+    "name: narrow\ntitle: S\narchitecture: bert\nlayers: 1\nhidden: 16\nheads: 2\nintermediate: 24\ninit: random\n"
+)
+SHORT = "max_steps: 2, batch_size: 8, dropout: 0.0"
+WHOLE = "epochs: 1, batch_size: 16, dropout: 0.0"  # the teacher answers once, before the training
+ON_TEXT = f"{SHORT}, max_length: 16"
+LAYER_LOSSES = "{name: hidden_mse}, {name: embedding_mse}, {name: attention_mse}, {name: relation_kl}"
+# name -> the stages, the one that is built last, the student
+RECIPES = {
+    "layers": (
+        f"""
+  - pretrain: {{{ON_TEXT}, losses: [{{name: masked_lm, whole_words: true}}, {{name: sentence_order}}]}}
+  - finetune: {{{SHORT}}}
+  - general: {{{ON_TEXT}, attention: document, losses: [{LAYER_LOSSES}]}}
+  - augment: {{copies: 2}}
+  - distill: {{{SHORT}, losses: [{LAYER_LOSSES}]}}
+  - distill: {{name: task, {SHORT}, losses: [{{name: soft_cross_entropy}}, {{name: hard_label}}]}}
+  - quantize_aware: {{{SHORT}, ranges: learned}}""",
+        "student-qat",
+        STUDENT,
+    ),
+    "copied": (
+        f"""
+  - finetune: {{{SHORT}, micro_batch_size: 3}}
+  - masked_lm: {{{ON_TEXT}, enabled: true}}
+  - general: {{{ON_TEXT}, losses: [{{name: masked_soft_target}}, {{name: masked_lm}}, {{name: hidden_cosine}}]}}
+  - augment: {{copies: 1}}
+  - distill: {{{WHOLE}, losses: [{{name: soft_target}}, {{name: hard_label}}, {{name: hidden_cosine}}]}}
+  - quantize_aware: {{{SHORT}, ranges: moving_average}}""",
+        "student-qat",
+        "name: narrow\ntitle: S\narchitecture: distilbert\nlayers: 1\n",
+    ),
+    "next": (
+        f"""
+  - pretrain: {{{ON_TEXT}, losses: [{{name: masked_lm}}, {{name: next_sentence}}]}}
+  - finetune: {{{SHORT}}}
+  - distill: {{{WHOLE}, losses: [{{name: soft_target}}]}}""",
+        "student",
+        "name: narrow\ntitle: S\narchitecture: albert\nlayers: 2\ninit: convert\nalbert: {embedding: 16, share: all, block: fit}\n",
+    ),
+}
+
+
+@pytest.fixture
+def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
+    text = "the film is not bad . the good film is good .\n\n" * 150
+    encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text=text)
+    return tmp_path
+
+
+@dataclass
+class Seen:
+    """What a run did: the stages that computed on the GPU, and of each step what waited for it."""
+
+    stages: list[str] = field(default_factory=list)
+    steps: list[Counter[str]] = field(default_factory=list)
+    losses: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+
+
+def build(world: Path, name: str, *, precision: str = "fp32", gpu: bool = True, until: str | None = None) -> Seen:
+    stages, last, student = RECIPES[name]
+    (world / "narrow.yaml").write_text(student)
+    (world / f"{name}.yaml").write_text(
+        f"name: {name}\ntitle: T\nteacher: minilm-l6\nstudent: distilbert-6l\nstages:{stages}\n  - export:\n"
+        f"  - quantize: {{method: {'qat' if 'quantize_aware' in stages else 'dynamic'}}}\n"
+    )
+    given: dict[str, Any] = {"teacher": str(world / "teacher"), "corpus": (str(world / "text.txt"),)}
+    given |= {"student": str(world / "narrow.yaml"), "precision": precision, "root": world / f"runs-{gpu}"}
+    request = Request((str(world / f"{name}.yaml"),), (str(world / "task.yaml"),), **given)
+    with pytest.MonkeyPatch.context() as patch:
+        seen = _watched(patch) if gpu else Seen()
+        build_stage(request, until or last)
+    for path in sorted((world / f"runs-{gpu}" / ".store").glob("*/log.jsonl")):
+        label = json.loads((path.parent / "manifest.json").read_text())["describe"]["label"]
+        seen.losses[label] = [json.loads(line)["losses"] for line in path.read_text().splitlines()]
+    return seen
+
+
+def _watched(patch: pytest.MonkeyPatch) -> Seen:
+    seen, run_job, step = Seen(), pipeline_run.run_job, _Run.step
+
+    def on_gpu(job: Any) -> Any:
+        kind = job.node.kind
+        if not (kind.trains or kind.name == "augment"):
+            return run_job(job)
+        seen.stages.append(kind.name)
+        with pretend_cuda():
+            return run_job(job)
+
+    def counted(run: _Run) -> Any:
+        run.evaluate = None  # which reads scores
+        with waits() as found:
+            report = step(run)
+        seen.steps.append(found)
+        return report
+
+    patch.setattr(pipeline_run, "run_job", on_gpu)
+    patch.setattr(_Run, "step", counted)
+    return seen
+
+
+@pytest.mark.parametrize(("name", "precision"), [("layers", "fp32"), ("copied", "fp32"), ("next", "bf16")])
+def test_every_step_stays_on_the_gpu_and_waits_once(world: Path, name: str, precision: str) -> None:
+    seen, expected = (build(world, name, precision=precision, gpu=gpu) for gpu in (True, False))
+    assert [step for step in seen.steps if step != LOGGED] == []
+    assert len(seen.steps) == sum(map(len, seen.losses.values()))
+    assert seen.losses.keys() == expected.losses.keys()
+    tolerance = 1e-4 if precision == "fp32" else 0.03
+    for label, steps in seen.losses.items():
+        for found, told in zip(steps, expected.losses[label], strict=True):
+            # A GPU's ways through masks and attention are other sums of the same numbers.
+            assert found == pytest.approx(told, rel=tolerance, abs=tolerance / 100), label
+
+
+def test_all_stages_that_compute_and_all_losses_are_among_them() -> None:
+    stages = "".join(recipe[0] for recipe in RECIPES.values())
+    kinds = {name for name, kind in STAGES.items() if kind.trains} | {"augment"}
+    assert {kind for kind in kinds if f"- {kind}: " not in stages} == set()
+    assert {loss for loss in LOSSES if f"name: {loss}" not in stages} == set()
+
+
+def planted(monkeypatch: pytest.MonkeyPatch, fault: Callable[[Any], Any]) -> None:
+    """A loss that does something with the student's logits first."""
+    whole = LOSSES["hard_label"]
+
+    def compute(spec: Any, logits: Any, teacher: Any, batch: Any) -> Any:
+        return whole.compute(spec, fault(logits), teacher, batch)
+
+    monkeypatch.setitem(LOSSES, "hard_label", replace(whole, compute=compute))
+
+
+def test_a_tensor_left_on_the_cpu_is_found(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, lambda logits: logits * torch.ones(logits.shape[1]))
+    with pytest.raises(RuntimeError, match=r"found cuda:0 and a cpu tensor of \[2\]"):
+        build(world, "copied", until="teacher")
+
+
+@pytest.mark.parametrize(
+    ("fault", "what"),
+    [
+        (lambda logits: logits * float(logits.isfinite().all()), "__float__"),
+        (lambda logits: logits[logits.isfinite()].view_as(logits), "index"),
+        (lambda logits: logits + torch.zeros(logits.shape[1]).to(logits.device), "to cuda"),
+        (lambda logits: logits if logits.isfinite().all() else logits.nan_to_num(), "__bool__"),
+        (lambda logits: logits + logits.detach().cpu().mean(), "to cpu"),
+    ],
+)
+def test_what_waits_for_the_gpu_is_counted(world: Path, monkeypatch: pytest.MonkeyPatch, fault: Any, what: str) -> None:
+    planted(monkeypatch, fault)
+    steps = build(world, "copied", until="teacher").steps
+    assert {name for step in steps for name in step - Counter(LOGGED)} >= {f"test_gpu_stages.py:<lambda> {what}"}
+
+
+def test_augmentation_waits_once_a_batch(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the words that it ranked."""
+    found, rank = list[Counter[str]](), MaskedLmProposer._rank_batch
+
+    def counted(*arguments: Any) -> Any:
+        with waits() as each:
+            ranked = rank(*arguments)
+        found.append(each)
+        return ranked
+
+    monkeypatch.setattr(MaskedLmProposer, "_rank_batch", counted)
+    build(world, "copied", until="augmented")
+    assert found
+    assert [each for each in found if each != {"masked.py:_rank_batch to cpu": 1}] == []
