@@ -28,6 +28,18 @@ PACKAGES = (
     "safetensors", "datasets", "accelerate", "pydantic", "neural-compressor", "torchao",
 )  # fmt: skip
 
+# Dense bf16 products, FLOP/s, by the name that the driver gives. NVIDIA's data sheets of H100 SXM and H200 (1,979e12 with
+# sparsity, which is twice as much), A100 (312e12) and L4 (242e12 with sparsity).
+BF16_PEAKS = {
+    "NVIDIA H100 80GB HBM3": 989.5e12,
+    "NVIDIA H200": 989.5e12,
+    "NVIDIA A100-SXM4-40GB": 312e12,
+    "NVIDIA A100-SXM4-80GB": 312e12,
+    "NVIDIA A100-PCIE-40GB": 312e12,
+    "NVIDIA A100 80GB PCIe": 312e12,
+    "NVIDIA L4": 121e12,
+}
+
 
 def parse_cpuinfo(text: str) -> tuple[str, frozenset[str]]:
     """(model name, flags) of the first processor in Linux's /proc/cpuinfo; x86 `flags`, Arm `Features`."""
@@ -131,6 +143,11 @@ def has_gpu_driver() -> bool:
     if os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes", "on", "y", "t"):
         return False
     return any(path.exists() for path in _gpu_drivers())
+
+
+def training_gpu() -> str | None:
+    """The GPU that trains, by the name that its driver gives where it gives one; None for the CPU. Imports nothing."""
+    return (gpu_name() or "a GPU") if has_gpu_driver() else None
 
 
 def _gpu_drivers() -> list[Path]:

@@ -146,7 +146,7 @@ INSIDE = {
         ("training", "results"),
         ("stages",),
         ("recipes",),
-        ("planner", "preflight", "distributed", "request", "estimate"),
+        ("planner", "preflight", "distributed", "request", "estimate", "memory"),
         ("run",),
         ("ablation", "__init__"),
     ),

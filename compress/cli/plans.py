@@ -40,14 +40,18 @@ def _outlook(plan: Plan, root: Path) -> dict[str, Any]:
     """What data there are and what is left to train, where the hub need not be asked; wrong data are refused here."""
     if not check_at_hand([plan], root):
         return {"data": None, "training": None, "outlook": ["data: of the hub, read by `run`"]}
-    found, data = estimate([plan], root), plan.task.data
+    found, data = estimate([plan], root, assume=True), plan.task.data
+    memory = found.memory_line()
     return {
         "data": {"train": len(data.train), "tuning": len(data.tuning), "labels": list(data.labels)},
         "training": {
             "steps": {work.label: work.steps for work in found.work},
             "seconds": found.seconds,
+            "rate": found.by if found.seconds is not None else None,
+            "device": found.device or "cpu",
+            "memory": {work.label: work.memory.document() for work in found.work},
         },
-        "outlook": [data_line(plan.task), str(found)],
+        "outlook": [data_line(plan.task), str(found), *([memory] if memory else [])],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,13 @@ import numpy as np
 from ..catalog import names
 from ..corpus.sources import FileSource
 from ..losses import LOSSES
+from ..machine import BF16_PEAKS, memory_bytes, training_gpu
 from ..models.dimensions import Dimensions
 from ..spec.stages import OnText
 from ..store import Store
 from ..store.manifest import NAME
 from ..tasks import encode
+from .memory import Memory, stage_memory
 from .plan import Node, Plan
 from .plan.sources import TaskSource
 from .plan.teachers import TeacherSource
@@ -31,6 +33,7 @@ _RECORDS = 50  # the newest artefacts that are asked how fast they were made
 _LIKE = 4.0  # times larger or smaller: models whose rates are not compared
 _BYTES_PER_TOKEN = 4.5  # of English text
 _PACKED = {".xz": 4.0, ".gz": 3.0, ".zst": 3.5}  # bytes of text for a byte of such a file, about
+UTILISATION = 0.25  # of a GPU's bf16 peak, where nothing was measured: an assumption, for encoders on short texts
 _LONG = 2 * 3600.0  # seconds from which on a smaller recipe is worth a word
 
 
@@ -44,16 +47,19 @@ class Work:
     steps: int | None
     flops: float
     model: Dimensions
+    memory: Memory
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is left to train of one or several plans. `rates`: FLOP/s by model, where this machine has trained one like it."""
+    """What is left to train of one or several plans. `rates`: FLOP/s by model, where this machine has trained one like it.
+    `device`: the GPU that trains, None for the CPU."""
 
     work: tuple[Work, ...]
     rates: dict[str, float]
     smaller: str | None = None
     by: str = "what it trained before"
+    device: str | None = None
 
     @cached_property
     def seconds(self) -> float | None:
@@ -62,6 +68,21 @@ class Estimate:
         if not known or any(work.key not in self.rates for work in known):
             return None
         return sum(work.flops / self.rates[work.key] for work in known)
+
+    def memory_line(self) -> str | None:
+        """What the stage needs that needs most, and what there is; None where nothing is left to train."""
+        if not self.work:
+            return None
+        work = max(self.work, key=lambda work: work.memory.total)
+        found, room = work.memory, memory_bytes()
+        here = f"on {self.device}" if self.device else f"this machine has {_gb(room)} GB"
+        parts = {"weights": found.weights, "gradients": found.gradients, "AdamW": found.optimizer}
+        parts |= {"activations": found.activations} | ({"teacher": found.teacher} if found.teacher else {})
+        told = f"memory: about {_gb(found.total)} GB for {work.label} ({', '.join(f'{k} {_gb(v)}' for k, v in parts.items())})"
+        told += f", {found.examples} texts of {found.length} tokens a forward; {here}"
+        if self.device is None and found.total > room:
+            told += f": too little; lower micro_batch_size of {work.label.split()[0]}, or max_length"
+        return told
 
     def __str__(self) -> str:
         """`training: 1,240 steps, about 12 min on this machine`."""
@@ -79,6 +100,11 @@ class Estimate:
         if self.smaller is not None and self.seconds is not None and self.seconds > _LONG:
             told += f"; recipe {self.smaller} is smaller"
         return told
+
+
+def _gb(count: float) -> str:
+    """Of 10⁹ bytes."""
+    return f"{count / 1e9:.2g}" if count < 1e10 else f"{count / 1e9:,.0f}"
 
 
 def data_line(task: TaskSource) -> str:
@@ -101,20 +127,29 @@ def spell(seconds: float) -> str:
     return f"about {round(hours / 24)} days"
 
 
-def estimate(plans: Iterable[Plan], root: Path) -> Estimate:
-    """What is left to train, and how long by what the store in `root` remembers. Reads the data; computes nothing."""
+def estimate(plans: Iterable[Plan], root: Path, *, assume: bool = False) -> Estimate:
+    """What is left to train, and how long by what the store in `root` remembers. Reads the data; computes nothing.
+
+    `assume`: where it remembers nothing, a GPU whose bf16 peak is known is taken to reach `UTILISATION` of it.
+    """
     plans, cache = list(plans), Store(root / ".store")
+    gpu = training_gpu()
     work = {node.key: (plan, node) for plan in plans for node in plan.nodes if node.kind.trains}
     left = tuple(
-        _work(plan, node, done=saved_step(cache.work(key)) or 0)
+        _work(plan, node, done=saved_step(cache.work(key)) or 0, gpu=gpu is not None)
         for key, (plan, node) in work.items()
         if not cache.path(key).is_dir()
     )
     precision = plans[0].precision if plans else ""
-    records = _records(cache, precision) if left else []
+    records = _records(cache, precision, "cpu" if gpu is None else "cuda") if left else []
     rates = {each.key: rate for each in left if (rate := _rate_like(records, each.model)) is not None}
     smaller = [found for plan in plans if (found := smaller_recipe(plan.recipe.name))]
-    return Estimate(left, rates, smaller[0] if smaller else None)
+    found = Estimate(left, rates, smaller[0] if smaller else None, device=gpu)
+    peak = BF16_PEAKS.get(gpu or "") if assume and precision == "bf16" else None
+    if peak is None or all(work.key in rates for work in left):
+        return found
+    assumed = {work.key: UTILISATION * peak for work in left} | rates
+    return replace(found, rates=assumed, by=f"an assumed {UTILISATION:.0%} of its bf16 peak")
 
 
 def smaller_recipe(name: str) -> str | None:
@@ -124,7 +159,7 @@ def smaller_recipe(name: str) -> str | None:
     return next((other for other in (f"{stem}-small", stem) if other in known and other != name), None)
 
 
-def _work(plan: Plan, node: Node[Any], *, done: int) -> Work:
+def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
     """`done`: steps that an interrupted training has saved."""
     spec, model = node.spec, plan.sizes_of(node)
     examples = _examples(plan, node)
@@ -141,7 +176,8 @@ def _work(plan: Plan, node: Node[Any], *, done: int) -> Work:
         steps = spec.max_steps if steps is None else min(steps, spec.max_steps)
     steps = None if steps is None else max(1, steps - done)
     once = _of_tables(plan, node) if taught and plan.others else 0.0
-    return Work(node.key, node.label, steps, (steps or 0) * spec.batch_size * each + once, model)
+    flops, memory = (steps or 0) * spec.batch_size * each + once, stage_memory(plan, node, gpu=gpu)
+    return Work(node.key, node.label, steps, flops, model, memory)
 
 
 def _of_tables(plan: Plan, node: Node[Any]) -> float:
@@ -190,8 +226,9 @@ def mean_length(plan: Plan, most: int | None = None, source: TeacherSource | Non
     return float(encode((source or plan.teacher).tokenizer, sample, most or plan.task.spec.max_length).lengths.mean())
 
 
-def _records(cache: Store, precision: str) -> list[tuple[float, float]]:
-    """(bytes of the model, FLOP/s) of the newest trainings that the store has, newest first."""
+def _records(cache: Store, precision: str, device: str) -> list[tuple[float, float]]:
+    """(bytes of the model, FLOP/s) of the newest trainings that the store has, in this precision on this kind of device,
+    newest first."""
     paths = sorted(cache.root.glob(f"*/{NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
     found = []
     for path in paths[:_RECORDS]:
@@ -201,7 +238,7 @@ def _records(cache: Store, precision: str) -> list[tuple[float, float]]:
             size, rate = files["model.safetensors"]["bytes"], info["model_flops_per_second"]
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        if info.get("precision") == precision and rate:
+        if (info.get("precision"), info.get("device")) == (precision, device) and rate:
             found.append((float(size), float(rate)))
     return found
 

@@ -15,6 +15,7 @@ from worlds import encoder_world
 
 import compress
 from compress.catalog import names
+from compress.cli.plans import plan_documents
 from compress.errors import CompressError, Interrupted
 from compress.pipeline import Listener, Request, plan_all, run_all
 from compress.pipeline.estimate import data_line, estimate, smaller_recipe, spell
@@ -164,3 +165,60 @@ def test_a_probe_gives_a_rate_and_leaves_the_generator_alone(world: Path) -> Non
     rate = probe(plan.teacher.config, kind="classification", length=8, precision="fp32", threads=threads)
     assert rate > 0
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def gpu_of(monkeypatch: pytest.MonkeyPatch, name: str | None) -> None:
+    monkeypatch.setattr("compress.pipeline.estimate.training_gpu", lambda: name)
+
+
+def test_the_plan_tells_the_memory_of_each_stage_that_trains(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_of(monkeypatch, None)
+    (world / "one.yaml").write_text("{name: one, title: S, architecture: distilbert, layers: 1}")
+    asked = replace(request(world, recipe="distilbert"), student=str(world / "one.yaml"))
+    (document,) = plan_documents(plan_all(asked), asked.root)
+    training = document["training"]
+    assert training["device"] == "cpu"
+    assert training["memory"].keys() == {"finetune teacher", "distill student"}
+    for label, memory in training["memory"].items():
+        parts = [memory[name] for name in ("weights", "gradients", "optimizer", "activations", "teacher")]
+        assert memory["total"] == sum(parts)
+        assert (memory["teacher"] > 0) is (label == "distill student")
+        assert (memory["examples"], memory["length"]) == (32, 16)
+        name = "teacher" if label == "finetune teacher" else "student"
+        assert memory["optimizer"] == 8 * document["models"][name]["parameters"]
+    (line,) = (line for line in document["outlook"] if line.startswith("memory:"))
+    assert "16 tokens a forward; this machine has" in line
+
+
+def test_what_does_not_fit_into_memory_says_what_to_lower(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_of(monkeypatch, None)
+    monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: 1000)
+    line = estimate(plan_all(request(world)), world / "runs").memory_line()
+    assert line is not None and line.endswith(": too little; lower micro_batch_size of finetune, or max_length")
+
+
+def test_a_micro_batch_is_what_is_in_memory(world: Path) -> None:
+    whole, small = (
+        estimate(plan_all(request(world, *words)), world / "runs").work[0].memory
+        for words in ((), ("finetune.micro_batch_size=8",))
+    )
+    assert (whole.examples, small.examples) == (32, 8)
+    assert small.activations * 4 == whole.activations
+    assert small.weights == whole.weights
+
+
+def test_a_gpu_that_is_known_has_an_assumed_rate_in_a_plan(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = replace(request(world), precision="bf16")
+    plans = plan_all(asked)
+    for name, seconds in (("NVIDIA L4", True), ("NVIDIA unheard of", False), (None, False)):
+        gpu_of(monkeypatch, name)
+        found = estimate(plans, asked.root, assume=True)
+        assert (found.seconds is not None) is seconds
+    gpu_of(monkeypatch, "NVIDIA L4")
+    found = estimate(plans, asked.root, assume=True)
+    (work,) = found.work
+    assert found.seconds == pytest.approx(work.flops / (0.25 * 121e12))
+    assert str(found).endswith("less than a minute on this machine, by an assumed 25% of its bf16 peak")
+    line = found.memory_line()
+    assert line is not None and line.endswith("a forward; on NVIDIA L4")
+    assert estimate(plans, asked.root).seconds is None  # a run measures

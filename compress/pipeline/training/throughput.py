@@ -10,23 +10,12 @@ from accelerate import Accelerator
 
 from ...corpus.masking import SELECTED
 from ...losses.features import BEFORE_LAYERS
+from ...machine import BF16_PEAKS
 from ...models.dimensions import Dimensions, dimensions
 from ...models.random_models import random_classifier
 from ...spec.kinds import KindName
 from .info import Speed
 from .log import Totals
-
-# Dense bf16 products, FLOP/s, by the name that the driver gives. NVIDIA's data sheets of H100 SXM and H200 (1,979e12 with
-# sparsity, which is twice as much), A100 (312e12) and L4 (242e12 with sparsity).
-BF16_PEAKS = {
-    "NVIDIA H100 80GB HBM3": 989.5e12,
-    "NVIDIA H200": 989.5e12,
-    "NVIDIA A100-SXM4-40GB": 312e12,
-    "NVIDIA A100-SXM4-80GB": 312e12,
-    "NVIDIA A100-PCIE-40GB": 312e12,
-    "NVIDIA A100 80GB PCIe": 312e12,
-    "NVIDIA L4": 121e12,
-}
 
 _PROBE_TEXTS, _PROBE_STEPS = 8, 2
 

@@ -21,13 +21,14 @@ from compress.losses.hidden_mse import HiddenMse
 from compress.losses.masked_lm import MaskedTokens
 from compress.losses.masked_soft_target import MaskedSoftTarget
 from compress.losses.soft_target import SoftTarget
+from compress.machine import BF16_PEAKS
 from compress.models.dimensions import dimensions
 from compress.models.masked_head import MaskedLmHeads
 from compress.models.masked_lm import masked_lm_around, masked_text_loss
 from compress.objective import Objective
 from compress.pipeline.training import throughput
 from compress.pipeline.training.log import Totals
-from compress.pipeline.training.throughput import BF16_PEAKS, model_flops, speed
+from compress.pipeline.training.throughput import model_flops, speed
 
 LENGTH, ROWS = 16, 4
 
