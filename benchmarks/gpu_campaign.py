@@ -9,7 +9,8 @@
    measured: `compress verify` and `compress bench` do that with the bundles on the CPU they are for. campaign.md and
    campaign.json say what came of each step, and on what hardware.
 
-The same command goes on where it was stopped, killed or out of time; --minutes are then those of the new start. A teacher that
+Before it starts it prints what fits into the minutes, the memory that each step takes, and what will likely not fit; --dry-run
+stops there. The same command goes on where it was stopped, killed or out of time; --minutes are then those of the new start. A teacher that
 `--teacher` names by a folder or by a card with a checkpoint is trained on; `--no-pretrain` takes it as it is.
 """
 
@@ -20,6 +21,7 @@ import sys
 from pathlib import Path
 
 from campaign.bundles import make_bundles
+from campaign.outlook import outlook
 from campaign.page import write_page
 from campaign.state import Campaign
 from campaign.steps import RECIPES, check, pretrained_teacher, run_recipes
@@ -43,6 +45,7 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--precision", choices=("fp32", "bf16", "auto"), help="default: the recipes'")
     parser.add_argument("--piece-mib", type=float, help="cut the bundles' larger files into pieces of this size")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--dry-run", action="store_true", help="print what it will do, and do nothing")
     arguments = parser.parse_args(words)
     if arguments.minutes <= 0 or not 0 < arguments.share < 1:
         parser.error("--minutes is above 0, --share between 0 and 1")
@@ -57,6 +60,10 @@ def main() -> int:
     signals.install()  # so that a step is told to save its state, too
     try:
         check(arguments)
+        for line in outlook(arguments):
+            print(line, file=sys.stdout if arguments.dry_run else sys.stderr, flush=True)
+        if arguments.dry_run:
+            return 0
         campaign = Campaign(arguments)
         teacher = pretrained_teacher(campaign)
         if teacher is not None:

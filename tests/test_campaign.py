@@ -88,6 +88,56 @@ def test_wrong_input_is_one_line_before_anything_is_done(tmp_path: Path, words: 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """The lines for some arguments; `room` are the GPU's bytes."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    outlook, main = (importlib.import_module(name) for name in ("campaign.outlook", "gpu_campaign"))
+    monkeypatch.setattr(outlook.Rates, "_probe", lambda rates, plan: 1e9)
+    (tmp_path / "text.txt").write_text("\n\n".join(f"the film of number {n} was long and good ." for n in range(4000)))
+
+    def lines(words: str, room: float = 80e9) -> list[str]:
+        monkeypatch.setattr(outlook, "_room", lambda: room)
+        fixed = f"--teacher bert-mini --corpus {tmp_path / 'text.txt'} --task toy-sentiment --out {tmp_path / 'out'}"
+        return list(outlook.outlook(main.parsed([*fixed.split(), *words.split()])))
+
+    return lines
+
+
+def test_what_will_be_done_is_said_in_order(planned: Any, tmp_path: Path) -> None:
+    first, pretraining, _, *rows, last = planned("--minutes 600 --recipe distilbert --recipe int8 --probe-steps 3")
+    assert first.startswith("campaign: 600 minutes on ") and first.endswith("80 GB of memory")
+    assert "a probe of 3 steps" in pretraining and "sequences" in pretraining
+    assert [row.split(":")[0].strip() for row in rows] == ["distilbert toy-sentiment", "int8 toy-sentiment"]
+    assert "GB" in rows[0]
+    assert rows[1].endswith("nothing left to train"), "its teacher is the one of the row before"
+    assert last.startswith("bundles: ")
+    assert not any("LIKELY" in row for row in rows)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_will_not_fit_is_named(planned: Any) -> None:
+    assert planned("--minutes 0.01 --recipe int8")[3].endswith("LIKELY OUT OF TIME")
+    assert "LIKELY OUT OF MEMORY" in planned("--minutes 600 --recipe int8 --no-pretrain", room=1e6)[3]
+    refused = planned("--minutes 600 --recipe distilbert --recipe int8 --no-pretrain --set distill.enabled=false")[3]
+    assert refused.startswith("  distilbert toy-sentiment: WILL FAIL: ")
+
+
+def test_a_dry_run_prints_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("the film was long .\n" * 400)
+    words = "--minutes 10 --teacher bert-mini --corpus text.txt --task toy-sentiment --recipe int8 --out out --dry-run"
+    words += " --set pretrain.batch_size=4 --set pretrain.max_length=32"
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "gpu_campaign.py"), *words.split()],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split(" ")[0] for line in done.stdout.splitlines() if line[0] != " "] == [
+        "campaign:", "pre-training", "recipes,", "bundles:",
+    ]  # fmt: skip
+    assert not (tmp_path / "out").exists()
+
+
 def test_recipes_are_run_again_where_their_teacher_was_pretrained_otherwise(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

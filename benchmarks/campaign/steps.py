@@ -38,19 +38,38 @@ def _shared_out(names: tuple[str, ...], texts: tuple[str, ...]) -> dict[str, lis
 
 def check(asked: argparse.Namespace) -> None:
     """Plan what the first step is for, on every task. Raises `CompressError` for input that no step could take."""
-    found = overrides(asked)
     first = RECIPES[0] if asked.no_pretrain else PRETRAIN
-    plan_all(
-        Request(
-            recipes=(first,),
-            tasks=tuple(asked.task),
-            teacher=asked.teacher,
-            corpus=() if asked.no_pretrain else tuple(asked.corpus),
-            data_dir=asked.data_dir,
-            overrides=tuple(found.get(first, ())),
-        )
-    )
+    for task in asked.task:
+        plan_all(planned_request(asked, first, task))
     _ = TextSource(tuple(asked.corpus)).sources
+
+
+def planned_request(asked: argparse.Namespace, recipe: str, task: str) -> Request:
+    """As a step of the campaign will make it, but with the teacher as it is before its pre-training."""
+    return Request(
+        recipes=(recipe,),
+        tasks=(task,),
+        teacher=asked.teacher,
+        corpus=tuple(_corpus(asked, recipe)),
+        precision=asked.precision,
+        data_dir=asked.data_dir,
+        overrides=tuple(overrides(asked).get(recipe, ())),
+        root=asked.out / "runs",
+    )
+
+
+def wanted_recipes(asked: argparse.Namespace) -> list[tuple[str, str, str]]:
+    """(recipe, task, the task's name), recipe by recipe over all tasks, so that little time gives all tasks something."""
+    stems = [Path(task).stem for task in asked.task]
+    names = asked.task if len(set(stems)) < len(stems) else stems
+    return [
+        (recipe, task, name) for recipe in asked.recipe or RECIPES for task, name in zip(asked.task, names, strict=True)
+    ]
+
+
+def _corpus(asked: argparse.Namespace, recipe: str) -> list[str]:
+    reads = any(STAGES[stage.kind].reads_text for stage in load_recipe(recipe).stages)
+    return asked.corpus if reads else []
 
 
 def pretrained_teacher(campaign: Campaign) -> str | None:
@@ -90,15 +109,11 @@ def _steps_that_fit(campaign: Campaign) -> dict[str, Any] | None:
 
 
 def run_recipes(campaign: Campaign, teacher: str) -> None:
-    """Recipe by recipe over all tasks, so that little time gives all tasks something."""
+    """None longer than half of what is left, but for the last."""
     asked = campaign.arguments
-    stems = [Path(task).stem for task in asked.task]
-    names = asked.task if len(set(stems)) < len(stems) else stems
     # Where it was pre-trained by other settings or on other text, the recipes are run again.
     made = {} if asked.no_pretrain else {"pretrained_by": campaign.steps["pretrain"]["what"]}
-    wanted = [
-        (recipe, task, name) for recipe in asked.recipe or RECIPES for task, name in zip(asked.task, names, strict=True)
-    ]
+    wanted = wanted_recipes(asked)
     for place, (recipe, task, name) in enumerate(wanted):
         last = place == len(wanted) - 1
         limit = campaign.left if last else campaign.left / 2
@@ -107,12 +122,11 @@ def run_recipes(campaign: Campaign, teacher: str) -> None:
 
 def _what(campaign: Campaign, recipe: str, task: str, teacher: str, *, extra: tuple[str, ...] = ()) -> dict[str, Any]:
     asked = campaign.arguments
-    reads = any(STAGES[stage.kind].reads_text for stage in load_recipe(recipe).stages)
     return {
         "recipe": recipe,
         "task": task,
         "teacher": teacher,
-        "corpus": asked.corpus if reads else [],
+        "corpus": _corpus(asked, recipe),
         "data_dir": None if asked.data_dir is None else str(asked.data_dir),
         "root": str(campaign.out / "runs"),
         "precision": asked.precision,

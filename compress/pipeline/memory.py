@@ -2,9 +2,11 @@
 
 Counted, in bytes: fp32 weights (4 a parameter), their gradients (4), AdamW's two moments (8), in bf16 the casts of the layers'
 weights (2), what the forward of one micro-batch keeps for its backward, 30% of that for the backward itself, and of a teacher
-that runs beside it the weights and the features that losses read. The 30% are measured: of five sizes, in both
-precisions, the estimate with them is from 1% below to 8% above what a process grew by that trained on a CPU. Every text is taken to be as long as the longest allowed. Not counted: torch itself and its
-libraries or CUDA context (about 0.5 GB), what an allocator keeps beside what is used, and the data.
+that runs beside it the weights and the features that losses read. Every text is taken to be as long as the longest allowed.
+
+The 30% are measured: of five sizes, in both precisions, the estimate with them is from 1% below to 8% above what a process grew
+by that trained on a CPU. Not counted: torch itself and its libraries or CUDA context (about 0.5 GB), what an allocator keeps
+beside what is used, and the data.
 """
 
 from __future__ import annotations

