@@ -1,6 +1,6 @@
 """Training: the loop, its schedule and its resumable state."""
 
-from .gradients import Batches
+from .loading import Batches
 from .loop import Outcome, StepReport, make_accelerator, train
 
 __all__ = ["Batches", "Outcome", "StepReport", "make_accelerator", "train"]

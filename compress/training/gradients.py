@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -15,32 +14,10 @@ from ..models.features import Features, compute_features
 from ..models.predict import to_tensors
 from ..objective import Objective
 from . import sharing, state
+from .loading import Loader
 from .parts import is_split
 
 TeacherFeatures = Callable[[dict[str, Tensor], np.ndarray], Features]
-
-
-class Batches(Protocol):
-    """What is trained on, a batch per optimizer step, in an order that depends on the seed alone.
-
-    Examples are named by int64 ids; `len` is the batches of one epoch.
-    """
-
-    seed: int
-
-    def __len__(self) -> int: ...
-
-    def indices(self, step: int) -> np.ndarray:
-        """Ids of the examples of optimizer step `step`, counted from 0 over all epochs."""
-        ...
-
-    def lengths(self, indices: np.ndarray) -> np.ndarray:
-        """Real tokens of each."""
-        ...
-
-    def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """`input_ids`, `attention_mask` and `token_type_ids` [batch, length], and `labels` where there are some."""
-        ...
 
 
 @dataclass
@@ -54,7 +31,7 @@ class Gradients:
     model: nn.Module
     objective: Objective
     accelerator: Accelerator
-    data: Batches
+    data: Loader
     teacher: TeacherFeatures
     micro: int | None
 
@@ -70,25 +47,28 @@ class Gradients:
     def parameters(self) -> list[nn.Parameter]:
         return [*self.model.parameters(), *self.objective.parameters()]
 
-    def of(self, batch: np.ndarray) -> tuple[list[str], Tensor]:
+    def of(self, batch: np.ndarray, following: np.ndarray | None = None) -> tuple[list[str], Tensor]:
         """Names of the losses, and their shares [micro-batch, loss], on the device: nothing here waits for it.
 
-        Raises `CompressError` when there is no memory for one example.
+        `following`: the batch after this one, whose first part is collated in the meantime. Raises `CompressError` when
+        there is no memory for one example.
         """
         before = state.Moment(self.modules)
-        terms = self._in_memory(batch, before)
+        terms = self._in_memory(batch, following, before)
         if processes.count() > 1:
             terms = self._add_up(terms.sum(0), before, len(sharing.share(batch)) / len(batch))[None]
         return self._names, terms
 
-    def _in_memory(self, batch: np.ndarray, before: state.Moment) -> Tensor:
+    def _in_memory(self, batch: np.ndarray, following: np.ndarray | None, before: state.Moment) -> Tensor:
         """A step that found no memory is done again from where it began, dropout included, in smaller parts."""
         share = sharing.share(batch)
         while True:
             size = min(self.micro or len(batch), max(1, len(share)))
             try:
                 with processes.connected(computes=True):
-                    return torch.stack([self._backward(part, batch) for part in self._parts(share, batch, size)])
+                    parts = self._parts(share, batch, size)
+                    coming = [*(_shown(part, batch) for part in parts[1:]), self._first_of(following)]
+                    return torch.stack([self._backward(*pair, batch) for pair in zip(parts, coming, strict=True)])
             except torch.OutOfMemoryError:
                 pass  # its traceback holds the tensors of the step: they go before the next try
             self._halve(size)
@@ -100,6 +80,10 @@ class Gradients:
         parts = [share[start : start + size] for start in range(0, len(share), size)]
         largest = sharing.largest_share(batch) if self.split else 1
         return parts + [share[:0]] * (-(-largest // (self.micro or largest)) - len(parts))
+
+    def _first_of(self, batch: np.ndarray | None) -> np.ndarray | None:
+        """What of a batch goes through a forward first."""
+        return None if batch is None else _shown(sharing.share(batch)[: self.micro], batch)
 
     def _halve(self, size: int) -> None:
         if size == 1:
@@ -117,16 +101,19 @@ class Gradients:
         if self.accelerator.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _backward(self, part: np.ndarray, whole: np.ndarray) -> Tensor:
-        """Gradients of a micro-batch's share of the batch `whole`; the shares of the losses. Of an empty one they are 0."""
+    def _backward(self, part: np.ndarray, coming: np.ndarray | None, whole: np.ndarray) -> Tensor:
+        """Gradients of a micro-batch's share of the batch `whole`; the shares of the losses. Of an empty one they are 0.
+        `coming`: what is collated next."""
         counted = len(part) > 0
-        part = part if counted else whole[:1]
-        batch = to_tensors(self.data.collate(part), self.accelerator.device)
+        part = _shown(part, whole)
+        arrays = self.data.collate(part)
+        lengths, per_token = self.data.lengths, self.objective.per_token
+        tokens, examples = float(lengths(part).sum() / lengths(whole).sum()), len(part) / len(whole)
+        self.data.expect(coming)
+        batch = to_tensors(arrays, self.accelerator.device)
         with self.accelerator.autocast():
             targets = self.teacher(batch, part)
             features = compute_features(self.model, batch, self.objective.student_features)
-        lengths, per_token = self.data.lengths, self.objective.per_token
-        tokens, examples = float(lengths(part).sum() / lengths(whole).sum()), len(part) / len(whole)
         terms = {
             name: term * ((tokens if name in per_token else examples) if counted else 0.0)
             for name, term in self.objective(features, targets, batch).items()
@@ -147,3 +134,8 @@ class Gradients:
         for (buffer, old), move in zip(followed, summed[len(trained) :], strict=True):
             buffer.copy_(old + move)
         return terms
+
+
+def _shown(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """What goes through the forward: of an empty part one example, at no weight."""
+    return part if len(part) else whole[:1]

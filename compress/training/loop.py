@@ -19,7 +19,8 @@ from ..models.dropout import draw_quickly
 from ..objective import Objective
 from ..spec.stages import Training
 from . import sharding, sharing, state
-from .gradients import Batches, Gradients, TeacherFeatures
+from .gradients import Gradients, TeacherFeatures
+from .loading import Batches, Loader
 from .schedule import grown, learning_rate, total_steps
 
 _ADVICE = "stopped before the weights were touched. Lower learning_rate, or train with --precision fp32"
@@ -85,13 +86,14 @@ def train(
     place: Any = partial(accelerator.prepare_model, evaluation_mode=True)
     trained = sharding.split(model, place, accelerator.device) if split else model
     place(model, device_placement=not split)
-    gradients = Gradients(trained, place(objective), accelerator, data, teacher, settings.micro_batch_size)
+    loader = Loader(data, ahead=accelerator.device.type == "cuda")
+    gradients = Gradients(trained, place(objective), accelerator, loader, teacher, settings.micro_batch_size)
     optimizer = accelerator.prepare_optimizer(_optimizer(trained, objective, settings))
-    run = _Run(gradients, optimizer, data, settings, evaluate, work, total, model)
+    run = _Run(gradients, optimizer, loader, settings, evaluate, work, total, model)
     torch.manual_seed(sharing.own_seed(data.seed))
     run.resume()
     trained.train()
-    with signals.deferred():
+    with signals.deferred(), loader:
         run.to_the_end(on_step, on_notice, checkpoint_seconds)
     run.load_best()
     progress = run.progress
@@ -114,7 +116,7 @@ class _Run:
 
     gradients: Gradients
     optimizer: torch.optim.Optimizer
-    data: Batches
+    data: Loader
     settings: Training
     evaluate: Callable[[nn.Module], float] | None
     work: Path
@@ -150,19 +152,23 @@ class _Run:
         """One optimizer step over one batch."""
         started = time.perf_counter()
         number = self.progress.step
-        indices = grown(self.settings, number, self.total, self.data.indices(number))
+        indices, following = self._batch(number), self._batch(number + 1) if number + 1 < self.total else None
+        tokens = int(self.data.lengths(indices).sum())
         rate = learning_rate(self.settings, number, self.total)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        losses = self._checked(*self.gradients.of(indices))
+        losses = self._checked(*self.gradients.of(indices, following))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.step = number + 1
         seconds = time.perf_counter() - started
         epoch = self.progress.step / len(self.data)
-        tokens = int(self.data.lengths(indices).sum())
         tuning = self._maybe_evaluate()
         return StepReport(self.progress.step, self.total, epoch, losses, rate, len(indices), tokens, seconds, tuning)
+
+    def _batch(self, number: int) -> np.ndarray:
+        """Ids of the examples of optimizer step `number`, from 0."""
+        return grown(self.settings, number, self.total, self.data.indices(number))
 
     def _checked(self, names: list[str], terms: Tensor) -> dict[str, float]:
         """The losses of the batch, once they and the gradient are known to be finite, and clipped.
