@@ -74,14 +74,22 @@ def stage_memory(plan: Plan, node: Node[Any], *, gpu: bool) -> Memory:
         feature_bytes(LOSSES[loss.name].compares(loss, pairs), model, theirs, tokens=examples * length, length=length)
         for loss in losses
     )
+    weights = _FLOAT * theirs.parameters if taught else 0
+    return training_memory(model, examples, length, how, features=features, teacher=weights)
+
+
+def training_memory(
+    model: Dimensions, examples: int, length: int, how: Forward, *, features: int = 0, teacher: int = 0
+) -> Memory:
+    """Of a model that learns from `examples` texts a forward; `features`, `teacher`: bytes of what losses and teacher add."""
     return Memory(
         examples,
         length,
-        weights=_FLOAT * model.parameters + (_HALF * layer_parameters(model) if half else 0),
+        weights=_FLOAT * model.parameters + (_HALF * layer_parameters(model) if how.half else 0),
         gradients=_FLOAT * model.parameters,
         optimizer=2 * _FLOAT * model.parameters,
         activations=round((1 + _BACKWARD) * activation_bytes(model, examples, length, how)) + features,
-        teacher=_FLOAT * theirs.parameters if taught else 0,
+        teacher=teacher,
     )
 
 

@@ -125,16 +125,25 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
     return seen
 
 
-@pytest.mark.parametrize(("name", "precision"), [("layers", "fp32"), ("copied", "fp32"), ("next", "bf16")])
+PRECISIONS = [("layers", "fp32"), ("copied", "fp32"), ("next", "bf16")]
+
+
+@pytest.mark.parametrize(("name", "precision"), PRECISIONS)
 def test_every_step_stays_on_the_gpu_and_waits_once(world: Path, name: str, precision: str) -> None:
-    seen, expected = (build(world, name, precision=precision, gpu=gpu) for gpu in (True, False))
+    seen = build(world, name, precision=precision)
     assert [step for step in seen.steps if step != LOGGED] == []
-    assert len(seen.steps) == sum(map(len, seen.losses.values()))
+    assert len(seen.steps) == sum(map(len, seen.losses.values())) >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "precision"), PRECISIONS)
+def test_its_losses_are_those_of_the_cpu(world: Path, name: str, precision: str) -> None:
+    seen, expected = (build(world, name, precision=precision, gpu=gpu) for gpu in (True, False))
     assert seen.losses.keys() == expected.losses.keys()
     tolerance = 1e-4 if precision == "fp32" else 0.03
     for label, steps in seen.losses.items():
         for found, told in zip(steps, expected.losses[label], strict=True):
-            # A GPU's ways through masks and attention are other sums of the same numbers.
+            # A GPU's ways through masks and attention are other sums of the same numbers. KL of near equals is a difference.
             assert found == pytest.approx(told, rel=tolerance, abs=tolerance / 100), label
 
 

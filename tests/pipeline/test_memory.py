@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,3 +108,23 @@ def test_losses_keep_what_is_said(name: str, half: bool) -> None:
     expected = feature_bytes(compared, sizes, sizes, tokens=EXAMPLES * 96, length=96)
     least, most = OF_A_LOSS
     assert least < expected / (both - alone) < most
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the peak of a program")
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        "6 384 128 32 fp32 0.1",
+        "6 384 128 32 bf16 0.1",
+        "4 256 64 64 fp32 0.0",
+        "6 384 64 8 fp32 0.1",
+        "6 512 192 16 bf16 0.1",
+    ],
+)
+def test_a_process_grows_by_what_is_said(sizes: str) -> None:
+    """Layers, hidden size, tokens, texts, precision, dropout. Measured: from 1% below to 8% above; allocators differ by more."""
+    child = Path(__file__).parents[1] / "support" / "memory_child.py"
+    done = subprocess.run([sys.executable, str(child), *sizes.split()], capture_output=True, text=True, check=True)
+    grown, expected = json.loads(done.stdout)
+    assert expected == pytest.approx(grown, rel=0.15)
