@@ -23,6 +23,7 @@ INNER = tuple(f"compress.tasks.{module}" for module in ("load", "rows", "hub", "
 MEASURES = {
     "pipeline/results/reported.py",
     "pipeline/results/measure.py",
+    "pipeline/results/ensemble.py",
     "pipeline/results/assemble.py",
     "pipeline/run.py",
     "bundle/accuracy.py",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from child_imports import HEAVY, imported
 from recipe_runs import compress
 from teacher_pairs import make_world
 
@@ -101,6 +102,16 @@ def test_the_same_command_again_finds_all_of_it(world: Path, result: Result) -> 
     assert document["teachers"] == ["tiny", "bytes"]
     assert all(stage["cached"] for stage in document["stages"])
     assert {"teacher", "teacher-2", "student"} == document["models"].keys()
+
+
+def test_what_is_cached_is_put_together_without_torch(
+    world: Path, result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(world)
+    (world / "runs" / result.run / "result.json").unlink()
+    assert HEAVY & imported(list(COMMAND)) == set()
+    again = read_result(world / "runs" / result.run)
+    assert again.ensemble == result.ensemble
 
 
 def test_a_bundle_names_all_teachers(world: Path, result: Result, tmp_path: Path) -> None:
