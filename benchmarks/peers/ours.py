@@ -52,8 +52,8 @@ def _feeds() -> list[dict[str, np.ndarray]]:
 
 # variant -> writes its int8 file for a checkpoint folder
 MAKE = {
-    DEFAULT: _make(Export(), Quantize()),
-    "ours default unpadded": _make(Export(), Quantize()),
+    DEFAULT: _make(Export(graph="fast"), Quantize()),
+    "ours default unpadded": _make(Export(graph="fast"), Quantize()),
     "ours fast": _make(Export(graph="fast"), Quantize(method="dynamic")),
     "ours static": _make(Export(graph="fast"), Quantize(method="static")),
     "ours unpadded": _make(Export(graph="fast"), Quantize(method="static")),

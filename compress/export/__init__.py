@@ -11,12 +11,13 @@ from onnx import ModelProto
 
 from ..errors import CheckFailed, CompressError
 from ..graphs import check_model, get_metadata, matmuls, set_metadata, write_model
+from ..models.fast_graph import check_fast_graph
 from ..runtime.folder import unpadded_beside
 from ..runtime.kinds import output_names
 from ..shared_weights import share_weights
 from ..spec.kinds import KindName
 from .cleaning import clean
-from .fast import build_fast, check_parts, first_difference
+from .fast import build_fast, first_difference
 from .parity import TOLERANCE, check_parity, fast_tolerance
 from .tracing import SEGMENTS, Traced, load, trace
 
@@ -98,7 +99,7 @@ def _plain(traced: Traced, opset: int) -> ModelProto:
 
 
 def _fast(checkpoint: Path, traced: Traced, opset: int) -> ModelProto:
-    check_parts(traced.model.config.to_dict(), str(checkpoint / "config.json"))
+    check_fast_graph(traced.model.config.to_dict(), str(checkpoint / "config.json"))
     model = build_fast(traced.model, kind=traced.kind, pairs=SEGMENTS in traced.inputs, opset=opset)
     if model is None:
         raise RuntimeError("a model that has all parts has a fast graph")

@@ -225,6 +225,8 @@ class StudentCard(Spec):
 
     def start_problem(self, family: Family) -> str | None:
         """Why a student of `family` cannot start as the card says."""
+        if family.student is None:
+            return f"architecture: no student is made as a `{family.name}`; a pre-trained one is (`init: pretrained`)"
         own = [init for init in family.student.inits if init != "copy" or self.albert is None]
         if self.init in own:
             return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from ..errors import CompressError
 from ..runtime.folder import read_json
 from .config_fields import allowed_fields
-from .families import FAMILIES, RELATIVE_BUCKETS
+from .families import FAMILIES, RELATIVE_BUCKETS, Counts, Family
 
 _EMBEDDING = 128  # of ALBERT and ELECTRA, where config.json does not say
 _NO_NUMBER = (TypeError, ValueError, OverflowError)
@@ -20,7 +21,7 @@ _NO_NUMBER = (TypeError, ValueError, OverflowError)
 class Dimensions:
     """Sizes of an encoder with a classification head. `classes` is 1 for regression; `blocks` are layers with weights of their own;
     `first_position`: rows of the table of `positions` before that of a text's first token; `inner_layers`: of each layer, of an ALBERT
-    whose layers are several in one."""
+    whose layers are several in one; `own`: `Family.own_sizes`."""
 
     architecture: str
     layers: int
@@ -35,6 +36,7 @@ class Dimensions:
     blocks: int
     first_position: int = 0
     inner_layers: int = 1
+    own: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def projected(self) -> bool:
@@ -53,25 +55,22 @@ class Dimensions:
 
     @property
     def embedding_parameters(self) -> int:
-        tables = (self.vocabulary + self.positions + self.token_types) * self.embedding
-        projection = self.embedding * self.hidden + self.hidden if self.projected else 0
-        return tables + 2 * self.embedding + projection
+        return self._counts.embeddings(self)
 
     @property
     def parameters(self) -> int:
         """All of them, embeddings and head included; what layers share counts once."""
-        h, f = self.hidden, self.intermediate
-        attention, feed_forward = 4 * (h * h + h) + 2 * h, (h * f + f) + (f * h + h) + 2 * h
-        layers = self.blocks * self.inner_layers * (attention + feed_forward)
-        return self.embedding_parameters + self.relative_parameters + layers + (h * h + h) + self.classes * (h + 1)
+        layers = self.blocks * self.inner_layers * self._counts.layer(self)
+        return self.embedding_parameters + layers + self._counts.rest(self)
 
     def flops_per_example(self, length: float) -> float:
         """Multiply-adds × 2 of all matmuls for one text of `length` tokens; look-ups count nothing."""
-        h, f = self.hidden, self.intermediate
-        projection = 2 * length * self.embedding * h if self.projected else 0
-        layer = self.inner_layers * (2 * length * (4 * h * h + 2 * h * f) + 4 * length * length * h)
-        head = 2 * h * (h + self.classes)
-        return projection + self.layers * layer + head
+        layers = self.layers * self.inner_layers * self._counts.layer_flops(self, length)
+        return layers + self._counts.rest_flops(self, length)
+
+    @property
+    def _counts(self) -> Counts:
+        return FAMILIES[self.architecture].counts
 
     def flops_per_token(self, length: int = 128) -> float:
         return self.flops_per_example(length) / length
@@ -97,6 +96,7 @@ def has_segments(config: dict[str, Any]) -> bool:
 def usable_positions(config: dict[str, Any]) -> int:
     """The longest text in tokens. Raises `CompressError` where the config's numbers are none."""
     try:
+        config = _by_berts_names(FAMILIES[config["model_type"]], config)
         before = first_position(config["model_type"], config.get("pad_token_id", 1))
         return int(config["max_position_embeddings"]) - before
     except (KeyError, *_NO_NUMBER) as error:
@@ -119,6 +119,12 @@ def first_position(family: str, padding: int | None) -> int:
     return int(padding or 0) + 1 if FAMILIES[family].positions_after_padding else 0
 
 
+def _by_berts_names(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The config with its sizes under BERT's names too."""
+    own = {name: config[own] for name, own in family.own_names.items() if own in config}
+    return {**family.fixed, **config, **own}
+
+
 def dimensions(config: dict[str, Any], *, classes: int, folder: Path | None = None) -> Dimensions:
     """Sizes named as the field names them, whatever the family calls them. Raises `CompressError` naming the file in `folder`.
 
@@ -127,7 +133,7 @@ def dimensions(config: dict[str, Any], *, classes: int, folder: Path | None = No
     from optimum.utils import NormalizedConfigManager, NormalizedTextConfig
 
     family, path = FAMILIES[config["model_type"]], (folder or Path()) / "config.json"
-    config = {**config, **{name: config[own] for name, own in family.own_names.items() if own in config}}
+    config = _by_berts_names(family, config)
     normalized = NormalizedConfigManager._conf.get(family.name, NormalizedTextConfig)(SimpleNamespace(**config))
 
     def optional(name: str, *, default: int, without: int) -> int:
@@ -150,6 +156,7 @@ def dimensions(config: dict[str, Any], *, classes: int, folder: Path | None = No
             blocks=optional("num_hidden_groups", default=1, without=layers),
             first_position=first_position(family.name, config.get("pad_token_id", 1)),
             inner_layers=optional("inner_group_num", default=1, without=1),
+            own={name: int(config.get(name, value)) for name, value in family.own_sizes.items()},
         )
     except (AttributeError, KeyError) as error:
         raise CompressError(f"{path}: a size that a {family.name} has is missing: {error}") from None

@@ -93,6 +93,9 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
         states = _embeddings(model, inputs)
         return _words(model, names) | dict.fromkeys(places, states)
     inside = frozenset(place for place in places.values() if place[0] in ATTENTION)
+    family = FAMILIES.get(config.model_type)
+    if inside and family is not None and not family.captures_attention:
+        raise CompressError(f"unknown features {sorted(names)}: the attention of a {config.model_type} cannot be read")
     hidden = any(kind == HIDDEN for kind, _ in places.values())
     with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
         output = model(**inputs, output_hidden_states=hidden)

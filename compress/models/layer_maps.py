@@ -7,7 +7,7 @@ from itertools import groupby
 
 from ..errors import CompressError
 from ..losses import LOSSES
-from ..losses.features import POOLED
+from ..losses.features import ATTENTION, POOLED
 from ..losses.loss import LossSpec, Pairs
 from ..spec.stages import Losses
 from ..spec.stages.training import LayerMap
@@ -64,6 +64,8 @@ def check_losses(losses: Sequence[LossSpec], *, student: Dimensions, teacher: Di
 
 def _problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | None:
     loss = LOSSES[spec.name]
+    if lacking := _lacking(spec, student, teacher):
+        return f"{lacking}; leave the loss out, or choose recipe logits"
     reads_pooled = any(mine == POOLED for mine, _ in loss.compares(spec, ()))
     if reads_pooled and FAMILIES[student.architecture].pooler is None:
         return (
@@ -71,6 +73,19 @@ def _problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | 
             "or leave the loss out"
         )
     return loss.problem(spec, student, teacher)
+
+
+def _lacking(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | None:
+    """What the loss reads that cannot be had of a model of this family."""
+    loss = LOSSES[spec.name]
+    pairs = loss.compares(spec, ((1, 1),))
+    for sizes, read in ((student, [mine for mine, _ in pairs]), (teacher, [theirs for _, theirs in pairs if theirs])):
+        family = FAMILIES[sizes.architecture]
+        if not family.captures_attention and any(name.partition("[")[0] in ATTENTION for name in read):
+            return f"{spec.name}: the attention of a {family.name} cannot be read"
+        if family.masked_lm is None and loss.reads == "tokens" and read:
+            return f"{spec.name}: the masked-LM head of a {family.name} is not known"
+    return None
 
 
 def copied_layers(rule: LayerRule, *, teacher_layers: int, student_layers: int, card: str) -> tuple[int, ...]:

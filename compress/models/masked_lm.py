@@ -29,7 +29,7 @@ def has_masked_lm_head(folder: Path) -> bool:
     """Whether the checkpoint holds a trained masked-LM head; an ELECTRA's discriminator has none. Raises `CompressError` for one
     that cannot be read."""
     head = FAMILIES[read_config(folder)["model_type"]].masked_lm
-    return f"{head.dense}.weight" in tensor_names(folder)
+    return head is not None and f"{head.dense}.weight" in tensor_names(folder)
 
 
 def load_masked_lm(folder: Path) -> nn.Module:
@@ -93,6 +93,8 @@ def _head(model: Any) -> tuple[nn.Linear, Callable[[Tensor], Tensor], nn.LayerNo
     from torch.nn.functional import gelu
 
     head = FAMILIES[model.config.model_type].masked_lm
+    if head is None:
+        raise CompressError(f"the masked-LM head of a {model.config.model_type} is not known")
     activation = gelu if head.activation is None else attrgetter(head.activation)(model)
     return attrgetter(head.dense)(model), activation, attrgetter(head.norm)(model), attrgetter(head.decoder)(model)
 

@@ -86,7 +86,7 @@ def count_weights(folder: Path) -> int:
 def layers_in(folder: Path) -> int:
     """Layers that the weights number, 0 where they number none, as ALBERT's do. transformers drops those beyond the config's
     without a word."""
-    numbers = (re.search(r"\.layer\.([0-9]{1,9})\.", name) for name in tensor_names(folder))
+    numbers = (re.search(r"(?:^|\.)layers?\.([0-9]{1,9})\.", name) for name in tensor_names(folder))
     return max((int(found[1]) + 1 for found in numbers if found), default=0)
 
 

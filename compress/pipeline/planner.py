@@ -21,7 +21,7 @@ from .plan.teachers import ENSEMBLE, TeacherSource, by_model
 from .stages import finetune, pretrain
 from .stages.adopt import add_adopted
 from .stages.ensemble import check_differs, check_several
-from .stages.export import add_export
+from .stages.export import add_export, with_graph
 from .stages.registry import STAGES
 
 OTHER_TOKENIZER = (
@@ -69,6 +69,7 @@ def make_plan(
         if add is not None and stage.kind not in _OF_THE_TEACHER and stage.is_enabled:
             add(draft, stage)
     draft.notes += _misspelt_tasks(recipe, task.spec.name)
+    draft.recipe = with_graph(recipe, draft.nodes)
     plan = draft.plan()
     _check_lengths(plan)
     return plan
@@ -199,6 +200,6 @@ def _student(
     if (inner := teacher.config.get("inner_group_num", 1)) != 1:
         raise CompressError(
             f"teacher {teacher.card.name}: inner_group_num is {inner}: its layers are several in one, which no student here is; "
-            "recipe int8 takes it with --set export.graph=plain"
+            "recipe int8 takes it"
         )
     return card.of(sizes.architecture), None

@@ -15,7 +15,6 @@ from ..paths import check_folder, nearest
 from ..tasks import is_at_hand
 from .plan import Node, Plan
 from .plan.teachers import TeacherSource
-from .stages.export import EXPORT
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -38,15 +37,12 @@ def check_at_hand(plans: list[Plan], root: Path) -> list[Plan]:
     found = [plan for plan in plans if is_at_hand(plan.task.spec, plan.task.folder, plan.task.data_dir)]
     for plan in found:
         _ = plan.task.data
-        check_plan(plan, root, light=True)
+        check_plan(plan, root)
     return found
 
 
-def check_plan(plan: Plan, root: Path, *, light: bool = False) -> None:
-    """Raise `CompressError` where the data, the checkpoint and the stages that are left to run do not fit each other.
-
-    `light`: without the check of the graph, which imports torch.
-    """
+def check_plan(plan: Plan, root: Path) -> None:
+    """Raise `CompressError` where the data, the checkpoint and the stages that are left to run do not fit each other."""
     missing = _missing(plan, root)
     if missing:
         _ = plan.task.data  # whole, so that a bad row costs no training
@@ -55,7 +51,7 @@ def check_plan(plan: Plan, root: Path, *, light: bool = False) -> None:
     if plan.pretrained is not None and any(node.outside.get("pretrained") for node in missing):
         _checkpoint_fits(plan.pretrained)
     for node in missing:
-        if node.kind.check is not None and not (light and node.kind is EXPORT):
+        if node.kind.check is not None:
             node.kind.check(plan, node)
 
 

@@ -8,6 +8,5 @@ from __future__ import annotations
 
 from .building import build_fast
 from .comparing import first_difference
-from .reading import check_parts
 
-__all__ = ["build_fast", "check_parts", "first_difference"]
+__all__ = ["build_fast", "first_difference"]

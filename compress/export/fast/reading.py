@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from ...errors import CompressError
 from ...models.dimensions import first_position
 from ...models.families import FAMILIES, Family
+from ...models.fast_graph import fast_graph_problem
 from .parts import Array, Block, Encoder, Linear, Norm, Relative
-from .writing import ACTIVATIONS
 
 
 def read_encoder(model: Any) -> Encoder | None:
     """The parts of a transformers sequence classifier; None for a family or a variant that is not known here."""
     config = model.config
-    if not has_parts(config.to_dict()):
+    if fast_graph_problem(config.to_dict()) is not None:
         return None
     family, prefix = FAMILIES[config.model_type], model.base_model_prefix
     positions = _table(model, f"{prefix}.embeddings.position_embeddings")
@@ -39,24 +37,6 @@ def read_encoder(model: Any) -> Encoder | None:
         relative=_relative(model, family, len(positions)),
     )
     return encoder.of_one_segment() if types == 1 else encoder
-
-
-def has_parts(config: Mapping[str, Any]) -> bool:
-    """Whether the parts can say what a classifier with this config.json is: a known family and activation, one layer
-    per group."""
-    family = FAMILIES.get(config["model_type"])
-    if family is None or config.get("inner_group_num") not in (None, 1):
-        return False
-    return (config.get(family.own_name("hidden_act")) or "gelu") in ACTIVATIONS
-
-
-def check_parts(config: Mapping[str, Any], where: str) -> None:
-    """Raises `CompressError`, which begins with `where`, for a classifier that has no fast graph."""
-    if not has_parts(config):
-        raise CompressError(
-            f"{where}: the fast graph is for {', '.join(FAMILIES)} with a common activation; "
-            f"this {config['model_type']} is another: export with graph: plain"
-        )
 
 
 def _blocks(model: Any, family: Family) -> tuple[Block, ...]:

@@ -12,14 +12,13 @@ from .parts import Linear, Norm
 
 OPSET = 20  # the first with Gelu, and the newest of ONNX Runtime 1.17
 _ATTENTION = 23  # the first with Attention
-_ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {  # those of `models.fast_graph`
     "gelu": ("Gelu", {}),
     "gelu_new": ("Gelu", {"approximate": "tanh"}),
     "gelu_pytorch_tanh": ("Gelu", {"approximate": "tanh"}),
     "relu": ("Relu", {}),
     "tanh": ("Tanh", {}),
 }
-ACTIVATIONS = frozenset(_ACTIVATIONS)
 
 
 class Graph:
@@ -88,7 +87,7 @@ class Graph:
         return self.op("LayerNormalization", [total, gain, bias], part.name, axis=-1, epsilon=part.epsilon)
 
     def activation(self, name: str, states: str, scope: str) -> str:
-        kind, attributes = _ACTIVATIONS[name]
+        kind, attributes = ACTIVATIONS[name]
         return self.op(kind, [states], scope, **attributes)
 
     def model(self, inputs: list[ValueInfoProto], output: str, classes: int) -> ModelProto:

@@ -2,13 +2,14 @@
 
 from .albert import ALBERT
 from .bert import BERT
+from .counts import Counts, Sizes
 from .distilbert import DISTILBERT
 from .electra import ELECTRA
 from .mpnet import MPNET
 from .record import RELATIVE_BUCKETS, Family, MaskedLmHead, Setting, Student
 from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
 
-__all__ = ["FAMILIES", "RELATIVE_BUCKETS", "Family", "MaskedLmHead", "Setting", "Student"]
+__all__ = ["FAMILIES", "RELATIVE_BUCKETS", "Counts", "Family", "MaskedLmHead", "Setting", "Sizes", "Student"]
 
 FAMILIES: dict[str, Family] = {
     family.name: family for family in (BERT, DISTILBERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, ALBERT, MPNET)

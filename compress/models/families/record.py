@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from .counts import BERT_COUNTS, Counts
 from .fields import Field
 
 if TYPE_CHECKING:
@@ -50,16 +51,23 @@ class Family:
     `wordpiece_class`: the class that loads a tokenizer of BERT's own kind; None: the general one.
 
     `layer`: part -> module of a layer. `layer_path`: of a layer in the encoder, by number; where layers share weights,
-    by number of the block.
+    by number of the block. No `layer`: its parts have no names here, so that students of the family have copies of whole layers.
+    `fast`: whether the fast graph knows its parts; without, its models are exported as torch's exporter writes them.
+    `counts`: its formulas for parameters and FLOPs; `own_sizes`: what these read beside BERT's sizes, by config.json's names ->
+    the value where the file leaves it out (true counts as 1).
+    `captures_attention`: whether scores, queries, keys and values can be taken out of a running model.
+    `packs_documents`: whether the documents of a sequence can be kept from seeing each other.
     `own_attention`: the module of a layer that attends by code of its own, not through transformers' `AttentionInterface`.
     `relative_bias`: the encoder's table [bucket, head] of values that attention adds to its scores, by the distance of two tokens.
     `projection`: the module that takes embeddings to the hidden size; `always_projected`: even between equal sizes.
     `pooler`: the linear layer of the encoder's pooler; None: it has none.
     `head`: what the classifier does to the first token's state, each module with the activation after it. `base_model`
-    stands for the encoder.
+    stands for the encoder. Needed beside `layer`.
+    `masked_lm`: None: no stage that needs such a head is for it.
 
-    `students`: the families of students that a teacher of this one can have.
-    `student`: what its own students need beside the record.
+    `students`: the families of students that can start from a teacher of this one; none: it teaches pre-trained students, which
+    learn from its logits.
+    `student`: what its own students need beside the record; None: no student is made in this form.
     `random_config`: (config.json under BERT's names, special tokens) -> config.json; None: no card describes a model
     with random weights. `byte_level`: the words of such a model are bytes, not WordPiece.
     `growth`: part of a weight's name -> what a weight [out, in] or a vector [out] gives and reads: h hidden, a attention (all
@@ -76,18 +84,23 @@ class Family:
     tokenizer: str
     wordpiece_class: str | None = None
 
-    layer: Mapping[str, str]
+    layer: Mapping[str, str] = field(default_factory=dict)
     layer_path: str
+    fast: bool = True
+    counts: Counts = BERT_COUNTS
+    own_sizes: Mapping[str, int] = field(default_factory=dict)
+    captures_attention: bool = True
+    packs_documents: bool = True
     own_attention: str | None = None
     relative_bias: str | None = None
     projection: str | None = None
     always_projected: bool = False
-    pooler: str | None
-    head: tuple[tuple[str, str | None], ...]
-    masked_lm: MaskedLmHead
+    pooler: str | None = None
+    head: tuple[tuple[str, str | None], ...] = ()
+    masked_lm: MaskedLmHead | None = None
 
-    students: tuple[str, ...]
-    student: Student
+    students: tuple[str, ...] = ()
+    student: Student | None = None
     random_config: Callable[[dict[str, Any], SpecialIds], dict[str, Any]] | None = None
     byte_level: bool = False
     growth: Mapping[str, str] | None = None
@@ -100,7 +113,7 @@ class Family:
     @property
     def attention(self) -> str:
         """transformers' name of the attention that models are loaded with."""
-        return "eager" if self.own_attention else "sdpa"
+        return "eager" if self.own_attention or not self.captures_attention else "sdpa"
 
     def own_name(self, name: str) -> str:
         return self.own_names.get(name, name)

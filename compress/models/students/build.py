@@ -67,6 +67,8 @@ def student_config(teacher: Any, sizes: Dimensions) -> Any:
         "embedding_size": sizes.embedding,
     }
     own = {family.own_name(name): value for name, value in named.items() if family.own_name(name) in family.fields}
+    if family.student is None:
+        raise RuntimeError(f"no student is made as a {family.name}")
     kept = family.student.settings(partial(FAMILIES[teacher.model_type].setting, teacher))
     return transformers_config({"model_type": family.name, **own, **kept})
 

@@ -6,6 +6,7 @@ the positions, positions to where a text's begin, tables behind a matrix into ta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +42,10 @@ def copied_body(source: State, teacher: Form, student: Form, blocks: Sequence[in
     """State of the student's encoder out of that of the teacher's, with block i of the student from the teacher's `blocks[i]`.
 
     Blocks are layers, but where layers share their weights."""
-    state = _embeddings(source, teacher, student)
     mine, theirs = student.family, teacher.family
+    if not mine.layer:
+        return _whole_layers(source, mine, blocks)
+    state = _embeddings(source, teacher, student)
     for number, block in enumerate(blocks):
         for part, path in mine.layer.items():
             target = f"{mine.layer_path.format(number)}.{path}"
@@ -55,10 +58,25 @@ def copied_body(source: State, teacher: Form, student: Form, blocks: Sequence[in
     return state
 
 
+def _whole_layers(source: State, family: Family, blocks: Sequence[int]) -> State:
+    """Of a student of its teacher's family: these layers under their new numbers, and all that is in no layer."""
+    stem, number = (
+        family.layer_path.format(""),
+        re.compile(re.escape(family.layer_path).replace(r"\{\}", r"(\d+)") + r"\."),
+    )
+    state = {name: tensor for name, tensor in source.items() if not number.match(name)}
+    for place, block in enumerate(blocks):
+        old, new = f"{stem}{block}.", f"{stem}{place}."
+        state |= {new + name.removeprefix(old): tensor for name, tensor in source.items() if name.startswith(old)}
+    return state
+
+
 def copied_head(source: State, teacher: Family, student: Family, *, prefixes: tuple[str, str]) -> State:
     """State of the student's head out of that of the teacher's classifier; `prefixes`: where their and its encoder is.
 
     What is in both encoders passes with them."""
+    if not student.head:  # of its teacher's family
+        return {name: tensor for name, tensor in source.items() if not name.startswith(f"{prefixes[0]}.")}
     state: State = {}
     for (mine, _), (theirs, _) in zip(student.head, teacher.head, strict=True):
         if not (mine.startswith(_ENCODER) and theirs.startswith(_ENCODER)):

@@ -32,6 +32,6 @@ def _lines(card: StudentCard, student: Dimensions, teacher: Dimensions) -> Itera
         yield f"each layer has weights of its own, where the teacher's {teacher.layers} share {teacher.blocks}"
     if theirs.relative_bias and not mine.relative_bias:
         yield "attention has no values for the distance of two tokens, which the teacher's adds to its scores"
-    (_, own), (_, other) = mine.head[0], theirs.head[0]
-    if own != other:
+    (_, own), (_, other) = (family.head[0] if family.head else ("", None) for family in (mine, theirs))
+    if mine is not theirs and own != other:
         yield f"the classifier's first layer is the teacher's with {own} in place of {other}"

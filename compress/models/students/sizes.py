@@ -44,6 +44,7 @@ def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
         first_position=before,
         inner_layers=1,
         token_types=(teacher.token_types or _SEGMENTS) if "type_vocab_size" in family.fields else 0,
+        own=teacher.own if family.name == teacher.architecture else dict(family.own_sizes),
     )
 
 
@@ -52,13 +53,7 @@ def _family(card: StudentCard, teacher: Dimensions) -> Family:
     own = FAMILIES[teacher.architecture]
     family = card.family or own
     if family.name not in own.students:
-        teachers = [name for name, other in FAMILIES.items() if family.name in other.students]
-        students = ", ".join(FAMILIES[name].title for name in own.students)
-        raise CompressError(
-            f"student {card.name} is a {family.title}, which starts from {' or '.join(teachers)}; "
-            f"the teacher is {own.name}, whose students are {students}: choose another with --student, or leave `architecture` "
-            "out of the card"
-        )
+        raise _not_its_student(card, family, own)
     if problem := card.start_problem(family):
         raise CompressError(f"student {card.name}: {problem}")
     if card.init == "convert" and own.shares_layers:
@@ -71,6 +66,23 @@ def _family(card: StudentCard, teacher: Dimensions) -> Family:
             f"student {card.name}: an ALBERT of a {own.name} needs `init: convert` or `init: random`, and `albert`"
         )
     return family
+
+
+def _not_its_student(card: StudentCard, family: Family, own: Family) -> CompressError:
+    pretrained = "a pre-trained student learns from its logits (recipe logits, --student minilm-l6 or DIR)"
+    if not own.students:
+        return CompressError(
+            f"student {card.name}: no student starts from the weights of a teacher that is {own.name}; {pretrained}"
+        )
+    teachers = [name for name, other in FAMILIES.items() if family.name in other.students]
+    students = ", ".join(FAMILIES[name].title for name in own.students)
+    other = "" if own.layer else f"; or {pretrained}"
+    starts = f", which starts from {' or '.join(teachers)}" if teachers else ""
+    return CompressError(
+        f"student {card.name} is a {family.title}{starts}; "
+        f"the teacher is {own.name}, whose students are {students}: choose another with --student, or leave `architecture` "
+        f"out of the card{other}"
+    )
 
 
 def _blocks(card: StudentCard, teacher: Dimensions) -> int:

@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 from ...errors import CompressError
 from ...fields import Spec
 from ...losses import LOSSES
+from ...models.families import FAMILIES
 from ...models.layer_maps import check_losses, matched_layers
 from ...models.students import CONVERSION
 from ...spec.stages import Losses, PerTask
+from ...spec.stages.training import OnText
 from .plan import Draft
 
 P = TypeVar("P", bound=PerTask)
@@ -70,6 +72,17 @@ def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:
         f"{beyond} compares states at tokens, and {names} cut texts into different ones; between them only losses on the "
         f"classes work ({usable}), on the task's texts: choose recipe logits",
     )
+
+
+def check_text(draft: Draft, spec: OnText, stage: str, *models: str) -> None:
+    """Raises `CompressError` where one of the models that read plain text cannot read it as the stage says."""
+    for model in models:
+        family = FAMILIES[draft.sizes[model].architecture]
+        if spec.attention == "document" and not family.packs_documents:
+            raise draft.fails(
+                stage,
+                f"attention: a {family.name} cannot keep the documents of a sequence apart; leave it at `sequence`",
+            )
 
 
 def check_layer_map(draft: Draft, spec: Losses, stage: str, student: str, teacher: str) -> None:

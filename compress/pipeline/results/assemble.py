@@ -142,6 +142,7 @@ def _stage_record(node: Node[Spec], made: Made) -> results.StageRecord:
 def resolved_recipe(plan: Plan) -> dict[str, Any]:
     """The recipe with everything decided: the cards' settings, the teacher, student and precision."""
     specs = {node.stage: node.spec for node in plan.nodes}
+    specs |= {stage.id: stage.spec for stage in plan.recipe.stages if stage.kind == "export"}  # each model has its own
     made = [stage for stage in plan.recipe.stages if stage.id in specs or stage.kind == "finetune"]
     stages = [{stage.kind: _named(stage) | _written(specs.get(stage.id) or stage.spec)} for stage in made]
     document = plan.recipe.model_dump(mode="json", exclude_none=True)

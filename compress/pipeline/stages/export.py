@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ...spec.recipe import Stage
+from ...models.fast_graph import check_fast_graph, fast_graph_is_for, fast_graph_problem
+from ...spec.recipe import Recipe, Stage
 from ...spec.stages import Export
 from ..plan import Draft, Job, Kind, Node, Plan
 
@@ -18,18 +20,44 @@ def plan(draft: Draft, stage: Stage) -> None:
 def add_export(draft: Draft, spec: Export) -> None:
     """Of the current model."""
     model = draft.current
+    if spec.graph == "auto":
+        problem = no_fast_graph(draft, model)
+        spec = spec.model_copy(update={"graph": "fast" if problem is None else "plain"})
+        note = f"{model}: exported by torch (graph: plain): {fast_graph_is_for()}; {problem}"
+        if problem is not None and note not in draft.notes:  # a teacher that is the last model is planned twice
+            draft.notes.append(note)
     described = {**spec.model_dump(mode="json"), "task": draft.task.spec.name}
     draft.add(EXPORT, f"{model}-fp32", model, spec, described, inputs={model: draft.latest[model]})
 
 
+def no_fast_graph(draft: Draft, model: str) -> str | None:
+    """Why the checkpoint of `model` has no fast graph; None: it has one."""
+    source = draft.pretrained if model == "student" and draft.pretrained is not None else draft.teacher
+    return fast_graph_problem(source.config, family=draft.sizes[model].architecture)
+
+
+def with_graph(recipe: Recipe, nodes: Sequence[Node[Any]]) -> Recipe:
+    """The recipe with `graph: auto` as all the `nodes` that export have it; as it is where they differ."""
+    graphs = {node.spec.graph for node in nodes if node.kind is EXPORT}
+    if len(graphs) > 1:
+        return recipe
+    (graph,) = graphs
+    stages = tuple(
+        stage.model_copy(update={"export": stage.spec.model_copy(update={"graph": graph})})
+        if stage.kind == "export"
+        else stage
+        for stage in recipe.stages
+    )
+    return recipe.model_copy(update={"stages": stages})
+
+
 def check(plan: Plan, node: Node[Export]) -> None:
     """The fast graph has every part of the teacher's, or of the checkpoint that the student starts from."""
-    from ...export.fast import check_parts
-
     if node.spec.graph == "fast":
         source = plan.source_of(node)
         role = "teacher" if source is plan.teacher else "student"
-        check_parts(source.config, f"recipe {plan.recipe.name}, {role} {source.card.name}")
+        where = f"recipe {plan.recipe.name}, {role} {source.card.name}"
+        check_fast_graph(source.config, where, family=plan.sizes_of(node).architecture)
 
 
 def run(job: Job[Export]) -> dict[str, Any]:

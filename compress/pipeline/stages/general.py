@@ -12,7 +12,7 @@ from ...models.masked_lm import copy_head, load_masked_lm, masked_lm_around
 from ...spec.recipe import Stage
 from ...spec.stages import General
 from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.fields import WITHOUT_TEXT, check_student_losses, described_student, own_checkpoint, seeded
+from ..plan.fields import WITHOUT_TEXT, check_student_losses, check_text, described_student, own_checkpoint, seeded
 from ..training.info import TrainingInfo
 from ..training.text import stage_losses, text_of, with_masking
 from .base_teacher import base_teacher, base_teacher_inputs, is_masked_lm, is_random_init
@@ -53,6 +53,7 @@ def _add(draft: Draft, stage: Stage) -> None:
             f"out with --set {stage.id}.enabled=false, or choose recipe logits",
         )
     check_student_losses(draft, spec, stage.id)
+    check_text(draft, spec, stage.id, "student", "teacher")
     described = seeded(draft, spec, draft.base_seed) | described_student(draft)
     if any(LOSSES[loss.name].reads == "tokens" for loss in spec.losses):
         described |= {"heads": 2}  # version of their code; other general stages do not depend on it

@@ -8,11 +8,12 @@ from typing import Any
 from ...losses import LOSSES
 from ...losses.masked_lm import MaskedTokens
 from ...models.checkpoints import save_checkpoint
+from ...models.families import FAMILIES
 from ...models.masked_lm import new_masked_lm_head
 from ...spec.recipe import Stage
 from ...spec.stages import Augment, MaskedLm
 from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.fields import WITHOUT_TEXT, for_task, seeded
+from ..plan.fields import WITHOUT_TEXT, check_text, for_task, seeded
 from ..training.info import TrainingInfo
 from ..training.text import text_of, with_masking
 from .base_teacher import base_teacher, base_teacher_inputs, is_masked_lm, is_random_init
@@ -25,10 +26,17 @@ def plan(draft: Draft, stage: Stage) -> None:
     spec: MaskedLm = stage.spec
     if spec.enabled == "auto" and (draft.corpus is None or not _is_wanted(draft)):
         return
+    if _is_unknown(draft):
+        raise draft.fails(
+            stage.id,
+            f"the masked-LM head of teacher {draft.teacher.card.name}, a {draft.sizes['teacher'].architecture}, is not known; "
+            f"leave the stage out with --set {stage.id}.enabled=false",
+        )
     if draft.corpus is None:
         raise draft.fails(stage.id, f"{WITHOUT_TEXT}, or leave the stage out with --set {stage.id}.enabled=false")
     if is_random_init(draft):
         raise draft.fails(stage.id, f"teacher {draft.teacher.card.name} has random weights, which know no words")
+    check_text(draft, spec, stage.id, "teacher")
     inputs = {"text": add_text(draft, spec.max_tokens)} | base_teacher_inputs(draft)
     draft.add(
         MASKED_LM,
@@ -42,8 +50,12 @@ def plan(draft: Draft, stage: Stage) -> None:
     )
 
 
+def _is_unknown(draft: Draft) -> bool:
+    return FAMILIES[draft.sizes["teacher"].architecture].masked_lm is None
+
+
 def _is_wanted(draft: Draft) -> bool:
-    if is_random_init(draft) or is_masked_lm(draft):
+    if is_random_init(draft) or is_masked_lm(draft) or _is_unknown(draft):
         return False
     specs = [stage.spec for stage in draft.recipe.stages if stage.is_enabled]
     if any(reads_masked_lm(getattr(spec, "losses", ())) for spec in specs):

@@ -14,7 +14,7 @@ from ...models.random_models import random_encoder
 from ...spec.recipe import Stage
 from ...spec.stages import Pretrain
 from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.fields import WITHOUT_TEXT, seeded
+from ..plan.fields import WITHOUT_TEXT, check_text, seeded
 from ..plan.teachers import TeacherSource
 from ..training.info import TrainingInfo
 from ..training.text import stage_losses, text_of, uses_mlm, with_masking
@@ -33,6 +33,7 @@ def plan(draft: Draft, stage: Stage) -> None:
         )
     where = f"recipe {draft.recipe.name}, stage {stage.id}, teacher {card.name}"
     check_losses(spec.losses, student=sizes, teacher=sizes, where=where)
+    check_text(draft, spec, stage.id, "teacher")
     if uses_cooccurrence_init(spec, draft.teacher):
         _check_start(draft, stage.id)
     described = seeded(draft, spec, draft.base_seed)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import processes
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ...models.fast_graph import fast_graph_is_for
 from ...models.layer_maps import matched_layers
 from ...spec.quantization import Quantize
 from ...spec.recipe import Recipe, Stage
@@ -17,6 +18,7 @@ from ..plan import TRAINING, Context, Draft, Job, Kind
 from ..plan.fields import check_layer_map, for_task, seeded
 from ..training.info import TrainingInfo
 from .calibration import calibrated_on, calibration
+from .export import no_fast_graph
 from .quantize import tuning_fidelity
 
 if TYPE_CHECKING:
@@ -35,6 +37,12 @@ def plan(draft: Draft, stage: Stage) -> None:
     model = before if draft.student is not None else f"{before}-qat"
     if draft.student is not None and before == "teacher":
         raise draft.fails(stage.id, "every distill stage is switched off, so there is no student; leave one on")
+    if problem := no_fast_graph(draft, before):
+        raise draft.fails(
+            stage.id,
+            f"trains what the fast graph computes; {fast_graph_is_for()}, and {problem}: leave it out with "
+            f"--set {stage.id}.enabled=false --set quantize.method=smoothquant",
+        )
     spec = for_task(draft, (stage.spec,), QuantizeAware)
     check_layer_map(draft, spec, stage.id, before, before)
     described = seeded(draft, spec, draft.seed) | {"precision": "fp32"}

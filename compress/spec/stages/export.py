@@ -12,9 +12,10 @@ from ..stage import StageSpec
 class Export(StageSpec):
     """Write the model as one fp32 ONNX file."""
 
-    graph: Literal["fast", "plain"] = Field(
-        default="fast",
-        description="fast: written from the weights, with only what a classifier needs; plain: torch's exporter's",
+    graph: Literal["auto", "fast", "plain"] = Field(
+        default="auto",
+        description="fast: written from the weights, with only what a classifier needs; plain: torch's exporter's; auto: fast "
+        "where the model's family and activation have it, else plain, as the plan says",
     )
     opset: Annotated[int, Field(ge=18, le=23)] = Field(
         default=20,
@@ -24,6 +25,6 @@ class Export(StageSpec):
 
     @model_validator(mode="after")
     def _has_operators(self) -> Self:
-        if self.graph == "fast" and self.opset < 20:
+        if self.graph != "plain" and self.opset < 20:
             raise ValueError(f"opset: the fast graph needs 20 or more, found {self.opset}; or export with graph: plain")
         return self

@@ -63,7 +63,7 @@ class QuantizeAware(PerTask, Losses, Training):
                 (aware[0], "quantize_aware"),
                 "nothing takes its ranges; say `quantize: {method: qat}`, or leave the stage out (enabled: false)",
             )
-        elif asked and export[1] is not None and export[1].graph != "fast":
+        elif asked and export[1] is not None and export[1].graph == "plain":
             yield misfit(
                 (export[0], "export", "graph"),
                 "`quantize_aware` trains what the fast graph computes; leave `graph: plain` out, or the training",

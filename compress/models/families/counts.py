@@ -1,0 +1,83 @@
+"""How many parameters and FLOPs a family's classifiers have, from their sizes alone. BERT's formulas, and those near them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Sizes(Protocol):
+    """What a formula may ask: `models.dimensions.Dimensions`. `own`: sizes that the family alone has, by config.json's names."""
+
+    @property
+    def layers(self) -> int: ...
+    @property
+    def hidden(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def intermediate(self) -> int: ...
+    @property
+    def vocabulary(self) -> int: ...
+    @property
+    def positions(self) -> int: ...
+    @property
+    def token_types(self) -> int: ...
+    @property
+    def classes(self) -> int: ...
+    @property
+    def embedding(self) -> int: ...
+    @property
+    def own(self) -> Mapping[str, int]: ...
+    @property
+    def projected(self) -> bool: ...
+    @property
+    def relative_parameters(self) -> int: ...
+
+
+def bert_embeddings(sizes: Sizes) -> int:
+    """Tables of words, positions and segments, their LayerNorm, and the matrix to the hidden size where there is one."""
+    tables = (sizes.vocabulary + sizes.positions + sizes.token_types) * sizes.embedding
+    projection = sizes.embedding * sizes.hidden + sizes.hidden if sizes.projected else 0
+    return tables + 2 * sizes.embedding + projection
+
+
+def bert_layer(sizes: Sizes) -> int:
+    """Four matrices of attention and two of the feed-forward part, with biases, and two LayerNorms."""
+    h, f = sizes.hidden, sizes.intermediate
+    return 4 * (h * h + h) + 2 * h + (h * f + f) + (f * h + h) + 2 * h
+
+
+def bert_rest(sizes: Sizes) -> int:
+    """The head: a layer as wide as the hidden states, and one to the classes; values by distance that all layers share."""
+    h = sizes.hidden
+    return sizes.relative_parameters + (h * h + h) + sizes.classes * (h + 1)
+
+
+def bert_layer_flops(sizes: Sizes, length: float) -> float:
+    """Six matrices for each token; scores, and sums of values, for each pair."""
+    h, f = sizes.hidden, sizes.intermediate
+    return 2 * length * (4 * h * h + 2 * h * f) + 4 * length * length * h
+
+
+def bert_rest_flops(sizes: Sizes, length: float) -> float:
+    """The matrix behind the embeddings, and the head on one token."""
+    projection = 2 * length * sizes.embedding * sizes.hidden if sizes.projected else 0
+    return projection + 2 * sizes.hidden * (sizes.hidden + sizes.classes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """Formulas over `Sizes`. Parameters of the `embeddings`, of one `layer` with weights of its own, and of the `rest`, which
+    includes the head and what layers share. `layer_flops` and `rest_flops` (of all that is no layer): multiply-adds × 2 of all
+    matmuls, for a text of so many tokens."""
+
+    embeddings: Callable[[Sizes], int] = bert_embeddings
+    layer: Callable[[Sizes], int] = bert_layer
+    rest: Callable[[Sizes], int] = bert_rest
+    layer_flops: Callable[[Sizes, float], float] = bert_layer_flops
+    rest_flops: Callable[[Sizes, float], float] = bert_rest_flops
+
+
+BERT_COUNTS = Counts()

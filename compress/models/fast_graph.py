@@ -1,0 +1,39 @@
+"""Which classifiers have a fast graph, from their config.json alone. `export.fast` writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import CompressError
+from .families import FAMILIES
+
+FAST_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "tanh")  # that it has operators for
+
+
+def fast_graph_problem(config: Mapping[str, Any], *, family: str | None = None) -> str | None:
+    """Why a classifier with this config.json has no fast graph, to follow what that is for; None: it has one.
+
+    `family`: of the classifier, where it is a student and the config that of the model which it starts from.
+    """
+    name = family or config["model_type"]
+    source, made = FAMILIES.get(config["model_type"]), FAMILIES.get(name)
+    if source is None or made is None or not made.fast:
+        return f"this {name} has parts that it does not know"
+    if config.get("inner_group_num") not in (None, 1):
+        return f"this {name} has several layers in one"
+    activation = config.get(source.own_name("hidden_act")) or "gelu"
+    return None if activation in FAST_ACTIVATIONS else f"this {name} has another, {activation}"
+
+
+def check_fast_graph(config: Mapping[str, Any], where: str, *, family: str | None = None) -> None:
+    """Raises `CompressError`, which begins with `where`, for a classifier that has no fast graph."""
+    problem = fast_graph_problem(config, family=family)
+    if problem is not None:
+        raise CompressError(f"{where}: {fast_graph_is_for()}; {problem}: export with graph: plain")
+
+
+def fast_graph_is_for() -> str:
+    """The families, in words."""
+    known = ", ".join(name for name, family in FAMILIES.items() if family.fast)
+    return f"the fast graph is for {known} with a common activation"
