@@ -16,11 +16,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from records import add_json, code_line, write_json
 
 from compress.children import run
@@ -32,23 +34,29 @@ from compress.models.random_models import random_classifier
 from compress.models.students import build_student, student_dimensions
 from compress.pipeline.plan.teachers import resolve_teacher
 from compress.quantize import FILES, quantize_onnx
+from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
 LABELS = ("a", "b")
 FORMS = (("plain", "dynamic"), ("fast", "dynamic"), ("fast", "static"), ("fast", "qdq"))
 NAMES = tuple("-".join(form) for form in FORMS)
-TRAINED, BASE = "minilm-l6", "bert-base"
+PLAIN_STATIC = ("plain", "static")  # for what has no fast graph
+TRAINED = "minilm-l6"
+RANDOM = {"bert-base": "bert", "modernbert-base": "modernbert"}  # whose sizes are transformers' defaults
 SHAPES = ("1x32", "1x128", "8x128")
+_TEXTS = 64  # of 128 random tokens each, on which int8 is held against fp32
 BENCH_SECONDS = 4 * 3600.0  # for all files together
 
 
 def find_teacher(name: str) -> tuple[Any, Any]:
     """(classifier, tokenizer)."""
-    source = resolve_teacher(TRAINED if name == BASE else name)
+    source = resolve_teacher(TRAINED if name in RANDOM else name)
     if source.folder is None:
         raise SystemExit(f"expected a teacher with a checkpoint; {name} has none")
-    if name == BASE:  # transformers' defaults are BERT base's
-        return random_classifier({"model_type": "bert"}, kind="classification", labels=LABELS).eval(), source.tokenizer
+    if name in RANDOM:
+        torch.manual_seed(0)
+        model: Any = random_classifier({"model_type": RANDOM[name]}, kind="classification", labels=LABELS)
+        return model.eval(), source.tokenizer
     return load_classifier(source.folder, kind="classification", labels=LABELS, trained=False).eval(), source.tokenizer
 
 
@@ -76,10 +84,12 @@ def feeds() -> list[dict[str, np.ndarray]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--teacher", default=TRAINED, help=f"a card or a checkpoint's folder; {BASE}: with random weights"
+        "--teacher", default=TRAINED, help=f"a card or a checkpoint's folder; {', '.join(RANDOM)}: with random weights"
     )
     parser.add_argument("--student", action="append", default=[])
-    parser.add_argument("--form", action="append", choices=NAMES, help="default: all")
+    parser.add_argument(
+        "--form", action="append", choices=(*NAMES, "-".join(PLAIN_STATIC)), help="default: all but the last"
+    )
     parser.add_argument(
         "--opset", action="append", type=int, help="of the fast graph, 20 to 23; once or twice; default: 20"
     )
@@ -87,7 +97,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/graphs"))
     add_json(parser)
     arguments = parser.parse_args()
-    forms = tuple(form for form in FORMS if "-".join(form) in (arguments.form or NAMES))
+    forms = tuple(form for form in (*FORMS, PLAIN_STATIC) if "-".join(form) in (arguments.form or NAMES))
     opsets = arguments.opset or [20]
     if len(set(opsets)) != len(opsets) or len(opsets) > 2:
         parser.error("--opset: one, or two that differ")
@@ -102,6 +112,8 @@ def main() -> None:
         timed += files(arguments.out / name, forms, opsets)
     for name, size in sizes_of(timed, arguments.out).items():
         print(f"{name}: {size / 1e6:.2f} MB")
+    for name, (mean, flips) in fidelity(timed).items():
+        print(f"{name}: mean |Δlogit| {mean:.4f} of a standard deviation, {flips} of {_TEXTS} decisions flip")
     shapes = [word for shape in SHAPES for word in ("--shape", shape)]
     program = Path(sys.executable).with_name("compress")
     baseline = arguments.out / "teacher" / f"{'-'.join(forms[0])}-{opsets[0]}" / "model.onnx"
@@ -113,6 +125,30 @@ def main() -> None:
     if len(opsets) > 1:
         paths = dict(zip([baseline, *others], measured["latency"], strict=False))
         print(f"\n{opset_table(paths, arguments.out, *opsets)}")
+
+
+def fidelity(paths: list[Path]) -> dict[str, tuple[float, int]]:
+    """File -> how far its logits are from those of the fp32 graph beside it on random texts, in standard deviations of each
+    from text to text, and how many of its decisions are others."""
+    ids = np.random.default_rng(1).integers(1000, 20000, (_TEXTS, 1, 128))
+    found = {}
+    for path in paths:
+        logits = [np.concatenate([answer(file, text) for text in ids]) for file in (path.parent / "model.onnx", path)]
+        mean = float((np.abs(logits[1] - logits[0]) / logits[0].std(0)).mean())
+        found[f"{path.parent.name}/{path.name}"] = mean, int((logits[0].argmax(1) != logits[1].argmax(1)).sum())
+    return found
+
+
+@cache
+def opened(path: Path) -> Any:
+    return open_session(path, threads=1)
+
+
+def answer(path: Path, ids: np.ndarray) -> np.ndarray:
+    """Logits [text, class]."""
+    inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    session = opened(path)
+    return np.asarray(session.run(["logits"], {value.name: inputs[value.name] for value in session.get_inputs()})[0])
 
 
 def sizes_of(paths: list[Path], folder: Path) -> dict[str, int]:

@@ -14,11 +14,14 @@ from .tracing import Traced, example
 # Both sides are fp32 and differ only in the order of their sums: about 1e-6 per layer, relative to the
 # activations; 1e-4 leaves room for 24 layers and is far below what a wrong mask or position costs (> 1e-2).
 TOLERANCE = 1e-4
+_LONG, _LONGEST = 1024, 2048  # tokens
 
 
 def shapes(max_length: int) -> list[tuple[int, int]]:
-    """Small, odd and full: a baked-in batch or length shows in at least one of them."""
-    wanted = [(1, 1), (1, 7), (3, 19), (8, max_length)]
+    """Small, odd and full: a baked-in batch or length shows in at least one of them. Full is up to `_LONGEST` tokens, of
+    which torch's scores of all pairs in a layer take 0.2 GB at 12 heads."""
+    longest = (8, max_length) if max_length <= _LONG else (1, min(max_length, _LONGEST))
+    wanted = [(1, 1), (1, 7), (3, 19), longest]
     return list(dict.fromkeys((batch, min(length, max_length)) for batch, length in wanted))
 
 

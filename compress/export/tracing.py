@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CompressError
+from ..models.families import FAMILIES
 from ..models.heads import HEADS, auto_class
 from ..models.pretrained import load_pretrained
 from ..spec.kinds import KindName
@@ -173,9 +174,12 @@ def shapes(traced: Traced) -> tuple[dict[int, Any], ...]:
 
 def wrap(traced: Traced) -> nn.Module:
     """The model with logits alone as its output, and the ready mask where it gives the model's own logits, else the
-    model's own mask."""
+    model's own mask. Of local layers short examples would not tell: a ready mask is for all layers alike."""
     inputs = examples(traced)
     own, ready = _OwnMask(traced.model).eval(), _AdditiveMask(traced.model).eval()
+    family = FAMILIES.get(traced.model.config.model_type)
+    if family is not None and family.local_layers:
+        return own
     try:
         with quiet(), torch.no_grad():
             same = torch.allclose(ready(**inputs), own(**inputs), atol=1e-5)

@@ -52,19 +52,29 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
     """
     config: Any = model.config
     inputs = {name: batch[name] for name in accepted_inputs(model)}
-    family = FAMILIES.get(config.model_type)
-    own_attention = family is not None and family.own_attention
     if "documents" in batch:
         first = first_position(config.model_type, config.pad_token_id)
         seen = same_document(batch["documents"])[:, None]
-        inputs["attention_mask"] = added(seen) if own_attention else seen
+        inputs["attention_mask"] = _mask(config, seen)
         inputs["position_ids"] = first + _positions(batch["documents"])
     elif batch["attention_mask"].is_cuda:
         mask = inputs.pop("attention_mask").bool()
         if "unpadded" not in batch:
             seen = mask[:, None, None].expand(-1, -1, mask.shape[1], -1)
-            inputs["attention_mask"] = added(seen) if own_attention else seen
+            inputs["attention_mask"] = _mask(config, seen)
     return inputs
+
+
+def _mask(config: Any, seen: Tensor) -> Any:
+    """The mask as the family takes it, where `seen` [batch, 1, query, key] says what is attended to."""
+    family = FAMILIES[config.model_type]
+    if family.own_attention:
+        return added(seen)
+    if not family.local_layers:
+        return seen
+    places = torch.arange(seen.shape[-1], device=seen.device)
+    near = (places[:, None] - places).abs() <= config.sliding_window
+    return {"full_attention": seen, "sliding_attention": seen & near}
 
 
 def _positions(documents: Tensor) -> Tensor:

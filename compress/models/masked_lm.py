@@ -143,17 +143,19 @@ def near_identity(model: Any) -> None:
 
     The dense layer is the identity (where embeddings are narrower than hidden states, the way back through the
     encoder's own projection), lifted by a constant to where the activation is the identity too; LayerNorm takes
-    the constant out again.
+    the constant out again. A dense layer without biases lifts nothing, and the activation flattens what is below 0.
     """
     import torch
 
     dense, _, norm, last = _head(model)
     with torch.no_grad():
         dense.weight.copy_(_back_to_embeddings(model, dense))
-        dense.bias.fill_(_LIFT)
         norm.weight.fill_(_gain(last.weight))
-        norm.bias.zero_()
-        last.bias.zero_()
+        if dense.bias is not None:
+            dense.bias.fill_(_LIFT)
+        for part in (norm, last):
+            if part.bias is not None:
+                part.bias.zero_()
 
 
 def _gain(table: torch.Tensor) -> float:

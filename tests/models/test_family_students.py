@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from family_teachers import KINDS, LABELS, classifier_of
+from family_teachers import KINDS, LABELS, WHOLE_LAYERS, classifier_of
 from text_batches import batches
 
 from compress.errors import CompressError
@@ -22,6 +22,7 @@ from compress.models.students import build_encoder, build_student, not_kept, stu
 from compress.sessions import open_session
 
 FAMILIES = pytest.mark.parametrize("family", list(KINDS))
+BY_PARTS = pytest.mark.parametrize("family", [family for family in KINDS if family not in WHOLE_LAYERS])
 NARROW = {"init": "random", "hidden": 16, "heads": 4, "intermediate": 24}
 
 
@@ -70,8 +71,16 @@ def test_with_all_layers_it_is_its_teacher(family: str):
     assert not theirs & {parameter.data_ptr() for parameter in student.parameters()}
 
 
-@FAMILIES
-@pytest.mark.parametrize("more", [{}, NARROW, {"architecture": "bert"}, {"architecture": "bert", **NARROW}])
+@pytest.mark.parametrize(
+    ("family", "more"),
+    [
+        (family, {**own, **more})
+        for family in KINDS
+        for own in ({}, {"architecture": "bert"})
+        for more in ({}, NARROW)
+        if not (own and family in WHOLE_LAYERS)
+    ],
+)
 def test_it_has_the_sizes_that_are_planned(family: str, more: dict[str, Any]):
     teacher, wanted = teacher_of(family), card(2, **more)
     planned, student = sizes(wanted, teacher), built(wanted, teacher)
@@ -90,7 +99,7 @@ def test_its_encoder_starts_as_its_classifiers(family: str):
         assert torch.equal(mine, other)
 
 
-@FAMILIES
+@BY_PARTS
 @pytest.mark.parametrize("architecture", [{}, "bert"])
 def test_its_graph_gives_its_logits(family: str, architecture: Any, tmp_path: Path):
     teacher = teacher_of(family)
@@ -140,7 +149,7 @@ def test_tables_behind_a_matrix_come_near_their_teachers(family: str):
     assert left < 0.2
 
 
-CONVERTED = [family for family in KINDS if family != "albert"]
+CONVERTED = [family for family in KINDS if family not in ("albert", *WHOLE_LAYERS)]
 
 
 @pytest.mark.parametrize("family", [*CONVERTED, "mpnet"])

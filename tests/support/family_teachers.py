@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from compress.corpus import special_ids
@@ -27,7 +27,11 @@ KINDS = {
     "xlm-roberta": "pieces",
     "camembert": "pieces",
     "albert": "albert pieces",
+    "modernbert": "modern bytes",
 }
+WHOLE_LAYERS = (
+    "modernbert",
+)  # copied as they are, within the family: no BERT or ALBERT starts from them, and no fast graph
 _AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
 _BERT_WORDS = 260
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
@@ -43,6 +47,8 @@ def tokenizer_of(family: str, more_words: int = 0) -> Tokenizer:
     if kind == "wordpiece":
         letters = sorted({letter for text in texts() for letter in text.lower() if not letter.isspace()})
         return bert_tokenizer(wordpiece(texts(), letters, _BERT_WORDS))
+    if kind == "modern bytes":
+        return _modern_bytes(texts(), 320)
     if kind == "bytes":
         tokenizer = byte_level(texts(), 320)
         tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
@@ -50,6 +56,25 @@ def tokenizer_of(family: str, more_words: int = 0) -> Tokenizer:
     ends = ("[CLS]", "[SEP]") if kind == "albert pieces" else ("<s>", "</s>")
     front = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]") if kind == "albert pieces" else ROBERTA
     return _pieces(texts(), front, ends, "[MASK]" if kind == "albert pieces" else "<mask>", more_words)
+
+
+def _modern_bytes(lines: Iterable[str], size: int) -> Tokenizer:
+    """BPE over bytes, a space before no text, BERT's special tokens."""
+    front = ("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, special_tokens=list(front), initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(lines, trainer)
+    ends = [(token, front.index(token)) for token in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=ends
+    )
+    return tokenizer
 
 
 def _pieces(lines: Iterable[str], front: tuple[str, ...], ends: tuple[str, str], mask: str, more: int) -> Tokenizer:
@@ -116,6 +141,9 @@ def _config(family: str, words: int, padding: int, **fields: Any) -> Any:
     sizes |= {"intermediate_size": 64, "max_position_embeddings": POSITIONS}
     if family == "distilbert":
         sizes = {"dim": 32, "n_layers": LAYERS, "n_heads": 2, "hidden_dim": 64, "max_position_embeddings": POSITIONS}
+    if family == "modernbert":
+        ends = {"bos_token_id": 1, "cls_token_id": 1, "eos_token_id": 2, "sep_token_id": 2}
+        sizes |= {"local_attention": 8, "intermediate_size": 48, **ends}
     if family in _AFTER_PADDING:
         sizes |= {"max_position_embeddings": POSITIONS + padding + 1, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
         sizes |= {"bos_token_id": 0, "eos_token_id": 2}

@@ -5,6 +5,7 @@ from .bert import BERT
 from .counts import Counts, Sizes
 from .distilbert import DISTILBERT
 from .electra import ELECTRA
+from .modernbert import MODERNBERT
 from .mpnet import MPNET
 from .record import RELATIVE_BUCKETS, Family, MaskedLmHead, Setting, Student
 from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
@@ -12,5 +13,6 @@ from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
 __all__ = ["FAMILIES", "RELATIVE_BUCKETS", "Counts", "Family", "MaskedLmHead", "Setting", "Sizes", "Student"]
 
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (BERT, DISTILBERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, ALBERT, MPNET)
+    family.name: family
+    for family in (BERT, DISTILBERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, ALBERT, MPNET, MODERNBERT)
 }

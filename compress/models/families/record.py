@@ -52,6 +52,9 @@ class Family:
 
     `layer`: part -> module of a layer. `layer_path`: of a layer in the encoder, by number; where layers share weights,
     by number of the block. No `layer`: its parts have no names here, so that students of the family have copies of whole layers.
+    `own_first_layer`: the first layer has other parts than the rest, so that a copied student's first is the teacher's.
+    `layer_lists`: settings of config.json that hold a value for each layer. `local_layers`: some layers see the tokens alone
+    that stand within transformers' `sliding_window` of each.
     `fast`: whether the fast graph knows its parts; without, its models are exported as torch's exporter writes them.
     `counts`: its formulas for parameters and FLOPs; `own_sizes`: what these read beside BERT's sizes, by config.json's names ->
     the value where the file leaves it out (true counts as 1).
@@ -86,6 +89,9 @@ class Family:
 
     layer: Mapping[str, str] = field(default_factory=dict)
     layer_path: str
+    own_first_layer: bool = False
+    layer_lists: tuple[str, ...] = ()
+    local_layers: bool = False
     fast: bool = True
     counts: Counts = BERT_COUNTS
     own_sizes: Mapping[str, int] = field(default_factory=dict)

@@ -8,5 +8,5 @@ CLASSIFICATION = Head(
     model="AutoModelForSequenceClassification",
     suffix="ForSequenceClassification",
     trained="classifier.",
-    new=("classifier.", "pre_classifier.", "pooler."),
+    new=("classifier.", "pre_classifier.", "pooler.", "head."),
 )

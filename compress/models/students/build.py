@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     the head of a converted one, which suits one whose body `load_body` will bring.
     """
     auto = auto_class(head_named([type(teacher).__name__]))
-    student = auto.from_config(student_config(teacher.config, sizes))
+    student = auto.from_config(student_config(teacher.config, sizes, _kept_layers(card, teacher)))
     _start(card, student, teacher, sample)
     if card.init == "copy":
         models = teacher, student
@@ -43,7 +44,7 @@ def build_encoder(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     """As `build_student`, with neither head: `teacher` is an encoder (`AutoModel`), and so is the student."""
     from transformers import AutoModel
 
-    student = AutoModel.from_config(student_config(teacher.config, sizes))
+    student = AutoModel.from_config(student_config(teacher.config, sizes, _kept_layers(card, teacher)))
     _start(card, student, teacher, sample)
     return student
 
@@ -52,8 +53,9 @@ def _family(model: Any) -> Family:
     return FAMILIES[model.config.model_type]
 
 
-def student_config(teacher: Any, sizes: Dimensions) -> Any:
-    """transformers' config of `sizes`; what is not a size is from the `teacher`'s config."""
+def student_config(teacher: Any, sizes: Dimensions, layers: Sequence[int] = ()) -> Any:
+    """transformers' config of `sizes`; what is not a size is from the `teacher`'s config, and of a layer from that of the
+    teacher's `layers`, where there are such settings."""
     family = FAMILIES[sizes.architecture]
     named = {
         "vocab_size": sizes.vocabulary,
@@ -70,7 +72,8 @@ def student_config(teacher: Any, sizes: Dimensions) -> Any:
     if family.student is None:
         raise RuntimeError(f"no student is made as a {family.name}")
     kept = family.student.settings(partial(FAMILIES[teacher.model_type].setting, teacher))
-    return transformers_config({"model_type": family.name, **own, **kept})
+    lists = {name: [getattr(teacher, name)[layer] for layer in layers] for name in family.layer_lists if layers}
+    return transformers_config({"model_type": family.name, **own, **kept, **lists})
 
 
 def _start(card: StudentCard, student: Any, teacher: Any, sample: Sample | None) -> None:
@@ -100,6 +103,12 @@ def _form(encoder: Any) -> Form:
     family = _family(encoder)
     epsilon = family.setting(encoder.config, "layer_norm_eps")
     return Form(family, dimensions(encoder.config.to_dict(), classes=1), epsilon)
+
+
+def _kept_layers(card: StudentCard, teacher: Any) -> tuple[int, ...]:
+    """Whose settings a student's layers have, where there are such; of one deeper than its teacher transformers decides them."""
+    has = _family(teacher).layer_lists and card.layers <= teacher.config.num_hidden_layers
+    return _layers(card, teacher) if has else ()
 
 
 def _layers(card: StudentCard, teacher: Any) -> tuple[int, ...]:

@@ -108,7 +108,12 @@ def _check_copied(card: StudentCard, sizes: dict[str, int], teacher: Dimensions)
             raise _misfit(
                 card, name, wanted, teacher, "copied layers need the teacher's sizes; choose another with --student"
             )
-    copied_layers(card.copy_layers, teacher_layers=teacher.layers, student_layers=card.layers, card=card.name)
+    layers = copied_layers(card.copy_layers, teacher_layers=teacher.layers, student_layers=card.layers, card=card.name)
+    if FAMILIES[teacher.architecture].own_first_layer and (layers[0] != 0 or 0 in layers[1:]):
+        raise CompressError(
+            f"student {card.name}: its layers would start from {list(layers)} of the teacher; the first layer of a "
+            f"{teacher.architecture} has no norm before its attention, unlike the rest: list 0 first, and once, in copy_layers"
+        )
 
 
 def _misfit(card: StudentCard, name: str, wanted: int, teacher: Dimensions, rule: str) -> CompressError:

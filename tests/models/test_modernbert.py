@@ -1,0 +1,301 @@
+"""ModernBERT: its formulas, its plain graph, what losses read inside it, its students, its config, its masked-LM head."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from family_teachers import LABELS, classifier_of, masked_lm_of, teacher_of, tokenizer_of
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoConfig, AutoModelForSequenceClassification
+
+from compress.errors import CompressError
+from compress.export import export_onnx
+from compress.export.tracing import describe, example
+from compress.models.cards import StudentCard, load_student
+from compress.models.checkpoints import load_classifier, load_encoder, load_tokenizer, save_checkpoint
+from compress.models.dimensions import Dimensions, dimensions, read_config, usable_positions
+from compress.models.features import compute_features
+from compress.models.masked_lm import has_masked_lm_head, load_masked_lm, masked_text_loss, new_masked_lm_head
+from compress.models.students import build_student, student_dimensions
+from compress.quantize import FILES, quantize_onnx
+from compress.sessions import open_session
+from compress.spec.quantization import Quantize
+
+BASE: dict[str, Any] = {}  # transformers' defaults
+LARGE = {"num_hidden_layers": 28, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 2624}
+BIASED = dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias", "decoder_bias"), True)
+SMALL = {"hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40, "vocab_size": 90, "pad_token_id": 0}
+PUBLISHED = {  # as the hub's config.json of ModernBERT-base, written by transformers 4, names things
+    "global_attn_every_n_layers": 3,
+    "global_rope_theta": 160000.0,
+    "local_rope_theta": 10000.0,
+    "layer_norm_eps": 1e-05,
+    "position_embedding_type": "absolute",
+    "reference_compile": None,
+    "torch_dtype": "float32",
+}
+
+
+def sizes_of(model: Any) -> Dimensions:
+    return dimensions(model.config.to_dict(), classes=len(LABELS))
+
+
+def card(layers: int = 4, **more: Any) -> StudentCard:
+    return StudentCard(name="s", title="S", layers=layers, **more)
+
+
+def built(wanted: StudentCard, teacher: Any) -> Any:
+    return build_student(wanted.of("modernbert"), teacher, student_dimensions(wanted, sizes_of(teacher))).eval()
+
+
+@pytest.mark.parametrize("fields", [BASE, LARGE, BASE | BIASED, SMALL | {"classifier_bias": True}])
+def test_every_parameter_is_counted(fields: dict[str, Any]):
+    ends = (
+        {"bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2} if fields.get("vocab_size") else {}
+    )
+    config = AutoConfig.for_model("modernbert", num_labels=3, **fields, **ends)
+    with torch.device("meta"):
+        model = AutoModelForSequenceClassification.from_config(config)
+    sizes = sizes_of(model)
+    assert sizes.parameters == sum(parameter.numel() for parameter in model.parameters())
+    embeddings = sum(parameter.numel() for parameter in model.base_model.embeddings.parameters())
+    assert sizes.embedding_parameters == embeddings
+
+
+def test_every_matmul_is_counted():
+    model = classifier_of("modernbert", attn_implementation="eager")
+    inputs = example(describe(model), 1, 20)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(**inputs)
+    assert sizes_of(model).flops_per_example(20) == counter.get_total_flops()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`teacher`: local layers that see 4 tokens before and after each of up to 32, mean pooling; `model.onnx`, its plain graph."""
+    folder = tmp_path_factory.mktemp("modernbert")
+    model = classifier_of("modernbert", num_hidden_layers=2, classifier_pooling="mean", vocab_size=400, **BIASED)
+    model.config.id2label = dict(enumerate(LABELS))
+    save_checkpoint(model, tokenizer_of("modernbert"), folder / "teacher")
+    task: dict[str, Any] = {"graph": "plain", "opset": 20, "task_name": "t", "labels": LABELS, "kind": "classification"}
+    info = export_onnx(folder / "teacher", folder, **task)
+    assert max(info["parity_max_abs_error"].values()) < 5e-6  # fp32 sums in another order; 8 x 32 tokens among them
+    return folder
+
+
+def loaded(folder: Path) -> Any:
+    return load_classifier(folder, kind="classification", labels=LABELS, trained=True).eval()
+
+
+def test_its_graph_agrees_with_torch_at_every_length(world: Path):
+    model, session = loaded(world / "teacher"), open_session(world / "model.onnx", threads=1)
+    assert [value.name for value in session.get_inputs()] == ["input_ids", "attention_mask"]
+    worst = 0.0
+    for batch, length in [(1, 1), (1, 4), (1, 5), (2, 6), (1, 9), (3, 17), (5, 31), (2, 32)]:
+        inputs = example(describe(model), batch, length)
+        with torch.inference_mode():
+            expected = model(**inputs).logits.numpy()
+        logits = np.asarray(session.run(["logits"], {name: value.numpy() for name, value in inputs.items()})[0])
+        worst = max(worst, float(np.abs(logits - expected).max()))
+    assert worst < 5e-6  # as above
+
+
+def test_what_is_far_matters_to_the_agreement(world: Path):
+    """With a window of the whole text the logits are others, so that the agreement is with local layers."""
+    model, wide = loaded(world / "teacher"), loaded(world / "teacher")
+    wide.config.local_attention = 64
+    inputs = example(describe(model), 2, 20)
+    with torch.no_grad():
+        assert (model(**inputs).logits - wide(**inputs).logits).abs().max() > 1e-2
+
+
+def test_padding_never_changes_the_logits(world: Path):
+    model, session = loaded(world / "teacher"), open_session(world / "model.onnx", threads=1)
+    ids = example(describe(model), 1, 9)["input_ids"].numpy()
+    padded, mask = np.zeros((2, 30), np.int64), np.zeros((2, 30), np.int64)
+    padded[:, :9], mask[:, :9], mask[1] = ids, 1, 1
+    (alone,) = session.run(["logits"], {"input_ids": ids, "attention_mask": np.ones_like(ids)})
+    (among,) = session.run(["logits"], {"input_ids": padded, "attention_mask": mask})
+    np.testing.assert_allclose(np.asarray(among)[0], np.asarray(alone)[0], atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("method", "form"), [("dynamic", "dynamic"), ("static", "static"), ("smoothquant", "static"), ("static", "qdq")]
+)
+def test_every_form_of_int8_is_near_its_graph(world: Path, tmp_path: Path, method: str, form: str):
+    model = loaded(world / "teacher")
+    feeds = [{name: value.numpy() for name, value in example(describe(model), 8, 24).items()}]
+    info = quantize_onnx(world / "model.onnx", tmp_path, Quantize(method=method), int8_format=form, feeds=feeds)  # type: ignore[arg-type]
+    assert info["int8_matmuls"] == 2 * 4 + 1  # Wqkv, Wo, Wi, Wo of each layer, and the head's dense layer
+    assert list(info["stayed_fp32"]) == ["classifier/Gemm"]
+    answers = [
+        np.asarray(open_session(path, threads=1).run(["logits"], feeds[0])[0])
+        for path in (world / "model.onnx", tmp_path / FILES[form])  # type: ignore[index]
+    ]
+    assert np.abs(answers[1] - answers[0]).max() < 0.15 * np.abs(answers[0]).max()
+
+
+def test_scores_are_what_attention_is_made_of():
+    """Rotary positions in them, the window not: with it, softmax gives what transformers attends with."""
+    model = classifier_of("modernbert")
+    batch = dict(example(describe(model), 3, 14))
+    real = batch["attention_mask"].bool()
+    found = compute_features(model, batch, [f"scores[{layer}]" for layer in range(4)] + ["queries[1]", "keys[1]"])
+    eager = classifier_of("modernbert", attn_implementation="eager")
+    with torch.no_grad():
+        weights = eager(**batch, output_attentions=True).attentions
+    places = torch.arange(14)
+    near = (places[:, None] - places).abs() <= 4
+    for layer, kind in enumerate(model.config.layer_types):
+        seen = real[:, None, None, :] & (near if kind == "sliding_attention" else torch.ones_like(near))
+        mine = found[f"scores[{layer}]"].masked_fill(~seen, float("-inf")).softmax(-1)
+        chosen = real[:, None, :].expand_as(mine[..., 0])
+        torch.testing.assert_close(mine[chosen], weights[layer][chosen], atol=1e-6, rtol=0)  # fp32
+    product = found["queries[1]"] @ found["keys[1]"].transpose(-1, -2) / 16**0.5
+    torch.testing.assert_close(found["scores[1]"], product, atol=1e-6, rtol=1e-5)
+
+
+def test_the_last_hidden_states_are_those_that_the_head_reads():
+    model = classifier_of("modernbert")
+    batch = dict(example(describe(model), 2, 9))
+    with torch.no_grad():
+        found = compute_features(model, batch, ["hidden[-1]", "embeddings", "logits"])
+        assert torch.equal(found["hidden[-1]"], model.model(**batch).last_hidden_state)
+        assert torch.equal(found["embeddings"], model.model.embeddings(batch["input_ids"]))
+        assert torch.equal(model.classifier(model.head(found["hidden[-1]"][:, 0])), found["logits"])
+
+
+def test_each_copied_layer_keeps_its_kind():
+    teacher = classifier_of("modernbert", num_hidden_layers=7, global_attn_every_n_layers=2)
+    student = built(card(4), teacher)
+    kinds = teacher.config.layer_types
+    assert student.config.layer_types == [kinds[layer] for layer in (0, 2, 4, 6)]
+    assert student.config.layer_types == ["full_attention"] * 4 != kinds[:4]
+    for mine, layer in enumerate((0, 2, 4, 6)):
+        theirs = teacher.model.layers[layer]
+        assert student.model.layers[mine].attention_type == theirs.attention_type
+        for one, other in zip(student.model.layers[mine].parameters(), theirs.parameters(), strict=True):
+            assert torch.equal(one, other)
+    for part in ("embeddings", "final_norm"):
+        pairs = zip(getattr(student.model, part).parameters(), getattr(teacher.model, part).parameters(), strict=True)
+        assert all(torch.equal(*pair) for pair in pairs)
+
+
+def test_a_students_checkpoint_is_read_as_it_was_made(tmp_path: Path):
+    teacher = classifier_of("modernbert", num_hidden_layers=7, local_attention=6, classifier_pooling="mean", **BIASED)
+    student = built(card(4), teacher)
+    save_checkpoint(student, tokenizer_of("modernbert"), tmp_path)
+    again = load_classifier(tmp_path, kind="classification", labels=LABELS, trained=True).eval()
+    batch = dict(example(describe(student), 2, 20))
+    with torch.no_grad():
+        assert torch.equal(again(**batch).logits, student(**batch).logits)
+    assert read_config(tmp_path)["layer_types"] == student.config.layer_types
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (
+            {"copy_layers": "last"},
+            "would start from [2, 3] of the teacher; the first layer of a modernbert has no norm",
+        ),
+        ({"copy_layers": (0, 0)}, "list 0 first, and once, in copy_layers"),
+        (
+            {"architecture": "bert"},
+            "or a pre-trained student learns from its logits (recipe logits, --student minilm-l6",
+        ),
+        ({"architecture": "distilbert"}, "the teacher is modernbert, whose students are ModernBERT"),
+        ({"architecture": "albert", "init": "convert", "albert": {"embedding": 8}}, "learns from its logits"),
+        ({"init": "project", "hidden": 16}, "init: expected one of `copy`, `random` for a student `modernbert`"),
+    ],
+)
+def test_what_no_student_can_be_is_refused(more: dict[str, Any], told: str):
+    with pytest.raises(CompressError) as caught:
+        student_dimensions(card(2, **more), sizes_of(classifier_of("modernbert")))
+    assert told in str(caught.value)
+
+
+def test_a_card_halves_the_published_base_model():
+    sizes = dimensions(AutoConfig.for_model("modernbert").to_dict(), classes=2)
+    student = student_dimensions(load_student("modernbert-11l"), sizes)
+    assert (student.architecture, student.layers, sizes.layers, student.hidden) == ("modernbert", 11, 22, 768)
+
+
+def published(folder: Path, **fields: Any) -> Path:
+    """A checkpoint whose config.json says what the hub's says."""
+    teacher_of("modernbert", folder)
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    for name in ("layer_types", "rope_parameters"):
+        del config[name]
+    path.write_text(json.dumps(config | PUBLISHED | fields))
+    return folder
+
+
+def test_the_published_config_is_read_as_transformers_reads_it(tmp_path: Path):
+    folder = published(tmp_path / "t", global_rope_theta=5e4, global_attn_every_n_layers=2)
+    encoder: Any = load_encoder(folder)
+    assert encoder.config.layer_types == ["full_attention", "sliding_attention"] * 2
+    thetas = {kind: found["rope_theta"] for kind, found in encoder.config.rope_parameters.items()}
+    assert thetas == {"full_attention": 5e4, "sliding_attention": 1e4}
+    assert usable_positions(read_config(folder)) == 32
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"layer_types": ["full_attention", "linear_attention"]}, "layer_types: expected for each layer one of full_"),
+        ({"layer_types": ["full_attention"]}, "cannot be loaded as an encoder"),
+        (
+            {"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1e4}}},
+            "rope_parameters: expected rope_theta for each of full_attention, sliding_attention, with rope_type: default",
+        ),
+        ({"local_attention": "128"}, "local_attention: expected a whole number from 2 to"),
+        ({"attention_bias": 1}, "attention_bias: expected true or false; found 1"),
+        ({"classifier_pooling": "max"}, "classifier_pooling: expected one of cls, mean; found 'max'"),
+    ],
+)
+def test_a_config_that_means_another_model_is_refused(tmp_path: Path, fields: dict[str, Any], told: str):
+    with pytest.raises(CompressError) as caught:
+        load_encoder(published(tmp_path / "t", **fields))
+    assert told in str(caught.value)
+
+
+def test_a_head_may_be_new_and_nothing_else(tmp_path: Path):
+    folder = teacher_of("modernbert", tmp_path / "encoder")
+    model: Any = load_classifier(folder, kind="classification", labels=LABELS, trained=False)
+    assert model.config.num_labels == len(LABELS)
+    with pytest.raises(CompressError, match=r"lacks 4 of the model's weights"):
+        load_classifier(folder, kind="classification", labels=LABELS, trained=True)
+    assert load_tokenizer(folder).encode("a", "b").tokens[0] == "[CLS]"
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_its_masked_lm_head_is_its_own_or_a_new_one(tmp_path: Path, biased: bool):
+    tokenizer = tokenizer_of("modernbert")
+    model = masked_lm_of("modernbert", tokenizer)
+    save_checkpoint(model, tokenizer, tmp_path / "masked")
+    assert has_masked_lm_head(tmp_path / "masked")
+    ids = torch.randint(5, 90, (2, 12), generator=torch.Generator().manual_seed(1))
+    labels = torch.full_like(ids, -100)
+    labels[:, 3] = ids[:, 3]
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
+    own = load_masked_lm(tmp_path / "masked")
+    with torch.no_grad():
+        expected = model(**batch).loss
+        torch.testing.assert_close(
+            masked_text_loss(own, batch), expected, atol=1e-5, rtol=0
+        )  # at the masked ones alone
+    encoder = classifier_of("modernbert", **(BIASED if biased else {})).base_model
+    save_checkpoint(encoder, tokenizer, tmp_path / "encoder")
+    new: Any = new_masked_lm_head(tmp_path / "encoder").eval()
+    with torch.no_grad():
+        states = new.model(input_ids=ids, attention_mask=batch["attention_mask"]).last_hidden_state
+        seen = new.head(states)
+    cosine = torch.cosine_similarity(seen - seen.mean(-1, keepdim=True), states - states.mean(-1, keepdim=True), dim=-1)
+    assert cosine.min() > (0.99 if biased else 0.5)  # without biases GELU flattens what is below 0
