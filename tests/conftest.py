@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", CUDA_VISIBLE_DEVICES="")
 install_import_hook("compress.losses", "beartype.beartype")
 
-FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
 LABELS = ("no", "maybe", "yes")
 
 
@@ -36,6 +36,8 @@ def _config(family: str):
         size |= {"max_position_embeddings": 26, "type_vocab_size": 1}
     elif family == "mpnet":
         size |= {"max_position_embeddings": 26}
+    elif family == "ernie":
+        size |= {"use_task_id": True}
     elif family in ("electra", "albert"):
         size |= {"embedding_size": 16}
     names = dict(enumerate(LABELS))

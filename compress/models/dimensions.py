@@ -54,6 +54,11 @@ class Dimensions:
         return RELATIVE_BUCKETS * self.heads if FAMILIES[self.architecture].relative_bias else 0
 
     @property
+    def task_types(self) -> int:
+        """Rows of the table of task types, of which every text here has the first; 0 without one."""
+        return self.own.get("task_type_vocab_size", 0) if self.own.get("use_task_id") else 0
+
+    @property
     def embedding_parameters(self) -> int:
         return self._counts.embeddings(self)
 

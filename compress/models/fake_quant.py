@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .quant_spec import POSITIONS, SEGMENTS, MatmulUse, QuantSpec
+from .quant_spec import POSITIONS, SEGMENTS, TASKS, MatmulUse, QuantSpec
 from .rounding import LEVELS, round_rows, round_states, round_weight
 
 Ranges = Mapping[str, tuple[float, float]]  # a tensor's name -> low, high
@@ -146,7 +146,7 @@ def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
     handles = [model.register_forward_pre_hook(_begin, with_kwargs=True), model.register_forward_hook(_end)]
     handles += [
         table.register_forward_hook(
-            _look_up(path, _segment(model, path) if quant.form.one_segment else None, coded=path in quant.form.long)
+            _look_up(path, _folded(model, path, quant.form.one_segment), coded=path in quant.form.long)
         )
         for path, table in tables.items()
     ]
@@ -167,21 +167,24 @@ def _forward(quant: FakeQuant, module: nn.Module, path: str) -> Callable[[Tensor
     return lambda states: quant.linear(module, path, states)
 
 
-def _segment(model: nn.Module, path: str) -> nn.Embedding | None:
-    """The table of segments of which the graph has the first row in the table at `path`, that of positions."""
+def _folded(model: nn.Module, path: str, one_segment: bool) -> list[nn.Embedding]:
+    """The tables of which the graph has the first row in the table at `path`, that of positions: of task types, and of segments
+    where it knows one."""
     scope, _, name = path.rpartition(".")
     if name != POSITIONS:
-        return None
-    return getattr(model.get_submodule(scope), SEGMENTS, None)
+        return []
+    embeddings: Any = model.get_submodule(scope)
+    tables = (getattr(embeddings, each, None) for each in (TASKS, *([SEGMENTS] if one_segment else [])))
+    return [table for table in tables if table is not None]
 
 
-def _look_up(path: str, segments: nn.Embedding | None, *, coded: bool) -> Callable[..., Tensor]:
+def _look_up(path: str, folded: Sequence[nn.Embedding], *, coded: bool) -> Callable[..., Tensor]:
     def rounded(table: Any, given: Any, rows: Tensor) -> Tensor:
         stored = _exported(table, path)
-        if segments is None:
+        if not folded:
             return round_rows(rows, stored, coded=coded)
-        segment = segments.weight[0]
-        return round_rows(rows + segment, stored + segment.detach(), coded=coded) - segment
+        row = torch.stack([each.weight[0] for each in folded]).sum(0)
+        return round_rows(rows + row, stored + row.detach(), coded=coded) - row
 
     return rounded
 

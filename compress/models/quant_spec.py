@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 POSITIONS, SEGMENTS = "position_embeddings", "token_type_embeddings"  # what transformers calls these tables
+TASKS = "task_type_embeddings"
 LARGEST = 127  # level of a table's row, on either side of zero
 CODES = 255  # of a row's scale: each stands for its square
 LEAST_SCALE = 1e-30  # of a table that is all zeros

@@ -21,7 +21,7 @@ from compress.export.tracing import describe, example, load
 from compress.graphs import constants, get_metadata
 from compress.sessions import open_session
 
-FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
 LABELS = ("no", "maybe", "yes")
 TASK = {"graph": "plain", "opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification"}
 families = pytest.mark.parametrize("family", FAMILIES)
@@ -60,7 +60,7 @@ def test_padding_never_changes_a_text_s_logits(family: str, tiny_checkpoint, tin
 @families
 def test_inputs_are_named_int64_and_dynamic(family: str, tiny_onnx) -> None:
     graph = onnx.load(tiny_onnx(family)).graph
-    segments = ["token_type_ids"] if family in ("bert", "electra", "albert") else []
+    segments = ["token_type_ids"] if family in ("bert", "electra", "albert", "ernie") else []
     assert [value.name for value in graph.input] == ["input_ids", "attention_mask", *segments]
     for value in graph.input:
         tensor = value.type.tensor_type

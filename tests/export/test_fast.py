@@ -31,7 +31,7 @@ from compress.spec.quantization import Quantize
 from compress.version import __version__
 
 OPSETS = (20, 23)
-FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
 LABELS = ("no", "maybe", "yes")
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification", "graph": "fast"}
 SHAPES = [(1, 1), (1, 2), (1, 24), (2, 2), (3, 19), (8, 24)]

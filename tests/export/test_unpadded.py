@@ -23,7 +23,7 @@ from compress.sessions import WEIGHTS, open_session
 from compress.shared_weights import share_weights
 from compress.spec.quantization import Quantize
 
-FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
 LABELS = ("no", "maybe", "yes")
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification", "graph": "fast"}
 SHAPES = [(1, 1), (1, 24), (2, 2), (3, 19), (8, 24)]

@@ -17,7 +17,7 @@ from compress.models import attention
 from compress.models.families import FAMILIES as FAMILIES_OF
 from compress.models.features import compute_features
 
-FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
 
 HEADS, SIZE, LAYERS = 2, 16, 2
 LENGTHS = (9, 9, 4, 1)
@@ -106,7 +106,7 @@ def test_scores_are_before_softmax_and_give_the_eager_probabilities(load: Load, 
     model, batch = load(family), batch_of()
     found = compute_features(model, batch, ATTENTION)
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
-    if family in ("bert", "electra", "albert"):
+    if family in ("bert", "electra", "albert", "ernie"):
         inputs["token_type_ids"] = batch["token_type_ids"]
     probabilities = load(family, implementation="eager")(**inputs, output_attentions=True).attentions
     padded = batch["attention_mask"][:, None, None, :] == 0

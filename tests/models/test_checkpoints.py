@@ -102,7 +102,7 @@ def test_sizes_that_make_no_model(folder: Path):
     refused(lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False), found)
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie"])
 @pytest.mark.parametrize(("kind", "labels"), [("classification", ("b", "a")), ("regression", ())])
 def test_a_head_of_another_size_is_new_and_the_rest_is_kept(
     tiny_checkpoint: Callable[[str], Path], family: str, kind: KindName, labels: tuple[str, ...]

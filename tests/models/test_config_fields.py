@@ -67,6 +67,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
         "relative_attention_num_buckets": 32,
         "gradient_checkpointing": False,
     },
+    "ernie": {"layer_norm_eps": 1e-05, "task_type_vocab_size": 3, "use_task_id": True, "use_cache": True},
 }
 
 

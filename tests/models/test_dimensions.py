@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 from compress.errors import CompressError
 from compress.models.dimensions import dimensions, read_config
 
-FAMILIES = ["bert", "distilbert", "roberta", "electra", "albert", "mpnet"]
+FAMILIES = ["bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie"]
 
 
 def eager(folder: Path) -> Any:

@@ -19,7 +19,7 @@ from compress.models.features import compute_features, model_inputs
 from compress.models.masked_lm import masked_lm_around, masked_text_loss
 from compress.objective import Objective
 
-FAMILIES = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "electra", "albert", "mpnet", "modernbert")
+FAMILIES = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "electra", "albert", "mpnet", "ernie", "modernbert")
 SIZES = (7, 5, 9)  # tokens of the documents of a sequence, [CLS] and [SEP] included
 LENGTH, LAYERS = sum(SIZES), 2
 DOCUMENTS = torch.tensor([number for number, size in enumerate(SIZES) for _ in range(size)])
@@ -40,6 +40,8 @@ def encoder(family: str, seed: int = 7) -> Any:
         size |= dict.fromkeys(("eos_token_id", "sep_token_id"), 2)
     elif family == "mpnet":
         size |= {"pad_token_id": 1, "max_position_embeddings": 26}
+    elif family == "ernie":
+        size |= {"use_task_id": True}
     elif "bert" in family and family != "bert" and "albert" not in family:  # RoBERTa's, positions from 2 on
         size |= {"pad_token_id": 1, "max_position_embeddings": 26, "type_vocab_size": 1}
     elif "albert" in family or family == "electra":

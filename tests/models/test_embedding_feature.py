@@ -15,7 +15,7 @@ from compress.models.features import compute_features
 
 LABELS = ("no", "maybe", "yes")
 LAYERS = {"bert": "BertLayer", "distilbert": "TransformerBlock", "roberta": "RobertaLayer"}
-LAYERS |= {"electra": "ElectraLayer", "albert": "AlbertLayer", "mpnet": "MPNetLayer"}
+LAYERS |= {"electra": "ElectraLayer", "albert": "AlbertLayer", "mpnet": "MPNetLayer", "ernie": "ErnieLayer"}
 families = pytest.mark.parametrize("family", LAYERS)
 IDS = torch.tensor([[2, 17, 55, 90, 3, 1, 1], [2, 30, 31, 3, 33, 34, 3]])
 BATCH = {

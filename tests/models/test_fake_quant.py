@@ -21,7 +21,7 @@ from compress.quantize.smoothing import Smoothing, find_factors, smooth
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
-FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
 COUNTS_PADDING = ("roberta", "mpnet")  # positions go by what is padding
 families = pytest.mark.parametrize("family", FAMILIES)
 # 7 bits: with more, a CPU without VNNI may clip a sum of two products, and then no arithmetic but its own gives its answers.

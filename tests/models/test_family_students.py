@@ -116,7 +116,8 @@ def test_its_graph_gives_its_logits(family: str, architecture: Any, tmp_path: Pa
 
 
 # fp32: word + (position + segment), in another order; where embeddings are behind a matrix BERT's form only comes near
-AS_BERT = {"bert": 0.0, "roberta": 1e-5, "xlm-roberta": 1e-5, "camembert": 1e-5, "distilbert": 1e-5, "electra": None}
+AS_BERT = {"bert": 0.0, "electra": None}
+AS_BERT |= dict.fromkeys(("roberta", "xlm-roberta", "camembert", "distilbert", "ernie"), 1e-5)
 
 
 @pytest.mark.parametrize(("family", "near"), list(AS_BERT.items()))
@@ -127,7 +128,7 @@ def test_as_a_bert_with_all_layers_it_has_its_teachers_states(family: str, near:
         torch.testing.assert_close(mine, theirs, rtol=0, atol=near or 0.0)
 
 
-@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "camembert", "albert"])
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "camembert", "ernie", "albert"])
 def test_a_head_of_the_same_form_passes_to_a_bert(family: str):
     teacher = teacher_of(family)
     student = built(card(architecture="bert"), teacher)
@@ -210,6 +211,7 @@ def test_blocks_that_no_albert_repeats_are_refused():
 SEGMENTS = "student s: a DistilBERT has no segments: the teacher's first is in its positions, the second is not kept"
 MATRIX = "student s: embeddings 16 wide behind a matrix become tables 32 wide that come near them"
 POSITIONS = "student s: positions are counted from 0: the teacher's first 2 rows, of no token, are left out"
+TASK_TYPES = "student s: a BERT has no task types: the teacher's first, which all texts here have, is in its positions"
 HEAD = "student s: the classifier's first layer is the teacher's with {} in place of {}"
 
 
@@ -222,6 +224,8 @@ HEAD = "student s: the classifier's first layer is the teacher's with {} in plac
         ("roberta", "bert", [POSITIONS]),
         ("distilbert", "bert", [HEAD.format("tanh", "relu")]),
         ("mpnet", "bert", [POSITIONS, "student s: attention has no values for the distance of two tokens"]),
+        ("ernie", {}, []),
+        ("ernie", "bert", [TASK_TYPES]),
         ("electra", "bert", [MATRIX, HEAD.format("tanh", "gelu")]),
         ("albert", "bert", [MATRIX, "student s: each layer has weights of its own, where the teacher's 4 share 1"]),
     ],
@@ -234,7 +238,7 @@ def test_what_is_not_kept_is_said(family: str, architecture: Any, lines: list[st
     assert not_kept(wanted.model_copy(update={"init": "random"}), both) == ()
 
 
-@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "camembert"])
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "camembert", "ernie"])
 def test_a_projected_student_is_of_the_teachers_family(family: str):
     teacher = teacher_of(family)
     narrow = card(2, init="project", hidden=16, intermediate=24)
@@ -250,6 +254,7 @@ def test_a_projected_student_is_of_the_teachers_family(family: str):
         ("distilbert-6l", "distilbert", "distilbert"),
         ("distilbert-6l", "roberta", "roberta"),
         ("distilbert-6l", "mpnet", "mpnet"),
+        ("distilbert-6l", "ernie", "ernie"),
         ("tinybert-6l-768", "bert", "bert"),
         ("tinybert-6l-768", "electra", "electra"),
         ("tinybert-4l-312", "camembert", "bert"),

@@ -94,7 +94,15 @@ def test_a_name_that_is_no_feature(bert: Any, name: str):
 
 @pytest.mark.parametrize(
     ("family", "types"),
-    [("bert", True), ("electra", True), ("albert", True), ("roberta", False), ("distilbert", False), ("mpnet", False)],
+    [
+        ("bert", True),
+        ("electra", True),
+        ("albert", True),
+        ("ernie", True),
+        ("roberta", False),
+        ("distilbert", False),
+        ("mpnet", False),
+    ],
 )
 def test_token_types_reach_the_models_that_know_them(tiny_checkpoint: Callable[[str], Path], family: str, types: bool):
     model = load_classifier(tiny_checkpoint(family), kind="classification", labels=LABELS, trained=True).eval()

@@ -16,7 +16,7 @@ from compress.models.masked_head import MaskedLmHeads
 from compress.models.masked_lm import masked_text_loss, new_masked_lm_head
 from compress.objective import Objective
 
-FAMILIES = ("bert", "distilbert", "roberta", "albert", "mpnet")
+FAMILIES = ("bert", "distilbert", "roberta", "albert", "mpnet", "ernie")
 
 
 def objective_of(model: Any) -> Objective:

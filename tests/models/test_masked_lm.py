@@ -24,7 +24,7 @@ from compress.models.masked_lm import (
     new_masked_lm_head,
 )
 
-FAMILIES = ("bert", "distilbert", "roberta", "albert", "mpnet", "electra")
+FAMILIES = ("bert", "distilbert", "roberta", "albert", "mpnet", "electra", "ernie")
 VOCABULARY = 120
 
 

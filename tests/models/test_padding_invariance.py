@@ -15,7 +15,7 @@ from compress.losses import LOSSES
 from compress.models.features import compute_features
 from compress.objective import Objective
 
-FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
 
 LENGTHS = (9, 6, 2)
 SPECS = [loss.spec() for loss in LOSSES.values() if not loss.of_text]  # which needs other labels, and heads

@@ -89,7 +89,7 @@ def gradients(model: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
     return found | {name: value.detach() for name, value in features.items()}
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie"])
 def test_attention_in_training_has_the_values_and_gradients_of_torchs_kernel(
     tiny_checkpoint: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, family: str
 ):

@@ -20,7 +20,7 @@ from compress.models.features import accepted_inputs
 from compress.models.students import algebra, build_encoder, build_student, student_dimensions
 from compress.models.students.activations import observe
 
-families = pytest.mark.parametrize("family", ["bert", "mpnet"])
+families = pytest.mark.parametrize("family", ["bert", "mpnet", "ernie"])
 LABELS = ("no", "maybe", "yes")
 RANK = 9
 
@@ -50,6 +50,7 @@ def structured_teacher(family: str) -> Any:
     torch.manual_seed(11)
     shape = {"vocab_size": 120, "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2}
     shape |= {"intermediate_size": 48, "max_position_embeddings": 24, "num_labels": 3}
+    shape |= {"use_task_id": True} if family == "ernie" else {}
     teacher: Any = AutoModelForSequenceClassification.from_config(AutoConfig.for_model(family, **shape)).eval()
     parts = FAMILIES[family].layer
     subspace = torch.linalg.qr(torch.randn(32, RANK))[0]

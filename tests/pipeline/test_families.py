@@ -32,15 +32,16 @@ licence: Apache-2.0
 random: {{architecture: {0}, layers: 3, hidden: 32, heads: 2, intermediate: 64, max_positions: 32{1}}}
 finetune: {{max_steps: 3, batch_size: 8}}
 """
-MORE = {"bert": "", "roberta": "", "albert": ", embedding: 16", "mpnet": ""}
-NAMES = {"bert": "Bert", "roberta": "Roberta", "albert": "Albert", "mpnet": "MPNet"}
+MORE = {"bert": "", "roberta": "", "albert": ", embedding: 16", "mpnet": "", "ernie": ""}
+NAMES = {"bert": "Bert", "roberta": "Roberta", "albert": "Albert", "mpnet": "MPNet", "ernie": "Ernie"}
 FAMILIES = pytest.mark.parametrize("family", list(NAMES))
 
 
 def plan(folder: Path, *overrides: str, **changes: Any) -> Plan:
-    """An ALBERT's and an MPNet's weights do not begin with counts."""
+    """An ALBERT's, an MPNet's and an ERNIE's weights do not begin with counts."""
     told = (folder / "own.yaml").read_text()
-    random = ("pretrain.start=random",) if "architecture: albert" in told or "architecture: mpnet" in told else ()
+    random = any(f"architecture: {family}" in told for family in ("albert", "mpnet", "ernie"))
+    random = ("pretrain.start=random",) if random else ()
     return plan_of(folder, *random, *overrides, **changes)
 
 

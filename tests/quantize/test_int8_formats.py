@@ -23,7 +23,7 @@ from compress.quantize.weights import to_int8
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
-FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
 int8_formats = pytest.mark.parametrize("int8_format", list(FORMATS))
 generator = np.random.default_rng(0)
 WEIGHT = generator.normal(size=(16, 24)).astype(np.float32) * np.linspace(0.1, 3, 24, dtype=np.float32)

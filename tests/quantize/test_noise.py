@@ -87,7 +87,7 @@ def feeds() -> list[dict[str, np.ndarray]]:
 @pytest.mark.parametrize(
     ("family", "graph"),
     [
-        *((family, "fast") for family in ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")),
+        *((family, "fast") for family in ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")),
         ("albert", "plain"),
     ],
 )

@@ -22,7 +22,7 @@ from compress.quantize.node_selection import select_nodes
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
-families = pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet"])
+families = pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie"])
 
 
 def logits(path: Path) -> np.ndarray:
@@ -58,11 +58,11 @@ def test_all_weight_products_but_the_classifier_have_int8_weights(
     assert info["int8_gathers"] == 2
     segments = family not in ("distilbert", "mpnet")
     segments &= not (graph == "fast" and family == "roberta")  # its one segment is in the positions
-    relative = family == "mpnet" and graph == "plain"  # whose values go into scores
-    assert info["fp32_gathers"] == segments + relative  # a table of a few rows
+    other = family in ("mpnet", "ernie") and graph == "plain"  # values that go into scores, task types
+    assert info["fp32_gathers"] == segments + other  # a table of a few rows
     large = [t.name for t in model.graph.initializer if t.data_type == TensorProto.FLOAT and len(t.dims) > 1]
     unscaled = [
-        name for name in large if not name.endswith("_scale") and not re.search("position|token_type|relative", name)
+        name for name in large if not name.endswith("_scale") and not re.search("position|_type_|relative", name)
     ]
     assert [name for name in unscaled if not name.startswith("classifier")] == []
 

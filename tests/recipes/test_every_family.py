@@ -30,6 +30,7 @@ DEFAULT = {  # one for each family, each recipe among them; `make test-all` runs
     "xlm-roberta": "distilbert",
     "camembert": "minilm",
     "electra": "albert",
+    "ernie": "tinybert-small",
     "albert": "minilm",
     "modernbert": "tinybert-small",
 }

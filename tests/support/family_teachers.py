@@ -23,6 +23,7 @@ KINDS = {
     "bert": "wordpiece",
     "distilbert": "wordpiece",
     "electra": "wordpiece",
+    "ernie": "wordpiece",
     "roberta": "bytes",
     "xlm-roberta": "pieces",
     "camembert": "pieces",
@@ -149,4 +150,6 @@ def _config(family: str, words: int, padding: int, **fields: Any) -> Any:
         sizes |= {"bos_token_id": 0, "eos_token_id": 2}
     if family in ("albert", "electra"):
         sizes |= {"embedding_size": 16}
+    if family == "ernie":
+        sizes |= {"use_task_id": True}
     return AutoConfig.for_model(family, **{**sizes, "vocab_size": words, "pad_token_id": padding, **fields})

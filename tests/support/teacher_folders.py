@@ -64,7 +64,7 @@ class Teachers:
         self.root = root
         (root / "task.yaml").write_text(TASK)
         bpe = byte_level(["the film is not bad", "a good film"], 300)
-        for family in ("bert", "distilbert", "electra", "albert"):
+        for family in ("bert", "distilbert", "electra", "albert", "ernie"):
             self._make(family, tiny(family), lambda folder: wordpiece.save(str(folder / "tokenizer.json")))
         roberta = _more_words(tiny("roberta"), root / "more-words", bpe.get_vocab_size())
         self._make("roberta", roberta, lambda folder: bpe.save(str(folder / "tokenizer.json")))

@@ -18,9 +18,8 @@ def read_encoder(model: Any) -> Encoder | None:
     if fast_graph_problem(config.to_dict()) is not None:
         return None
     family, prefix = FAMILIES[config.model_type], model.base_model_prefix
-    positions = _table(model, f"{prefix}.embeddings.position_embeddings")
-    positions = positions[first_position(family.name, config.pad_token_id) :]
     embeddings, types = f"{prefix}.embeddings", getattr(config, "type_vocab_size", 0)
+    positions = _positions(model, embeddings)
     encoder = Encoder(
         words=_table(model, f"{embeddings}.word_embeddings"),
         positions=positions,
@@ -37,6 +36,18 @@ def read_encoder(model: Any) -> Encoder | None:
         relative=_relative(model, family, len(positions)),
     )
     return encoder.of_one_segment() if types == 1 else encoder
+
+
+def _positions(model: Any, embeddings: str) -> Array:
+    """From a text's first token on, with the row of the task type, which is 0 in all texts."""
+    config = model.config
+    table = _table(model, f"{embeddings}.position_embeddings")
+    table = table[first_position(config.model_type, config.pad_token_id) :]
+    return (
+        table + _table(model, f"{embeddings}.task_type_embeddings")[0]
+        if getattr(config, "use_task_id", False)
+        else table
+    )
 
 
 def _blocks(model: Any, family: Family) -> tuple[Block, ...]:

@@ -5,6 +5,7 @@ from .bert import BERT
 from .counts import Counts, Sizes
 from .distilbert import DISTILBERT
 from .electra import ELECTRA
+from .ernie import ERNIE
 from .modernbert import MODERNBERT
 from .mpnet import MPNET
 from .record import RELATIVE_BUCKETS, Family, MaskedLmHead, Setting, Student
@@ -14,5 +15,5 @@ __all__ = ["FAMILIES", "RELATIVE_BUCKETS", "Counts", "Family", "MaskedLmHead", "
 
 FAMILIES: dict[str, Family] = {
     family.name: family
-    for family in (BERT, DISTILBERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, ALBERT, MPNET, MODERNBERT)
+    for family in (BERT, DISTILBERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, ALBERT, MPNET, ERNIE, MODERNBERT)
 }

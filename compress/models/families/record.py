@@ -44,7 +44,7 @@ class Family:
 
     `name`: transformers' `model_type`. `title`: its name for readers.
     `fields`: what its config.json may hold. They also say what it has: `embedding_size`, narrow embeddings;
-    `type_vocab_size`, segments; `num_hidden_groups`, layers that share weights.
+    `type_vocab_size`, segments; `task_type_vocab_size`, task types; `num_hidden_groups`, layers that share weights.
     `own_names`: BERT's name of a setting -> its own. `fixed`: BERT's name of a setting that it has not -> its value.
     `positions_after_padding`: positions are counted from the row after the padding's index.
     `tokenizer`: stem of its tokenizer classes, `Bert` of `BertTokenizerFast`.

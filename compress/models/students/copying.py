@@ -1,7 +1,7 @@
 """Copy weights into a student: a teacher's of its width, whatever their families call the parts, or a trained encoder's.
 
-What the student's form lacks goes where it has the same effect, as far as it can: the row of the teacher's first segment into
-the positions, positions to where a text's begin, tables behind a matrix into tables of its width (`widening`).
+What the student's form lacks goes where it has the same effect, as far as it can: the rows of the teacher's first segment and
+task type into the positions, positions to where a text's begin, tables behind a matrix into tables of its width (`widening`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ State = dict[str, "Tensor"]
 _KINDS = ("weight", "bias")
 _NORM = ("LayerNorm.weight", "LayerNorm.bias")
 _WORDS, _POSITIONS, _SEGMENTS = (f"{name}_embeddings.weight" for name in ("word", "position", "token_type"))
+_TASKS = "task_type_embeddings.weight"
 _ENCODER = "base_model."
 
 
@@ -88,6 +89,10 @@ def copied_head(source: State, teacher: Family, student: Family, *, prefixes: tu
 def _embeddings(source: State, teacher: Form, student: Form) -> State:
     tables = {name: source[f"embeddings.{name}"] for name in (_WORDS, _POSITIONS, *_NORM)}
     tables[_POSITIONS] = tables[_POSITIONS][teacher.sizes.first_position - student.sizes.first_position :]
+    if teacher.sizes.task_types and student.sizes.task_types:
+        tables[_TASKS] = source[f"embeddings.{_TASKS}"]
+    elif teacher.sizes.task_types:
+        tables[_POSITIONS] = tables[_POSITIONS] + source[f"embeddings.{_TASKS}"][0]
     known = "type_vocab_size" in teacher.family.fields
     types = (
         source[f"embeddings.{_SEGMENTS}"]

@@ -10,6 +10,7 @@ from ..families import FAMILIES, Family
 from .activations import Array, array
 
 TABLES = WORDS, POSITIONS, SEGMENTS = "word_embeddings", "position_embeddings", "token_type_embeddings"
+TASKS = "task_type_embeddings"  # every text has the first row
 
 
 def family_of(model: Any) -> Family:
@@ -41,10 +42,13 @@ def projection_of(encoder: Any) -> Any:
 
 
 def tables_of(encoder: Any) -> dict[str, Array]:
-    """What the embeddings add up, [row, embedding]: of positions from a text's first token on, of segments where it has any."""
+    """What the embeddings add up, [row, embedding]: of positions from a text's first token on, with the row of the
+    task type, of segments where it has any."""
     embeddings, config = encoder.embeddings, encoder.config
     tables = {name: array(getattr(embeddings, name).weight) for name in (WORDS, POSITIONS)}
     tables[POSITIONS] = tables[POSITIONS][first_position(config.model_type, config.pad_token_id) :]
+    if hasattr(embeddings, TASKS):
+        tables[POSITIONS] = tables[POSITIONS] + array(embeddings.task_type_embeddings.weight[0])
     if hasattr(embeddings, SEGMENTS):
         tables[SEGMENTS] = array(embeddings.token_type_embeddings.weight)
     return tables

@@ -17,7 +17,7 @@ import numpy as np
 from ..families import FAMILIES
 from . import algebra
 from .activations import Array, Point, Sample, array, fill, observe, observed_batches
-from .parts import layer_parts
+from .parts import TABLES, TASKS, layer_parts
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _moment(teacher: Any, layers: Sequence[int], sample: Sample) -> Array:
 
 def _project_embeddings(pair: _Pair) -> None:
     mine, theirs = pair.student.embeddings, pair.teacher.embeddings
-    for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
+    for name in (*TABLES, TASKS):
         if hasattr(mine, name):
             fill(getattr(mine, name), array(getattr(theirs, name).weight) @ pair.basis)
     _fit_norm(pair, mine.LayerNorm, pair.teacher_sees(states=(theirs.LayerNorm, "out"))["states"])

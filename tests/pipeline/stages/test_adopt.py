@@ -85,7 +85,7 @@ def checkpoint(
     return make
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie"])
 def test_classes_are_put_in_the_tasks_order(
     checkpoint: Callable[..., TeacherSource], context: Context, toy_tokenizer: Tokenizer, tmp_path: Path, family: str
 ):

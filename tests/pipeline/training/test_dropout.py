@@ -19,7 +19,7 @@ BATCH = {"input_ids": torch.arange(5, 17).reshape(2, 6), "attention_mask": torch
 BATCH["token_type_ids"] = torch.zeros(2, 6, dtype=torch.int64)
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie"])
 def test_it_is_on_in_the_model_and_not_in_what_is_saved(family: str, tiny_checkpoint: Callable[[str], Path]):
     model: Any = load_classifier(tiny_checkpoint(family), kind="classification", labels=LABELS, trained=True).train()
     before = model.config.to_dict()

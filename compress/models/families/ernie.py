@@ -1,0 +1,47 @@
+"""ERNIE 2.0 and 3.0 (Sun et al. 2020, arXiv:1907.12412, §4.1; 2021, arXiv:2107.02137): a BERT that may add a row for the kind of task.
+
+Whatever the task, texts here are all of task type 0, as transformers has them where nobody says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .bert import BERT, KEPT
+from .counts import Counts, Sizes, bert_embeddings
+from .fields import FLAG, whole
+from .record import Setting, Student
+
+if TYPE_CHECKING:
+    from ...corpus import SpecialIds
+
+_OF_TASKS = ("use_task_id", "task_type_vocab_size")
+
+
+def _settings(teacher: Setting) -> dict[str, Any]:
+    return {name: teacher(name) for name in (*KEPT, *_OF_TASKS)}
+
+
+def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any]:
+    return config | {"use_task_id": True, "task_type_vocab_size": 3}
+
+
+def _embeddings(sizes: Sizes) -> int:
+    rows = sizes.own["task_type_vocab_size"] if sizes.own["use_task_id"] else 0
+    return bert_embeddings(sizes) + rows * sizes.embedding
+
+
+ERNIE = replace(
+    BERT,
+    name="ernie",
+    title="ERNIE",
+    fields={**BERT.fields, "use_task_id": FLAG, "task_type_vocab_size": whole(1, 1024)},
+    counts=Counts(embeddings=_embeddings),
+    own_sizes={"use_task_id": 0, "task_type_vocab_size": 3},
+    students=("ernie", "bert", "albert"),
+    student=Student(inits=("copy", "project", "random"), settings=_settings),
+    random_config=_random_config,
+    growth=None,
+    cooccurrence_init=False,
+)
