@@ -8,6 +8,8 @@ process each, on one thread.
 
     python benchmarks/graphs.py --form fast-dynamic --form fast-static --opset 20 --opset 23 --out runs/opsets
 
+    python benchmarks/graphs.py --teacher deberta-v3-small --form plain-dynamic --form plain-static --out runs/graphs-deberta
+
 With two opsets the fp32 graphs are timed too, and a second table tells what each file takes in the first beside the second.
 """
 
@@ -38,11 +40,23 @@ from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
 LABELS = ("a", "b")
-FORMS = (("plain", "dynamic"), ("fast", "dynamic"), ("fast", "static"), ("fast", "qdq"))
+FORMS = (("plain", "dynamic"), ("plain", "static"), ("fast", "dynamic"), ("fast", "static"), ("fast", "qdq"))
 NAMES = tuple("-".join(form) for form in FORMS)
-PLAIN_STATIC = ("plain", "static")  # for what has no fast graph
 TRAINED = "minilm-l6"
-RANDOM = {"bert-base": "bert", "modernbert-base": "modernbert"}  # whose sizes are transformers' defaults
+DEBERTA = {
+    "model_type": "deberta-v2", "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072, "relative_attention": True,
+    "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": "p2c|c2p",
+    "position_biased_input": False,
+}  # fmt: skip
+RANDOM: dict[
+    str, dict[str, Any]
+] = {  # beside transformers' defaults; those of BERT and ModernBERT are the base models'
+    "bert-base": {"model_type": "bert"},
+    "modernbert-base": {"model_type": "modernbert"},
+    "deberta-v3-small": {**DEBERTA, "num_hidden_layers": 6},
+    "deberta-v3-base": {**DEBERTA, "num_hidden_layers": 12},
+    "xlnet-base": {"model_type": "xlnet", "d_model": 768, "n_layer": 12, "n_head": 12, "d_inner": 3072},
+}
 SHAPES = ("1x32", "1x128", "8x128")
 _TEXTS = 64  # of 128 random tokens each, on which int8 is held against fp32
 BENCH_SECONDS = 4 * 3600.0  # for all files together
@@ -55,7 +69,7 @@ def find_teacher(name: str) -> tuple[Any, Any]:
         raise SystemExit(f"expected a teacher with a checkpoint; {name} has none")
     if name in RANDOM:
         torch.manual_seed(0)
-        model: Any = random_classifier({"model_type": RANDOM[name]}, kind="classification", labels=LABELS)
+        model: Any = random_classifier(RANDOM[name], kind="classification", labels=LABELS)
         return model.eval(), source.tokenizer
     return load_classifier(source.folder, kind="classification", labels=LABELS, trained=False).eval(), source.tokenizer
 
@@ -66,13 +80,27 @@ def files(folder: Path, forms: tuple[tuple[str, str], ...], opsets: list[int]) -
     made, kinds = [], set()
     for (graph, int8_format), opset in product(forms, opsets):
         out = folder / f"{graph}-{int8_format}-{opset}"
-        export_onnx(folder, out, graph=graph, opset=opset, task_name="none", labels=LABELS, kind="classification")
-        quantize_onnx(out / "model.onnx", out, Quantize(method="dynamic"), int8_format=int8_format, feeds=feeds())
+        info = export_onnx(
+            folder, out, graph=graph, opset=opset, task_name="none", labels=LABELS, kind="classification"
+        )
+        int8 = quantize_onnx(
+            out / "model.onnx", out, Quantize(method="dynamic"), int8_format=int8_format, feeds=feeds()
+        )
+        print(f"{out.name}: {told(info, int8)}")
         if len(opsets) > 1 and (graph, opset) not in kinds:
             made.append(out / "model.onnx")
             kinds.add((graph, opset))
         made.append(out / FILES[int8_format])
     return made
+
+
+def told(info: dict[str, Any], int8: dict[str, Any]) -> str:
+    """Of an export and of its quantization: errors, and what became int8."""
+    return (
+        f"largest error of a logit to torch's {max(info['parity_max_abs_error'].values()):.1e}; matmuls by weights: "
+        f"{int8['int8_matmuls']} int8, {int8['weight_only_matmuls']} with int8 weights, {int8['fp32_matmuls']} fp32; "
+        f"{int8['activation_matmuls']} of activations"
+    )
 
 
 def feeds() -> list[dict[str, np.ndarray]]:
@@ -84,12 +112,10 @@ def feeds() -> list[dict[str, np.ndarray]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--teacher", default=TRAINED, help=f"a card or a checkpoint's folder; {', '.join(RANDOM)}: with random weights"
+        "--teacher", default=TRAINED, help=f"a card or a checkpoint's folder; with random weights: {', '.join(RANDOM)}"
     )
     parser.add_argument("--student", action="append", default=[])
-    parser.add_argument(
-        "--form", action="append", choices=(*NAMES, "-".join(PLAIN_STATIC)), help="default: all but the last"
-    )
+    parser.add_argument("--form", action="append", choices=NAMES, help="default: all")
     parser.add_argument(
         "--opset", action="append", type=int, help="of the fast graph, 20 to 23; once or twice; default: 20"
     )
@@ -97,7 +123,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/graphs"))
     add_json(parser)
     arguments = parser.parse_args()
-    forms = tuple(form for form in (*FORMS, PLAIN_STATIC) if "-".join(form) in (arguments.form or NAMES))
+    forms = tuple(form for form in FORMS if "-".join(form) in (arguments.form or NAMES))
     opsets = arguments.opset or [20]
     if len(set(opsets)) != len(opsets) or len(opsets) > 2:
         parser.error("--opset: one, or two that differ")

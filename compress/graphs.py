@@ -26,7 +26,7 @@ _PROTOBUF_LIMIT = 2**31 - 1
 
 @dataclass(frozen=True)
 class Matmuls:
-    """Names of the nodes that multiply matrices: by a constant weight (int8 or fp32), by a weight that was cut into a
+    """Names of the nodes that multiply matrices: by a constant weight (int8 or fp32), by a weight that is cut into a
     matrix for each attention head (`stacked`, fp32), or two activations."""
 
     int8: tuple[str, ...]
@@ -78,8 +78,8 @@ def matmuls(graph: GraphProto) -> Matmuls:
 
 
 def _cut(graph: GraphProto, known: set[str]) -> set[str]:
-    """Constants that a Reshape gave another number of axes, and what is made of them."""
-    cut: set[str] = set()
+    """Constants of more axes than two, such as a Reshape gives them, and what is made of them."""
+    cut = {tensor.name for tensor in graph.initializer if len(tensor.dims) > 2}
     for node in graph.node:
         if node.output[0] in known and (node.op_type == "Reshape" or any(name in cut for name in node.input)):
             cut.update(node.output)

@@ -20,6 +20,7 @@ from ..models.families import FAMILIES
 from ..models.heads import HEADS, auto_class
 from ..models.pretrained import load_pretrained
 from ..spec.kinds import KindName
+from .forms import FORMS
 
 SEGMENTS = "token_type_ids"
 INPUTS = ("input_ids", "attention_mask", SEGMENTS)
@@ -56,6 +57,17 @@ class _AdditiveMask(nn.Module):
         return self.traced(input_ids=input_ids, attention_mask=hidden, **more).logits
 
 
+class _OwnForm(nn.Module):
+    """For a family that is traced in another form."""
+
+    def __init__(self, form: nn.Module) -> None:
+        super().__init__()
+        self.traced = form
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        return self.traced(input_ids, attention_mask, token_type_ids)
+
+
 class _OwnMask(_AdditiveMask):
     """For a family that does not take a ready mask."""
 
@@ -78,9 +90,9 @@ def load(checkpoint: Path, kind: KindName) -> Traced:
 
 def describe(model: Any, kind: KindName = "classification") -> Traced:
     config = model.config
-    segments = (
-        "token_type_ids" in inspect.signature(model.forward).parameters and getattr(config, "type_vocab_size", 0) > 1
-    )
+    segments = "token_type_ids" in inspect.signature(model.forward).parameters and FAMILIES[
+        config.model_type
+    ].reads_segments(config)
     return Traced(
         model=model,
         kind=kind,
@@ -94,7 +106,7 @@ def describe(model: Any, kind: KindName = "classification") -> Traced:
 
 def _max_length(model: Any) -> int:
     """Longest input. RoBERTa counts positions from padding_idx + 1, so its table has rows to spare."""
-    longest = model.config.max_position_embeddings
+    longest = FAMILIES[model.config.model_type].setting(model.config, "max_position_embeddings")
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
             return longest - module.padding_idx - 1
@@ -173,8 +185,11 @@ def shapes(traced: Traced) -> tuple[dict[int, Any], ...]:
 
 
 def wrap(traced: Traced) -> nn.Module:
-    """The model with logits alone as its output, and the ready mask where it gives the model's own logits, else the
-    model's own mask. Of local layers short examples would not tell: a ready mask is for all layers alike."""
+    """The model with logits alone as its output, in the form that its family is traced in; else with the ready mask where it
+    gives the model's own logits, else with the model's own mask. Of local layers short examples would not tell: a ready
+    mask is for all layers alike."""
+    if traced.model.config.model_type in FORMS:
+        return _OwnForm(FORMS[traced.model.config.model_type](traced.model)).eval()
     inputs = examples(traced)
     own, ready = _OwnMask(traced.model).eval(), _AdditiveMask(traced.model).eval()
     family = FAMILIES.get(traced.model.config.model_type)

@@ -95,7 +95,9 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def has_segments(config: dict[str, Any]) -> bool:
     """Whether the model tells the two texts of a pair by token types."""
-    return "type_vocab_size" in FAMILIES[config["model_type"]].fields and int(config.get("type_vocab_size", 2)) > 1
+    family = FAMILIES[config["model_type"]]
+    tables = "type_vocab_size" in family.fields and int(config.get("type_vocab_size", 2)) > 1
+    return family.relative_segments or tables
 
 
 def usable_positions(config: dict[str, Any]) -> int:

@@ -38,8 +38,9 @@ def accepted_inputs(model: nn.Module) -> frozenset[str]:
     """Which of the tokenizer's outputs the model's forward takes."""
     parameters = inspect.signature(model.forward).parameters
     names = {"input_ids", "attention_mask"} & parameters.keys()
-    types = getattr(model.config, "type_vocab_size", 0)
-    return frozenset(names | ({"token_type_ids"} if "token_type_ids" in parameters and types > 1 else set()))
+    config: Any = model.config
+    segments = "token_type_ids" in parameters and FAMILIES[config.model_type].reads_segments(config)
+    return frozenset(names | ({"token_type_ids"} if segments else set()))
 
 
 def model_inputs(model: nn.Module, batch: Batch) -> Batch:

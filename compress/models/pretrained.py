@@ -46,7 +46,7 @@ def load_pretrained(
     try:
         made = transformers_config({**config, **fields})
         with torch.device("meta"):
-            kind = type(auto.from_config(made))
+            kind = usable_class(type(auto.from_config(made)))
         model, loading = kind.from_pretrained(
             None,
             config=made,
@@ -62,6 +62,15 @@ def load_pretrained(
         raise CompressError(f"{folder}: cannot be loaded as {what}: {reason}") from None
     model.config.name_or_path = ""  # transformers noted that there is none, as text
     return model, loading
+
+
+def usable_class(kind: Any) -> Any:
+    """The class of transformers, or ours in its place where that cannot take batches as they are here."""
+    if kind.__name__ != "XLNetForSequenceClassification":
+        return kind
+    from .xlnet import XLNetForSequenceClassification
+
+    return XLNetForSequenceClassification
 
 
 def check_loading(folder: Path, loading: dict[str, Any], is_new: Callable[[str], bool] = lambda name: False) -> None:

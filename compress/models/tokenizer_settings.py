@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 GENERAL = "PreTrainedTokenizerFast"  # takes tokenizer.json as it is, in transformers 4 too
-_SPECIAL = {  # what transformers calls them: BERT's, and RoBERTa's
+_SPECIAL = {  # what transformers calls them: BERT's, XLNet's, and RoBERTa's
     "unk": UNKNOWN,
-    "sep": ("[SEP]", "</s>"),
+    "sep": ("[SEP]", "<sep>", "</s>"),
     "pad": PAD,
-    "cls": ("[CLS]", "<s>"),
+    "cls": ("[CLS]", "<cls>", "<s>"),
     "mask": MASK,
     "bos": ("<s>",),
     "eos": ("</s>",),
@@ -33,13 +33,15 @@ def tokenizer_settings_of(
     of tokenizer alone. What the general class gives a model beside its tokens has to be said.
     """
     parts, special = json.loads(tokenizer.to_str()), _special_tokens(tokenizer)
-    own = FAMILIES["bert" if family is None else family].wordpiece_class
+    known = FAMILIES["bert" if family is None else family]
+    own = known.wordpiece_class
     fits = own is not None and _is_berts(tokenizer, parts, special)
     inputs = ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"]
     return {
         "tokenizer_class": own if fits else GENERAL,
         **_options(parts["normalizer"] or {}, fits),
         **({} if segments is None else {"model_input_names": inputs}),
+        **({"padding_side": "left"} if known.pads_left else {}),
         **special,
     }
 

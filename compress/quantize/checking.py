@@ -71,7 +71,7 @@ def _weight_bytes(model: ModelProto) -> int:
 
 CLASSIFIER = "the classifier: its error would go straight into the logits, and its size is nothing"
 HEAD = "next to the logits, one row a text: int8 weights, multiplied in fp32"
-STACKED = "absorbed keys or values, a matrix for each head: int8 weights, multiplied in fp32"
+STACKED = "absorbed keys or values, or those of positions, a matrix for each head: int8 weights, multiplied in fp32"
 FEW = "a table of a few rows: int8 would save kilobytes at most, and take time"
 TABLE = "the recipe says `embeddings: false`"
 FALLBACK = "fp32 fallback of the search: int8 costs too much of the answers here for the time that it saves"

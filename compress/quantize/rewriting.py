@@ -48,11 +48,12 @@ class Rewrite:
         return tensor is not None and tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2
 
     def int8(self, weight: str) -> tuple[str, str]:
-        """Names of the int8 [in, out] and scale of a stored matmul's weight [in, out]; its zero point is 0, which operators
-        take where none is given."""
+        """Names of the int8 [in, out] and scale of a stored matmul's weight [in, out], or of one [head, in, out] of which all heads
+        share the scales; its zero point is 0, which operators take where none is given."""
         names = (f"{weight}_quantized", f"{weight}_scale")
         if names[0] not in self.stored:
-            levels, scale = to_int8(numpy_helper.to_array(self.stored[weight]), self.axis, bits=self._bits)
+            array = numpy_helper.to_array(self.stored[weight])
+            levels, scale = to_int8(array, None if self.axis is None else array.ndim - 1, bits=self._bits)
             self.constant(names[0], levels)
             self.constant(names[1], scale)
         return names

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from compress.catalog import list_cards
+from compress.catalog import list_cards, load_recipe
 from compress.errors import CompressError
 from compress.models.cards import load_student
 from compress.models.dimensions import Dimensions
 from compress.models.families import FAMILIES
+from compress.models.layer_maps import check_losses
 from compress.models.students import student_dimensions
 from compress.spec.recipe import Recipe
 
@@ -15,12 +16,14 @@ NO_STUDENT = "–"
 
 
 def family_table() -> str:
-    """A row per family of teachers, a column per student card that the recipes name for so many layers."""
+    """A row per family of teachers, a column per student card that the recipes name for so many layers. Where some of these
+    recipes need what the family has not, the others are named."""
     columns = _recipes_by_card()
     heads = [", ".join(f"`{recipe}`" for recipe in recipes) for recipes in columns.values()]
     rows = ["| teacher | " + " | ".join(heads) + " |", "|-" * (len(heads) + 1) + "|"]
     rows += [
-        f"| {FAMILIES[name].title} | {' | '.join(_student(card, name) for card in columns)} |" for name in FAMILIES
+        f"| {FAMILIES[name].title} | {' | '.join(_student(*column, name) for column in columns.items())} |"
+        for name in FAMILIES
     ]
     return "\n".join(rows)
 
@@ -33,7 +36,7 @@ def _recipes_by_card() -> dict[str, list[str]]:
     return found
 
 
-def _student(card: str, family: str) -> str:
+def _student(card: str, recipes: list[str], family: str) -> str:
     student = load_student(card)
     if student.checkpoint is not None:
         return student.title
@@ -41,7 +44,22 @@ def _student(card: str, family: str) -> str:
         sizes = student_dimensions(student, _base(family))
     except CompressError:
         return NO_STUDENT
-    return f"{FAMILIES[sizes.architecture].title}, {sizes.layers} × {sizes.hidden}"
+    able = [recipe for recipe in recipes if _is_for(load_recipe(recipe), sizes, _base(family))]
+    if not able:
+        return NO_STUDENT
+    named = "" if able == recipes else f" (by {', '.join(f'`{recipe}`' for recipe in able)})"
+    return f"{FAMILIES[sizes.architecture].title}, {sizes.layers} × {sizes.hidden}{named}"
+
+
+def _is_for(recipe: Recipe, student: Dimensions, teacher: Dimensions) -> bool:
+    """Whether its losses read what these models give, and its training for int8 knows their graph."""
+    fast = FAMILIES[student.architecture].fast
+    try:
+        for stage in recipe.stages:
+            check_losses(getattr(stage.spec, "losses", ()), student=student, teacher=teacher, where=recipe.name)
+    except CompressError:
+        return False
+    return fast or all(stage.kind != "quantize_aware" for stage in recipe.stages)
 
 
 def _base(family: str) -> Dimensions:

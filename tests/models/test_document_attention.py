@@ -19,7 +19,18 @@ from compress.models.features import compute_features, model_inputs
 from compress.models.masked_lm import masked_lm_around, masked_text_loss
 from compress.objective import Objective
 
-FAMILIES = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "electra", "albert", "mpnet", "ernie", "modernbert")
+FAMILIES = (
+    "bert",
+    "distilbert",
+    "roberta",
+    "xlm-roberta",
+    "camembert",
+    "electra",
+    "albert",
+    "mpnet",
+    "ernie",
+    "modernbert",
+)
 SIZES = (7, 5, 9)  # tokens of the documents of a sequence, [CLS] and [SEP] included
 LENGTH, LAYERS = sum(SIZES), 2
 DOCUMENTS = torch.tensor([number for number, size in enumerate(SIZES) for _ in range(size)])

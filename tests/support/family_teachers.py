@@ -56,7 +56,7 @@ def tokenizer_of(family: str, more_words: int = 0) -> Tokenizer:
         return tokenizer
     ends = ("[CLS]", "[SEP]") if kind == "albert pieces" else ("<s>", "</s>")
     front = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]") if kind == "albert pieces" else ROBERTA
-    return _pieces(texts(), front, ends, "[MASK]" if kind == "albert pieces" else "<mask>", more_words)
+    return pieces(texts(), front, ends, "[MASK]" if kind == "albert pieces" else "<mask>", more_words)
 
 
 def _modern_bytes(lines: Iterable[str], size: int) -> Tokenizer:
@@ -78,15 +78,17 @@ def _modern_bytes(lines: Iterable[str], size: int) -> Tokenizer:
     return tokenizer
 
 
-def _pieces(lines: Iterable[str], front: tuple[str, ...], ends: tuple[str, str], mask: str, more: int) -> Tokenizer:
+def pieces(lines: Iterable[str], front: tuple[str, ...], ends: tuple[str, str], mask: str, more: int = 0) -> Tokenizer:
     """SentencePiece's unigrams: half of the texts' words, and letters; the mask last where it is not in `front`."""
     counts = Counter(word for line in lines for word in line.lower().split())
     whole = [word for word, _ in counts.most_common(len(counts) // 2)]
-    pieces = [*(f"▁{word}" for word in whole), "▁", *sorted(set("".join(counts)))]
-    rows = [(piece, -4.0 - place / 100) for place, piece in enumerate(pieces)]
+    words = [*(f"▁{word}" for word in whole), "▁", *sorted(set("".join(counts)))]
+    rows = [(piece, -4.0 - place / 100) for place, piece in enumerate(words)]
     rows += [(f"▁mot{number}", -20.0) for number in range(more)]
     table = [*((token, 0.0) for token in front), *rows, *(() if mask in front else [(mask, 0.0)])]
-    tokenizer = Tokenizer(models.Unigram(table, unk_id=front.index("<unk>")))
+    tokenizer = Tokenizer(
+        models.Unigram(table, unk_id=next(front.index(name) for name in ("<unk>", "[UNK]") if name in front))
+    )
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
     tokenizer.add_special_tokens([*front, mask])

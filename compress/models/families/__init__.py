@@ -3,6 +3,7 @@
 from .albert import ALBERT
 from .bert import BERT
 from .counts import Counts, Sizes
+from .deberta import DEBERTA
 from .distilbert import DISTILBERT
 from .electra import ELECTRA
 from .ernie import ERNIE
@@ -10,10 +11,14 @@ from .modernbert import MODERNBERT
 from .mpnet import MPNET
 from .record import RELATIVE_BUCKETS, Family, MaskedLmHead, Setting, Student
 from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
+from .xlnet import XLNET
 
 __all__ = ["FAMILIES", "RELATIVE_BUCKETS", "Counts", "Family", "MaskedLmHead", "Setting", "Sizes", "Student"]
 
 FAMILIES: dict[str, Family] = {
     family.name: family
-    for family in (BERT, DISTILBERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, ALBERT, MPNET, ERNIE, MODERNBERT)
+    for family in (
+        *(BERT, DISTILBERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, ALBERT, MPNET, ERNIE),
+        *(MODERNBERT, DEBERTA, XLNET),
+    )
 }

@@ -26,12 +26,14 @@ PROBLEMS = ("regression", "single_label_classification", "multi_label_classifica
 @dataclass(frozen=True)
 class Field:
     """What a key may hold. `null` stands for a missing key, unless it is `nullable`. One that is not `kept` is only
-    checked: any other value would be another model."""
+    checked: any other value would be another model. One that is `required` stands in every file of the form that is known here;
+    transformers takes another form where it is missing."""
 
     allows: Callable[[Any], bool]
     expected: str
     nullable: bool = False
     kept: bool = True
+    required: bool = False
 
 
 def allowed_values(
@@ -44,9 +46,9 @@ def allowed_values(
     kept = {}
     for name, field in fields.items():
         value = document.get(name)
-        if value is None and not (field.nullable and name in document):
+        if value is None and not field.required and not (field.nullable and name in document):
             continue
-        if value is not None and not field.allows(value):
+        if (value is not None or field.required) and not field.allows(value):
             raise CompressError(f"{path}: {inside}{name}: expected {field.expected}; found {reprlib.repr(value)}")
         if field.kept:
             kept[name] = value
@@ -74,8 +76,8 @@ def one_of(*names: str, kept: bool = True) -> Field:
     return Field(lambda value: isinstance(value, str) and value in names, f"one of {', '.join(names)}", kept=kept)
 
 
-def only(value: Any, why: str, *, kept: bool = False) -> Field:
-    return Field(lambda found: type(found) is type(value) and found == value, why, kept=kept)
+def only(value: Any, why: str, *, kept: bool = False, required: bool = False) -> Field:
+    return Field(lambda found: type(found) is type(value) and found == value, why, kept=kept, required=required)
 
 
 def _is_name(value: Any) -> bool:

@@ -47,6 +47,8 @@ class Family:
     `type_vocab_size`, segments; `task_type_vocab_size`, task types; `num_hidden_groups`, layers that share weights.
     `own_names`: BERT's name of a setting -> its own. `fixed`: BERT's name of a setting that it has not -> its value.
     `positions_after_padding`: positions are counted from the row after the padding's index.
+    `relative_segments`: tokens' segments are read, though there is no table of them.
+    `pads_left`: transformers' own model takes batches that are padded on the left; ours, as all, on the right.
     `tokenizer`: stem of its tokenizer classes, `Bert` of `BertTokenizerFast`.
     `wordpiece_class`: the class that loads a tokenizer of BERT's own kind; None: the general one.
 
@@ -84,6 +86,8 @@ class Family:
     own_names: Mapping[str, str]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     positions_after_padding: bool = False
+    relative_segments: bool = False
+    pads_left: bool = False
     tokenizer: str
     wordpiece_class: str | None = None
 
@@ -120,6 +124,10 @@ class Family:
     def attention(self) -> str:
         """transformers' name of the attention that models are loaded with."""
         return "eager" if self.own_attention or not self.captures_attention else "sdpa"
+
+    def reads_segments(self, config: Any) -> bool:
+        """Whether a model with transformers' config takes `token_type_ids`: not where it knows but one segment."""
+        return self.relative_segments or getattr(config, "type_vocab_size", 0) > 1
 
     def own_name(self, name: str) -> str:
         return self.own_names.get(name, name)

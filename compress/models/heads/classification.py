@@ -1,4 +1,4 @@
-"""Logits of the classes, from the first token's state."""
+"""Logits of the classes, from the first token's state; in an XLNet, which calls its head otherwise, from the last token's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from .head import Head
 CLASSIFICATION = Head(
     model="AutoModelForSequenceClassification",
     suffix="ForSequenceClassification",
-    trained="classifier.",
-    new=("classifier.", "pre_classifier.", "pooler.", "head."),
+    trained=("classifier.", "logits_proj."),
+    new=("classifier.", "pre_classifier.", "pooler.", "head.", "sequence_summary.", "logits_proj."),
 )

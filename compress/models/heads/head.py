@@ -23,7 +23,7 @@ class Head:
 
     model: str
     suffix: str
-    trained: str
+    trained: tuple[str, ...]
     new: tuple[str, ...]
     losses: Mapping[str, Loss] = field(default_factory=dict)
     equal: Mapping[str, str] = field(default_factory=dict)

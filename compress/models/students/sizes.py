@@ -43,9 +43,15 @@ def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
         positions=teacher.positions - teacher.first_position + before,
         first_position=before,
         inner_layers=1,
-        token_types=(teacher.token_types or _SEGMENTS) if "type_vocab_size" in family.fields else 0,
+        token_types=_segments(family, teacher),
         own=teacher.own if family.name == teacher.architecture else dict(family.own_sizes),
     )
+
+
+def _segments(family: Family, teacher: Dimensions) -> int:
+    if family.name == teacher.architecture:
+        return teacher.token_types
+    return (teacher.token_types or _SEGMENTS) if "type_vocab_size" in family.fields else 0
 
 
 def _family(card: StudentCard, teacher: Dimensions) -> Family:

@@ -43,7 +43,7 @@ def reorder_head(model: Any, order: list[int]) -> None:
     """Put row `order[i]` of the classifier in place i."""
     import torch
 
-    head = model.classifier
+    head = model.logits_proj if hasattr(model, "logits_proj") else model.classifier
     head = getattr(head, "out_proj", head)
     with torch.no_grad():
         head.weight.copy_(head.weight[order].clone())

@@ -1,0 +1,96 @@
+"""DeBERTa-v3 (He et al. 2021, arXiv:2111.09543), and the v2 of its form: attention that keeps content and position apart.
+
+Scores are the sum of content to content, content to position and position to content; positions are a table of buckets of
+distances, which each layer takes to keys and queries, by its own matrices for content or by others (He et al. 2020,
+arXiv:2006.03654, §3.1). Students are copies of whole layers. Its masked-LM heads are not for any stage here: v3's replaced tokens
+are another task, and v2's comes in two forms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from .bert import BERT, KEPT
+from .counts import Counts, Sizes, bert_layer, bert_layer_flops, bert_rest
+from .fields import ACTIVATIONS, FLAG, HEAD_DROPOUT, MOST_POSITIONS, PROBABILITY, Field, one_of, only, whole
+from .record import Family, Setting, Student
+
+_BOTH = ["c2p", "p2c"]
+_BUCKETS, _FARTHEST = "position_buckets", "max_relative_positions"
+# Of a form that is not BERT's, by the value of transformers where config.json leaves it out.
+_OWN = {_BUCKETS: -1, _FARTHEST: -1, "share_att_key": False, "position_biased_input": True}
+_OF_FORM = ("relative_attention", "pos_att_type", "norm_rel_ebd")
+_POOLER = {"pooler_dropout": 0.0, "pooler_hidden_act": "gelu", "cls_dropout": None}
+
+
+def _are_both(value: Any) -> bool:
+    parts = value.lower().split("|") if isinstance(value, str) else value
+    return isinstance(parts, list) and sorted(map(str, parts)) == _BOTH
+
+
+def _rows(sizes: Sizes) -> int:
+    """Of the table of relative positions."""
+    own = sizes.own
+    return 2 * next(rows for rows in (own[_BUCKETS], own[_FARTHEST], sizes.positions) if rows > 0)
+
+
+def _embeddings(sizes: Sizes) -> int:
+    positions = sizes.positions if sizes.own["position_biased_input"] else 0
+    return (sizes.vocabulary + positions + sizes.token_types + 2) * sizes.hidden
+
+
+def _layer(sizes: Sizes) -> int:
+    own = 0 if sizes.own["share_att_key"] else 2 * (sizes.hidden + 1) * sizes.hidden
+    return bert_layer(sizes) + own
+
+
+def _rest(sizes: Sizes) -> int:
+    """The table of relative positions and its LayerNorm, and the head."""
+    return (_rows(sizes) + 2) * sizes.hidden + bert_rest(sizes)
+
+
+def _layer_flops(sizes: Sizes, length: float) -> float:
+    """Positions go through two matrices, and each token meets each row of theirs twice."""
+    rows, h = _rows(sizes), sizes.hidden
+    return bert_layer_flops(sizes, length) + 2 * 2 * rows * h * h + 2 * 2 * length * rows * h
+
+
+def _settings(teacher: Setting) -> dict[str, Any]:
+    kept = (*(name for name in KEPT if name != "classifier_dropout"), *_OF_FORM)
+    return {name: teacher(name) for name in kept} | {
+        name: teacher(name, value) for name, value in (_OWN | _POOLER).items()
+    }
+
+
+_V3 = "of DeBERTa-v3 and -v2; other forms of its attention are not supported"
+
+DEBERTA = Family(
+    name="deberta-v2",
+    title="DeBERTa-v3",
+    fields={
+        **{name: field for name, field in BERT.fields.items() if name != "classifier_dropout"},
+        "type_vocab_size": replace(whole(0, 1024), required=True),
+        "relative_attention": only(True, f"true: that {_V3}", kept=True, required=True),
+        "pos_att_type": Field(_are_both, f"p2c|c2p: that {_V3}", required=True),
+        "norm_rel_ebd": only("layer_norm", f"layer_norm: that {_V3}", kept=True, required=True),
+        "conv_kernel_size": only(0, "none: the convolution of DeBERTa-v2-xlarge and -xxlarge is not supported"),
+        _BUCKETS: whole(-1, MOST_POSITIONS),
+        _FARTHEST: whole(-1, MOST_POSITIONS),
+        "share_att_key": FLAG,
+        "position_biased_input": FLAG,
+        "pooler_dropout": PROBABILITY,
+        "pooler_hidden_act": one_of(*ACTIVATIONS),
+        "cls_dropout": HEAD_DROPOUT,
+    },
+    own_names={"classifier_dropout": "cls_dropout"},
+    tokenizer="DebertaV2",
+    layer_path="encoder.layer.{}",
+    fast=False,
+    captures_attention=False,
+    packs_documents=False,
+    counts=Counts(embeddings=_embeddings, layer=_layer, rest=_rest, layer_flops=_layer_flops),
+    own_sizes={name: int(value) for name, value in _OWN.items()},
+    students=("deberta-v2",),
+    student=Student(inits=("copy", "random"), settings=_settings),
+)

@@ -1,0 +1,91 @@
+"""XLNet (Yang et al. 2019, arXiv:1906.08237): relative positions and segments, a classifier on the last token.
+
+It teaches pre-trained students, and goes to int8; it has no students of its own. Its language model predicts tokens in a drawn
+order, which no stage here does.
+"""
+
+from __future__ import annotations
+
+from .bert import BERT
+from .counts import Counts, Sizes
+from .fields import ACTIVATIONS, MOST_HEADS, MOST_LAYERS, MOST_POSITIONS, MOST_WIDE, PROBABILITY, one_of, only, whole
+from .record import Family
+
+_POSITIONS = 512  # of its pre-training; attention itself takes any
+_SAME = (
+    *("architectures", "tokenizer_class", "vocab_size", "pad_token_id", "bos_token_id", "eos_token_id"),
+    *("initializer_range", "tie_word_embeddings", "id2label", "num_labels", "problem_type", "layer_norm_eps"),
+    *("dtype", "torch_dtype", "is_decoder", "add_cross_attention", "is_encoder_decoder", "pruned_heads"),
+    "quantization_config",
+)
+
+
+def _embeddings(sizes: Sizes) -> int:
+    """The table of words, and the row that stands for a word to predict."""
+    return (sizes.vocabulary + 1) * sizes.hidden
+
+
+def _layer(sizes: Sizes) -> int:
+    """Matrices for queries, keys, values, positions and the output, three biases of queries, two rows of segments, a LayerNorm; the
+    feed-forward part with another."""
+    h, f = sizes.hidden, sizes.intermediate
+    return 5 * h * h + 5 * h + 2 * h + (h * f + f) + (f * h + h) + 2 * h
+
+
+def _rest(sizes: Sizes) -> int:
+    return (sizes.hidden + sizes.classes) * (sizes.hidden + 1)
+
+
+def _layer_flops(sizes: Sizes, length: float) -> float:
+    """Six matrices for each token, and that of positions for twice as many distances; for each pair of tokens its scores by content,
+    by distance (of which half are left) and by segment, and sums of values."""
+    h, f = sizes.hidden, sizes.intermediate
+    matrices = 2 * length * (4 * h * h + 2 * h * f) + 2 * (2 * length) * h * h
+    segments = 2 * length * 2 * h + 2 * length * length * 2 * sizes.heads
+    return matrices + 2 * length * length * 4 * h + segments
+
+
+def _rest_flops(sizes: Sizes, length: float) -> float:
+    return 2 * sizes.hidden * (sizes.hidden + sizes.classes)
+
+
+XLNET = Family(
+    name="xlnet",
+    title="XLNet",
+    fields={
+        **{name: BERT.fields[name] for name in _SAME},
+        "d_model": whole(1, MOST_WIDE),
+        "n_layer": whole(1, MOST_LAYERS),
+        "n_head": whole(1, MOST_HEADS),
+        "d_inner": whole(1, MOST_WIDE),
+        "d_head": whole(1, MOST_WIDE),
+        "ff_activation": one_of(*ACTIVATIONS),
+        "dropout": PROBABILITY,
+        "summary_last_dropout": PROBABILITY,
+        "clamp_len": whole(-1, MOST_POSITIONS),
+        "attn_type": only("bi", "bi: one that reads in one direction is not supported", kept=True),
+        "bi_data": only(False, "false: batches that are half reversed are not supported", kept=True),
+        "summary_type": only("last", "last: a classifier on another token is not supported", kept=True),
+        "summary_use_proj": only(True, "true: a classifier without a projection is not supported", kept=True),
+        "summary_activation": only("tanh", "tanh: another is not supported", kept=True),
+    },
+    own_names={
+        "hidden_size": "d_model",
+        "num_hidden_layers": "n_layer",
+        "num_attention_heads": "n_head",
+        "intermediate_size": "d_inner",
+        "hidden_act": "ff_activation",
+        "hidden_dropout_prob": "dropout",
+        "attention_probs_dropout_prob": "dropout",
+        "classifier_dropout": "summary_last_dropout",
+    },
+    fixed={"max_position_embeddings": _POSITIONS},
+    tokenizer="XLNet",
+    relative_segments=True,
+    pads_left=True,
+    layer_path="layer.{}",
+    fast=False,
+    captures_attention=False,
+    packs_documents=False,
+    counts=Counts(embeddings=_embeddings, layer=_layer, rest=_rest, layer_flops=_layer_flops, rest_flops=_rest_flops),
+)

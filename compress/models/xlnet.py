@@ -1,0 +1,47 @@
+"""transformers' XLNet classifier for batches that are padded on the right, as all are here.
+
+It classifies by the last token, which its tokenizer makes <cls>. transformers takes the last place of the batch, which is
+that token only where texts are padded on the left. Attention knows but distances, so what real tokens compute is the same on
+either side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+
+class XLNetForSequenceClassification(transformers.XLNetForSequenceClassification):
+    """Under transformers' own name, by which checkpoints call it; its weights are the same."""
+
+    def forward(  # type: ignore[override]
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> SequenceClassifierOutput:
+        """All [batch, length], padded on either side. `token_type_ids`: equal for tokens of one segment."""
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        output = self.transformer(
+            input_ids,
+            attention_mask=mask.to(self.dtype),
+            token_type_ids=token_type_ids,
+            output_hidden_states=output_hidden_states,
+            use_mems=False,  # of the texts before
+            **kwargs,
+        )
+        summary = self.sequence_summary(last_tokens(output.last_hidden_state, mask))
+        return SequenceClassifierOutput(logits=self.logits_proj(summary), hidden_states=output.hidden_states)
+
+
+def last_tokens(states: Tensor, mask: Tensor) -> Tensor:
+    """Of states [batch, length, hidden] that of each text's last token, [batch, 1, hidden]."""
+    places = torch.arange(mask.shape[1], device=mask.device)
+    last = (places * mask).argmax(-1)
+    return states.gather(1, last[:, None, None].expand(-1, 1, states.shape[-1]))
