@@ -5,13 +5,17 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 
 from ...corpus.masking import SELECTED
-from ...losses.features import BEFORE_LAYERS
+from ...losses.features import BEFORE_LAYERS, LOGITS
 from ...machine import BF16_PEAKS
 from ...models.dimensions import Dimensions, dimensions
+from ...models.dropout import draw_quickly
+from ...models.features import compute_features
+from ...models.predict import to_tensors
 from ...models.random_models import random_classifier
 from ...spec.kinds import KindName
 from .info import Speed
@@ -63,18 +67,22 @@ def _runs_layers(features: frozenset[str]) -> bool:
 
 
 def probe(config: dict[str, Any], *, kind: KindName, length: int, precision: str, threads: int) -> float:
-    """FLOP/s of a training on this machine, by a few steps of a random model of this config on texts of `length` tokens."""
+    """FLOP/s of a training on this machine, by a few steps of a random model of this config on texts of `length` tokens,
+    computed as the loop computes them."""
     sizes = dimensions(config, classes=2)
     torch.set_num_threads(threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     with torch.random.fork_rng():
         model: Any = random_classifier(config, kind=kind, labels=("0", "1")).to(device).train()
-        ids = torch.ones((_PROBE_TEXTS, length), dtype=torch.long, device=device)
+        draw_quickly(model)
+        ones = np.ones((_PROBE_TEXTS, length), np.int64)
+        texts = {"input_ids": ones, "attention_mask": ones, "token_type_ids": np.zeros_like(ones)}
+        batch = to_tensors(texts, torch.device(device))
         taken = []
         for _ in range(1 + _PROBE_STEPS):  # the first one warms up
             start = time.perf_counter()
             with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16"):
-                outputs = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+                outputs = compute_features(model, batch, (LOGITS,))[LOGITS]
             outputs.float().square().mean().backward()
             if device == "cuda":
                 torch.cuda.synchronize()  # until now the work was only queued
