@@ -49,7 +49,7 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
     Where the batch has `documents` [batch, length], each is seen as it would be alone: its tokens attend to one another
     (a mask of four dimensions is used by transformers as it is; attention of a family's own adds it), and its positions
     begin anew. On a GPU such a mask is given for padding too, and none where the batch is `unpadded`: transformers would wait
-    for the GPU to see whether there is any.
+    for the GPU to see whether there is any. Attention by a family's own code that takes no such mask is left to it.
     """
     config: Any = model.config
     inputs = {name: batch[name] for name in accepted_inputs(model)}
@@ -58,7 +58,7 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
         seen = same_document(batch["documents"])[:, None]
         inputs["attention_mask"] = _mask(config, seen)
         inputs["position_ids"] = first + _positions(batch["documents"])
-    elif batch["attention_mask"].is_cuda:
+    elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention:
         mask = inputs.pop("attention_mask").bool()
         if "unpadded" not in batch:
             seen = mask[:, None, None].expand(-1, -1, mask.shape[1], -1)

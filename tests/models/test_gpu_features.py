@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from family_teachers import classifier_of
+from plain_teachers import plain_classifier
 from pretend_cuda import CUDA, pretend_cuda, waits
 from text_batches import batches
 
 from compress.models.checkpoints import load_classifier
-from compress.models.features import compute_features
+from compress.models.features import compute_features, model_inputs
 from compress.models.predict import to_tensors
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet")
@@ -44,3 +46,37 @@ def test_they_are_those_of_the_cpu(tiny_checkpoint: Callable[[str], Path], famil
         if name.startswith("scores"):
             mine, theirs = (np.where(np.isfinite(values), values, 0) for values in (mine, theirs))
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5, err_msg=name)  # fp32, sums in another order
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_those_of_local_layers_are_those_of_the_cpu(padded: bool) -> None:
+    """A window of 3 tokens on each side, shorter than the texts."""
+    model = classifier_of("modernbert", vocab_size=200, local_attention=6)
+    found = _same_logits(model, padded)
+    assert found == {}
+
+
+def test_deberta_takes_no_ready_mask_and_has_its_own() -> None:
+    _same_logits(plain_classifier("deberta-v2", words=200), padded=True)
+
+
+def test_xlnet_is_given_the_mask_of_the_batch() -> None:
+    (batch,) = batches(3, 1)
+    with pretend_cuda():
+        inputs = model_inputs(plain_classifier("xlnet"), to_tensors(batch, CUDA))
+    assert inputs["attention_mask"].shape == batch["attention_mask"].shape
+
+
+def _same_logits(model: torch.nn.Module, padded: bool) -> dict[str, int]:
+    """Hold the GPU's logits against the CPU's; who waited, and how often."""
+    (batch,) = batches(3, 1)
+    batch = batch if padded else {name: values[:1] for name, values in batch.items()}
+    with torch.no_grad():
+        expected = compute_features(model, to_tensors(batch, torch.device("cpu")), ("logits",))["logits"]
+        with pretend_cuda():
+            model.to(CUDA)
+            with waits() as found:
+                logits = compute_features(model, to_tensors(batch, CUDA), ("logits",))["logits"]
+            mine = logits.cpu()
+    torch.testing.assert_close(mine, expected, rtol=1e-4, atol=1e-5)  # fp32, sums in another order
+    return dict(found)
