@@ -108,6 +108,16 @@ def test_a_teacher_becomes_a_student_in_int8(world: Path, family: str, recipe: s
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("family", WHOLE_LAYERS)
+def test_a_teacher_with_the_plain_graph_alone_is_shipped_and_asked(world: Path, family: str, tmp_path: Path) -> None:
+    result = run(world, family, "int8")
+    assert {"export": {"graph": "plain", "opset": 20}} in result.recipe["stages"]
+    bundle = ship(world / "runs" / result.run, tmp_path / "bundle", store=world / "runs/.store")
+    assert all(check.passed for check in verify(bundle).checks)
+    assert Classifier(bundle).predict(["the film is good"])[0].label in result.task.labels
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_an_xlm_r_of_250_002_words_goes_through_every_recipe(world: Path, recipe: str) -> None:
     few = max(tokenizer_of("xlm-roberta").get_vocab().values()) + 1

@@ -31,7 +31,7 @@ _KEPT = (
     "hidden_activation", "norm_eps", "norm_bias", "attention_bias", "mlp_bias", "attention_dropout", "embedding_dropout",
     "mlp_dropout", "local_attention", "rope_parameters", "classifier_pooling", "classifier_activation", "classifier_bias",
     "classifier_dropout", "decoder_bias", "initializer_range", "initializer_cutoff_factor", "pad_token_id", "bos_token_id",
-    "eos_token_id", "id2label", "label2id", "problem_type",
+    "eos_token_id", "cls_token_id", "sep_token_id", "id2label", "label2id", "problem_type",
 )  # fmt: skip
 
 
@@ -89,6 +89,7 @@ MODERNBERT = Family(
     title="ModernBERT",
     fields={
         **COMMON,
+        **dict.fromkeys(("cls_token_id", "sep_token_id"), COMMON["eos_token_id"]),
         "hidden_size": whole(1, MOST_WIDE),
         "num_hidden_layers": whole(1, MOST_LAYERS),
         "num_attention_heads": whole(1, MOST_HEADS),
