@@ -47,15 +47,15 @@ def plain_config(family: str, words: int = 90, **fields: Any) -> Any:
     )
 
 
-def plain_classifier(family: str, words: int = 90, **fields: Any) -> Any:
-    """As ours are: for batches padded on the right; every weight larger than transformers' start."""
+def plain_classifier(family: str, words: int = 90, *, noise: float = 0.1, **fields: Any) -> Any:
+    """As ours are: for batches padded on the right; every weight larger than transformers' start, by `noise`."""
     torch.manual_seed(7)
     config = plain_config(family, words, **fields)
     kind = usable_class(type(AutoModelForSequenceClassification.from_config(config, attn_implementation="eager")))
     model = kind._from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
+            parameter.add_(torch.randn_like(parameter) * noise)
     return model
 
 
