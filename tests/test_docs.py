@@ -77,7 +77,7 @@ def test_every_field_of_the_reference_has_a_meaning() -> None:
 
 
 def test_the_default_teachers_of_recipes_are_as_told() -> None:
-    chosen = {name: catalog.load_recipe(name).teacher for name in catalog.names("recipes")}
+    chosen = {name: str(catalog.load_recipe(name).teacher) for name in catalog.names("recipes")}
     others = {name for name, teacher in chosen.items() if teacher != "minilm-l6"}
     drawn = {name for name in others if load_teacher(chosen[name]).random is not None}
     told = re.search(
