@@ -16,7 +16,7 @@ from ..spec.recipe import Recipe
 from ..tasks import BUILTIN_TASKS, check_room
 from .plan import Draft, Node, Plan
 from .plan.sources import TaskSource, TextSource
-from .plan.students import resolve_student
+from .plan.students import fitting_students, resolve_student
 from .plan.teachers import ENSEMBLE, TeacherSource, by_model
 from .stages import finetune, pretrain
 from .stages.adopt import add_adopted
@@ -57,7 +57,7 @@ def make_plan(
     if pretrained is not None:
         sizes["student"] = pretrained.dimensions(classes)
     elif card is not None:
-        sizes["student"] = student_dimensions(card, sizes["teacher"])
+        sizes["student"] = _student_sizes(card, sizes["teacher"])
     base = seed if base_seed is None else base_seed
     draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes, pretrained=pretrained)
     draft.others = tuple(others)
@@ -178,6 +178,13 @@ def _start_notes(draft: Draft) -> tuple[str, ...]:
     return tuple(not_kept(draft.student, draft.sizes)) if draft.student is not None else ()
 
 
+def _student_sizes(card: StudentCard, teacher: Dimensions) -> Dimensions:
+    try:
+        return student_dimensions(card, teacher)
+    except CompressError as error:
+        raise CompressError(f"{error}{fitting_students(teacher, layers=card.layers, init=card.init)}") from None
+
+
 def _student(
     recipe: Recipe, override: str | None, teacher: TeacherSource, sizes: Dimensions
 ) -> tuple[StudentCard | None, TeacherSource | None]:
@@ -191,7 +198,7 @@ def _student(
         depths = ", ".join(map(str, sorted(choice)))
         raise CompressError(
             f"recipe {recipe.name}: student: has cards for teachers of {depths} layers; this teacher has "
-            f"{sizes.layers}; name one with --student"
+            f"{sizes.layers}; name one with --student{fitting_students(sizes, layers=sizes.layers / 2)}"
         )
     chosen = choice if isinstance(choice, str) else choice.get(sizes.layers, "")
     card, pretrained = resolve_student(override or chosen)

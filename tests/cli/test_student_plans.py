@@ -67,8 +67,8 @@ def test_what_the_student_cannot_keep_is_a_note_each(cli: Cli, teachers: Callabl
         (
             "albert",
             "{name: s, title: S, architecture: albert, layers: 2, init: convert, albert: {embedding: 8}}",
-            "student s is converted to ALBERT's form, which the teacher has; choose one that repeats its layers less often, as "
-            "--student distilbert-6l, or a card of fewer layers without `architecture`, `init` and `albert`",
+            "student s is converted to ALBERT's form, which the teacher has; choose one that repeats its layers less often, or "
+            "a card of fewer layers without `architecture`, `init` and `albert`; this teacher can have --student tiny-2l or distil-1l",
         ),
         (
             "electra",
@@ -90,6 +90,27 @@ def test_what_cannot_be_is_refused_with_the_way_out(
     code, _, error = cli("plan", "distilbert", "--teacher", f"./{family}", "--student", "s.yaml", *TASK)
     assert code == 2
     assert message in " ".join(error.split())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "family", "layers", "cards"),
+    [
+        ("tinybert-small", "roberta", 6, "distil-3l or tiny-3l or tiny-2l"),
+        ("tinybert-small", "electra", 5, "distil-3l or tiny-2l or distil-1l"),
+        ("albert", "bert", 6, "albert-4l"),
+        ("albert", "albert", 6, "distil-3l or tiny-3l or tiny-2l"),
+        ("minilm", "bert", 12, "distilbert-6l or distil-3l or tiny-3l"),
+    ],
+)
+def test_a_default_that_does_not_fit_names_cards_that_do(
+    cli: Cli, teachers: Callable[..., Path], tmp_path: Path, recipe: str, family: str, layers: int, cards: str
+) -> None:
+    path = teachers(family) / "config.json"
+    wide = {"num_hidden_layers": layers, **({"embedding_size": 128} if family == "albert" else {})}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **wide}))
+    code, _, error = cli("plan", recipe, "--teacher", f"./{family}", *TASK)
+    assert code == 2
+    assert " ".join(error.split()).endswith(f"; this teacher can have --student {cards}")
 
 
 def test_layers_that_are_several_in_one_have_no_student(

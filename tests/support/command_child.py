@@ -67,7 +67,7 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
     }
     for name, value in fakes.items():
         setattr(run, name, lambda *_, value=value: value)
-    plan: Any = SimpleNamespace(name=result.run, notes=(), nodes=())
+    plan: Any = SimpleNamespace(name=result.run, notes=(), nodes=(), teachers={"teacher": None})
     return [run._run(plan, request, context, reported, cache)]
 
 

@@ -65,7 +65,7 @@ def _family(card: StudentCard, teacher: Dimensions) -> Family:
     if card.init == "convert" and own.shares_layers:
         raise CompressError(
             f"student {card.name} is converted to ALBERT's form, which the teacher has; choose one that repeats its layers less "
-            "often, as --student distilbert-6l, or a card of fewer layers without `architecture`, `init` and `albert`"
+            "often, or a card of fewer layers without `architecture`, `init` and `albert`"
         )
     if family.shares_layers and card.albert is None and not own.shares_layers:
         raise CompressError(

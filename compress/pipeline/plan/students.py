@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...catalog import is_path
+from ...catalog import is_path, names
 from ...errors import CompressError
 from ...models.cards import StudentCard, load_student
+from ...models.dimensions import Dimensions
+from ...models.students import student_dimensions
 from ...paths import from_home
 from .teachers import TeacherSource, checkpoint_source, resolve_teacher
 
@@ -36,3 +38,28 @@ def _checkpoint_of(student: StudentCard, word: str, base: Path) -> TeacherSource
     except CompressError as error:
         raise CompressError(f"student {student.name}: checkpoint: {error}") from None
     return source
+
+
+_MOST_NAMED = 3
+
+
+def fitting_students(teacher: Dimensions, *, layers: float, init: str = "copy") -> str:
+    """How a message ends that refuses a student: the cards of the catalogue that this teacher can have, nearest to `layers` first.
+
+    Of those that start as `init` says; where there are none, of those that copy layers. Nothing where there are none at all.
+    """
+    cards = [card for card in map(load_student, names("students")) if _fits(card, teacher)]
+    same = [card for card in cards if card.init == init] or [card for card in cards if card.init == "copy"]
+    found = [card.name for card in sorted(same, key=lambda card: abs(card.layers - layers))[:_MOST_NAMED]]
+    return f"; this teacher can have --student {' or '.join(found)}" if found else ""
+
+
+def _fits(card: StudentCard, teacher: Dimensions) -> bool:
+    """With fewer layers, but for what shares them."""
+    if card.init in ("pretrained", "random") or (card.init != "convert" and card.layers >= teacher.layers):
+        return False
+    try:
+        student_dimensions(card, teacher)
+    except CompressError:
+        return False
+    return True
