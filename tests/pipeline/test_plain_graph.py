@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -89,8 +90,10 @@ def test_another_has_the_plain_graph_and_the_plan_says_why(world: World):
 
 
 @pytest.mark.usefixtures("unknown")
-def test_each_model_has_its_own_graph(world: World, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer):
-    student = tiny_checkpoint("distilbert")
+def test_each_model_has_its_own_graph(
+    world: World, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer, tmp_path: Path
+):
+    student = Path(shutil.copytree(tiny_checkpoint("distilbert"), tmp_path / "student"))
     toy_tokenizer.save(str(student / "tokenizer.json"))
     plan = world.plan("logits", student=str(student))
     assert graphs(plan) == {"teacher-fp32": "plain", "student-fp32": "fast"}
