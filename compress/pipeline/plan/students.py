@@ -8,6 +8,7 @@ from ...catalog import is_path, names
 from ...errors import CompressError
 from ...models.cards import StudentCard, load_student
 from ...models.dimensions import Dimensions
+from ...models.families import FAMILIES
 from ...models.students import student_dimensions
 from ...paths import from_home
 from .teachers import TeacherSource, checkpoint_source, resolve_teacher
@@ -48,6 +49,8 @@ def fitting_students(teacher: Dimensions, *, layers: float, init: str = "copy") 
 
     Of those that start as `init` says; where there are none, of those that copy layers. Nothing where there are none at all.
     """
+    if not FAMILIES[teacher.architecture].students:
+        return ""
     cards = [card for card in map(load_student, names("students")) if _fits(card, teacher)]
     same = [card for card in cards if card.init == init] or [card for card in cards if card.init == "copy"]
     found = [card.name for card in sorted(same, key=lambda card: abs(card.layers - layers))[:_MOST_NAMED]]
