@@ -19,11 +19,17 @@ from compress.models.dimensions import dimensions, read_config
 from compress.models.students import build_student, student_dimensions
 
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification"}
-VARIANTS = pytest.mark.parametrize(
-    "fields",
-    [{}, {"use_task_id": False}, {"task_type_vocab_size": 16, "type_vocab_size": 4}],
-    ids=["three task types", "none", "as ERNIE 3.0"],
-)
+FORMS: dict[str, dict[str, Any]] = {
+    "three task types": {},
+    "none": {"use_task_id": False},
+    "as ERNIE 3.0": {"task_type_vocab_size": 16, "type_vocab_size": 4},
+}
+VARIANTS = pytest.mark.parametrize("fields", FORMS.values(), ids=FORMS)
+GRAPHS = [  # torch's exporter takes its time
+    pytest.param(fields, graph, id=f"{graph}, {name}", marks=[pytest.mark.slow] if graph == "plain" else [])
+    for graph in ("plain", "fast")
+    for name, fields in FORMS.items()
+]
 
 
 def as_transformers_counts(model: Any) -> int:
@@ -39,8 +45,7 @@ def test_its_sizes_are_those_of_transformers(fields: dict[str, Any]):
     assert sizes.embedding_parameters == sum(tables)
 
 
-@VARIANTS
-@pytest.mark.parametrize("graph", ["plain", "fast"])
+@pytest.mark.parametrize(("fields", "graph"), GRAPHS)
 def test_its_graphs_give_its_logits(fields: dict[str, Any], graph: str, tmp_path: Path):
     """`export_onnx` compares them, padded and unpadded; one of single texts too."""
     model = classifier_of("ernie", **fields)

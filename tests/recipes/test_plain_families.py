@@ -71,7 +71,7 @@ def run(world: Path, family: str, recipe: str, student: str | None = None) -> Re
     ("family", "recipe", "student", "model"),
     [
         pytest.param("deberta-v2", "int8", None, "deberta-v2", marks=pytest.mark.slow),
-        ("deberta-v2", "distilbert", "fewer.yaml", "deberta-v2"),
+        pytest.param("deberta-v2", "distilbert", "fewer.yaml", "deberta-v2", marks=pytest.mark.slow),
         pytest.param("deberta-v2", "logits", "encoder", "roberta", marks=pytest.mark.slow),
         ("xlnet", "int8", None, "xlnet"),
         pytest.param("xlnet", "logits", "encoder", "roberta", marks=pytest.mark.slow),
