@@ -21,7 +21,10 @@ from compress.pipeline.estimate import estimate, mean_length
 from compress.pipeline.preflight import preflight
 from compress.pipeline.request import command_line
 from compress.pipeline.results.assemble import described, resolved_recipe
+from compress.spec.recipe import Recipe
 from compress.tasks import TASK_KINDS
+
+PAIR = ("tiny.yaml", "./bytes")
 
 
 @pytest.fixture
@@ -113,6 +116,50 @@ def test_what_results_and_commands_name(world: Path):
     options: Any = {"student": "narrow.yaml", "overrides": list(STEPS), "precision": "fp32"}
     (python,) = compress.plan("logits", tasks="task.yaml", teacher=["tiny.yaml", "./bytes"], **options)
     assert keys(python) == keys(found)
+
+
+def test_the_resolved_recipe_leaves_to_cards_what_teachers_do_not_share(world: Path):
+    """Read again, it makes the same run: a batch of one teacher's card is not the other's."""
+    Path("other.yaml").write_text(
+        TEACHER.replace("name: tiny", "name: other").replace("batch_size: 8", "batch_size: 4")
+    )
+    found = plan("tiny.yaml", "other.yaml", overrides=())
+    document = resolved_recipe(found)
+    settings = document["stages"][0]["finetune"]
+    assert "batch_size" not in settings
+    assert settings["learning_rate"] == 1e-3
+    again = Recipe.model_validate_json(json.dumps(document))
+    assert keys(plan("tiny.yaml", "other.yaml", recipe=again, overrides=())) == keys(found)
+    assert resolved_recipe(plan("tiny.yaml", recipe=again, overrides=()))["stages"][0]["finetune"]["batch_size"] == 8
+
+
+RATES = "finetune.learning_rate=[1e-3, 2e-3]"
+
+
+def test_each_teacher_chooses_its_own_rate_and_shares_the_choice_with_runs_of_it_alone(world: Path):
+    found, turned = (plan(*names, overrides=(RATES, *STEPS)) for names in (PAIR, PAIR[::-1]))
+    alone = keys(plan("./bytes", overrides=(RATES, *STEPS)))
+    assert found.candidates == {f"{name}-lr{rate}" for name in ("teacher", "teacher-2") for rate in ("0.001", "0.002")}
+    assert keys(found)["teacher-2"] == alone["teacher"]
+    assert keys(found)["ensemble"] == keys(turned)["ensemble"]
+    told = [note.partition(",")[0] for note in found.notes if "candidates" in note]
+    assert told == ["finetune of tiny: 2 candidates", "finetune of bytes: 2 candidates"]
+
+
+def test_a_training_may_be_a_candidate_of_two_teachers(world: Path):
+    """Planned and trained once, under the name that it had first."""
+
+    def card(name: str, rates: str) -> str:
+        text = TEACHER.replace("name: tiny", f"name: {name}").replace("1.0e-3", rates)
+        Path(f"{name}.yaml").write_text(text)
+        return f"{name}.yaml"
+
+    low, high = card("low", "[1.0e-3, 2.0e-3]"), card("high", "[2.0e-3, 3.0e-3]")
+    options: Any = {"overrides": ("distill.learning_rate=1e-3",)}
+    by_id = {node.id: node for node in plan(low, high, **options).nodes}
+    assert [*by_id["teacher-2"].inputs.values()] == ["teacher-lr0.002", "teacher-2-lr0.003"]
+    found = plan("tiny.yaml", low, **options)
+    assert found.candidates == {"teacher-2-lr0.002"}  # and not the first teacher, which is one all the same
 
 
 def test_texts_of_another_length_have_a_table_of_their_own(world: Path):

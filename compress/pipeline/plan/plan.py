@@ -140,8 +140,10 @@ class Plan:
 
     @property
     def candidates(self) -> set[str]:
-        """Ids of the nodes of which another one takes the best."""
-        return {name for node in self.nodes if node.kind.chooses for name in node.inputs.values()}
+        """Ids of the nodes of which another one takes the best, and that are no teachers themselves."""
+        return {
+            name for node in self.nodes if node.kind.chooses for name in node.inputs.values()
+        } - self.teachers.keys()
 
     def checkpoint(self, model: str) -> str:
         """Id of the node that makes the last checkpoint of `model`."""
@@ -227,18 +229,20 @@ class Draft:
         outside: dict[str, str] | None = None,
         seed: int | None = None,
         stage: str | None = None,
-    ) -> None:
-        """Append a node, unless one with its key is there. `described`: what its key holds beside inputs and libraries;
-        `outside`: hashes of what no node makes."""
+    ) -> str:
+        """Append a node, unless one with its key is there; the id of the one that has it. `described`: what its key holds beside
+        inputs and libraries; `outside`: hashes of what no node makes."""
         inputs, stage = inputs or {}, stage or kind.name
         libraries = {library: version for library, version in versions().items() if library in kind.libraries}
         keys = {role: self.key_of(node) for role, node in inputs.items()} | (outside or {})
         key = store.key(kind.name, kind.version, described, keys, libraries)
         if any(node.id == name and node.key != key for node in self.nodes):
             raise self.fails(stage, f"another stage makes `{name}` already; give it another `name`")
-        if not any(node.key == key for node in self.nodes):
+        made = next((node.id for node in self.nodes if node.key == key), None)
+        if made is None:
             seed = self.seed if seed is None else seed
             self.nodes.append(Node(kind, name, model, key, spec, seed, inputs, stage, outside or {}))
+        return made or name
 
     def key_of(self, name: str) -> str:
         for node in self.nodes:

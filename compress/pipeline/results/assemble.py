@@ -140,11 +140,13 @@ def _stage_record(node: Node[Spec], made: Made) -> results.StageRecord:
 
 
 def resolved_recipe(plan: Plan) -> dict[str, Any]:
-    """The recipe with everything decided: the cards' settings, the teacher, student and precision."""
+    """The recipe with everything decided: the cards' settings, where all teachers share them, the teacher, student and precision."""
     specs = {node.stage: node.spec for node in plan.nodes}
     specs |= {stage.id: stage.spec for stage in plan.recipe.stages if stage.kind == "export"}  # each model has its own
     made = [stage for stage in plan.recipe.stages if stage.id in specs or stage.kind == "finetune"]
-    stages = [{stage.kind: _named(stage) | _written(specs.get(stage.id) or stage.spec)} for stage in made]
+    stages = [
+        {stage.kind: _named(stage) | _shared(plan, stage.id, specs.get(stage.id) or stage.spec)} for stage in made
+    ]
     document = plan.recipe.model_dump(mode="json", exclude_none=True)
     student = {"student": plan.student.name} if plan.student else {}
     names = [teacher.card.name for teacher in plan.teachers.values()]
@@ -154,6 +156,12 @@ def resolved_recipe(plan: Plan) -> dict[str, Any]:
 
 def _named(stage: Stage) -> dict[str, Any]:
     return {"name": stage.id} if stage.id != stage.kind else {}
+
+
+def _shared(plan: Plan, stage: str, spec: Spec) -> dict[str, Any]:
+    """The settings of a stage; without those in which the teachers differ that it trains, and which their cards tell."""
+    trained = [_written(node.spec) for node in plan.nodes if node.stage == stage and node.id in plan.teachers]
+    return {name: value for name, value in _written(spec).items() if all(one.get(name) == value for one in trained)}
 
 
 def _written(spec: Spec) -> dict[str, Any]:

@@ -14,11 +14,12 @@ from ...spec.stages.finetune import CHOSEN, combinations, lists, too_many
 from ...store.manifest import NAME as MANIFEST
 from ..plan import Draft, Job, Kind
 
+_ALONE = "teacher"  # what plans call a model that is the only teacher
 _SHORT = {"learning_rate": "lr", "epochs": "epochs"}
 
 
 class Candidate(TypedDict):
-    """One training. `tuning_score` in points."""
+    """One training. `name` without the model's, as another run may call that otherwise. `tuning_score` in points."""
 
     name: str
     learning_rate: float
@@ -37,10 +38,11 @@ class ChooseInfo(TypedDict):
 
 
 def add_best(
-    draft: Draft, name: str, fields: dict[str, Any], add: Callable[[str, Finetune], None], *, stage: str
+    draft: Draft, name: str, fields: dict[str, Any], add: Callable[[str, Finetune], str], *, stage: str
 ) -> None:
     """Let `add` plan the training `name` with `fields`; or, where they list values, one of each combination, keyed as if it
-    were alone, and the choice among them, which then is `name`. Plans call the model `name` too.
+    were alone, and the choice among them, which then is `name`. Plans call the model `name` too. The key of the choice does
+    not depend on that, so that runs in which the model is another of several teachers share it.
 
     Raises `CompressError` for more combinations than are tried.
     """
@@ -52,11 +54,12 @@ def add_best(
     if len(found) == 1:
         add(name, spec)
         return
-    names = [_named(name, values) for values in found]
-    for candidate, values in zip(names, found, strict=True):
-        add(candidate, Finetune.model_validate(fields | values))
-    draft.add(CHOOSE, name, name, spec, {"candidates": names}, inputs=dict(zip(names, names, strict=True)), stage=stage)
-    draft.notes.append(_note(fields, stage, len(found), draft.sizes[name].parameters))
+    inputs = {
+        _named(_ALONE, values): add(_named(name, values), Finetune.model_validate(fields | values)) for values in found
+    }
+    draft.add(CHOOSE, name, name, spec, {"candidates": list(inputs)}, inputs=inputs, stage=stage)
+    where = f"{stage} of {draft.teachers[name].card.name}" if draft.others else stage
+    draft.notes.append(_note(fields, where, len(found), draft.sizes[name].parameters))
 
 
 def _named(name: str, values: dict[str, float]) -> str:
@@ -68,10 +71,10 @@ def _shortest(value: float) -> str:
     return repr(float(value)).removesuffix(".0")  # `:g` would call near values the same
 
 
-def _note(fields: dict[str, Any], stage: str, count: int, parameters: int) -> str:
+def _note(fields: dict[str, Any], where: str, count: int, parameters: int) -> str:
     told = " and ".join(f"{name} {', '.join(map(_shortest, fields[name]))}" for name in lists(fields))
     return (
-        f"{stage}: {count} candidates, of {told}: the tuning split chooses, the first of equals; their checkpoints, "
+        f"{where}: {count} candidates, of {told}: the tuning split chooses, the first of equals; their checkpoints, "
         f"{4 * parameters / 1e6:,.0f} MB each, stay in the store"
     )
 
@@ -81,15 +84,15 @@ def run(job: Job[Finetune]) -> ChooseInfo:
     specs = {node.id: node.spec for node in job.plan.nodes}
     candidates = [
         Candidate(
-            name=name,
-            **{field: getattr(specs[name], field) for field in CHOSEN},
-            tuning_score=job.inputs[name].info["tuning_score"],
+            name=role.removeprefix(f"{_ALONE}-"),
+            **{field: getattr(specs[node], field) for field in CHOSEN},
+            tuning_score=job.inputs[role].info["tuning_score"],
         )
-        for name in job.node.inputs
+        for role, node in job.node.inputs.items()
     ]
     best = max(candidates, key=lambda candidate: candidate["tuning_score"])  # the first of equals
-    _link_files(job.inputs[best["name"]].path, job.out)
-    job.context.listener.notice(_told(best, candidates))
+    _link_files(job.inputs[f"{_ALONE}-{best['name']}"].path, job.out)
+    job.context.listener.notice(_told(job.node.id, best, candidates))
     return ChooseInfo(
         chosen=best["name"],
         learning_rate=best["learning_rate"],
@@ -99,9 +102,9 @@ def run(job: Job[Finetune]) -> ChooseInfo:
     )
 
 
-def _told(best: Candidate, candidates: list[Candidate]) -> str:
+def _told(model: str, best: Candidate, candidates: list[Candidate]) -> str:
     scores = ", ".join(f"{candidate['name']} {candidate['tuning_score']:.2f}" for candidate in candidates)
-    return f"chosen on the tuning split: {best['name']} (of {scores})"
+    return f"{model}: chosen on the tuning split: {best['name']} (of {scores})"
 
 
 def _link_files(source: Path, out: Path) -> None:

@@ -21,9 +21,9 @@ def plan(draft: Draft, stage: Stage, model: str = "teacher") -> None:
     inputs = pretrained_inputs(draft) if model == "teacher" else {}
     outside = {"teacher": teacher.identity, "data": draft.task.fingerprint}
 
-    def add(name: str, spec: Finetune) -> None:
+    def add(name: str, spec: Finetune) -> str:
         described = seeded(draft, spec, draft.base_seed)
-        draft.add(FINETUNE, name, model, spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
+        return draft.add(FINETUNE, name, model, spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
 
     add_best(draft, model, fields, add, stage="finetune")
 

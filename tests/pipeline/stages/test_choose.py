@@ -200,17 +200,17 @@ def test_the_best_of_the_tuning_split_becomes_the_teacher(ran: Ran):
     infos = {record.kind: record.info for record in ran.result.stages}
     chosen, candidates = infos["choose teacher"], infos["choose teacher"]["candidates"]
     assert [(each["name"], each["learning_rate"], each["epochs"]) for each in candidates] == [
-        ("teacher-lr1e-09", 1e-9, 20.0), ("teacher-lr0.01", 1e-2, 20.0), ("teacher-lr0.003", 3e-3, 20.0)
+        ("lr1e-09", 1e-9, 20.0), ("lr0.01", 1e-2, 20.0), ("lr0.003", 3e-3, 20.0)
     ]  # fmt: skip
     scores = [each["tuning_score"] for each in candidates]
-    assert scores == [infos[f"finetune {each['name']}"]["tuning_score"] for each in candidates]
+    assert scores == [infos[f"finetune teacher-{each['name']}"]["tuning_score"] for each in candidates]
     assert max(scores) > scores[0] + 10  # a rate of 1e-9 learns nothing
     best = candidates[scores.index(max(scores))]
     assert {name: chosen[name] for name in best if name != "name"} == {k: v for k, v in best.items() if k != "name"}
     assert chosen["chosen"] == best["name"]
     store = ran.world / "runs" / ".store"
     weights = {node.id: (store / node.key / "model.safetensors").read_bytes() for node in ran.plan.nodes[:4]}
-    assert weights["teacher"] == weights[best["name"]]
+    assert weights["teacher"] == weights[f"teacher-{best['name']}"]
     assert len({*weights.values()}) == 3
 
 
@@ -218,8 +218,8 @@ def test_progress_and_log_are_by_candidate(ran: Ran):
     assert ran.told.stages[:4] == [
         "run finetune teacher-lr1e-09", "run finetune teacher-lr0.01", "run finetune teacher-lr0.003", "run choose teacher"
     ]  # fmt: skip
-    (told,) = [note for note in ran.told.notes if note.startswith("chosen on the tuning split: teacher-lr0.0")]
-    assert told.count("teacher-lr") == 4
+    (told,) = [note for note in ran.told.notes if note.startswith("teacher: chosen on the tuning split: lr0.0")]
+    assert told.count("lr") == 4
     assert not [note for note in ran.told.notes if "has learnt nothing" in note]  # though the first candidate has not
     log = ran.world / "runs" / ran.result.run / "log.jsonl"
     models = [json.loads(line)["model"] for line in log.read_text().splitlines()]
@@ -266,7 +266,7 @@ def test_of_equals_the_first_is_chosen(world: Path):
     (result,) = run_all(request(world, *BRIEF, "finetune.epochs=[60, 50, 70]"), told)  # each ends after three steps
     info = result.stages[3].info
     assert len({each["tuning_score"] for each in info["candidates"]}) == 1
-    assert (info["chosen"], info["epochs"]) == ("teacher-epochs60", 60.0)
+    assert (info["chosen"], info["epochs"]) == ("epochs60", 60.0)
 
 
 def test_where_files_cannot_be_linked_they_are_copied(world: Path, monkeypatch: pytest.MonkeyPatch):
