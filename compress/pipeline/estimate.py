@@ -44,6 +44,7 @@ class Work:
 
     key: str
     label: str
+    stage: str
     steps: int | None
     flops: float
     model: Dimensions
@@ -81,7 +82,7 @@ class Estimate:
         told = f"memory: about {_gb(found.total)} GB for {work.label} ({', '.join(f'{k} {_gb(v)}' for k, v in parts.items())})"
         told += f", {found.examples} texts of {found.length} tokens a forward; {here}"
         if self.device is None and found.total > room:
-            told += f": too little; lower micro_batch_size of {work.label.split()[0]}, or max_length"
+            told += f": too little; lower micro_batch_size of {work.stage}, or max_length"
         return told
 
     def __str__(self) -> str:
@@ -177,7 +178,7 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
     steps = None if steps is None else max(1, steps - done)
     once = _of_tables(plan, node) if taught and plan.others else 0.0
     flops, memory = (steps or 0) * spec.batch_size * each + once, stage_memory(plan, node, gpu=gpu)
-    return Work(node.key, node.label, steps, flops, model, memory)
+    return Work(node.key, node.label, node.stage, steps, flops, model, memory)
 
 
 def _of_tables(plan: Plan, node: Node[Any]) -> float:

@@ -197,6 +197,18 @@ def test_what_does_not_fit_into_memory_says_what_to_lower(world: Path, monkeypat
     assert line is not None and line.endswith(": too little; lower micro_batch_size of finetune, or max_length")
 
 
+def test_a_stage_is_called_as_settings_call_it(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The distillations of a TinyBERT have names of their own, `intermediate` and `prediction`."""
+    gpu_of(monkeypatch, None)
+    monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: 1000)
+    (world / "one.yaml").write_text("{name: one, title: S, architecture: bert, layers: 1}")
+    asked = request(world, "general.enabled=false", "augment.enabled=false", recipe="tinybert")
+    found = estimate(plan_all(replace(asked, student=str(world / "one.yaml"))), asked.root)
+    named = [work for work in found.work if work.label == "distill intermediate"]
+    line = replace(found, work=tuple(named)).memory_line()
+    assert line is not None and line.endswith(": too little; lower micro_batch_size of intermediate, or max_length")
+
+
 def test_a_micro_batch_is_what_is_in_memory(world: Path) -> None:
     whole, small = (
         estimate(plan_all(request(world, *words)), world / "runs").work[0].memory
