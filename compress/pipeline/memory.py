@@ -74,7 +74,8 @@ def stage_memory(plan: Plan, node: Node[Any], *, gpu: bool) -> Memory:
         feature_bytes(LOSSES[loss.name].compares(loss, pairs), model, theirs, tokens=examples * length, length=length)
         for loss in losses
     )
-    weights = _FLOAT * theirs.parameters if taught else 0
+    beside = taught and not (gpu and plan.others)  # several answer before the training, and then are on the GPU no more
+    weights = _FLOAT * theirs.parameters if beside else 0
     return training_memory(model, examples, length, how, features=features, teacher=weights)
 
 

@@ -18,6 +18,7 @@ from compress.errors import CompressError
 from compress.models.checkpoints import load_classifier
 from compress.pipeline import plan_all
 from compress.pipeline.estimate import estimate, mean_length
+from compress.pipeline.memory import stage_memory
 from compress.pipeline.preflight import preflight
 from compress.pipeline.request import command_line
 from compress.pipeline.results.assemble import described, resolved_recipe
@@ -184,6 +185,17 @@ def test_the_estimate_counts_what_each_teacher_says_once(world: Path):
     assert added == pytest.approx(108 * found.sizes["teacher-3"].flops_per_example(length))
 
 
+def test_on_a_gpu_no_teacher_is_beside_a_student_that_reads_a_table(world: Path):
+    """They have answered, and left it; in the memory that a CPU has, the first is still there."""
+    found = plan("tiny.yaml", "./bytes")
+    student = next(node for node in found.nodes if node.id == "student")
+    on_cpu, on_gpu = (stage_memory(found, student, gpu=gpu).teacher for gpu in (False, True))
+    assert (on_cpu, on_gpu) == (4 * found.sizes["teacher"].parameters, 0)
+    alone = plan("tiny.yaml")
+    student = next(node for node in alone.nodes if node.id == "student")
+    assert stage_memory(alone, student, gpu=True).teacher == on_cpu
+
+
 def test_the_same_teacher_twice(world: Path):
     shutil.copytree("bytes", "copy")
     for twice in (("tiny.yaml", "tiny.yaml"), ("./bytes", "./copy"), ("tiny.yaml", "./bytes", "./bytes")):
@@ -266,7 +278,9 @@ def test_a_fine_tuned_teacher_of_other_labels(world: Path):
     model.save_pretrained("tuned")
     found = plan("tiny.yaml", "./tuned")
     assert "adopt teacher-2" in [node.label for node in found.nodes]
-    assert sum("seen the tuning split" in note for note in found.notes) == 2
+    told = [note for note in found.notes if "seen the tuning split" in note]
+    assert [note.partition(",")[0] for note in told] == ["teacher tuned is fine-tuned already", "of several teachers"]
+    assert plan("./tuned", "tiny.yaml").notes[:2] == tuple(told)
     with pytest.raises(CompressError, match=r"tuned: the checkpoint's labels \['good', 'bad'\] are not the task's"):
         preflight([found], Path("runs"))
     refit = plan("tiny.yaml", "./tuned", refit=True)

@@ -45,7 +45,8 @@ def add_adopted(draft: Draft, model: str = "teacher") -> None:
     outside = {"teacher": draft.teachers[model].identity, "data": draft.task.fingerprint}
     draft.add(ADOPT, model, model, Adopt(), {}, outside=outside)
     if not draft.task.names_tuning:
-        notes = (SEEN_TUNING, SEEN_BY_SEVERAL) if draft.others else (SEEN_TUNING,)
+        named = SEEN_TUNING.replace("the teacher", f"teacher {draft.teachers[model].card.name}", 1)
+        notes = (named, SEEN_BY_SEVERAL) if draft.others else (SEEN_TUNING,)
         draft.notes += [note for note in notes if note not in draft.notes]
 
 
