@@ -123,6 +123,26 @@ def test_what_will_not_fit_is_named(planned: Any) -> None:
     assert refused.startswith("  distilbert toy-sentiment: WILL FAIL: ")
 
 
+def test_what_was_done_before_is_not_planned_again(
+    planned: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nor in other minutes; with other settings it is."""
+    state, steps, main = (
+        importlib.import_module(name) for name in ("campaign.state", "campaign.steps", "gpu_campaign")
+    )
+    probed = {"sequence_length": 32, "tokens_per_second": 1000.0, "sequences": 100}
+    monkeypatch.setattr(state.Campaign, "_run", lambda *what: ("done", probed, None))
+    fixed = f"--teacher bert-mini --corpus {tmp_path / 'text.txt'} --task toy-sentiment --out {tmp_path / 'out'}"
+    campaign = state.Campaign(main.parsed(f"{fixed} --minutes 600 --recipe int8".split()))
+    steps.run_recipes(campaign, steps.pretrained_teacher(campaign))
+    _, pretraining, _, first, second, _ = planned("--minutes 60 --recipe int8 --recipe distilbert")
+    assert pretraining == "pre-training of bert-mini: nothing left to train"
+    assert first.endswith("int8 toy-sentiment: nothing left to train")
+    assert " steps, " in second
+    _, pretraining, _, first, _ = planned("--minutes 60 --recipe int8 --set pretrain.learning_rate=1e-3")
+    assert "a probe of" in pretraining and " steps, " in first
+
+
 def test_a_dry_run_prints_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the film was long .\n" * 400)
     words = "--minutes 10 --teacher bert-mini --corpus text.txt --task toy-sentiment --recipe int8 --out out --dry-run"

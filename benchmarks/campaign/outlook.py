@@ -13,7 +13,7 @@ from compress.pipeline import Plan, plan_all
 from compress.pipeline.estimate import Work, estimate, mean_length
 
 from .state import hardware
-from .steps import PRETRAIN, planned_request, wanted_recipes
+from .steps import PRETRAIN, done_before, planned_request, wanted_recipes
 
 _GB = 1e9
 _LATE = "; LIKELY OUT OF TIME"
@@ -89,7 +89,10 @@ def _room() -> int:
 def _pretraining(asked: argparse.Namespace, rates: Rates, left: float, room: int) -> tuple[str, float]:
     """The line, and the seconds that it takes."""
     (plan,) = plan_all(planned_request(asked, PRETRAIN, asked.task[0]))
-    work = next(each for each in estimate([plan], asked.out / "runs").work if each.label.startswith("pretrain "))
+    left_to_do = estimate([plan], asked.out / "runs").work
+    work = next((each for each in left_to_do if each.label.startswith("pretrain ")), None)
+    if work is None or "pretrain" in done_before(asked):
+        return f"pre-training of {asked.teacher}: nothing left to train", 0.0
     spec: Any = next(node.spec for node in plan.nodes if node.key == work.key)
     if not work.steps:
         return (
@@ -109,6 +112,7 @@ def _pretraining(asked: argparse.Namespace, rates: Rates, left: float, room: int
 
 def _rows(asked: argparse.Namespace) -> Iterator[tuple[Row, Plan | None]]:
     seen: set[str] = set()
+    done = done_before(asked)
     for recipe, task, name in wanted_recipes(asked):
         try:
             (plan,) = plan_all(planned_request(asked, recipe, task))
@@ -116,7 +120,8 @@ def _rows(asked: argparse.Namespace) -> Iterator[tuple[Row, Plan | None]]:
         except CompressError as error:
             yield Row(f"{recipe} {name}", problem=str(error)), None
             continue
-        yield Row(f"{recipe} {name}", tuple(work for work in found if work.key not in seen)), plan
+        ready = f"{recipe} {name}" in done
+        yield Row(f"{recipe} {name}", () if ready else tuple(work for work in found if work.key not in seen)), plan
         seen |= {work.key for work in found}
 
 

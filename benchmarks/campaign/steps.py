@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -80,17 +81,45 @@ def pretrained_teacher(campaign: Campaign) -> str | None:
     planned = _steps_that_fit(campaign)
     if planned is None:
         return None
-    folder = campaign.out / f"{Path(asked.teacher).stem}-pretrained"
-    what = _what(campaign, PRETRAIN, asked.task[0], asked.teacher, extra=(f"pretrain.max_steps={planned['steps']}",))
-    done = campaign.step("pretrain", "pretrain", what | {"checkpoint": str(folder)}, campaign.left)
-    return None if done is None else str(folder)
+    what = _pretraining(asked, planned["steps"])
+    done = campaign.step("pretrain", "pretrain", what, campaign.left)
+    return None if done is None else what["checkpoint"]
+
+
+def done_before(asked: argparse.Namespace) -> set[str]:
+    """Names of the steps, `pretrain` and `RECIPE TASK`, that a start with these arguments finds done."""
+    path = asked.out / "campaign.json"
+    if not path.exists():
+        return set()
+    document = json.loads(path.read_text(encoding="utf-8"))
+    done = {name: step["what"] for name, step in document["steps"].items() if step["state"] == "done"}
+    wanted: dict[str, dict[str, Any]] = {}
+    teacher, made = asked.teacher, {}
+    if not asked.no_pretrain:
+        planned = document.get("pretrain")
+        if planned is None or planned["probe"] != _probe(asked):
+            return set()
+        wanted["pretrain"] = what = _pretraining(asked, planned["steps"])
+        teacher, made = what["checkpoint"], {"pretrained_by": what}
+    for recipe, task, name in wanted_recipes(asked):
+        wanted[f"{recipe} {name}"] = _what(asked, recipe, task, teacher) | made
+    return {name for name, what in wanted.items() if done.get(name) == what}
+
+
+def _probe(asked: argparse.Namespace) -> dict[str, Any]:
+    return _what(asked, PRETRAIN, asked.task[0], asked.teacher, extra=(f"pretrain.max_steps={asked.probe_steps}",))
+
+
+def _pretraining(asked: argparse.Namespace, steps: int) -> dict[str, Any]:
+    what = _what(asked, PRETRAIN, asked.task[0], asked.teacher, extra=(f"pretrain.max_steps={steps}",))
+    return what | {"checkpoint": str(asked.out / f"{Path(asked.teacher).stem}-pretrained")}
 
 
 def _steps_that_fit(campaign: Campaign) -> dict[str, Any] | None:
     """Into the share of the time that is left, never more than the recipe's passes over the text. Decided once for what the
     probe was: later starts go on with it, whatever their minutes."""
     asked = campaign.arguments
-    what = _what(campaign, PRETRAIN, asked.task[0], asked.teacher, extra=(f"pretrain.max_steps={asked.probe_steps}",))
+    what = _probe(asked)
     planned = campaign.document.get("pretrain")
     if planned is not None and planned["probe"] == what:
         return planned
@@ -117,18 +146,19 @@ def run_recipes(campaign: Campaign, teacher: str) -> None:
     for place, (recipe, task, name) in enumerate(wanted):
         last = place == len(wanted) - 1
         limit = campaign.left if last else campaign.left / 2
-        campaign.step(f"{recipe} {name}", "recipe", _what(campaign, recipe, task, teacher) | made, limit)
+        campaign.step(f"{recipe} {name}", "recipe", _what(asked, recipe, task, teacher) | made, limit)
 
 
-def _what(campaign: Campaign, recipe: str, task: str, teacher: str, *, extra: tuple[str, ...] = ()) -> dict[str, Any]:
-    asked = campaign.arguments
+def _what(
+    asked: argparse.Namespace, recipe: str, task: str, teacher: str, *, extra: tuple[str, ...] = ()
+) -> dict[str, Any]:
     return {
         "recipe": recipe,
         "task": task,
         "teacher": teacher,
         "corpus": _corpus(asked, recipe),
         "data_dir": None if asked.data_dir is None else str(asked.data_dir),
-        "root": str(campaign.out / "runs"),
+        "root": str(asked.out / "runs"),
         "precision": asked.precision,
         "overrides": [*overrides(asked)[recipe], *extra],
     }
