@@ -189,7 +189,7 @@ def _judged(info: dict[str, Any]) -> None:
 class TeacherScore(_Taught):
     """One of several teachers."""
 
-    name: str = Field(description="of its card")
+    name: str = Field(description="of its card; ` (teacher-2)` behind it where one before has that name")
     temperature: Rate | None = Field(
         default=None, description="that its logits were divided by, fitted on the tuning split; regression: none"
     )

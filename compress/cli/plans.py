@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..goals import in_words, texts_to_judge
 from ..models.layer_maps import copied_layers, matched_layers
 from ..pipeline.estimate import data_line, estimate
+from ..pipeline.plan.teachers import names_of
 from ..pipeline.preflight import check_at_hand
 from ..pipeline.results.reported import nearness
 from ..pipeline.stages.pretrain import uses_cooccurrence_init
@@ -63,7 +64,7 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
         "recipe": plan.recipe.name,
         "task": plan.task.spec.name,
         "teacher": plan.teacher.card.name,
-        "teachers": [teacher.card.name for teacher in plan.teachers.values()],
+        "teachers": list(names_of(plan.teachers).values()),
         "student": plan.student.name if plan.student else None,
         "copied_layers": _layers(plan),
         "start": _start(plan),

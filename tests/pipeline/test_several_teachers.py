@@ -14,11 +14,13 @@ from recipe_runs import TASK, TEACHER
 from teacher_pairs import STEPS, keys, make_world, plan, request
 
 import compress
+from compress.cli.plans import plan_document
 from compress.errors import CompressError
 from compress.models.checkpoints import load_classifier
 from compress.pipeline import plan_all
 from compress.pipeline.estimate import estimate, mean_length
 from compress.pipeline.memory import stage_memory
+from compress.pipeline.plan.teachers import names_of
 from compress.pipeline.preflight import preflight
 from compress.pipeline.request import command_line
 from compress.pipeline.results.assemble import described, resolved_recipe
@@ -202,6 +204,13 @@ def test_the_same_teacher_twice(world: Path):
         told = refused(*twice)
         assert "is given twice: its weights and settings are those of a teacher before it" in told
         assert "`compress checkpoint RUN --stage teacher -o DIR`" in told
+
+
+def test_folders_of_one_name_are_told_apart(world: Path):
+    shutil.copytree("words", "elsewhere/bytes")
+    found = plan("./bytes", "./elsewhere/bytes", "tiny.yaml")
+    assert names_of(found.teachers) == {"teacher": "bytes", "teacher-2": "bytes (teacher-2)", "teacher-3": "tiny"}
+    assert plan_document(found, Path("runs"))["teachers"] == ["bytes", "bytes (teacher-2)", "tiny"]
 
 
 def test_one_card_with_other_settings_is_another_teacher(world: Path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -136,6 +136,15 @@ class TeacherSource:
 def by_model(first: TeacherSource, others: Sequence[TeacherSource]) -> dict[str, TeacherSource]:
     """What plans call each of a run's teachers: `teacher`, `teacher-2`, `teacher-3`, …."""
     return {"teacher": first} | {f"teacher-{number}": other for number, other in enumerate(others, 2)}
+
+
+def names_of(teachers: Mapping[str, TeacherSource]) -> dict[str, str]:
+    """What readers call each: its card's name, with what plans call it where one before has that name, as folders may."""
+    named: dict[str, str] = {}
+    for model, source in teachers.items():
+        name = source.card.name
+        named[model] = f"{name} ({model})" if name in named.values() else name
+    return named
 
 
 def resolve_teacher(name_or_path: str) -> TeacherSource:

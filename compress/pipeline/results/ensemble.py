@@ -15,7 +15,7 @@ from ...recorded import EnsembleScore, TeacherScore
 from ...store import Artifact, Store
 from ...tasks import TASK_KINDS, ReportedData, divided, headline, score
 from ..plan import TRAINING, Context, Plan
-from ..plan.teachers import ENSEMBLE, TeacherSource
+from ..plan.teachers import ENSEMBLE, TeacherSource, names_of
 from .reported import ReportedSource
 
 VERSION = 1
@@ -73,9 +73,12 @@ def ensemble_score(
         split: mean([divided(arrays[model][split], infos[model]["temperature"]) for model in plan.teachers])
         for split in data.splits
     }
+    names = names_of(plan.teachers)
     teachers = tuple(
         TeacherScore(
-            **_scored(infos[model], _array(model), logits, data), **_known(source, infos[model]["temperature"])
+            name=names[model],
+            **_scored(infos[model], _array(model), logits, data),
+            **_known(source, infos[model]["temperature"]),
         )
         for model, source in plan.teachers.items()
     )
@@ -99,4 +102,4 @@ def _scored(info: dict[str, Any], name: str, logits: Logits, data: ReportedData)
 def _known(source: TeacherSource, temperature: float | None) -> dict[str, Any]:
     card = source.card
     hub = card.checkpoint.hub if card.checkpoint else None
-    return {"name": card.name, "temperature": temperature, "licence": card.licence, "hub": hub, "origin": source.origin}
+    return {"temperature": temperature, "licence": card.licence, "hub": hub, "origin": source.origin}
