@@ -24,7 +24,7 @@ from ..tasks import encode
 from .memory import Memory, stage_memory
 from .plan import Node, Plan
 from .plan.sources import TaskSource
-from .plan.teachers import TeacherSource
+from .plan.teachers import ENSEMBLE, TeacherSource
 from .stages.augment import AUGMENTED
 from .training.log import saved_step
 
@@ -169,14 +169,14 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
     taught = model is not plan.sizes["teacher"] and any(
         loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in losses
     )
-    each = 3 * model.flops_per_example(length)
-    if taught and not plan.others:
+    each, from_table = 3 * model.flops_per_example(length), ENSEMBLE in node.inputs
+    if taught and not from_table:
         each += plan.sizes["teacher"].flops_per_example(_teacher_length(plan, node, length))
     steps = None if examples is None else max(1, round(spec.epochs * math.ceil(examples / spec.batch_size)))
     if spec.max_steps is not None:
         steps = spec.max_steps if steps is None else min(steps, spec.max_steps)
     steps = None if steps is None else max(1, steps - done)
-    once = _of_tables(plan, node) if taught and plan.others else 0.0
+    once = _of_tables(plan, node) if from_table else 0.0
     flops, memory = (steps or 0) * spec.batch_size * each + once, stage_memory(plan, node, gpu=gpu)
     return Work(node.key, node.label, node.stage, steps, flops, model, memory)
 

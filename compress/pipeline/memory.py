@@ -22,6 +22,7 @@ from ..models.dimensions import Dimensions
 from ..models.layer_maps import matched_layers
 from ..spec.stages import Losses, OnText, QuantizeAware
 from .plan import Node, Plan
+from .plan.teachers import ENSEMBLE
 from .training.text import stage_losses
 
 _FLOAT, _HALF = 4, 2  # bytes
@@ -74,7 +75,9 @@ def stage_memory(plan: Plan, node: Node[Any], *, gpu: bool) -> Memory:
         feature_bytes(LOSSES[loss.name].compares(loss, pairs), model, theirs, tokens=examples * length, length=length)
         for loss in losses
     )
-    beside = taught and not (gpu and plan.others)  # several answer before the training, and then are on the GPU no more
+    beside = taught and not (
+        gpu and ENSEMBLE in node.inputs
+    )  # whose teachers have answered, and are on the GPU no more
     weights = _FLOAT * theirs.parameters if beside else 0
     return training_memory(model, examples, length, how, features=features, teacher=weights)
 

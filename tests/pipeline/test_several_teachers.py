@@ -17,8 +17,8 @@ import compress
 from compress.cli.plans import plan_document
 from compress.errors import CompressError
 from compress.models.checkpoints import load_classifier
-from compress.pipeline import plan_all
-from compress.pipeline.estimate import estimate, mean_length
+from compress.pipeline import Plan, plan_all
+from compress.pipeline.estimate import Work, estimate, mean_length
 from compress.pipeline.memory import stage_memory
 from compress.pipeline.plan.teachers import names_of
 from compress.pipeline.preflight import preflight
@@ -196,6 +196,23 @@ def test_on_a_gpu_no_teacher_is_beside_a_student_that_reads_a_table(world: Path)
     alone = plan("tiny.yaml")
     student = next(node for node in alone.nodes if node.id == "student")
     assert stage_memory(alone, student, gpu=True).teacher == on_cpu
+
+
+def test_a_stage_that_reads_no_table_is_estimated_as_with_one_teacher(world: Path):
+    """What learns int8 is taught by itself, whoever taught it before."""
+    losses = "distill.losses=[{name: soft_target}]"
+    several, alone = (
+        plan(*names, recipe="distilbert-int8-qat", overrides=(*STEPS, losses))
+        for names in (("tiny.yaml", "./words"), ("tiny.yaml",))
+    )
+
+    def work(found: Plan) -> Work:
+        return next(each for each in estimate([found], Path("runs")).work if "qat" in each.label)
+
+    assert work(several).flops == work(alone).flops
+    memories = [stage_memory(found, found.nodes[-3], gpu=True) for found in (several, alone)]
+    assert several.nodes[-3].kind.name == "quantize_aware"
+    assert memories[0] == memories[1] and memories[0].teacher > 0
 
 
 def test_the_same_teacher_twice(world: Path):
