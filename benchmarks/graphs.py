@@ -138,7 +138,7 @@ def main() -> None:
         timed += files(arguments.out / name, forms, opsets)
     for name, size in sizes_of(timed, arguments.out).items():
         print(f"{name}: {size / 1e6:.2f} MB")
-    for name, (mean, flips) in fidelity(timed).items():
+    for name, (mean, flips) in fidelity(timed, arguments.out).items():
         print(f"{name}: mean |Δlogit| {mean:.4f} of a standard deviation, {flips} of {_TEXTS} decisions flip")
     shapes = [word for shape in SHAPES for word in ("--shape", shape)]
     program = Path(sys.executable).with_name("compress")
@@ -153,15 +153,15 @@ def main() -> None:
         print(f"\n{opset_table(paths, arguments.out, *opsets)}")
 
 
-def fidelity(paths: list[Path]) -> dict[str, tuple[float, int]]:
-    """File -> how far its logits are from those of the fp32 graph beside it on random texts, in standard deviations of each
+def fidelity(paths: list[Path], folder: Path) -> dict[str, tuple[float, int]]:
+    """File in `folder` -> how far its logits are from those of the fp32 graph beside it on random texts, in standard deviations of each
     from text to text, and how many of its decisions are others."""
     ids = np.random.default_rng(1).integers(1000, 20000, (_TEXTS, 1, 128))
     found = {}
     for path in paths:
         logits = [np.concatenate([answer(file, text) for text in ids]) for file in (path.parent / "model.onnx", path)]
         mean = float((np.abs(logits[1] - logits[0]) / logits[0].std(0)).mean())
-        found[f"{path.parent.name}/{path.name}"] = mean, int((logits[0].argmax(1) != logits[1].argmax(1)).sum())
+        found[path.relative_to(folder).as_posix()] = mean, int((logits[0].argmax(1) != logits[1].argmax(1)).sum())
     return found
 
 
