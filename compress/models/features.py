@@ -49,7 +49,8 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
     Where the batch has `documents` [batch, length], each is seen as it would be alone: its tokens attend to one another
     (a mask of four dimensions is used by transformers as it is; attention of a family's own adds it), and its positions
     begin anew. On a GPU such a mask is given for padding too, and none where the batch is `unpadded`: transformers would wait
-    for the GPU to see whether there is any. Attention by a family's own code that takes no such mask is left to it.
+    for the GPU to see whether there is any. Attention by a family's own code that takes no such mask is left to it, and so is a
+    head that reads the mask, the mean of ModernBERT's tokens.
     """
     config: Any = model.config
     inputs = {name: batch[name] for name in accepted_inputs(model)}
@@ -59,8 +60,10 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
         inputs["attention_mask"] = _mask(config, seen)
         inputs["position_ids"] = first + _positions(batch["documents"])
     elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention:
-        mask = inputs.pop("attention_mask").bool()
-        if "unpadded" not in batch:
+        if "unpadded" in batch:
+            del inputs["attention_mask"]
+        elif getattr(config, "classifier_pooling", "cls") == "cls":
+            mask = inputs["attention_mask"].bool()
             seen = mask[:, None, None].expand(-1, -1, mask.shape[1], -1)
             inputs["attention_mask"] = _mask(config, seen)
     return inputs

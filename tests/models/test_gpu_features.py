@@ -56,6 +56,13 @@ def test_those_of_local_layers_are_those_of_the_cpu(padded: bool) -> None:
     assert found == {}
 
 
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_mean_of_tokens_leaves_padding_out(padded: bool) -> None:
+    """As in the published ModernBERT, whose head takes no mask but that of the batch. To see whether there is padding waits."""
+    found = _same_logits(classifier_of("modernbert", vocab_size=200, classifier_pooling="mean"), padded)
+    assert bool(found) == padded
+
+
 def test_deberta_takes_no_ready_mask_and_has_its_own() -> None:
     _same_logits(plain_classifier("deberta-v2", words=200), padded=True)
 
