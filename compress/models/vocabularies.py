@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,9 @@ from .pretrained import quiet_transformers, transformers_config
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-VOCABULARIES = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+_PIECES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+VOCABULARIES = ("vocab.txt", "vocab.json", *_PIECES)
+_DEBERTAS = "spm.model"
 MERGES = "merges.txt"
 CONFIG, SPECIAL, ADDED = SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
@@ -55,7 +58,14 @@ def converted_tokenizer(folder: Path) -> Tokenizer:
     from transformers import AutoTokenizer
 
     if not any((folder / name).exists() for name in VOCABULARIES):  # transformers would make an empty one
-        raise CompressError(f"{folder}: expected tokenizer.json, or a vocabulary it can be made from such as vocab.txt")
+        found = ""
+        if (folder / _DEBERTAS).exists():  # transformers 5 drops its rules for letters, which 4 keeps
+            found = (
+                f"; found {_DEBERTAS}: have DebertaV2TokenizerFast of transformers 4 write a tokenizer.json beside it"
+            )
+        raise CompressError(
+            f"{folder}: expected tokenizer.json, or a vocabulary it can be made from such as vocab.txt{found}"
+        )
     config = read_config(folder)
     _read(folder / "vocab.json", _numbered)
     settings = {name: _read(folder / name, check) for name, check in _CHECKS.items()}
@@ -68,8 +78,16 @@ def converted_tokenizer(folder: Path) -> Tokenizer:
             made = AutoTokenizer.from_pretrained(place, config=transformers_config(config), local_files_only=True)
         return made.backend_tokenizer
     except Exception as error:  # tokenizers raises bare Exception
-        reason = str(error).split("\n")[0]
+        reason = _lacking(folder) or str(error).split("\n")[0]
         raise CompressError(f"{folder}: no tokenizer can be made from its vocabulary: {reason}") from None
+
+
+def _lacking(folder: Path) -> str | None:
+    """What is not installed, of which transformers names another in its place."""
+    name = next((name for name in _PIECES if (folder / name).exists()), None)
+    if name is None or find_spec("sentencepiece") is not None:
+        return None
+    return f"{name} takes the package sentencepiece to read: install it, or give the checkpoint a tokenizer.json"
 
 
 def tokenizer_settings(folder: Path) -> dict[str, Any]:

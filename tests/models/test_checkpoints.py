@@ -144,6 +144,26 @@ def test_a_folder_without_a_tokenizer_is_refused(folder: Path):
     refused(lambda: load_tokenizer(folder), f"{folder / 'tokenizer.json'}: not a tokenizer: ")
 
 
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [
+        (
+            "spm.model",
+            "found spm.model: have DebertaV2TokenizerFast of transformers 4 write a tokenizer.json beside it",
+        ),
+        ("spiece.model", "spiece.model takes the package sentencepiece to read: install it, or give"),
+    ],
+)
+def test_a_sentencepiece_model_says_what_it_takes(
+    folder: Path, name: str, way_out: str, monkeypatch: pytest.MonkeyPatch
+):
+    (folder / "tokenizer.json").unlink()
+    (folder / name).write_bytes(b"\n\x0e")
+    (folder / "config.json").write_text('{"model_type": "xlnet"}')
+    monkeypatch.setattr("compress.models.vocabularies.find_spec", lambda name: None)
+    refused(lambda: load_tokenizer(folder), way_out)
+
+
 def test_a_vocabulary_without_its_unknown_token_is_refused(folder: Path, toy_tokenizer: Tokenizer):
     known = [word for word in toy_tokenizer.get_vocab() if word != "[UNK]"]
     mine = Tokenizer(WordPiece(vocab={word: number for number, word in enumerate(known)}, unk_token="[UNK]"))
