@@ -164,6 +164,14 @@ def test_a_sentencepiece_model_says_what_it_takes(
     refused(lambda: load_tokenizer(folder), way_out)
 
 
+def test_a_vocabulary_of_another_family_is_refused(folder: Path):
+    """transformers reads nothing of it, and makes a tokenizer that knows no word."""
+    (folder / "tokenizer.json").unlink()
+    (folder / "spiece.model").write_bytes(b"of an ALBERT")
+    with pytest.raises(CompressError, match=r"a bert reads no words from spiece\.model"):
+        load_tokenizer(folder)
+
+
 def test_a_vocabulary_without_its_unknown_token_is_refused(folder: Path, toy_tokenizer: Tokenizer):
     known = [word for word in toy_tokenizer.get_vocab() if word != "[UNK]"]
     mine = Tokenizer(WordPiece(vocab={word: number for number, word in enumerate(known)}, unk_token="[UNK]"))
