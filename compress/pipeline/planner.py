@@ -24,6 +24,7 @@ from .stages.ensemble import check_differs, check_several
 from .stages.export import add_export, with_graph
 from .stages.registry import STAGES
 
+_PRETRAINED = "; every teacher's logits teach a pre-trained one (recipe logits, --student minilm-l6 or DIR)"
 OTHER_TOKENIZER = (
     "student and teacher cut texts into different tokens: the student learns from the logits of the teacher alone, which reads every "
     "text by its own tokenizer"
@@ -144,7 +145,7 @@ def _check_lengths(plan: Plan) -> None:
             if length > positions:
                 raise CompressError(
                     f"{where}: max_length is {length} tokens and {role} {source.card.name} has {positions} positions; "
-                    f"set max_length to at most {positions}"
+                    f"set max_length to at most {positions}, for files of your own --max-length {positions}"
                 )
 
 
@@ -198,7 +199,7 @@ def _student(
         depths = ", ".join(map(str, sorted(choice)))
         raise CompressError(
             f"recipe {recipe.name}: student: has cards for teachers of {depths} layers; this teacher has "
-            f"{sizes.layers}; name one with --student{fitting_students(sizes, layers=sizes.layers / 2)}"
+            f"{sizes.layers}; name one with --student{fitting_students(sizes, layers=sizes.layers / 2) or _PRETRAINED}"
         )
     chosen = choice if isinstance(choice, str) else choice.get(sizes.layers, "")
     card, pretrained = resolve_student(override or chosen)

@@ -110,7 +110,8 @@ def test_what_fits_passes_and_nothing_is_written(case: Case):
 def test_texts_longer_than_the_teachers_positions(case: Case):
     preflight(case.plan(24), case.root)
     assert case.unplanned(25) == (
-        "task toy: max_length is 25 tokens and teacher teacher has 24 positions; set max_length to at most 24"
+        "task toy: max_length is 25 tokens and teacher teacher has 24 positions; "
+        "set max_length to at most 24, for files of your own --max-length 24"
     )
     found = case.unplanned(16, "stages[0].finetune.max_length=30")
     assert found.startswith("recipe int8, finetune: max_length is 30 tokens and teacher teacher has 24 positions")

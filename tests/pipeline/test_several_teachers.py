@@ -288,8 +288,8 @@ def test_a_teacher_with_too_few_positions(world: Path):
     encoder_folder(Path("short"), positions=20)
     told = refused("tiny.yaml", "./short")
     assert (
-        told
-        == "task tiny-task: max_length is 24 tokens and teacher-2 short has 20 positions; set max_length to at most 20"
+        told == "task tiny-task: max_length is 24 tokens and teacher-2 short has 20 positions; "
+        "set max_length to at most 20, for files of your own --max-length 20"
     )
     cut = Path("cut.yaml")
     cut.write_text(TASK.replace("max_length: 24", "max_length: 16"))
