@@ -28,7 +28,7 @@ PACKAGES = (
     "safetensors", "datasets", "accelerate", "pydantic", "neural-compressor", "torchao",
 )  # fmt: skip
 
-# Dense bf16 products, FLOP/s, by the name that the driver gives. NVIDIA's data sheets of H100 SXM and H200 (1,979e12 with
+# Dense bf16 matmuls, FLOP/s, by the name that the driver gives. NVIDIA's data sheets of H100 SXM and H200 (1,979e12 with
 # sparsity, which is twice as much), A100 (312e12) and L4 (242e12 with sparsity).
 BF16_PEAKS = {
     "NVIDIA H100 80GB HBM3": 989.5e12,

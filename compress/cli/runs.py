@@ -135,7 +135,7 @@ def _check_goals(results: Sequence[Result]) -> None:
     """CheckFailed, after all was made and told: a search found no mix that meets its goal."""
     missed = [
         f"{result.run}: {model.name} {model.precision}: expected at most {in_words(model.info['goal'])}, found in the nearest "
-        f"mix, which was kept, {outcome(model.info)}{_in_the_way(model.info)}"
+        f"mix, which was kept, {outcome(model.info)}{_blocking_matmuls(model.info)}"
         for result in results
         for model in result.models
         if model.info.get("goal_met") is False
@@ -144,7 +144,7 @@ def _check_goals(results: Sequence[Result]) -> None:
         raise CheckFailed("\n".join(missed))
 
 
-def _in_the_way(info: Mapping[str, Any]) -> str:
+def _blocking_matmuls(info: Mapping[str, Any]) -> str:
     names = info.get("blocking_matmuls")
     return f"; blocking matmuls: {', '.join(names)}" if names else ""
 

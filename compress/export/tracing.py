@@ -90,9 +90,8 @@ def load(checkpoint: Path, kind: KindName) -> Traced:
 
 def describe(model: Any, kind: KindName = "classification") -> Traced:
     config = model.config
-    segments = "token_type_ids" in inspect.signature(model.forward).parameters and FAMILIES[
-        config.model_type
-    ].reads_segments(config)
+    types, parameters = getattr(config, "type_vocab_size", 0), inspect.signature(model.forward).parameters
+    segments = "token_type_ids" in parameters and FAMILIES[config.model_type].reads_segments(types)
     return Traced(
         model=model,
         kind=kind,
@@ -192,8 +191,7 @@ def wrap(traced: Traced) -> nn.Module:
         return _OwnForm(FORMS[traced.model.config.model_type](traced.model)).eval()
     inputs = examples(traced)
     own, ready = _OwnMask(traced.model).eval(), _AdditiveMask(traced.model).eval()
-    family = FAMILIES.get(traced.model.config.model_type)
-    if family is not None and family.local_layers:
+    if FAMILIES[traced.model.config.model_type].local_layers:
         return own
     try:
         with quiet(), torch.no_grad():

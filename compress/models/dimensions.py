@@ -12,6 +12,7 @@ from ..errors import CompressError
 from ..runtime.folder import read_json
 from .config_fields import allowed_fields
 from .families import FAMILIES, RELATIVE_BUCKETS, Counts, Family
+from .families.counts import rest_flops
 
 _EMBEDDING = 128  # of ALBERT and ELECTRA, where config.json does not say
 _NO_NUMBER = (TypeError, ValueError, OverflowError)
@@ -63,15 +64,19 @@ class Dimensions:
         return self._counts.embeddings(self)
 
     @property
+    def layer_parameters(self) -> int:
+        """Of all layers that have weights of their own."""
+        return self.blocks * self.inner_layers * self._counts.layer(self)
+
+    @property
     def parameters(self) -> int:
         """All of them, embeddings and head included; what layers share counts once."""
-        layers = self.blocks * self.inner_layers * self._counts.layer(self)
-        return self.embedding_parameters + layers + self._counts.rest(self)
+        return self.embedding_parameters + self.layer_parameters + self._counts.rest(self)
 
     def flops_per_example(self, length: float) -> float:
         """Multiply-adds × 2 of all matmuls for one text of `length` tokens; look-ups count nothing."""
         layers = self.layers * self.inner_layers * self._counts.layer_flops(self, length)
-        return layers + self._counts.rest_flops(self, length)
+        return layers + rest_flops(self, length)
 
     @property
     def _counts(self) -> Counts:
@@ -96,8 +101,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 def has_segments(config: dict[str, Any]) -> bool:
     """Whether the model tells the two texts of a pair by token types."""
     family = FAMILIES[config["model_type"]]
-    tables = "type_vocab_size" in family.fields and int(config.get("type_vocab_size", 2)) > 1
-    return family.relative_segments or tables
+    return family.reads_segments(int(config.get("type_vocab_size", 2)) if "type_vocab_size" in family.fields else 0)
 
 
 def usable_positions(config: dict[str, Any]) -> int:

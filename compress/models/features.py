@@ -39,7 +39,8 @@ def accepted_inputs(model: nn.Module) -> frozenset[str]:
     parameters = inspect.signature(model.forward).parameters
     names = {"input_ids", "attention_mask"} & parameters.keys()
     config: Any = model.config
-    segments = "token_type_ids" in parameters and FAMILIES[config.model_type].reads_segments(config)
+    types = getattr(config, "type_vocab_size", 0)
+    segments = "token_type_ids" in parameters and FAMILIES[config.model_type].reads_segments(types)
     return frozenset(names | ({"token_type_ids"} if segments else set()))
 
 
@@ -107,8 +108,7 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
         states = _embeddings(model, inputs)
         return _words(model, names) | dict.fromkeys(places, states)
     inside = frozenset(place for place in places.values() if place[0] in ATTENTION)
-    family = FAMILIES.get(config.model_type)
-    if inside and family is not None and not family.captures_attention:
+    if inside and not FAMILIES[config.model_type].captures_attention:
         raise CompressError(f"unknown features {sorted(names)}: the attention of a {config.model_type} cannot be read")
     hidden = any(kind == HIDDEN for kind, _ in places.values())
     with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:

@@ -79,9 +79,8 @@ def converted_tokenizer(folder: Path) -> Tokenizer:
     except Exception as error:  # tokenizers raises bare Exception
         reason = _lacking(folder) or str(error).split("\n")[0]
         raise CompressError(f"{folder}: no tokenizer can be made from its vocabulary: {reason}") from None
-    if set(made.get_vocab()) <= set(
-        made.all_special_tokens
-    ):  # of a file that is not its family's transformers reads nothing
+    # Of a file that is not its family's transformers reads nothing.
+    if set(made.get_vocab()) <= set(made.all_special_tokens):
         named = next(name for name in VOCABULARIES if (folder / name).exists())
         raise CompressError(
             f"{folder}: a {config['model_type']} reads no words from {named}; give the checkpoint its own vocabulary, or a tokenizer.json"

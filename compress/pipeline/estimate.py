@@ -27,6 +27,7 @@ from .plan.sources import TaskSource
 from .plan.teachers import ENSEMBLE, TeacherSource
 from .stages.augment import AUGMENTED
 from .training.log import saved_step
+from .training.text import text_length
 
 _SAMPLE = 512  # texts of train whose lengths stand for all
 _RECORDS = 50  # the newest artefacts that are asked how fast they were made
@@ -210,7 +211,7 @@ def _length(plan: Plan, node: Node[Any]) -> float:
     """Tokens of an example, on average."""
     most = node.spec.max_length or plan.task.spec.max_length
     if isinstance(node.spec, OnText):
-        return node.spec.max_length or min(128, plan.positions_of(node))
+        return text_length(plan, node)
     return mean_length(plan, most, plan.source_of(node))
 
 

@@ -6,7 +6,8 @@ that runs beside it the weights and the features that losses read. Every text is
 
 The 30% are measured: of five sizes, in both precisions, the estimate with them is from 1% below to 8% above what a process grew
 by that trained on a CPU. Not counted: torch itself and its libraries or CUDA context (about 0.5 GB), what an allocator keeps
-beside what is used, and the data.
+beside what is used, and the data. Activations are counted as a layer of BERT keeps them: the gated feed-forward part of a
+ModernBERT, and the scores by position of a DeBERTa or an XLNet, keep more.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..models.layer_maps import matched_layers
 from ..spec.stages import Losses, OnText, QuantizeAware
 from .plan import Node, Plan
 from .plan.teachers import ENSEMBLE
-from .training.text import stage_losses
+from .training.text import stage_losses, text_length
 
 _FLOAT, _HALF = 4, 2  # bytes
 _BACKWARD = 0.3  # of what the forward keeps: what the backward takes beside it
@@ -75,10 +76,8 @@ def stage_memory(plan: Plan, node: Node[Any], *, gpu: bool) -> Memory:
         feature_bytes(LOSSES[loss.name].compares(loss, pairs), model, theirs, tokens=examples * length, length=length)
         for loss in losses
     )
-    beside = taught and not (
-        gpu and ENSEMBLE in node.inputs
-    )  # whose teachers have answered, and are on the GPU no more
-    weights = _FLOAT * theirs.parameters if beside else 0
+    answered = gpu and ENSEMBLE in node.inputs  # several teachers have, and are on the GPU no more
+    weights = _FLOAT * theirs.parameters if taught and not answered else 0
     return training_memory(model, examples, length, how, features=features, teacher=weights)
 
 
@@ -89,7 +88,7 @@ def training_memory(
     return Memory(
         examples,
         length,
-        weights=_FLOAT * model.parameters + (_HALF * layer_parameters(model) if how.half else 0),
+        weights=_FLOAT * model.parameters + (_HALF * model.layer_parameters if how.half else 0),
         gradients=_FLOAT * model.parameters,
         optimizer=2 * _FLOAT * model.parameters,
         activations=round((1 + _BACKWARD) * activation_bytes(model, examples, length, how)) + features,
@@ -100,14 +99,8 @@ def training_memory(
 def longest(plan: Plan, node: Node[Any]) -> int:
     """Tokens of the longest text that the stage trains on."""
     if isinstance(node.spec, OnText):
-        return node.spec.max_length or min(128, plan.positions_of(node))
+        return text_length(plan, node)
     return node.spec.max_length or plan.task.spec.max_length
-
-
-def layer_parameters(sizes: Dimensions) -> int:
-    """Of the matrices of all layers that have weights of their own."""
-    h, f = sizes.hidden, sizes.intermediate
-    return sizes.blocks * (4 * h * h + 2 * h * f)
 
 
 def activation_bytes(sizes: Dimensions, examples: int, length: int, how: Forward) -> int:

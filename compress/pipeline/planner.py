@@ -10,7 +10,7 @@ from ..fields import Spec
 from ..models.cards import StudentCard
 from ..models.checkpoints import other_head
 from ..models.dimensions import Dimensions, usable_positions
-from ..models.students import not_kept, student_dimensions
+from ..models.students import PRETRAINED, check_has_students, not_kept, student_dimensions
 from ..runtime.kinds import output_names
 from ..spec.recipe import Recipe
 from ..tasks import BUILTIN_TASKS, check_room
@@ -24,7 +24,6 @@ from .stages.ensemble import check_differs, check_several
 from .stages.export import add_export, with_graph
 from .stages.registry import STAGES
 
-_PRETRAINED = "; every teacher's logits teach a pre-trained one (recipe logits, --student minilm-l6 or DIR)"
 OTHER_TOKENIZER = (
     "student and teacher cut texts into different tokens: the student learns from the logits of the teacher alone, which reads every "
     "text by its own tokenizer"
@@ -60,8 +59,8 @@ def make_plan(
     elif card is not None:
         sizes["student"] = _student_sizes(card, sizes["teacher"])
     base = seed if base_seed is None else base_seed
-    draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes, pretrained=pretrained)
-    draft.others = tuple(others)
+    own = {"pretrained": pretrained, "others": tuple(others)}
+    draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes, **own)
     draft.notes += [note for source in draft.teachers.values() for note in source.notes]
     draft.notes += _start_notes(draft)
     _plan_teachers(draft)
@@ -196,10 +195,11 @@ def _student(
             raise CompressError(f"recipe {recipe.name} makes no student, and --student names {override}; leave one out")
         return None, None
     if override is None and not isinstance(choice, str) and sizes.layers not in choice:
+        check_has_students(sizes, f"recipe {recipe.name}")
         depths = ", ".join(map(str, sorted(choice)))
         raise CompressError(
             f"recipe {recipe.name}: student: has cards for teachers of {depths} layers; this teacher has "
-            f"{sizes.layers}; name one with --student{fitting_students(sizes, layers=sizes.layers / 2) or _PRETRAINED}"
+            f"{sizes.layers}; name one with --student{fitting_students(sizes, layers=sizes.layers / 2) or f'; or {PRETRAINED}'}"
         )
     chosen = choice if isinstance(choice, str) else choice.get(sizes.layers, "")
     card, pretrained = resolve_student(override or chosen)

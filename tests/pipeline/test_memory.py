@@ -22,7 +22,7 @@ from compress.models.features import compute_features
 from compress.models.predict import to_tensors
 from compress.models.random_models import random_classifier, random_config
 from compress.objective import Objective
-from compress.pipeline.memory import Forward, activation_bytes, feature_bytes, layer_parameters
+from compress.pipeline.memory import Forward, activation_bytes, feature_bytes
 
 # Measured: from 0.4% below to 4.1% above. Left out are masks, the head and statistics of LayerNorm.
 TOLERANCE = 0.05
@@ -82,7 +82,7 @@ def test_a_cpu_keeps_what_is_said(half: bool, dropout: float, length: int) -> No
     student, how = model(dropout), Forward(half, gpu=False, dropout=dropout > 0)
     sizes = dimensions(student.config.to_dict(), classes=2)
     measured = kept(student, Objective((LOSSES["hard_label"].spec(),)), None, length, how)
-    expected = activation_bytes(sizes, EXAMPLES, length, how) + (2 * layer_parameters(sizes) if half else 0)
+    expected = activation_bytes(sizes, EXAMPLES, length, how) + (2 * sizes.layer_parameters if half else 0)
     assert expected == pytest.approx(measured, rel=TOLERANCE)
 
 
@@ -91,7 +91,7 @@ def test_a_gpu_keeps_what_is_said(half: bool) -> None:
     student, how = model(0.0), Forward(half, gpu=True, dropout=False)
     sizes = dimensions(student.config.to_dict(), classes=2)
     measured = kept(student, Objective((LOSSES["hard_label"].spec(),)), None, 96, how)
-    expected = activation_bytes(sizes, EXAMPLES, 96, how) + (2 * layer_parameters(sizes) if half else 0)
+    expected = activation_bytes(sizes, EXAMPLES, 96, how) + (2 * sizes.layer_parameters if half else 0)
     assert expected == pytest.approx(measured, rel=TOLERANCE)
 
 

@@ -25,6 +25,8 @@ class Sizes(Protocol):
     @property
     def token_types(self) -> int: ...
     @property
+    def task_types(self) -> int: ...
+    @property
     def classes(self) -> int: ...
     @property
     def embedding(self) -> int: ...
@@ -61,8 +63,8 @@ def bert_layer_flops(sizes: Sizes, length: float) -> float:
     return 2 * length * (4 * h * h + 2 * h * f) + 4 * length * length * h
 
 
-def bert_rest_flops(sizes: Sizes, length: float) -> float:
-    """The matrix behind the embeddings, and the head on one token."""
+def rest_flops(sizes: Sizes, length: float) -> float:
+    """Of all that is no layer, in every family: the matrix behind the embeddings, and the head on one token."""
     projection = 2 * length * sizes.embedding * sizes.hidden if sizes.projected else 0
     return projection + 2 * sizes.hidden * (sizes.hidden + sizes.classes)
 
@@ -70,14 +72,13 @@ def bert_rest_flops(sizes: Sizes, length: float) -> float:
 @dataclass(frozen=True, kw_only=True)
 class Counts:
     """Formulas over `Sizes`. Parameters of the `embeddings`, of one `layer` with weights of its own, and of the `rest`, which
-    includes the head and what layers share. `layer_flops` and `rest_flops` (of all that is no layer): multiply-adds × 2 of all
-    matmuls, for a text of so many tokens."""
+    includes the head and what layers share. `layer_flops`: multiply-adds × 2 of all matmuls of a layer, for a text of so many
+    tokens."""
 
     embeddings: Callable[[Sizes], int] = bert_embeddings
     layer: Callable[[Sizes], int] = bert_layer
     rest: Callable[[Sizes], int] = bert_rest
     layer_flops: Callable[[Sizes, float], float] = bert_layer_flops
-    rest_flops: Callable[[Sizes, float], float] = bert_rest_flops
 
 
 BERT_COUNTS = Counts()

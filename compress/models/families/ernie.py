@@ -28,8 +28,7 @@ def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any
 
 
 def _embeddings(sizes: Sizes) -> int:
-    rows = sizes.own["task_type_vocab_size"] if sizes.own["use_task_id"] else 0
-    return bert_embeddings(sizes) + rows * sizes.embedding
+    return bert_embeddings(sizes) + sizes.task_types * sizes.embedding
 
 
 ERNIE = replace(

@@ -125,9 +125,9 @@ class Family:
         """transformers' name of the attention that models are loaded with."""
         return "eager" if self.own_attention or not self.captures_attention else "sdpa"
 
-    def reads_segments(self, config: Any) -> bool:
-        """Whether a model with transformers' config takes `token_type_ids`: not where it knows but one segment."""
-        return self.relative_segments or getattr(config, "type_vocab_size", 0) > 1
+    def reads_segments(self, types: int) -> bool:
+        """Whether a model with a table of so many segments takes `token_type_ids`: not where it knows but one."""
+        return self.relative_segments or types > 1
 
     def own_name(self, name: str) -> str:
         return self.own_names.get(name, name)

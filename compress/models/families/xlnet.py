@@ -32,10 +32,6 @@ def _layer(sizes: Sizes) -> int:
     return 5 * h * h + 5 * h + 2 * h + (h * f + f) + (f * h + h) + 2 * h
 
 
-def _rest(sizes: Sizes) -> int:
-    return (sizes.hidden + sizes.classes) * (sizes.hidden + 1)
-
-
 def _layer_flops(sizes: Sizes, length: float) -> float:
     """Six matrices for each token, and that of positions for twice as many distances; for each pair of tokens its scores by content,
     by distance (of which half are left) and by segment, and sums of values."""
@@ -43,10 +39,6 @@ def _layer_flops(sizes: Sizes, length: float) -> float:
     matrices = 2 * length * (4 * h * h + 2 * h * f) + 2 * (2 * length) * h * h
     segments = 2 * length * 2 * h + 2 * length * length * 2 * sizes.heads
     return matrices + 2 * length * length * 4 * h + segments
-
-
-def _rest_flops(sizes: Sizes, length: float) -> float:
-    return 2 * sizes.hidden * (sizes.hidden + sizes.classes)
 
 
 XLNET = Family(
@@ -87,5 +79,5 @@ XLNET = Family(
     fast=False,
     captures_attention=False,
     packs_documents=False,
-    counts=Counts(embeddings=_embeddings, layer=_layer, rest=_rest, layer_flops=_layer_flops, rest_flops=_rest_flops),
+    counts=Counts(embeddings=_embeddings, layer=_layer, layer_flops=_layer_flops),
 )

@@ -6,12 +6,14 @@ from .conversion import CONVERSION
 from .copying import load_body
 from .factorising import table_errors
 from .notes import not_kept
-from .sizes import sample_tokens, student_dimensions
+from .sizes import PRETRAINED, check_has_students, sample_tokens, student_dimensions
 
 __all__ = [
     "CONVERSION",
+    "PRETRAINED",
     "build_encoder",
     "build_student",
+    "check_has_students",
     "evaluating",
     "load_body",
     "not_kept",

@@ -61,10 +61,8 @@ def copied_body(source: State, teacher: Form, student: Form, blocks: Sequence[in
 
 def _whole_layers(source: State, family: Family, blocks: Sequence[int]) -> State:
     """Of a student of its teacher's family: these layers under their new numbers, and all that is in no layer."""
-    stem, number = (
-        family.layer_path.format(""),
-        re.compile(re.escape(family.layer_path).replace(r"\{\}", r"(\d+)") + r"\."),
-    )
+    stem = family.layer_path.format("")
+    number = re.compile(re.escape(stem) + r"\d+\.")
     state = {name: tensor for name, tensor in source.items() if not number.match(name)}
     for place, block in enumerate(blocks):
         old, new = f"{stem}{block}.", f"{stem}{place}."

@@ -11,6 +11,7 @@ from ..families import FAMILIES, Family
 from ..layer_maps import copied_layers, distinct_blocks
 from .activations import FEW_TOKENS
 
+PRETRAINED = "a pre-trained student learns from its logits (recipe logits, --student minilm-l6 or DIR)"
 _SIZES = ("hidden", "heads", "intermediate")
 _SEGMENTS = 2  # of a student whose teacher has none: its tokenizer may tell the second text of a pair
 _COUNTED_TOKENS = 200_000  # that a conversion counts, to weigh the rows of the embedding tables
@@ -56,6 +57,7 @@ def _segments(family: Family, teacher: Dimensions) -> int:
 
 def _family(card: StudentCard, teacher: Dimensions) -> Family:
     """The student's. Raises `CompressError` for one that this teacher cannot have."""
+    check_has_students(teacher, f"student {card.name}")
     own = FAMILIES[teacher.architecture]
     family = card.family or own
     if family.name not in own.students:
@@ -74,15 +76,18 @@ def _family(card: StudentCard, teacher: Dimensions) -> Family:
     return family
 
 
-def _not_its_student(card: StudentCard, family: Family, own: Family) -> CompressError:
-    pretrained = "a pre-trained student learns from its logits (recipe logits, --student minilm-l6 or DIR)"
-    if not own.students:
-        return CompressError(
-            f"student {card.name}: no student starts from the weights of a teacher that is {own.name}; {pretrained}"
+def check_has_students(teacher: Dimensions, where: str) -> None:
+    """Raises `CompressError`, which begins with `where`, for a teacher from whose weights no student starts."""
+    if not FAMILIES[teacher.architecture].students:
+        raise CompressError(
+            f"{where}: no student starts from the weights of a teacher that is {teacher.architecture}; {PRETRAINED}"
         )
+
+
+def _not_its_student(card: StudentCard, family: Family, own: Family) -> CompressError:
     teachers = [name for name, other in FAMILIES.items() if family.name in other.students]
     students = ", ".join(FAMILIES[name].title for name in own.students)
-    other = "" if own.layer else f"; or {pretrained}"
+    other = "" if own.layer else f"; or {PRETRAINED}"
     starts = f", which starts from {' or '.join(teachers)}" if teachers else ""
     return CompressError(
         f"student {card.name} is a {family.title}{starts}; "

@@ -60,17 +60,23 @@ def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
     check_layer_map(draft, spec, stage, "student", "teacher")
 
 
+ON_CLASSES = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes")
+
+
+def loss_on_states(spec: Losses) -> str | None:
+    """The first loss that compares more of two models than their answers."""
+    return next((loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].reads != "classes"), None)
+
+
 def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:
     """Of tokens that are not the same, nothing inside the two models can be compared."""
-    beyond = next((loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].reads != "classes"), None)
-    if beyond is None:
+    if (beyond := loss_on_states(spec)) is None:
         return
     names = f"student {draft.student.name if draft.student else ''} and teacher {draft.teacher.card.name}"
-    usable = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes")
     raise draft.fails(
         stage,
         f"{beyond} compares states at tokens, and {names} cut texts into different ones; between them only losses on the "
-        f"classes work ({usable}), on the task's texts: choose recipe logits",
+        f"classes work ({ON_CLASSES}), on the task's texts: choose recipe logits",
     )
 
 

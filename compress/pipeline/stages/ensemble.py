@@ -13,6 +13,7 @@ from ...spec.stages import Distill
 from ...store import Artifact
 from ...tasks import TASK_KINDS, headline, score
 from ..plan import Draft, Job, Kind
+from ..plan.fields import ON_CLASSES, loss_on_states
 from ..plan.teachers import ENSEMBLE
 from .teacher_logits import add_teacher_logits, calibrated, named
 
@@ -61,14 +62,13 @@ def check_differs(draft: Draft, model: str) -> None:
 
 def check_answers_alone(draft: Draft, spec: Distill, stage: str) -> None:
     """Raises `CompressError` for a loss that reads more of a teacher than its answers, where there are several."""
-    beyond = next((loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].reads != "classes"), None)
+    beyond = loss_on_states(spec)
     if not draft.others or beyond is None:
         return
-    usable = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes")
     raise draft.fails(
         stage,
         f"{beyond} compares states inside one teacher, and there are {len(draft.teachers)}; of several only their mean "
-        f"answers are learnt ({usable}): choose recipe logits, or give one --teacher",
+        f"answers are learnt ({ON_CLASSES}): choose recipe logits, or give one --teacher",
     )
 
 

@@ -32,12 +32,16 @@ def text_of(plan: Plan, node: Node[Any], text: Artifact) -> tuple[TextBatches, T
 def _sequences(plan: Plan, node: Node[OnText], text: Artifact) -> TextBatches:
     """Full sequences, or pairs of segments where a loss of the stage is about those."""
     shards = TokenShards.open(text.path)
-    length = node.spec.max_length or min(_TEXT_LENGTH, plan.positions_of(node))
-    how: Any = {"length": length, "batch_size": node.spec.batch_size, "seed": node.seed}
+    how: Any = {"length": text_length(plan, node), "batch_size": node.spec.batch_size, "seed": node.seed}
     labels: Any = next((loss.name for loss in stage_losses(node) if LOSSES[loss.name].reads == "pairs"), None)
     if labels is None:
         return TextBatches(shards, **how, apart=node.spec.attention == "document")
     return PairBatches(shards, **how, ends=sentence_ends(plan.teacher.tokenizer), labels=labels)
+
+
+def text_length(plan: Plan, node: Node[OnText]) -> int:
+    """Tokens of a sequence of plain text."""
+    return node.spec.max_length or min(_TEXT_LENGTH, plan.positions_of(node))
 
 
 def with_masking(plan: Plan, node: Node[OnText], text: TextBatches) -> MaskedBatches:
