@@ -44,9 +44,6 @@ class Rates:
         known = estimate([plan], self._asked.out / "runs").rates
         return sum(each.flops / (known.get(each.key) or self._probe(plan)) for each in work)
 
-    def per_second(self, plan: Plan, work: Work) -> float:
-        return estimate([plan], self._asked.out / "runs").rates.get(work.key) or self._probe(plan)
-
     def _probe(self, plan: Plan) -> float:
         from compress.pipeline.training.throughput import probe
 
@@ -99,7 +96,7 @@ def _pretraining(asked: argparse.Namespace, rates: Rates, left: float, room: int
             f"pre-training: {asked.probe_steps} steps tell how many fit into {asked.share:.0%} of the time",
             left * asked.share,
         )
-    step = work.flops / work.steps / rates.per_second(plan, work)
+    step = rates.seconds(plan, (work,)) / work.steps
     probe, budget = asked.probe_steps * step, left * asked.share
     steps = max(1, min(work.steps, int((left - probe) * asked.share / step)))
     told = (

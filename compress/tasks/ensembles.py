@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 # No more than twenty times sharper or softer: what a few hundred examples ask for beyond that is chance.
 LOWEST, HIGHEST = 1 / 20, 20.0
-_HALVINGS = 60  # of the range of log T, which is then exact in float64
 
 
 def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
@@ -18,31 +18,24 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
 
     `logits` [example, class], `labels` [example], class ids. Decisions do not depend on T.
     """
+    from scipy.optimize import brentq
+    from scipy.special import softmax
+
     logits = np.asarray(logits, dtype=np.float64)
     if not (logits.argmax(axis=1) != labels).any():
         return 1.0
-    for end, beyond in ((HIGHEST, True), (LOWEST, False)):
-        if _is_too_low(logits, labels, end) is beyond:
-            return end
-    low, high = np.log(LOWEST), np.log(HIGHEST)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _is_too_low(logits, labels, np.exp(middle)) else (low, middle)
-    return float(np.exp((low + high) / 2))
 
+    def slope(inverse: float) -> float:
+        """Of the likelihood, which is concave in 1/T: the mean of z_label − E[z]."""
+        expected = (softmax(logits * inverse, axis=1) * logits).sum(axis=1)
+        return float((logits[np.arange(len(labels)), labels] - expected).mean())
 
-def _is_too_low(logits: np.ndarray, labels: np.ndarray, temperature: float) -> bool:
-    """Whether the likelihood grows with T. In 1/T it is concave, and its derivative the mean of z_label − E[z]."""
-    probabilities = np.exp(log_softmax(logits / temperature))
-    expected = (probabilities * logits).sum(axis=1)
-    return bool((logits[np.arange(len(labels)), labels] - expected).mean() < 0)
-
-
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Of each row, in float64."""
-    logits = np.asarray(logits, dtype=np.float64)
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    if slope(1 / LOWEST) >= 0:
+        return LOWEST
+    if slope(1 / HIGHEST) <= 0:
+        return HIGHEST
+    inverse: Any = brentq(slope, 1 / HIGHEST, 1 / LOWEST, xtol=1e-12)
+    return 1 / inverse
 
 
 def divided(outputs: np.ndarray, temperature: float | None) -> np.ndarray:
@@ -55,7 +48,9 @@ def mean_of_probabilities(calibrated: Sequence[np.ndarray]) -> np.ndarray:
 
     `calibrated`: of each teacher its logits [example, class], divided by its temperature.
     """
-    logs = np.stack([log_softmax(logits) for logits in calibrated])
+    from scipy.special import log_softmax
+
+    logs = np.stack([log_softmax(np.asarray(logits, dtype=np.float64), axis=1) for logits in calibrated])
     return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
 
 

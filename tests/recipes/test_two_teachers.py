@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from child_imports import HEAVY, imported
 from recipe_runs import compress
+from scipy.special import log_softmax
 from teacher_pairs import make_world
 
 from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
@@ -17,7 +18,6 @@ from compress.models.predict import predict_logits
 from compress.results import Result, read_result
 from compress.spec.task import Synthetic
 from compress.tasks import Split, encode
-from compress.tasks.ensembles import log_softmax
 from compress.tasks.synthetic import generate
 
 TEACHERS = ("--teacher", "tiny.yaml", "--teacher", "./bytes")
@@ -60,7 +60,7 @@ def test_the_result_has_each_teachers_scores_and_the_ensembles(world: Path, resu
         logits = arrays[f"{teacher.predictions}/dev"]
         assert teacher.headline == pytest.approx(100 * float((logits.argmax(1) == gold).mean()))
         assert teacher.temperature is not None
-        calibrated.append(np.exp(log_softmax(logits / np.float64(teacher.temperature))))
+        calibrated.append(np.exp(log_softmax(logits / np.float64(teacher.temperature), axis=1)))
     mean = np.mean(calibrated, axis=0)
     np.testing.assert_allclose(np.exp(arrays["ensemble/dev"]), mean, rtol=1e-9)
     assert ensemble.headline == pytest.approx(100 * float((mean.argmax(1) == gold).mean()))
