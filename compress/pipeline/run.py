@@ -83,10 +83,9 @@ def _without_effect(plan: Plan, request: Request) -> list[str]:
     if any(node.kind is FINETUNE for node in plan.nodes):
         return []
     names = " and ".join(teacher.card.name for teacher in plan.teachers.values())
-    who = f"teacher {names} is" if not plan.others else f"teachers {names} are"
-    again = "it" if not plan.others else "them"
+    who, them = (f"teachers {names} are", "them") if plan.others else (f"teacher {names} is", "it")
     return [
-        f"--set {text} has no effect: {who} fine-tuned already; say --refit to fine-tune {again} again"
+        f"--set {text} has no effect: {who} fine-tuned already; say --refit to fine-tune {them} again"
         for text in request.overrides
         if re.split(r"[.=\[]", text.strip())[0] in stages
     ]
@@ -143,8 +142,8 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     cache = Store(request.root / ".store", on_notice=listener.notice)
     contexts = [_context(plan, request, listener, peers) for plan in plans]
     for plan, context in zip(plans, contexts, strict=True):
-        # is every teacher fit for every task? Known before any training
-        _build(plan, tuple(node for node in plan.nodes if node.kind is ADOPT), context, cache)
+        adopted = tuple(node for node in plan.nodes if node.kind is ADOPT)
+        _build(plan, adopted, context, cache)  # is every teacher fit for every task? Known before any training
     for plan, context in zip(plans, contexts, strict=True):
         _check_texts(plan, context, cache)
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}

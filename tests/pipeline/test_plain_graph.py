@@ -21,7 +21,7 @@ from compress.models.features import compute_features
 from compress.models.masked_lm import has_masked_lm_head, new_masked_lm_head
 from compress.models.pretrained import load_pretrained
 from compress.pipeline import Plan, Request, plan_all
-from compress.pipeline.results.assemble import resolved_recipe
+from compress.pipeline.results.resolved import resolved_recipe
 
 LEFT_OUT = {"layer": {}, "pooler": None, "head": (), "masked_lm": None, "students": (), "student": None}
 

@@ -14,7 +14,7 @@ from worlds import encoder_world
 
 from compress.errors import CompressError
 from compress.pipeline import Plan, Request, plan_all
-from compress.pipeline.results.assemble import resolved_recipe
+from compress.pipeline.results.resolved import resolved_recipe
 from compress.spec.recipe import Recipe
 
 STUDENT = "name: narrow\ntitle: narrow\narchitecture: bert\nlayers: 1\nhidden: 16\nheads: {heads}\ninit: random\n"

@@ -18,8 +18,6 @@ from ...machine import versions
 from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
 from ...results import Machine
-from ...spec.recipe import Stage
-from ...spec.stage import StageSpec
 from ...store import Artifact
 from ...tasks import TASK_KINDS, ReportedData, dataset_id, headline, headline_of, score, split_fingerprint
 from ..plan import Context, Node, Plan
@@ -28,6 +26,7 @@ from .ensemble import ensemble_score
 from .fidelity import fidelity
 from .measure import BenchSettings, Model
 from .reported import ReportedSource
+from .resolved import resolved_recipe, stage_settings
 
 Predictions = dict[str, dict[str, np.ndarray]]
 BENCH = "bench"
@@ -134,48 +133,9 @@ def _stage_record(node: Node[Spec], made: Made) -> results.StageRecord:
         key=node.key,
         cached=made.cached[node.id],
         seconds=artifact.seconds,
-        info=without_places({**_spec(node), **artifact.info}),
+        info=without_places({**stage_settings(node), **artifact.info}),
         code=recorded_code(artifact.describe),
     )
-
-
-def resolved_recipe(plan: Plan) -> dict[str, Any]:
-    """The recipe with everything decided: the cards' settings, where all teachers share them, the teacher, student and precision."""
-    specs = {node.stage: node.spec for node in plan.nodes}
-    specs |= {stage.id: stage.spec for stage in plan.recipe.stages if stage.kind == "export"}  # each model has its own
-    made = [stage for stage in plan.recipe.stages if stage.id in specs or stage.kind == "finetune"]
-    stages = [
-        {stage.kind: _named(stage) | _shared(plan, stage.id, specs.get(stage.id) or stage.spec)} for stage in made
-    ]
-    document = plan.recipe.model_dump(mode="json", exclude_none=True)
-    student = {"student": plan.student.name} if plan.student else {}
-    names = [teacher.card.name for teacher in plan.teachers.values()]
-    teacher = names if plan.others else names[0]
-    return {**document, "teacher": teacher, **student, "precision": plan.precision, "stages": stages}
-
-
-def _named(stage: Stage) -> dict[str, Any]:
-    return {"name": stage.id} if stage.id != stage.kind else {}
-
-
-def _shared(plan: Plan, stage: str, spec: Spec) -> dict[str, Any]:
-    """The settings of a stage; without those in which the teachers differ that it trains, and which their cards tell."""
-    trained = [_written(node.spec) for node in plan.nodes if node.stage == stage and node.id in plan.teachers]
-    return {name: value for name, value in _written(spec).items() if all(one.get(name) == value for one in trained)}
-
-
-def _written(spec: Spec) -> dict[str, Any]:
-    return spec.model_dump(mode="json", exclude={"per_task"}, exclude_none=True)
-
-
-def _spec(node: Node[Spec]) -> dict[str, Any]:
-    """What the recipe says of the stage, where it names it; and what identifies the files and checkpoints that it names, of
-    which a result keeps no path."""
-    if not isinstance(node.spec, StageSpec):
-        return {}
-    files = node.spec.files.items()
-    hashes = {field: node.outside[role] for field, role in files if getattr(node.spec, field) and role in node.outside}
-    return {"spec": _written(node.spec), **({"hashes": hashes} if hashes else {})}
 
 
 def task_info(context: Context, reported: ReportedSource) -> results.TaskInfo:

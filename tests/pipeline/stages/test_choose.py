@@ -18,7 +18,7 @@ from compress.models.cards import TeacherCard
 from compress.pipeline import Listener, Plan, Request, plan_all, run_all
 from compress.pipeline.ablation import rows
 from compress.pipeline.preflight import preflight
-from compress.pipeline.results.assemble import resolved_recipe
+from compress.pipeline.results.resolved import resolved_recipe
 from compress.report import write_report
 from compress.results import Result
 from compress.spec.recipe import Recipe

@@ -1,0 +1,49 @@
+"""What results say of a recipe and its stages: every setting as it was decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...fields import Spec
+from ...spec.recipe import Stage
+from ...spec.stage import StageSpec
+from ..plan import Node, Plan
+
+
+def resolved_recipe(plan: Plan) -> dict[str, Any]:
+    """The recipe with everything decided: the cards' settings, where all teachers share them, the teacher, student and precision."""
+    specs = {node.stage: node.spec for node in plan.nodes}
+    specs |= {stage.id: stage.spec for stage in plan.recipe.stages if stage.kind == "export"}  # each model has its own
+    made = [stage for stage in plan.recipe.stages if stage.id in specs or stage.kind == "finetune"]
+    stages = [
+        {stage.kind: _named(stage) | _shared(plan, stage.id, specs.get(stage.id) or stage.spec)} for stage in made
+    ]
+    document = plan.recipe.model_dump(mode="json", exclude_none=True)
+    student = {"student": plan.student.name} if plan.student else {}
+    names = [teacher.card.name for teacher in plan.teachers.values()]
+    teacher = names if plan.others else names[0]
+    return {**document, "teacher": teacher, **student, "precision": plan.precision, "stages": stages}
+
+
+def _named(stage: Stage) -> dict[str, Any]:
+    return {"name": stage.id} if stage.id != stage.kind else {}
+
+
+def _shared(plan: Plan, stage: str, spec: Spec) -> dict[str, Any]:
+    """The settings of a stage; without those in which the teachers differ that it trains, and which their cards tell."""
+    trained = [_written(node.spec) for node in plan.nodes if node.stage == stage and node.id in plan.teachers]
+    return {name: value for name, value in _written(spec).items() if all(one.get(name) == value for one in trained)}
+
+
+def _written(spec: Spec) -> dict[str, Any]:
+    return spec.model_dump(mode="json", exclude={"per_task"}, exclude_none=True)
+
+
+def stage_settings(node: Node[Spec]) -> dict[str, Any]:
+    """What the recipe says of the stage, where it names it; and what identifies the files and checkpoints that it names, of
+    which a result keeps no path."""
+    if not isinstance(node.spec, StageSpec):
+        return {}
+    files = node.spec.files.items()
+    hashes = {field: node.outside[role] for field, role in files if getattr(node.spec, field) and role in node.outside}
+    return {"spec": _written(node.spec), **({"hashes": hashes} if hashes else {})}
