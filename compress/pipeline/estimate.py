@@ -96,7 +96,7 @@ class Estimate:
         if self.seconds is not None:
             words.append(f"{spell(self.seconds)} on this machine, by {self.by}")
         elif known:
-            words.append("minutes are told once this machine has trained, and by `run`")
+            words.append("no such model was trained here yet: `run` measures how long it takes")
         words += [f"{', '.join(unknown)} as long as the text"] if unknown else []
         told = f"training: {', '.join(words)}"
         if self.smaller is not None and self.seconds is not None and self.seconds > _LONG:

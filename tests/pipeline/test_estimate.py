@@ -52,7 +52,7 @@ def test_steps_are_those_of_the_training(world: Path) -> None:
     before = estimate(plan_all(asked), asked.root)
     assert [work.steps for work in before.work] == [15]  # of 36 examples
     assert before.seconds is None
-    assert "minutes are told once this machine has trained" in str(before)
+    assert "no such model was trained here yet" in str(before)
     run_all(asked, told)
     assert told.lines[0] == "data: 36 train, 4 tuning texts; classification, 2 labels"
     assert told.lines[1] == "training: 15 steps, less than a minute on this machine, by a probe of a few steps"
