@@ -40,16 +40,15 @@ def _shared_out(names: tuple[str, ...], texts: tuple[str, ...]) -> dict[str, lis
 def check(asked: argparse.Namespace) -> None:
     """Plan what the first step is for, on every task. Raises `CompressError` for input that no step could take."""
     first = RECIPES[0] if asked.no_pretrain else PRETRAIN
-    for task in asked.task:
-        plan_all(planned_request(asked, first, task))
+    plan_all(planned_request(asked, first, *asked.task))
     _ = TextSource(tuple(asked.corpus)).sources
 
 
-def planned_request(asked: argparse.Namespace, recipe: str, task: str) -> Request:
+def planned_request(asked: argparse.Namespace, recipe: str, *tasks: str) -> Request:
     """As a step of the campaign will make it, but with the teacher as it is before its pre-training."""
     return Request(
         recipes=(recipe,),
-        tasks=(task,),
+        tasks=tasks,
         teacher=asked.teacher,
         corpus=tuple(_corpus(asked, recipe)),
         precision=asked.precision,
