@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+LABEL_MARKS = ("|", ";", ",")  # between the labels of a list that is written as text
 _OTHERS = (";", "\t")  # that a .csv may have: spreadsheets write the first where the comma is the decimal sign
 _QUOTED = re.compile(r'"[^"]*("|$)')  # a field over several lines is closed below the first
 
@@ -23,6 +25,27 @@ def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:
     if suffix != ".csv" or fits(usual):
         return usual
     return next((mark for mark in _OTHERS if fits(mark)), usual)
+
+
+def label_list(value: Any) -> list[str] | None:
+    """Labels of a list, or of a text: a JSON list or Python's form of one, else parts between `|`, between `;` where it has none,
+    or between `,`. An empty text is an empty list; None: no list of texts or numbers, or one with an empty label."""
+    if isinstance(value, str):
+        value = _parsed(value.strip())
+    if not isinstance(value, list | tuple) or not all(isinstance(part, str | int | float) for part in value):
+        return None
+    names = [label_text(part) for part in value]
+    return names if all(names) else None
+
+
+def _parsed(text: str) -> Any:
+    if text.startswith("["):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return None
+    mark = next((mark for mark in LABEL_MARKS if mark in text), None)
+    return ([text] if text else []) if mark is None else text.split(mark)
 
 
 def label_text(value: Any) -> str:

@@ -81,7 +81,7 @@ def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -
     with building(place) as folder:
         (folder / MODEL).parent.mkdir()
         shutil.copyfile(graph, folder / MODEL)
-        if info.task.kind == "classification":
+        if info.task.labels:
             lines = [" ".join(label.split()) for label in info.labels]
             (folder / LABELS).write_text("\n".join(lines) + "\n", encoding="utf-8")
         (folder / CONFIG).write_text(_config(place.name, info, precision, graph), encoding="utf-8")
@@ -93,7 +93,7 @@ def _config(name: str, info: BundleInfo, precision: str, graph: Path) -> str:
     import onnx
 
     model = onnx.load(str(graph), load_external_data=False).graph
-    labels = f' label_filename: "{LABELS}"' if info.task.kind == "classification" else ""
+    labels = f' label_filename: "{LABELS}"' if info.task.labels else ""
     file = info.graphs.get(precision)  # type: ignore[call-overload]
     needs = file.requires.onnxruntime if file else None
     return _CONFIG.format(

@@ -46,13 +46,18 @@ Pair = Annotated[
 ]
 Label = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="Column of the labels or scores. Default: label.", rich_help_panel=OWN_FILES),
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the labels or scores; for multilabel also several columns of 0 and 1, with commas between. Default: label.",
+        rich_help_panel=OWN_FILES,
+    ),
 ]
 KindOfTask = Annotated[
     str | None,
     typer.Option(
         "--kind",
-        help="classification or regression. Default: regression where the labels are numbers with a decimal point.",
+        help="classification, multilabel or regression. Default: multilabel where the labels are lists, "
+        "regression where they are numbers with a decimal point.",
         rich_help_panel=OWN_FILES,
     ),
 ]

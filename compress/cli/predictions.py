@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CompressError, did_you_mean
-from ..tabular import label_text
+from ..runtime.kinds import LabelsPrediction
+from ..tabular import label_list, label_text
 from .row_files import Row, Rows, Writer, suffix_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def predict_file(
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
         for count, (answer, row) in enumerate(zip(classifier.classify(texts), kept, strict=False), 1):
             scores.add(row, answer)
-            writer.write(row._replace(values=row.values | _added(row, answer)))
+            writer.write(row._replace(values=row.values | _added(row, *classifier.settings.kind.cells(answer))))
             bar(count)
         if not count:
             raise CompressError(f"{path}: no examples; expected at least one row")
@@ -109,12 +110,8 @@ def _value(row: Row, name: str, option: str) -> Any:
     return row.values[name]
 
 
-def _added(row: Row, answer: Prediction) -> dict[str, Any]:
-    added: dict[str, Any] = (
-        {PREDICTION: answer.score}
-        if answer.label is None
-        else {PREDICTION: answer.label, SCORE: round(answer.score, 6)}
-    )
+def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
+    added = {PREDICTION: answer} if score is None else {PREDICTION: answer, SCORE: score}
     if taken := added.keys() & row.values.keys():
         raise CompressError(f"{row.header}: has a column {min(taken)!r}, which is the name of what is added; rename it")
     return added
@@ -125,9 +122,9 @@ class _Scores:
 
     def __init__(self, classifier: Classifier, label: str | None) -> None:
         self._label, self._names = label, classifier.labels
-        self._gold: list[float] = []
-        self._given: list[float] = []
-        self._classes = True
+        self._gold: list[Any] = []
+        self._given: list[Any] = []
+        self._classes = self._many = False
         self._ids: Mapping[str, int] = {name: index for index, name in enumerate(self._names)}
         self._numbers: Mapping[str, int] = {str(index): index for index in range(len(self._names))}
 
@@ -135,9 +132,22 @@ class _Scores:
         if self._label is None:
             return
         value = _value(row, self._label, "--label")
+        if isinstance(answer, LabelsPrediction):
+            self._many = True
+            self._gold.append(self._flags(row, value))
+            self._given.append([answer.scores[name] - 0.5 for name in self._names])
+            return
         self._classes = answer.label is not None
         self._gold.append(self._id(row, value) if self._classes else _number(row, self._label, value))
         self._given.append(self._ids[answer.label] if answer.label is not None else answer.score)
+
+    def _flags(self, row: Row, value: Any) -> list[bool]:
+        """Of a list of labels, by their names or numbers."""
+        found = label_list(value)
+        if found is None:
+            raise CompressError(f"{row.place}: {self._label}: expected a list of labels, found {str(value)[:60]!r}")
+        ids = {self._id(row, name) for name in found}
+        return [index in ids for index in range(len(self._names))]
 
     def _id(self, row: Row, value: Any) -> int:
         """Of a label's name, a whole number maybe written as 1.0; or of its number, where the names are no numbers."""
@@ -153,12 +163,15 @@ class _Scores:
         """`120 texts: accuracy 91.67 (85.83 to 96.67), f1_macro 91.60 (85.10 to 96.60); 95% intervals`."""
         import numpy as np
 
-        from ..metrics import ClassHeadline, CorrelationHeadline
+        from ..metrics import ClassHeadline, CorrelationHeadline, LabelsHeadline
 
         if not self._gold:
             raise CompressError("--label: expected rows to score, found none")
         gold, given = np.array(self._gold), np.array(self._given)
-        if self._classes:
+        if self._many:
+            metrics: dict[str, Headline] = {name: LabelsHeadline((name,)) for name in ("f1_micro", "f1_macro")}
+            words = [_with_interval(name, metric, given, gold) for name, metric in metrics.items()]
+        elif self._classes:
             outputs = np.eye(len(self._names))[given.astype(int)]
             metrics = {name: ClassHeadline((name,)) for name in ("accuracy", "f1_macro")}
             words = [_with_interval(name, metric, outputs, gold.astype(np.int64)) for name, metric in metrics.items()]

@@ -5,5 +5,6 @@ from __future__ import annotations
 from .confusion import ClassHeadline
 from .correlation import CorrelationHeadline
 from .headline import FEWEST, Headline, Pairs, check_lengths
+from .labels import LabelsHeadline
 
-__all__ = ["FEWEST", "ClassHeadline", "CorrelationHeadline", "Headline", "Pairs", "check_lengths"]
+__all__ = ["FEWEST", "ClassHeadline", "CorrelationHeadline", "Headline", "LabelsHeadline", "Pairs", "check_lengths"]

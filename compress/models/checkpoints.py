@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CompressError
 from ..runtime.folder import label_names, open_tokenizer, whole_number
 from ..runtime.kinds import ANSWER_KINDS, output_names
+from ..runtime.kinds.multilabel import MULTI_LABEL
 from ..spec.kinds import KindName
 from .dimensions import has_segments, usable_positions
 from .families.fields import MOST_TOKENS
@@ -33,14 +34,25 @@ def has_head(folder: Path, config: dict[str, Any], kind: KindName) -> bool:
     """Whether the checkpoint carries a trained head for tasks of `kind`."""
     head = HEADS[kind]
     named = any(name.endswith(head.suffix) for name in config.get("architectures", ()))
-    return named and any(name.startswith(head.trained) for name in tensor_names(folder))
+    answers = _decides_each(config) == (ANSWER_KINDS[kind].problem_type == MULTI_LABEL)
+    return named and answers and any(name.startswith(head.trained) for name in tensor_names(folder))
 
 
-def other_head(config: dict[str, Any]) -> str | None:
-    """The class that config.json names, where that has a head of no kind of task here, such as BertForTokenClassification."""
+def _decides_each(config: dict[str, Any]) -> bool:
+    """Whether the outputs are labels that are decided one by one; transformers takes them as classes where nothing says so."""
+    return config.get("problem_type") == MULTI_LABEL
+
+
+def other_head(config: dict[str, Any], kind: KindName) -> str | None:
+    """The class that config.json names, where its head is not for tasks of `kind`: of no kind here, such as
+    BertForTokenClassification, or one whose outputs are decided otherwise."""
     known = (*(head.suffix for head in HEADS.values()), *_OF_TEXT)
-    named = (name for name in config.get("architectures", ()) if "For" in name)
-    return next((name for name in named if not name.endswith(known)), None)
+    named = [name for name in config.get("architectures", ()) if "For" in name]
+    other = next((name for name in named if not name.endswith(known)), None)
+    heads = [name for name in named if name.endswith(HEADS[kind].suffix)]
+    if other is not None or not heads or _decides_each(config) == (ANSWER_KINDS[kind].problem_type == MULTI_LABEL):
+        return other
+    return f"{heads[0]} whose labels {'are decided one by one' if _decides_each(config) else 'exclude each other'}"
 
 
 def config_labels(config: dict[str, Any]) -> tuple[str, ...]:

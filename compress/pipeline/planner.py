@@ -110,7 +110,7 @@ def _plan_teacher(draft: Draft, model: str) -> None:
 
 def _check_head(draft: Draft, teacher: TeacherSource) -> None:
     """What a checkpoint learnt for another kind of task is not thrown away unless that is asked for."""
-    other = other_head(teacher.config) if teacher.folder is not None else None
+    other = other_head(teacher.config, draft.task.spec.kind) if teacher.folder is not None else None
     if other is not None and not draft.refit:
         raise CompressError(
             f"teacher {teacher.card.name}: {teacher.folder} is a {other}, with a head for another kind of task than "

@@ -1,6 +1,7 @@
 """What each model answered for each example: from a run's logits, or from the compact copy that a report's folder keeps.
 
-The copy has no texts: for each task and split a matrix [row, example] of class ids or, of a regression, of scores; row 0 is gold,
+The copy has no texts: for each task and split a matrix [row, example] of class ids, of a regression of scores, or [row, example, label]
+of a multilabel task's logits; row 0 is gold,
 and models that answered the same share a row. Scores, differences and intervals are computed from such answers wherever they
 come from, so that a folder with the copy gives the same page as the runs did.
 """
@@ -66,7 +67,7 @@ def load_answers(
     """(outputs, gold) of `models`, array names in the run, on `split` (default: the first reported one).
 
     An output has the answers and scores of the model's own: 1 at the class that was decided on and 0 elsewhere,
-    [example, class]; of a regression the scores, [example].
+    [example, class]; of a regression the scores, [example]; of a multilabel task the logits, [example, label].
     Raises `CompressError` naming the file when it does not have them, or not for as many examples.
     """
     answers, gold = _answers(file, run, models, split or run.task.splits[0])
@@ -80,7 +81,7 @@ def load_answers(
 
 
 def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tuple[list[np.ndarray], np.ndarray]:
-    """Class ids, or scores, [example]."""
+    """What is kept of the outputs: class ids or scores, [example], or logits, [example, label]."""
     kind, stored = TASK_KINDS[run.task.kind], _stored(run)
     wide: Any = np.int64 if np.issubdtype(stored, np.integer) else stored
     if file.name != PREDICTIONS:  # a copy
@@ -97,12 +98,12 @@ def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tupl
     outputs = len(output_names(run.task.kind, run.task.labels))
     if any(array.ndim != 2 or array.shape[1] != outputs for array in logits):
         raise CompressError(f"{file}: expected logits [example, output] of {run.task.name}; run the recipe again")
-    return [kind.answers(array) for array in logits], gold.astype(wide)
+    return [kind.kept(array) for array in logits], gold.astype(wide)
 
 
 def _stored(run: Result) -> np.dtype[Any]:
     """The type of answers in a copy."""
-    return TASK_KINDS[run.task.kind].answer_type(run.task.labels)
+    return TASK_KINDS[run.task.kind].kept_type(run.task.labels)
 
 
 def _check_numbers(file: Path, arrays: Sequence[np.ndarray]) -> None:

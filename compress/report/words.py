@@ -25,6 +25,13 @@ KIND_WORDS: dict[str, KindWords] = {
         limit="It always answers with one of its labels, also for a text to which none applies.",
         divergence="KL divergence from fp32, nats",
     ),
+    "multilabel": KindWords(
+        pipeline_tag="text-classification",
+        output="one logit per label, each a decision of its own: the label is given where it is above 0",
+        example='print([[config["id2label"][str(i)] for i in row.nonzero()[0]] for row in logits > 0])',
+        limit="It knows its labels alone, and may give none, or several that do not go together.",
+        divergence="KL divergence from fp32, nats, summed over labels",
+    ),
     "regression": KindWords(
         pipeline_tag="text-classification",
         output="one score",
@@ -49,7 +56,11 @@ METRIC_WORDS: dict[str, MetricWords] = {
     "accuracy": MetricWords("Accuracy", "accuracy", ("accuracy", "Accuracy")),
     "f1": MetricWords("F1", "F1", ("f1", "F1")),
     "f1_macro": MetricWords("Macro F1", "macro F1", ("f1", "F1 (macro)")),
+    "f1_micro": MetricWords("Micro F1", "micro F1", ("f1", "F1 (micro)")),
     "matthews": MetricWords("Matthews", "Matthews", ("matthews_correlation", "Matthews correlation")),
+    "mean_average_precision": MetricWords(
+        "Mean average precision", "mean average precision", ("mean_average_precision", "Mean average precision")
+    ),
     "pearson": MetricWords("Pearson", "Pearson", ("pearsonr", "Pearson correlation")),
     "spearman": MetricWords("Spearman", "Spearman", ("spearmanr", "Spearman correlation")),
 }

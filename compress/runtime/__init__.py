@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .classifier import Classifier
-from .kinds import Prediction
+from .kinds import LabelsPrediction, Prediction
 
-__all__ = ["Classifier", "Prediction"]
+__all__ = ["Classifier", "LabelsPrediction", "Prediction"]

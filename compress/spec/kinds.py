@@ -5,19 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-KindName = Literal["classification", "regression"]
-MetricName = Literal["accuracy", "f1", "f1_macro", "matthews", "pearson", "spearman"]
+KindName = Literal["classification", "multilabel", "regression"]
+MetricName = Literal[
+    "accuracy", "f1", "f1_macro", "f1_micro", "matthews", "mean_average_precision", "pearson", "spearman"
+]
 
 
 @dataclass(frozen=True)
 class KindFields:
-    """`metrics`: those that fit the kind. `named_labels`: whether its labels have names, the same ones in all examples."""
+    """`metrics`: those that fit the kind; its own files are scored by the first `usual` of them. `named_labels`: whether its labels have
+    names, the same ones in all examples. `many`: whether an example may have several of these."""
 
     metrics: tuple[MetricName, ...]
     named_labels: bool
+    usual: int = 1
+    many: bool = False
 
 
 KINDS: dict[KindName, KindFields] = {
     "classification": KindFields(metrics=("accuracy", "f1", "f1_macro", "matthews"), named_labels=True),
-    "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False),
+    "multilabel": KindFields(
+        metrics=("f1_micro", "f1_macro", "mean_average_precision", "accuracy"), named_labels=True, usual=2, many=True
+    ),
+    "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
 }

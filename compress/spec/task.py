@@ -59,9 +59,14 @@ class TaskSpec(Spec):
 
     name: Name = Field(description="lower case")
     title: str | None = Field(default=None, description="what reports call it; default: the name")
-    kind: KindName = Field(default="classification", description="what an answer is: a label, or a score")
+    kind: KindName = Field(
+        default="classification", description="what an answer is: a label, any number of labels, or a score"
+    )
     text: Columns = Field(description="one column, or two for pairs of texts")
-    label: str = Field(description="column of the label or score")
+    label: str | tuple[str, ...] = Field(
+        description="column of the label, of the list of labels, or of the score; of a multilabel task also several columns of 0 and 1, "
+        "one for each label"
+    )
     labels: tuple[str, ...] | None = Field(
         default=None,
         description="class names in the order of their ids; default: the sorted values of the training column",
@@ -93,8 +98,11 @@ class TaskSpec(Spec):
         wrong = [metric for metric in self.metrics if metric not in KINDS[self.kind].metrics]
         if wrong:
             raise ValueError(f"metrics {wrong} do not fit kind `{self.kind}`")
+        self._check_label_columns()
         if not KINDS[self.kind].named_labels and self.labels:
             raise ValueError(f"a {self.kind} task has no `labels`")
+        if KINDS[self.kind].many and self.positive is not None:
+            raise ValueError(f"a {self.kind} task counts every label, so it has no `positive` one; leave it out")
         if not KINDS[self.kind].named_labels and self.positive is not None:
             raise ValueError(f"a {self.kind} task has no labels, so no `positive` one; leave it out")
         if self.labels is not None and (len(set(self.labels)) != len(self.labels) or len(self.labels) < 2):
@@ -103,7 +111,24 @@ class TaskSpec(Spec):
             raise ValueError(f"`positive` is {self.positive!r}, which is not among the labels {list(self.labels)}")
         return self
 
+    def _check_label_columns(self) -> None:
+        if isinstance(self.label, str):
+            return
+        if not KINDS[self.kind].many:
+            raise ValueError(f"`label` of a {self.kind} task is one column, found {list(self.label)}")
+        if len(self.label) < 2 or len(set(self.label)) != len(self.label):
+            raise ValueError(f"`label` needs at least two different columns of 0 and 1, found {list(self.label)}")
+        if self.labels is not None:
+            raise ValueError("`labels`: leave it out, for the columns of `label` name the labels")
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """The column that holds labels or scores, or those of 0 and 1 for each label."""
+        return (self.label,) if isinstance(self.label, str) else self.label
+
     @property
     def known_labels(self) -> tuple[str, ...] | None:
         """Label names in the order of their ids, () for a kind without; None where only the data tell them."""
+        if not isinstance(self.label, str):
+            return self.label
         return self.labels if KINDS[self.kind].named_labels else ()

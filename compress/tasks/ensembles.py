@@ -54,6 +54,13 @@ def mean_of_probabilities(calibrated: Sequence[np.ndarray]) -> np.ndarray:
     return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
 
 
+def mean_of_decisions(calibrated: Sequence[np.ndarray]) -> np.ndarray:
+    """The logit of the mean of sigmoid(logit) of each teacher, float64 [example, label]; `calibrated` as above."""
+    logits = np.asarray(calibrated, dtype=np.float64)
+    yes, no = (np.logaddexp.reduce(-np.logaddexp(0, -sign * logits), axis=0) for sign in (1, -1))
+    return yes - no
+
+
 def mean_of_scores(scores: Sequence[np.ndarray]) -> np.ndarray:
     """Of each example, float64 [example, 1]."""
     return np.mean(np.asarray(scores, dtype=np.float64), axis=0)

@@ -127,14 +127,26 @@ def _field(message: str) -> str:
 
 
 def _rows(spec: TaskSpec, place: str, part: Any) -> Rows:
-    for name in (*spec.text, spec.label):
+    for name in (*spec.text, *spec.label_columns):
         if name not in part.column_names:
             known = part.column_names
             raise CompressError(f"{place}: no column {name!r}{did_you_mean(name, known)}; found {known}")
     texts = tuple(part[name][:] for name in spec.text)
-    labels, declared = _class_names(part[spec.label][:], part.features[spec.label])
+    labels, declared = _labels(spec, part)
     names: Mapping[str, str] | None = aliases(spec) if declared is None and is_glue(spec) else None
     return Rows(place, "row", range(1, len(labels) + 1), texts, labels, names, declared)
+
+
+def _labels(spec: TaskSpec, part: Any) -> tuple[list[Any], tuple[str, ...] | None]:
+    """Labels, and the names that the data set declares in the order of their ids."""
+    if not isinstance(spec.label, str):
+        return list(zip(*(part[name][:] for name in spec.label), strict=True)), None
+    values, feature = part[spec.label][:], part.features[spec.label]
+    inner = getattr(feature, "feature", None)  # of a column of lists
+    if inner is None:
+        return _class_names(values, feature)
+    declared = _class_names([], inner)[1]
+    return [value and _class_names(value, inner)[0] for value in values], declared
 
 
 def _class_names(labels: list[Any], feature: Any) -> tuple[list[Any], tuple[str, ...] | None]:

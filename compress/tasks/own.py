@@ -13,19 +13,17 @@ from typing import Any, cast
 from compress.errors import CompressError, did_you_mean
 from compress.fields import NOT_UNICODE, is_unicode
 from compress.paths import from_home
-from compress.spec.kinds import KINDS, KindName, MetricName
+from compress.spec.kinds import KINDS, KindName
 from compress.spec.task import Files, TaskSpec
 from compress.tabular import label_text
 
 from .builtin import BUILTIN_TASKS
+from .columns import Rows
 from .delimited import read_table
 from .kinds.classification import MOST_UNLISTED_LABELS, natural
-from .tables import Table, brief, refuse
+from .kinds.multilabel import listed_names
+from .tables import Table, brief, label_values, refuse
 
-METRICS: dict[KindName, tuple[MetricName, ...]] = {
-    "classification": ("accuracy",),
-    "regression": ("pearson", "spearman"),
-}
 _SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
 
 
@@ -34,7 +32,8 @@ class OwnFiles:
     """Files of the user's own, in place of a task. `train` and `dev`: .csv, .tsv, .jsonl or .parquet, with the same columns.
 
     `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels or scores. `kind`: by
-    default regression where the labels are numbers with a decimal point, else classification. `max_length`: tokens.
+    default multilabel where they are lists, regression where they are numbers with a decimal point, else classification. Of a
+    multilabel task `label` may be several columns of 0 and 1, with commas between. `max_length`: tokens.
     """
 
     train: Path
@@ -82,7 +81,8 @@ def own_files(
         if from_home(path).is_dir():
             raise CompressError(f"{option}: expected a file of labelled examples, found the folder {path}")
     if kind is not None and kind not in KINDS:
-        raise CompressError(f"--kind: expected {' or '.join(KINDS)}, found {kind!r}")
+        *names, last = KINDS
+        raise CompressError(f"--kind: expected {', '.join(names)} or {last}, found {kind!r}")
     if max_length is not None and max_length < 1:
         raise CompressError(f"--max-length: expected at least 1 token, found {max_length}")
     text, label = "text" if text is None else text, "label" if label is None else label
@@ -101,19 +101,28 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     table = read_table(from_home(own.train))
     for option, name in zip(("--text", "--pair"), own.texts, strict=False):
         check_column(table, option, name)
-    check_column(table, "--label", own.label)
-    kind, labels = read_kind(table, own.label, own.kind)
+    label = _label_columns(table, own)
+    for name in (label,) if isinstance(label, str) else label:
+        check_column(table, "--label", name)
+    kind, labels = read_kind(table, label, own.kind)
     spec = TaskSpec(
         name=task_name(train),
         kind=kind,
         text=own.texts,
-        label=own.label,
+        label=label,
         labels=labels,
-        metrics=METRICS[kind],
+        metrics=KINDS[kind].metrics[: KINDS[kind].usual],
         max_length=TaskSpec.model_fields["max_length"].default if own.max_length is None else own.max_length,
         files=Files(train=train.name, dev=Path(os.path.relpath(dev, train.parent)).as_posix()),
     )
     return spec, from_home(own.train).parent
+
+
+def _label_columns(table: Table, own: OwnFiles) -> str | tuple[str, ...]:
+    """Several, where the name is no column, its parts between commas may be, and the task may be of several labels."""
+    parts = tuple(name.strip() for name in own.label.split(","))
+    several = len(parts) > 1 and own.label not in table.columns and own.kind in (None, "multilabel")
+    return parts if several else own.label
 
 
 def _real(path: Path) -> Path:
@@ -155,11 +164,18 @@ def check_parted(table: Table) -> None:
         )
 
 
-def read_kind(table: Table, label: str, kind: KindName | None = None) -> tuple[KindName, tuple[str, ...] | None]:
-    """What the labels are: scores, or classes and the names of these in their order. `kind`: what the user says they are."""
-    values = table.column(label)
+def read_kind(
+    table: Table, label: str | tuple[str, ...], kind: KindName | None = None
+) -> tuple[KindName, tuple[str, ...] | None]:
+    """What the labels are: scores, lists of labels, or classes, and the names of these in their order. `kind`: what the user says
+    they are."""
+    values = label_values(table, label)
     if not values:
         raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
+    if not isinstance(label, str):
+        return "multilabel", None
+    if kind == "multilabel" or (kind is None and any(isinstance(value, list) for value in values)):
+        return "multilabel", listed_names(table.place, label, _rows(table, values))
     numbered = list(zip(table.numbers, values, strict=True))
     refuse(table.place, table.unit, [(n, f"{label}: no label") for n, value in numbered if not _written(value)])
     if kind is None:
@@ -186,6 +202,10 @@ def read_kind(table: Table, label: str, kind: KindName | None = None) -> tuple[K
     if not all(map(is_unicode, names)):
         raise CompressError(f"{table.place}: column {label!r}: {NOT_UNICODE}")
     return kind, names
+
+
+def _rows(table: Table, values: list[Any]) -> Rows:
+    return Rows(table.place, table.unit, table.numbers, (), values)
 
 
 def _written(value: Any) -> bool:

@@ -17,6 +17,7 @@ from .fingerprints import fingerprint_of
 from .glue import aliases, is_glue, official_paths, read_official
 from .hub import local_folder, pinned_revision, read_hub, read_saved, reported_splits, saved_folder
 from .synthetic import GENERATOR_VERSION, generate
+from .tables import label_values
 from .unread import unread_texts
 
 OWN = ("train", "tuning")  # names that no reported split may have
@@ -127,7 +128,7 @@ def _file_rows(spec: TaskSpec, path: Path) -> Rows:
         raise CompressError(f"{path}: no examples")
     texts = tuple(table.column(name) for name in spec.text)
     names = aliases(spec) if is_glue(spec) else None
-    labels, unread = table.column(spec.label), unread_texts(table, spec)
+    labels, unread = label_values(table, spec.label), unread_texts(table, spec)
     return Rows(table.place, table.unit, table.numbers, texts, labels, names, unread=unread)
 
 

@@ -30,6 +30,13 @@ class Table:
         return self.columns[name]
 
 
+def label_values(table: Table, label: str | tuple[str, ...]) -> list[Any]:
+    """Of each row the value of the column, or a tuple of those of several columns."""
+    if isinstance(label, str):
+        return table.column(label)
+    return list(zip(*map(table.column, label), strict=True))
+
+
 def refuse(place: str, unit: str, problems: Sequence[tuple[int, str]]) -> None:
     """Raise for the first few `(number, problem)` pairs, with the count of all; return when there are none."""
     if not problems:

@@ -15,17 +15,18 @@ from compress.errors import CompressError
 from compress.paths import from_home
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
-from compress.tabular import label_text
+from compress.tabular import label_list, label_text
 
 from .checks import to_split
 from .columns import Rows
 from .delimited import read_table
 from .kinds.classification import MOST_UNLISTED_LABELS
 from .own import OwnFiles, check_parted, own_task
-from .tables import Table, brief
+from .tables import Table, brief, label_values
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _DEV = ("dev", "validation", "valid", "val", "test", "eval")
+_LABEL_WORDS = {str: "column of the labels or scores", tuple: "columns of 0 and 1, one for each label"}
 _LABELS = ("label", "labels", "class", "category", "target", "score", "stars", "rating", "sentiment", "intent", "topic")
 _TEXTS = ("text", "sentence", "review", "content", "body", "message", "comment", "question", "title", "utterance")
 _PAIRS = (
@@ -100,19 +101,19 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
     train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
     for table in (train, dev):
         texts = tuple(table.column(name) for name in spec.text)
-        rows = Rows(table.place, table.unit, table.numbers, texts, table.column(spec.label))
-        to_split(spec, rows, spec.labels or (), training=table is train)
+        rows = Rows(table.place, table.unit, table.numbers, texts, label_values(table, spec.label))
+        to_split(spec, rows, spec.known_labels or (), training=table is train)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
-    rest = [name for name in train.columns if name not in (*spec.text, spec.label)]
+    rest = [name for name in train.columns if name not in (*spec.text, *spec.label_columns)]
     longest = max(len(str(value).split()) for name in spec.text for value in train.column(name))
     lines = [
         "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
         f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports",
-        f"kind: {spec.kind}  # classification: one of some labels; regression: a score",
+        f"kind: {spec.kind}  # classification: one of some labels; multilabel: any of them; regression: a score",
         f"text: {_flow(list(spec.text))}  # one column, or two for pairs of texts{_besides(rest)}",
-        f"label: {_flow(spec.label)}  # column of the labels or scores",
+        f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
     ]
     if spec.labels is not None:
         lines += [
@@ -137,7 +138,9 @@ def _besides(rest: Sequence[str]) -> str:
 
 
 def _counts(spec: TaskSpec, train: Table) -> list[tuple[str, int]]:
-    counts = Counter(label_text(value) for value in train.column(spec.label))
+    values = train.column(spec.label_columns[0])
+    many = KINDS[spec.kind].many
+    counts = Counter(name for value in values for name in ((label_list(value) or []) if many else [label_text(value)]))
     return [(name, counts[name]) for name in spec.labels or ()]
 
 

@@ -18,7 +18,7 @@ def unread_texts(table: Table, spec: TaskSpec) -> str | None:
     """The first column that looks like texts and that the task does not name; None where it reads pairs."""
     if len(spec.text) > 1:
         return None
-    named = (*spec.text, spec.label)
+    named = (*spec.text, *spec.label_columns)
     return next((name for name, values in table.columns.items() if name not in named and _are_texts(values)), None)
 
 

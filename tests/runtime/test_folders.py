@@ -53,8 +53,8 @@ def test_a_form_that_the_bundle_lists_and_lacks_is_not_replaced_by_another(folde
         (_write("config.json", '{"id2label": {"0": "a", "1": "a"}}'), "id2label: expected different names"),
         (_write("config.json", '{"id2label": {"0": "a", "1": "b"}}'), "do not belong together"),
         (
-            _write("config.json", '{"problem_type": "multi_label_classification"}'),
-            "problem_type: expected regression or single_label_classification, found multi_label",
+            _write("config.json", '{"problem_type": "ranking"}'),
+            "problem_type: expected regression or multi_label_classification or single_label_classification, found ranking",
         ),
         (_write("config.json", '{"num_labels": "two"}'), "num_labels: expected a whole number, found 'two'"),
         (

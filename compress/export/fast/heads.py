@@ -37,4 +37,8 @@ def _classify(graph: Graph, encoder: Encoder, first: str) -> str:
 
 
 _FIRST_TOKEN = GraphHead(_attend_first, _classify)
-GRAPH_HEADS: dict[KindName, GraphHead] = {"classification": _FIRST_TOKEN, "regression": _FIRST_TOKEN}
+GRAPH_HEADS: dict[KindName, GraphHead] = {
+    "classification": _FIRST_TOKEN,
+    "multilabel": _FIRST_TOKEN,
+    "regression": _FIRST_TOKEN,
+}

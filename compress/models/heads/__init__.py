@@ -8,9 +8,10 @@ from typing import Any
 from ...spec.kinds import KindName
 from .classification import CLASSIFICATION
 from .head import Head
+from .multilabel import MULTILABEL
 from .regression import REGRESSION
 
-HEADS: dict[KindName, Head] = {"classification": CLASSIFICATION, "regression": REGRESSION}
+HEADS: dict[KindName, Head] = {"classification": CLASSIFICATION, "multilabel": MULTILABEL, "regression": REGRESSION}
 
 __all__ = ["HEADS", "Head", "auto_class", "head_named"]
 

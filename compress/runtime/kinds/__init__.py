@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from .classification import CLASSIFICATION
-from .kind import AnswerKind, Names, Prediction
+from .kind import AnswerKind, LabelsPrediction, Names, Prediction
+from .multilabel import MULTILABEL
 from .regression import REGRESSION
 
 # A folder that says nothing but its config.json is of the first kind that fits.
-ANSWER_KINDS: dict[str, AnswerKind] = {"regression": REGRESSION, "classification": CLASSIFICATION}
+ANSWER_KINDS: dict[str, AnswerKind] = {
+    "regression": REGRESSION,
+    "multilabel": MULTILABEL,
+    "classification": CLASSIFICATION,
+}
 
-__all__ = ["ANSWER_KINDS", "AnswerKind", "Prediction", "output_names"]
+__all__ = ["ANSWER_KINDS", "AnswerKind", "LabelsPrediction", "Prediction", "output_names"]
 
 
 def output_names(kind: str, labels: Names) -> Names:

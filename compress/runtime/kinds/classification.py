@@ -24,8 +24,9 @@ def _answers(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
 
 CLASSIFICATION = AnswerKind(
     problem_type="single_label_classification",
-    fits=lambda problem, outputs: problem != "multi_label_classification",
+    fits=lambda problem, outputs: problem in (None, "single_label_classification"),
     output_names=lambda labels: labels,
     answers=_answers,
+    cells=lambda answer: (answer.label, round(answer.score, 6)),
     line=lambda answer: f"{answer.label}\t{answer.score:.4f}",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,16 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class LabelsPrediction(Prediction):
+    """Of a task with any number of labels: `labels` are those whose probability is above one half, the most probable first.
+
+    `label` is the first of them, None where there is none; `score` is the largest probability, `scores` are all of them by label.
+    """
+
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class AnswerKind:
     """How the outputs of a model for one kind of task become answers."""
 
@@ -32,4 +43,5 @@ class AnswerKind:
     ]  # whether (config.json's problem_type, number of outputs) can be of this kind
     output_names: Callable[[Names], Names]  # label names, () for a kind without -> those of the outputs
     answers: Callable[[Names, np.ndarray], Iterator[Prediction]]  # (output names, outputs [text, output])
-    line: Callable[[Prediction], str]  # an answer as `compress predict` prints it
+    line: Callable[[Any], str]  # an answer as `compress predict` prints it
+    cells: Callable[[Any], tuple[Any, float | None]]  # the same for a file: the answer, and how sure the model is

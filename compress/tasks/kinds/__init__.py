@@ -6,8 +6,13 @@ from compress.spec.kinds import KindName
 
 from .classification import CLASSIFICATION
 from .kind import TaskKind
+from .multilabel import MULTILABEL
 from .regression import REGRESSION
 
-TASK_KINDS: dict[KindName, TaskKind] = {"classification": CLASSIFICATION, "regression": REGRESSION}
+TASK_KINDS: dict[KindName, TaskKind] = {
+    "classification": CLASSIFICATION,
+    "multilabel": MULTILABEL,
+    "regression": REGRESSION,
+}
 
 __all__ = ["TASK_KINDS", "TaskKind"]

@@ -60,11 +60,11 @@ def _class_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     ids = {name: index for index, name in enumerate(names)}
     found = rows.names()
     wrong = [(n, name) for n, name in zip(rows.numbers, found, strict=True) if name not in ids]
-    refuse(rows.place, rows.unit, [(n, _unknown_label(name, names)) for n, name in wrong])
+    refuse(rows.place, rows.unit, [(n, unknown_label(name, names)) for n, name in wrong])
     return np.array([ids[name] for name in found], dtype=np.int64)
 
 
-def _unknown_label(name: str, names: tuple[str, ...]) -> str:
+def unknown_label(name: str, names: tuple[str, ...]) -> str:
     hidden = " (-1 marks hidden labels: this split cannot be scored)" if name == "-1" else ""
     known = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
     near = next((other for other in names if other.casefold() == name.casefold()), None)
@@ -100,9 +100,10 @@ CLASSIFICATION = TaskKind(
     constant_words="always answering the majority class",
     label_words="a class",
     answers=_decided,
+    kept=_decided,
     outputs=_one_hot,
     fits=lambda answers, names: answers.ndim == 1 and bool(((answers >= 0) & (answers < len(names))).all()),
-    answer_type=lambda names: np.dtype(np.uint8 if len(names) <= 256 else np.uint16),
+    kept_type=lambda names: np.dtype(np.uint8 if len(names) <= 256 else np.uint16),
     confidence=lambda outputs: probabilities(outputs).max(axis=1),
     divergence=_divergence,
     mean=mean_of_probabilities,

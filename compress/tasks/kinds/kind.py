@@ -21,7 +21,8 @@ class TaskKind:
     """One kind. `names` are the label names in the order of their ids, () for a kind without.
 
     Labels are an array whose first axis is the example; outputs are what a model gives, float [example, output];
-    answers are what is kept of outputs, in the form of labels. `mean` is of the outputs of several teachers, each divided by
+    answers are what is decided by them, in the form of labels. What a report's folder holds
+    of them is `kept`. `mean` is of the outputs of several teachers, each divided by
     its `temperature`; a kind without takes one teacher alone, and one without `temperature` divides by nothing.
     """
 
@@ -37,9 +38,10 @@ class TaskKind:
     constant_words: str  # what that model does
     label_words: str  # a label, where its names are not listed
     answers: Callable[[np.ndarray], np.ndarray]
-    outputs: Callable[[np.ndarray, Names], np.ndarray]  # of answers: outputs that have the same answers and scores
-    fits: Callable[[np.ndarray, Names], bool]  # whether answers read from a file can be of these names
-    answer_type: Callable[[Names], np.dtype[np.generic]]  # the smallest that holds an answer
+    kept: Callable[[np.ndarray], np.ndarray]  # of outputs, [example, ...] as labels are
+    outputs: Callable[[np.ndarray, Names], np.ndarray]  # of what is kept: outputs that have the same answers and scores
+    fits: Callable[[np.ndarray, Names], bool]  # whether labels, or what is kept, read from a file can be of these names
+    kept_type: Callable[[Names], np.dtype[np.generic]]  # the smallest that holds what is kept, and labels
     confidence: Callable[[np.ndarray], np.ndarray] | None  # [example], 0 to 1; None: answers are no decisions
     divergence: Callable[[np.ndarray, np.ndarray], float]  # (fp32 outputs, others) -> their distance, an example's mean
     mean: Callable[[Sequence[np.ndarray]], np.ndarray] | None = None  # of outputs, float64 [example, output]

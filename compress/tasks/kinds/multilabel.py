@@ -1,0 +1,166 @@
+"""Any number of named labels per example, each a decision of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from compress.errors import CompressError
+from compress.fields import NOT_UNICODE, is_unicode
+from compress.metrics import LabelsHeadline
+from compress.runtime.kinds.multilabel import sigmoid
+from compress.spec.task import TaskSpec
+from compress.tabular import label_list, label_text
+
+from ..columns import Rows
+from ..ensembles import fit_temperature, mean_of_decisions
+from ..tables import brief, refuse
+from .classification import MOST_UNLISTED_LABELS, natural, unknown_label
+from .kind import TaskKind
+
+NONE = "(none)"  # how an answer without labels is written
+_FLAGS = {"0": 0, "1": 1, "false": 0, "true": 1, "False": 0, "True": 1}
+_TINY = 1e-30
+
+
+def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
+    """The columns of the spec, its `labels`, what the data set declares, or the sorted labels of the training lists."""
+    if spec.known_labels is not None:
+        names = spec.known_labels
+    elif train.declared is not None:
+        names = train.declared
+    else:
+        return listed_names(train.place, str(spec.label), train)
+    if not all(is_unicode(name) for name in names):
+        raise CompressError(f"{train.place}: column {spec.label!r}: {NOT_UNICODE}")
+    return names
+
+
+def listed_names(place: str, column: str, train: Rows) -> tuple[str, ...]:
+    """The different labels of the lists in `column`, in the order of numbers and then of letters. Raises `CompressError` where
+    they are too many to be meant, too few, or a value is no list."""
+    names = tuple(sorted({name for found in _lists(train) for name in found}, key=natural))
+    if len(names) > MOST_UNLISTED_LABELS:
+        raise CompressError(
+            f"{place}: column {column!r} has {len(names):,} different labels; list them under `labels` in a task file if they are meant"
+        )
+    if not all(is_unicode(name) for name in names):
+        raise CompressError(f"{place}: column {column!r}: {NOT_UNICODE}")
+    if len(names) < 2:
+        found = f"found {list(names)}" if names else "found none"
+        raise CompressError(f"{place}: column {column!r}: expected lists of at least two different labels, {found}")
+    return names
+
+
+def _lists(rows: Rows) -> list[list[str]]:
+    """The names of each example. Raises `CompressError` where a value is no list."""
+    found = [label_list(value) for value in rows.labels]
+    wrong = [(n, v) for n, v, names in zip(rows.numbers, rows.labels, found, strict=True) if names is None]
+    refuse(rows.place, rows.unit, [(n, f"expected a list of labels, found {brief(v)}") for n, v in wrong])
+    return [names or [] for names in found]
+
+
+def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
+    """uint8 [example, label], from lists or from one column of 0 and 1 for each label."""
+    if any(isinstance(value, tuple) for value in rows.labels):
+        return _read_flags(rows, names)
+    ids = {name: index for index, name in enumerate(names)}
+    labels, problems = np.zeros((len(rows), len(names)), np.uint8), []
+    for row, (number, found) in enumerate(zip(rows.numbers, _lists(rows), strict=True)):
+        problems += [(number, unknown_label(name, names)) for name in found if name not in ids]
+        labels[row, [ids[name] for name in found if name in ids]] = 1
+    refuse(rows.place, rows.unit, problems)
+    return labels
+
+
+def _read_flags(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
+    labels, problems = np.zeros((len(rows), len(names)), np.uint8), []
+    for row, (number, values) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
+        flags = [_FLAGS.get(label_text(value)) for value in values]
+        problems += [
+            (number, f"{name}: expected 0 or 1, found {brief(value)}")
+            for name, value, flag in zip(names, values, flags, strict=True)
+            if flag is None
+        ]
+        labels[row] = [flag or 0 for flag in flags]
+    refuse(rows.place, rows.unit, problems)
+    return labels
+
+
+def _written(label: Any, names: tuple[str, ...]) -> str:
+    return ", ".join(name for name, given in zip(names, label, strict=True) if given) or NONE
+
+
+def _strata(labels: np.ndarray) -> list[int]:
+    """The rarest label of each example: that one has the fewest examples to spare. -1: it has none."""
+    sizes = labels.sum(axis=0)
+    rarest = np.where(labels > 0, sizes, len(labels) + 1).argmin(axis=1)
+    return np.where(labels.any(axis=1), rarest, -1).tolist()
+
+
+def _constant(train: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """The most frequent labels, as many as have the best micro F1 on train, in the order of their shares."""
+    shares = train.mean(axis=0)
+    ordered = np.sort(shares)[::-1]
+    scores = 2 * ordered.cumsum() / (np.arange(1, len(names) + 1) + shares.sum())
+    last = int(scores.argmax())
+    following = ordered[last + 1] if last + 1 < len(names) else 0.0
+    return shares - (ordered[last] + following) / 2
+
+
+def _decided(outputs: np.ndarray) -> np.ndarray:
+    return (outputs > 0).astype(np.uint8)
+
+
+def _confidence(outputs: np.ndarray) -> np.ndarray:
+    """How sure the model is that all labels are as it says, if each is a decision of its own."""
+    return np.exp(np.log(sigmoid(np.abs(outputs))).sum(axis=1))
+
+
+def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
+    """KL(fp32 ‖ other) in nats of all labels of a text, its mean."""
+    total = 0.0
+    for expected, found in ((sigmoid(fp32), sigmoid(other)), (sigmoid(-fp32), sigmoid(-other))):
+        total += float((expected * np.log((expected + _TINY) / (found + _TINY))).sum(axis=1).mean())
+    return total
+
+
+def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
+    return kept.ndim == 2 and kept.shape[1] == len(names)
+
+
+def _temperature(logits: np.ndarray, labels: np.ndarray) -> float:
+    """One for all labels: each is a choice between two classes, whose logits are 0 and its own."""
+    return fit_temperature(np.stack([np.zeros(logits.size), logits.ravel()], axis=1), labels.ravel().astype(int))
+
+
+def _kept(outputs: np.ndarray) -> np.ndarray:
+    return outputs
+
+
+def _outputs(kept: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    return kept
+
+
+MULTILABEL = TaskKind(
+    label_names=_label_names,
+    read_labels=_read,
+    written=_written,
+    present=lambda labels: set(np.flatnonzero(labels.any(axis=0)).tolist()),
+    strata=_strata,
+    headline=lambda metrics, positive: LabelsHeadline(metrics),
+    constant=_constant,
+    constant_words="always giving the most frequent labels",
+    label_words="labels",
+    answers=_decided,
+    kept=_kept,
+    outputs=_outputs,
+    fits=_fits,
+    kept_type=lambda names: np.dtype(np.float32),
+    confidence=_confidence,
+    divergence=_divergence,
+    mean=mean_of_decisions,
+    temperature=_temperature,
+)

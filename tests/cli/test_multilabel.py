@@ -1,0 +1,182 @@
+"""Texts with any number of labels, from the user's files to the answers of a shipped bundle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+import compress
+from compress.bundle import ship, verify
+from compress.errors import CompressError
+from compress.metrics import LabelsHeadline
+from compress.pipeline import Request, plan_all
+from compress.report.intervals import metric_of
+from compress.report.predictions import find_predictions, load_answers, write_answers
+from compress.results import Result
+from compress.runtime import Classifier, LabelsPrediction
+from compress.tasks import OwnFiles
+
+TEACHER = """\
+name: tiny
+title: BERT, 2 layers × 64, random weights
+licence: Apache-2.0
+random: {layers: 2, hidden: 64, heads: 4, intermediate: 128, vocabulary: 300, max_positions: 128}
+finetune: {learning_rate: 2.0e-3, epochs: 15, batch_size: 16}
+"""
+WORDS = {"art": "music", "nature": "river", "traffic": "vehicle"}  # words that the teacher's vocabulary has whole
+OTHERS = ("town", "park", "girl", "child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two files of places, with the labels of what they have."""
+    place = tmp_path_factory.mktemp("reviews")
+    (place / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 480), ("dev", 60)):
+        rows = []
+        for _ in range(count):
+            labels = [name for name in WORDS if rng.random() < 0.4]
+            words = [*rng.choice(OTHERS, size=4), *(WORDS[name] for name in labels)]
+            rows.append({"review": " ".join(rng.permutation(words)), "about": labels})
+        (place / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return place
+
+
+def options(folder: Path) -> dict[str, object]:
+    files = {"train": folder / "train.jsonl", "dev": folder / "dev.jsonl", "text": "review", "label": "about"}
+    return {**files, "teacher": str(folder / "tiny.yaml"), "root": folder / "runs", "bench": None, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def result(folder: Path) -> Result:
+    (found,) = compress.run("int8", overrides=["quantize.method=static"], **options(folder))  # type: ignore[arg-type]
+    return found
+
+
+@pytest.fixture(scope="module")
+def bundle(folder: Path, result: Result) -> Path:
+    source = folder / "runs" / result.run
+    return ship(source, folder / "bundle", store=folder / "runs" / ".store", with_checkpoint=True)
+
+
+def test_labels_are_learnt(result: Result) -> None:
+    assert result.task.kind == "multilabel" and result.task.labels == tuple(WORDS)
+    teacher, int8 = result.models
+    assert teacher.scores["dev"]["f1_micro"] > 90 and int8.scores["dev"]["f1_micro"] > 90
+    assert int8.fidelity is not None and int8.fidelity.flips is not None
+
+
+def test_a_report_keeps_what_its_scores_are_of(folder: Path, result: Result, tmp_path: Path) -> None:
+    """Average precision is of outputs, not of decisions; a report's copy gives it too."""
+    runs = [folder / "runs"]
+    write_answers([result], runs, tmp_path / "per_example.npz")
+    (tmp_path / "results.json").write_text("{}")
+    model = result.models[0]
+    for places in (runs, [tmp_path]):
+        file = find_predictions(result, places)
+        assert file is not None
+        (outputs,), gold = load_answers(file, result, [model.predictions])
+        assert metric_of(result, model, outputs, gold, file)(outputs, gold) == pytest.approx(model.headline, abs=0.01)
+        ranked = LabelsHeadline(("mean_average_precision",))
+        assert ranked(outputs, gold) > 95
+        assert len(np.unique(outputs)) > 20
+
+
+def test_a_bundle_verifies_and_says_what_it_gives(bundle: Path) -> None:
+    report = verify(bundle)
+    assert report.passed, [check for check in report.checks if not check.passed]
+    config = json.loads((bundle / "config.json").read_text())
+    assert config["problem_type"] == "multi_label_classification"
+    assert config["id2label"] == dict(zip("012", WORDS, strict=True))
+    card = (bundle / "README.md").read_text(encoding="utf-8")
+    assert "for row in logits > 0" in card and "F1 (micro)" in card
+    assert onnx.load(bundle / "onnx" / "model.onnx").graph.output[0].name == "logits"
+
+
+def test_answers_are_sigmoids_above_one_half_as_transformers_gives_them(bundle: Path) -> None:
+    texts = ["the music near the vehicle", "the river", "small"]
+    model = AutoModelForSequenceClassification.from_pretrained(bundle).eval()
+    tokenizer = AutoTokenizer.from_pretrained(bundle)
+    with torch.inference_mode():
+        expected = torch.sigmoid(model(**tokenizer(texts, return_tensors="pt", padding=True)).logits).numpy()
+    answers = Classifier(bundle, precision="fp32").predict(texts)
+    assert [answer.labels for answer in answers if isinstance(answer, LabelsPrediction)][:2] in (
+        [("art", "traffic"), ("nature",)],
+        [("traffic", "art"), ("nature",)],
+    )
+    for answer, row in zip(answers, expected, strict=True):
+        assert list(answer.scores.values()) == pytest.approx(row.tolist(), abs=1e-5)
+        above = [answer.scores[name] for name in answer.labels]  # type: ignore[attr-defined]
+        assert above == sorted((p for p in answer.scores.values() if p > 0.5), reverse=True)
+
+
+def test_predict_prints_every_label_and_scores_a_file(cli, bundle: Path, folder: Path, tmp_path: Path) -> None:
+    said = cli("predict", bundle, "the music near the vehicle", "small")
+    first, second = said.out.splitlines()
+    assert sorted(part.split()[0] for part in first.split(", ")) == ["art", "traffic"] and second == "-"
+    (line,) = cli("predict", bundle, "--json", "the river").out.splitlines()
+    assert json.loads(line)["labels"] == ["nature"] and json.loads(line)["label"] == "nature"
+    told = cli("predict", bundle, "--input", folder / "dev.jsonl", "--label", "about", "--output", tmp_path / "o.csv")
+    assert "60 texts: f1_micro" in told.out + told.err
+    written = (tmp_path / "o.csv").read_text().splitlines()
+    assert written[0] == "review,about,prediction" and written[1].endswith(']"')
+
+
+def test_predict_refuses_labels_that_are_no_list(cli, bundle: Path, tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"review": "x", "about": 3}\n')
+    said = cli("predict", bundle, "--input", path, "--label", "about")
+    assert said.code == 2 and "about: expected a list of labels, found '3'" in said.err
+
+
+@pytest.fixture
+def as_teacher(bundle: Path, folder: Path, tmp_path: Path) -> Iterator[Callable[..., Request]]:
+    """A request with the shipped checkpoint as the teacher, whose config.json says `problem`."""
+
+    def make(kind: str, label: str, problem: str | None, refit: bool = False) -> Request:
+        teacher = tmp_path / "teacher"
+        teacher.mkdir()
+        for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+            (teacher / name).write_bytes((bundle / name).read_bytes())
+        config = json.loads((teacher / "config.json").read_text()) | {"problem_type": problem}
+        (teacher / "config.json").write_text(json.dumps(config))
+        for split in ("train", "dev"):
+            rows = [json.loads(line) for line in (folder / f"{split}.jsonl").read_text().splitlines()]
+            rows = [row | {"one": (*row["about"], "art")[0]} for row in rows]
+            (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        own = OwnFiles(tmp_path / "train.jsonl", tmp_path / "dev.jsonl", "review", None, label, kind)  # type: ignore[arg-type]
+        return Request(("int8",), (), own=own, teacher=str(teacher), root=tmp_path / "runs", refit=refit)
+
+    yield make
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "problem", "words"),
+    [
+        ("classification", "one", "multi_label_classification", "whose labels are decided one by one"),
+        ("multilabel", "about", "single_label_classification", "whose labels exclude each other"),
+        ("multilabel", "about", None, "whose labels exclude each other"),
+    ],
+)
+def test_a_head_that_decides_otherwise_is_refused_or_taken_on_purpose(
+    as_teacher: Callable[..., Request], kind: str, label: str, problem: str | None, words: str
+) -> None:
+    asked = as_teacher(kind, label, problem)
+    with pytest.raises(CompressError, match=rf"BertForSequenceClassification {words}, with a head .* say --refit"):
+        plan_all(asked)
+    (plan,) = plan_all(replace(asked, refit=True))
+    assert plan.nodes[0].kind.name == "finetune"
+
+
+def test_a_head_of_the_kind_is_adopted(as_teacher: Callable[..., Request]) -> None:
+    (plan,) = plan_all(as_teacher("multilabel", "about", "multi_label_classification"))
+    assert plan.nodes[0].kind.name == "adopt"

@@ -1,0 +1,46 @@
+"""Every recipe of the catalogue on texts with any number of labels, for a few steps, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from recipe_runs import TEACHER, compress
+
+from compress.catalog import names
+from compress.results import Result
+
+DEFAULT = ("tinybert-small",)  # has the most stages
+LABELS = ("food", "place", "service")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world")
+    (folder / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    for split, count in (("train", 120), ("dev", 40)):
+        rows = [
+            {"text": f"{split} {n} {' '.join(LABELS[: n % 4])}", "about": list(LABELS[: n % 4])} for n in range(count)
+        ]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "recipe", [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in names("recipes")]
+)
+def test_the_recipe_runs(world: Path, recipe: str) -> None:
+    goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
+    text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
+    files = ("--train", "train.jsonl", "--dev", "dev.jsonl", "--label", "about", "--max-length", "24")
+    done = compress(
+        *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", "--json", *goal, *text),
+        cwd=world,
+    )
+    assert done.returncode == 0, done.stderr
+    (document,) = json.loads(done.stdout)
+    result = Result.model_validate(document)
+    assert result.task.kind == "multilabel" and result.final.precision == "int8"
+    assert set(result.final.scores["dev"]) == {"f1_micro", "f1_macro"}
+    assert result.final.fidelity is not None and result.final.info["int8_matmuls"] > 0
