@@ -16,7 +16,7 @@ from ..spec.recipe import Recipe
 from ..tasks import BUILTIN_TASKS, check_room
 from .plan import Draft, Node, Plan
 from .plan.sources import TaskSource, TextSource
-from .plan.students import fitting_students, resolve_student
+from .plan.students import copied_note, fitting_students, resolve_student
 from .plan.teachers import ENSEMBLE, TeacherSource, by_model
 from .stages import finetune, pretrain
 from .stages.adopt import add_adopted
@@ -62,6 +62,8 @@ def make_plan(
     own = {"pretrained": pretrained, "others": tuple(others)}
     draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes, **own)
     draft.notes += [note for source in draft.teachers.values() for note in source.notes]
+    if card is not None and student is None:
+        draft.notes += copied_note(recipe, card, teacher, sizes["teacher"].layers)
     draft.notes += _start_notes(draft)
     _plan_teachers(draft)
     for stage in recipe.stages:

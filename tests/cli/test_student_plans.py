@@ -128,3 +128,18 @@ def test_the_cards_say_whose_family_a_student_has(cli: Cli) -> None:
     assert cards["distilbert-6l"] == "distilbert of a bert, else as the teacher"
     assert cards["tinybert-6l-768"] == "as the teacher"
     assert cards["tinybert-4l-312"] == "bert"
+
+
+def test_a_shallow_teacher_s_student_is_copied_layers_and_the_plan_says_so(
+    cli: Cli, teachers: Callable[..., Path]
+) -> None:
+    """Where the recipe takes a pre-trained one for deeper teachers, and the command names none."""
+    teachers("bert")
+    words = ("logits", "--teacher", "./bert")
+    told = (
+        "student distil-1l: copied layers of the teacher, for one of 4 layers, and no pre-trained encoder; "
+        "--student DIR or --student CARD takes one, such as minilm-l6"
+    )
+    assert document(cli, *words)["notes"].count(told) == 1
+    for others in ((*words, "--student", "distil-1l"), ("distilbert", *words[1:])):
+        assert not any("no pre-trained encoder" in note for note in document(cli, *others)["notes"])

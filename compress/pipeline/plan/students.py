@@ -11,6 +11,7 @@ from ...models.dimensions import Dimensions
 from ...models.families import FAMILIES
 from ...models.students import student_dimensions
 from ...paths import from_home
+from ...spec.recipe import Recipe
 from .teachers import TeacherSource, checkpoint_source, resolve_teacher
 
 
@@ -39,6 +40,27 @@ def _checkpoint_of(student: StudentCard, word: str, base: Path) -> TeacherSource
     except CompressError as error:
         raise CompressError(f"student {student.name}: checkpoint: {error}") from None
     return source
+
+
+def copied_note(recipe: Recipe, card: StudentCard, teacher: TeacherSource, layers: int) -> tuple[str, ...]:
+    """Of a recipe that takes a pre-trained student for some teachers, and copied layers, by `card`, for one of so many layers."""
+    choice = recipe.student if isinstance(recipe.student, dict) else {}
+    named = next(filter(_is_pretrained, choice.values()), None)
+    if named is None or card.init != "copy":
+        return ()
+    such = f", such as {named}" if named != teacher.card.name else ""
+    return (
+        f"student {card.name}: copied layers of the teacher, for one of {layers} layers, and no pre-trained encoder; "
+        f"--student DIR or --student CARD takes one{such}",
+    )
+
+
+def _is_pretrained(name: str) -> bool:
+    """A card that cannot be read is refused where a run takes it, and not here."""
+    try:
+        return load_student(name).init == "pretrained"
+    except CompressError:
+        return False
 
 
 _MOST_NAMED = 3
