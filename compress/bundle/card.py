@@ -7,6 +7,7 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
+from ..report.tables import headline_name
 from ..report.words import KIND_WORDS, METRIC_WORDS
 from ..results import Latency, ModelResult
 from ..runtime.folder import MODEL_FILES
@@ -104,6 +105,7 @@ def _default(info: BundleInfo) -> Precision:
 
 def _facts(info: BundleInfo) -> dict[str, Any]:
     split = info.task.splits[0]
+    ensemble = None if info.model == "teacher" else info.ensemble  # which a teacher did not learn from
     shown = {(info.baseline.name, info.baseline.precision): info.baseline}
     shown |= {(model.name, model.precision): model for model in info.models.values()}
     columns = [METRIC_WORDS[name].hub[1] for name in info.task.metrics]
@@ -113,7 +115,10 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
     shapes = [shape for shape in timed if shape not in in_doubt.of_headline(cpu=cpu)]
     return {
         "split": split,
-        "teachers": [teacher.name for teacher in info.ensemble.teachers] if info.ensemble else [info.teacher],
+        "ensemble": ensemble,
+        "teachers": [teacher.name for teacher in ensemble.teachers] if ensemble else [info.teacher],
+        "calibrated": bool(ensemble) and any(each.temperature is not None for each in ensemble.teachers),
+        "headline": headline_name(info.task),
         "title": info.title or info.name,
         "sample": _spelled(_sample(info)),
         "bibtex": bibtex(info.recipe.get("paper")),

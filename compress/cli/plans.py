@@ -141,7 +141,10 @@ def _tradeoff(plan: Plan) -> str:
 
     mine, theirs = plan.sizes["student"], plan.sizes["teacher"]
     flops = mine.flops_per_token() / theirs.flops_per_token()
-    return tradeoff_sentence("the student", parameters=mine.parameters / theirs.parameters, flops=flops)
+    teacher = "the first teacher" if plan.others else "the teacher"
+    return tradeoff_sentence(
+        "the student", teacher=teacher, parameters=mine.parameters / theirs.parameters, flops=flops
+    )
 
 
 def _layer_map(plan: Plan, spec: Any) -> list[tuple[int, int]] | None:

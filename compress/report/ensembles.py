@@ -8,7 +8,7 @@ from ..recorded import EnsembleScore
 from ..results import Result
 from . import numbers
 from .runs import Variant
-from .tables import NOTHING, Column, Line, Table, text_cells
+from .tables import NOTHING, TEACHERS_MEAN, Column, Line, Table, text_cells
 
 
 def ensemble_tables(variant: Variant) -> Iterator[Table]:
@@ -33,4 +33,4 @@ def _lines(run: Result, ensemble: EnsembleScore) -> Iterator[Line]:
         tuning, score = numbers.points(teacher.tuning_score), numbers.points(teacher.headline)
         yield Line(text_cells(name, str(run.seed), temperature, tuning, score))
     tuning, score = numbers.points(ensemble.tuning_score), numbers.points(ensemble.headline)
-    yield Line(text_cells("mean of all", str(run.seed), NOTHING, tuning, score))
+    yield Line(text_cells(TEACHERS_MEAN, str(run.seed), NOTHING, tuning, score))

@@ -19,15 +19,19 @@ from .tables import Table, latency_table, main_table
 
 SCORES = (
     "Scores are in points (0 to 100; correlations and Matthews × 100), through ONNX Runtime on whole splits.",
-    "“Against the teacher” is the difference to the fp32 teacher on the same examples, with a 95% interval from a paired "
+    "“Against {teacher}” is the difference to {fp32} on the same examples, with a 95% interval from a paired "
     "bootstrap; where the interval holds 0, the two are not distinguishable.",
 )
 TIMES = (
     "Times are of one forward pass: the median CPU time on one thread, which other work on the machine changes little, and "
-    "beside it wall time, p50 / p90. In brackets the speed-up: the time of the fp32 teacher on ONNX Runtime, measured in turns "
+    "beside it wall time, p50 / p90. In brackets the speed-up: the time of {fp32} on ONNX Runtime, measured in turns "
     "with the model, over the model's own. Models timed with several threads have wall time alone. PyTorch eager runs the same weights.",
     "The A/A line times the baseline against a copy of itself: differences of that size are noise. Where it, or wall time over "
     "CPU time, is off by more than 10%, the machine was busy, and a line says which figures not to trust.",
+)
+SEVERAL = (
+    "A student of several teachers learnt the teachers' mean: of the probabilities that each gives, calibrated by its temperature; of "
+    "scores, where the task asks for one. The student is compared with the first teacher, which is the baseline.",
 )
 UNTIMED = ("Latency was not measured.",)
 SIZES = (
@@ -112,8 +116,12 @@ def _reading(tasks: Sequence[Task]) -> tuple[str, ...]:
     timed = any(task.shapes for task in tasks)
     faithful = any(model.fidelity for task in tasks for result in task.results for model in result.models)
     searched = any(sentences.goals(task) for task in tasks)
-    parts = (SCORES, TIMES if timed else UNTIMED, SIZES, FAITHFUL if faithful else (), SEARCHED if searched else ())
-    return tuple(line for part in parts for line in part)
+    teacher = sentences.teacher_word(tasks)
+    taught = any(result.ensemble for task in tasks for result in task.results)
+    parts = (SCORES, SEVERAL if taught else (), TIMES if timed else UNTIMED, SIZES, FAITHFUL if faithful else ())
+    lines = (line for part in (*parts, SEARCHED if searched else ()) for line in part)
+    fp32 = "the first teacher in fp32" if taught else "the fp32 teacher"
+    return tuple(line.replace("{teacher}", teacher).replace("{fp32}", fp32) for line in lines)
 
 
 def _seed_note(tasks: Sequence[Task], folders: Sequence[Path]) -> tuple[str, ...]:

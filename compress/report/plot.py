@@ -50,7 +50,7 @@ def _y_title(task: Task) -> str:
 def _subtitle(task: Task) -> list[str]:
     seeds = max(len(variant.runs) for variant in task.variants)
     lines = [
-        "Bars: 95% interval of the difference to the teacher; one that crosses the dotted line: not distinguishable."
+        f"Bars: 95% interval of the difference to {task.teacher}; one that crosses the dotted line: not distinguishable."
     ]
     front = "Step line: Pareto front. Area: file size."
     lines.append(f"{front} Points: mean over {seeds} seeds." if seeds > 1 else front)

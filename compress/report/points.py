@@ -57,11 +57,12 @@ def points_of(task: Task) -> list[Point]:
     rows = [row for row in task.rows if not row.eager or row.model.name == task.baseline.model.name]
     shown = [row for row in rows if (row.latency(shape) if shape else not row.eager)]
     models = {recipe: [row for row in shown if row.recipe == recipe] for recipe in ["", *recipes]}
-    return [_point(row, shape, recipes, models[row.recipe].index(row), task.cpu_time) for row in shown]
+    return [_point(row, shape, recipes, models[row.recipe].index(row), task) for row in shown]
 
 
-def _point(row: Row, shape: Shape | None, recipes: list[str], number: int, cpu: bool) -> Point:
-    """`number`: of the model within its recipe. `cpu`: whether its time is CPU time."""
+def _point(row: Row, shape: Shape | None, recipes: list[str], number: int, task: Task) -> Point:
+    """`number`: of the model within its recipe."""
+    cpu = task.cpu_time
     latency = row.latency(shape) if shape else None
     time, speedup = headline(latency, cpu=cpu) if latency else (0.0, 0.0)
     x = time if latency else row.model.file_bytes / 1e6
@@ -71,7 +72,9 @@ def _point(row: Row, shape: Shape | None, recipes: list[str], number: int, cpu: 
     if latency:
         tip |= {"CPU time" if cpu else "p50": f"{numbers.significant(x)} ms", "Speed-up": numbers.times(speedup)}
     if row.delta:
-        tip["95% interval"] = f"{numbers.signed(delta.low)} to {numbers.signed(delta.high)} against the teacher"
+        tip["95% interval"] = (
+            f"{numbers.signed(delta.low)} to {numbers.signed(delta.high)} against {task.teacher_of(row.recipe)}"
+        )
     colour = COLOURS[recipes.index(row.recipe) % len(COLOURS)] if row.recipe else BASELINE_COLOUR
     y, label = row.headline, row.label if row.eager else f"{row.label}, {size}"
     low, high = y - delta.points + delta.low, y - delta.points + delta.high

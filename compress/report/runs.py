@@ -97,8 +97,22 @@ class Task:
         """Whether CPU time on one thread is the headline of all its times; else wall time."""
         return uses_cpu_time(runtime for row in self.rows for runtime in row.runtimes)
 
+    @property
+    def teacher(self) -> str:
+        """What headings call the model that others are compared with."""
+        return _called(self.variants)
+
+    def teacher_of(self, recipe: str) -> str:
+        """The same, of one recipe."""
+        return _called(variant for variant in self.variants if variant.label == recipe)
+
     def noise(self, shape: Shape) -> Latency | None:
         return middle([found for run in self.results for found in run.noise if _shape(found) == shape])
+
+
+def _called(variants: Iterable[Variant]) -> str:
+    """A student of several teachers learnt their mean, and is compared with the first of them."""
+    return "the first teacher" if any(variant.first.ensemble for variant in variants) else "the teacher"
 
 
 def title(model: ModelResult) -> str:

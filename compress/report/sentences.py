@@ -9,7 +9,7 @@ from ..results import Result
 from ..timing import headline, warning_of
 from . import numbers
 from .runs import Row, Shape, Task, letter, machines, timed_threads, title
-from .tables import MAIN_SHAPES, NOT_DISTINGUISHABLE
+from .tables import MAIN_SHAPES, NOT_DISTINGUISHABLE, TEACHERS_MEAN, taught_by
 from .tradeoffs import listed, tradeoff_sentence
 
 AT = {(1, 32): "one text of 32 tokens", (1, 128): "one of 128", (0, 0): "the task's own lengths"}
@@ -46,16 +46,15 @@ def baseline_of(task: Task, row: Row) -> Row:
 
 
 def _finding(task: Task, row: Row, baseline: Row) -> str:
-    kept = (
-        f"{row.label}: {numbers.points(row.headline)} points where the teacher has {numbers.points(baseline.headline)}"
-    )
+    teacher = task.teacher_of(row.recipe)
+    kept = f"{row.label}: {numbers.points(row.headline)} points where {teacher} has {numbers.points(baseline.headline)}"
     if baseline.headline > 0:
         kept += f" ({100 * row.headline / baseline.headline:.1f}%)"
     delta = row.delta
     if delta:
         kept += f", a difference of {numbers.signed(delta.points)} ({numbers.signed(delta.low)} to {numbers.signed(delta.high)})"
         kept += "" if delta.distinguishable else f", {NOT_DISTINGUISHABLE}"
-    saved = f"Its file is {numbers.percent(row.model.file_bytes / baseline.model.file_bytes)} of the teacher's"
+    saved = f"Its file is {numbers.percent(row.model.file_bytes / baseline.model.file_bytes)} of {teacher}'s"
     speeds = [
         f"{numbers.times(headline(latency, cpu=task.cpu_time)[1])} on {AT.get(shape, numbers.shape(*shape))}"
         for shape in MAIN_SHAPES
@@ -63,11 +62,26 @@ def _finding(task: Task, row: Row, baseline: Row) -> str:
     ]
     clock = "in CPU time on one thread, " if task.cpu_time else ""
     speed = f"; its speed, {clock}on the same runtime, is {listed(speeds)}" if speeds else ""
-    return f"{kept}. {saved}{speed}."
+    return f"{kept}. {saved}{speed}.{_learnt(task, row)}"
+
+
+def _learnt(task: Task, row: Row) -> str:
+    """Of several teachers, what the student learnt scores beside the first of them."""
+    for variant, found in taught_by(task):
+        if variant.label == row.recipe:
+            points = numbers.points(sum(each.headline for each in found) / len(found))
+            names = listed([teacher.name for teacher in found[0].teachers])
+            return f" {TEACHERS_MEAN.capitalize()}, of {names}, which the student learnt, has {points} points."
+    return ""
+
+
+def teacher_word(tasks: Sequence[Task]) -> str:
+    """What headings over several tasks call the baseline: `the first teacher`, where one of them has several."""
+    return max((task.teacher for task in tasks), key=len)
 
 
 def tradeoffs(task: Task) -> list[str]:
-    """For each model that is smaller than the teacher in one respect and not in another: which."""
+    """For each model that is smaller than its teacher in one respect and not in another: which."""
     return [text for row in task.rows if not row.eager and (text := _tradeoff(task, row, baseline_of(task, row)))]
 
 
@@ -79,6 +93,7 @@ def _tradeoff(task: Task, row: Row, baseline: Row) -> str:
     first = next(timed, None)
     return tradeoff_sentence(
         row.label,
+        teacher=task.teacher_of(row.recipe),
         parameters=mine.parameters / theirs.parameters,
         flops=mine.flops_per_token / theirs.flops_per_token,
         file_size=mine.file_bytes / theirs.file_bytes,

@@ -11,8 +11,21 @@ from . import markdown, numbers
 from .page import tasks_of
 from .points import shape_of
 from .runs import Row, Shape, Task
-from .sentences import lede, warnings
-from .tables import MAIN_SHAPES, NOTHING, Cell, Column, Line, Table, against, metric_name, score_of, times_of
+from .sentences import lede, teacher_word, warnings
+from .tables import (
+    MAIN_SHAPES,
+    NOTHING,
+    TEACHERS_MEAN,
+    Cell,
+    Column,
+    Line,
+    Table,
+    against,
+    metric_name,
+    score_of,
+    taught_by,
+    times_of,
+)
 
 if TYPE_CHECKING:
     import rich.table
@@ -30,7 +43,7 @@ def summary_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> ri
     notes = Text("\n".join(_notes(tasks, shown_shapes)))
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=notes if notes else None, caption_justify="left")
     times = [f"{_clock(tasks)} {' or '.join(shapes)}, ms"] if shapes else []
-    columns = ("Model", "MB", "Score", "Against the teacher", *times)
+    columns = ("Model", "MB", "Score", f"Against {teacher_word(tasks)}", *times)
     for number, name in enumerate(columns):
         shown.add_column(name, justify="right" if number else "left", overflow="fold")
     for task in tasks:
@@ -38,11 +51,19 @@ def summary_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> ri
         shown.add_row(Text(f"{task.first.task.title}: {metric_name(task)}"), style="bold underline")
         for row, cells in _terminal_rows(task):
             shown.add_row(*map(Text, cells[: len(columns)]), style="dim" if row.eager else "" if row.recipe else "bold")
+        for label, points in _means(task):
+            shown.add_row(*map(Text, (label, NOTHING, points, NOTHING, NOTHING)[: len(columns)]), style="dim")
     return shown
 
 
 def _clock(tasks: Sequence[Task]) -> str:
     return " or ".join(dict.fromkeys("CPU" if task.cpu_time else "p50" for task in tasks))
+
+
+def _means(task: Task) -> Iterator[tuple[str, str]]:
+    """(name, points) of what students of several teachers learnt."""
+    for variant, found in taught_by(task):
+        yield f"{variant.label}, {TEACHERS_MEAN}", numbers.scores([each.headline for each in found])
 
 
 def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
@@ -77,7 +98,7 @@ def _final_table(tasks: Sequence[Task]) -> Table:
         Column("Model", numeric=False),
         Column("MB"),
         Column("Score"),
-        Column("Against the teacher"),
+        Column(f"Against {teacher_word(tasks)}"),
         *(Column(f"{_clock(tasks)} {numbers.shape(*shape)}", "ms") for shape in shapes),
     )
     return Table(

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from ..recorded import EnsembleScore
 from ..results import Delta, Latency, TaskInfo
 from ..timing import headline
 from . import numbers
-from .runs import Row, Shape, Task
+from .runs import Row, Shape, Task, Variant
 from .words import METRIC_WORDS
 
 MAIN_SHAPES: tuple[Shape, ...] = ((1, 32), (1, 128), (0, 0))
 NOTHING = "–"
 NOT_DISTINGUISHABLE = "not distinguishable"
+TEACHERS_MEAN = "the teachers' mean"
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,12 @@ def main_table(task: Task) -> Table:
         Column("Recipe", numeric=False),
         Column("Model", numeric=False),
         *(Column(name, numeric=True) for name in metrics),
-        Column("Against the teacher", "points, 95% interval"),
+        Column(f"Against {task.teacher}", "points, 95% interval"),
         *(Column(numbers.shape(*shape), times_unit(task)) for shape in shapes),
         *SIZES,
     )
     lines = [_line(task, row, metrics, shapes) for row in task.rows]
+    lines += _mean_lines(task, metrics, len(shapes))
     lines += [*_noise_line(task, len(metrics), shapes), *_published_lines(task, metrics, len(shapes))]
     return Table(f"{task.first.task.title}: accuracy, size and speed", columns, tuple(lines), headings=2)
 
@@ -186,6 +189,23 @@ def times_of(task: Task, latency: Latency | None, baseline: bool = False, *, wal
         return Cell(f"{numbers.significant(time)} / {numbers.significant(latency.p90)}", ratio)
     beside = f"wall {numbers.significant(latency.p50)} / {numbers.significant(latency.p90)}"
     return Cell(numbers.significant(time), "; ".join(part for part in (ratio, beside) if part))
+
+
+def taught_by(task: Task) -> Iterator[tuple[Variant, list[EnsembleScore]]]:
+    """What a recipe's students learnt from, where that is several teachers: of each seed."""
+    for variant in task.variants:
+        if found := [run.ensemble for run in variant.runs if run.ensemble]:
+            yield variant, found
+
+
+def _mean_lines(task: Task, metrics: dict[str, tuple[str, str] | None], shapes: int) -> Iterator[Line]:
+    for variant, found in taught_by(task):
+        heading = (Cell(variant.label), Cell(TEACHERS_MEAN, f"of {len(found[0].teachers)}, which the student learnt"))
+        scores = (
+            numbers.scores([each.scores[where[0]][where[1]] if where else each.headline for each in found])
+            for where in metrics.values()
+        )
+        yield Line((*heading, *map(Cell, scores), *[Cell(NOTHING)] * (1 + shapes), *NO_SIZES), "reference")
 
 
 def _noise_line(task: Task, metrics: int, shapes: list[Shape]) -> Iterator[Line]:

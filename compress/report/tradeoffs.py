@@ -12,6 +12,7 @@ SHRUNK = 0.9
 def tradeoff_sentence(
     model: str,
     *,
+    teacher: str = "the teacher",
     parameters: float,
     flops: float,
     file_size: float | None = None,
@@ -33,7 +34,7 @@ def tradeoff_sentence(
     if not smaller or not same:
         return ""
     verdict = _verdict(parameters, flops, file_size, latency)
-    return f"{model} shrinks {listed(smaller)} of the teacher's; it does not shrink {listed(same)}{verdict}."
+    return f"{model} shrinks {listed(smaller)} of {teacher}'s; it does not shrink {listed(same)}{verdict}."
 
 
 def _verdict(parameters: float, flops: float, file_size: float | None, latency: tuple[str, float] | None) -> str:

@@ -85,10 +85,21 @@ def test_the_report_has_a_table_of_the_teachers(world: Path, result: Result) -> 
     page = (world / "runs" / result.run / "report.md").read_text()
     assert result.ensemble is not None
     assert "* Teachers: tiny + bytes" in page
-    for name in ("tiny (the baseline)", "bytes", "mean of all"):
+    for name in ("tiny (the baseline)", "bytes", "the teachers' mean"):
         assert f"| {name} | 0 |" in page
-    assert f"| mean of all | 0 | – | {result.ensemble.tuning_score:.2f} | {result.ensemble.headline:.2f} |" in page
+    assert (
+        f"| the teachers' mean | 0 | – | {result.ensemble.tuning_score:.2f} | {result.ensemble.headline:.2f} |" in page
+    )
     assert "Weights of bytes" in page
+    points = f"{result.ensemble.headline:.2f}"
+    assert f"The teachers' mean, of tiny and bytes, which the student learnt, has {points} points." in page
+    assert f" points where the first teacher has {result.models[0].headline:.2f}" in page
+    assert f"| logits | the teachers' mean, of 2, which the student learnt | {points} |" in page
+    assert "Against the first teacher" in page
+    assert "the fp32 teacher" not in page and "the teacher " not in page
+    assert "against the first teacher" in (world / "runs" / result.run / "report.html").read_text()
+    terminal = compress(*COMMAND, cwd=world).stdout
+    assert "logits, the teachers' mean" in terminal and "Against the first teacher" in " ".join(terminal.split())
     assert str(world) not in page
 
 
@@ -121,8 +132,18 @@ def test_a_bundle_names_all_teachers(world: Path, result: Result, tmp_path: Path
     assert verified.returncode == 0, verified.stdout + verified.stderr
     card = (tmp_path / "bundle" / "README.md").read_text()
     assert "Made from `tiny` and `bytes` by the recipe `logits`" in card
-    assert "It learnt the mean answers of 2 teachers:\n`tiny`, licence Apache-2.0, " in card
-    assert "\n`bytes`, licence unknown, " in card
+    assert "The baseline is the first teacher, `tiny`, in fp32 on the same runtime" in card
+    ensemble = result.ensemble
+    assert ensemble is not None
+    licences = ("Apache-2.0", "unknown")
+    for teacher, licence in zip(ensemble.teachers, licences, strict=True):
+        found = f"{teacher.temperature:.2f} | {teacher.tuning_score:.2f} | {teacher.headline:.2f} |"
+        assert f"\n| `{teacher.name}` | {licence} | {found}\n" in card
+    assert f"\n| the teachers' mean | | – | {ensemble.tuning_score:.2f} | {ensemble.headline:.2f} |\n" in card
+    assert f"The student learnt the teachers' mean: {ensemble.headline:.2f} points" in card
+    compress("ship", world / "runs" / result.run, "-o", tmp_path / "first", "--model", "teacher", cwd=world)
+    first = (tmp_path / "first" / "README.md").read_text()
+    assert "Made from `tiny` by the recipe" in first and "Teachers" not in first
 
 
 @pytest.mark.slow
@@ -153,4 +174,4 @@ def test_seeds_of_a_regression(world: Path) -> None:
         assert result.ensemble is not None
         assert [teacher.temperature for teacher in result.ensemble.teachers] == [None, None]
     page = (world / "runs" / "report" / "report.md").read_text()
-    assert "| mean of all | 1 | – |" in page
+    assert "| the teachers' mean | 1 | – |" in page

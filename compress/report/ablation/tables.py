@@ -39,9 +39,10 @@ def main_table(ablation: Ablation, *, narrow: bool = False) -> Table:
 
 
 def _teacher(ablation: Ablation, several: bool) -> Line:
-    """The teacher's own scores, for scale, and the share of its mean that the full recipe's student keeps."""
+    """The teacher's own scores, of several the first one's, for scale, and the share of its mean that the full recipe's student keeps."""
     scores, mean = ablation.teacher
-    cells = [Cell("teacher fp32"), *(Cell(numbers.scores(list(scores[task]))) for task in ablation.tasks)]
+    name = "first teacher fp32" if ablation.first.ensemble else "teacher fp32"
+    cells = [Cell(name), *(Cell(numbers.scores(list(scores[task]))) for task in ablation.tasks)]
     if several:
         whole = sum(mean) / len(mean)
         kept = f"full keeps {100 * ablation.full.mean.mean / whole:.1f} %" if whole > 0 else ""
