@@ -28,8 +28,9 @@ from .results.assemble import BENCH, Made, build_result, described, write_run
 from .results.ensemble import teacher_predictions
 from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
-from .stages.adopt import ADOPT, constant_score
+from .stages.adopt import ADOPT
 from .stages.finetune import FINETUNE
+from .stages.learnt import say_whether_it_learnt
 from .stages.registry import STAGES
 from .training.text import text_of
 
@@ -286,15 +287,5 @@ def _build(
             found = cache.build(node.key, make, describe=describe)
         artifacts[node.id] = found
         if node.id not in plan.candidates:  # one that learnt nothing is not chosen
-            _say_whether_it_learnt(node, artifacts[node.id], context)
+            say_whether_it_learnt(plan, node, artifacts[node.id], context)
     return artifacts, cached
-
-
-def _say_whether_it_learnt(node: Node[Spec], artifact: Artifact, context: Context) -> None:
-    """In every run that it is a part of, whichever trained it."""
-    score = artifact.info.get("tuning_score") if node.kind.trains or node.kind.chooses else None
-    if score is not None and score <= (guess := constant_score(context.task.data)):
-        context.notice(
-            f"{node.id} scores {score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
-            f"it has learnt nothing; train longer (--set {node.stage}.epochs=N), or look at the data"
-        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +15,12 @@ import compress
 from compress.pipeline import Plan, plan_all
 from compress.pipeline.estimate import Work, estimate, mean_length
 from compress.pipeline.memory import stage_memory
+from compress.pipeline.plan import Context, Listener
 from compress.pipeline.request import command_line
 from compress.pipeline.results.assemble import described
 from compress.pipeline.results.resolved import resolved_recipe
+from compress.pipeline.stages.adopt import constant_score
+from compress.pipeline.stages.learnt import say_whether_it_learnt
 from compress.spec.recipe import Recipe
 
 PAIR = ("tiny.yaml", "./bytes")
@@ -199,3 +203,20 @@ def test_a_stage_that_reads_no_table_is_estimated_as_with_one_teacher(world: Pat
     memories = [stage_memory(found, found.nodes[-3], gpu=True) for found in (several, alone)]
     assert several.nodes[-3].kind.name == "quantize_aware"
     assert memories[0] == memories[1] and memories[0].teacher > 0
+
+
+def test_a_teacher_that_guesses_is_named_and_one_that_is_better_is_not(world: Path):
+    found = plan("tiny.yaml", "./bytes")
+    context = Context(found.task, "fp32", 1, Listener())
+    guess = constant_score(found.task.data)
+    for name, points in (("teacher", guess + 0.1), ("teacher-2", guess), ("student", guess)):
+        node = next(node for node in found.nodes if node.id == name)
+        artifact: Any = SimpleNamespace(info={"tuning_score": points})
+        say_whether_it_learnt(found, node, artifact, context)
+    teacher, student = context.notices
+    assert teacher.startswith(f"teacher bytes scores {guess:.1f} on the tuning split")
+    assert (
+        "weighs as much in the teachers' mean as any other; leave it out, or train longer (--set finetune.epochs=N)"
+        in teacher
+    )
+    assert student.startswith("student scores ") and "leave it out" not in student

@@ -15,9 +15,10 @@ from teacher_pairs import make_world
 
 from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
 from compress.models.predict import predict_logits
+from compress.pipeline.stages.adopt import constant_score
 from compress.results import Result, read_result
 from compress.spec.task import Synthetic
-from compress.tasks import Split, encode
+from compress.tasks import Split, encode, load_training, resolve_task
 from compress.tasks.synthetic import generate
 
 TEACHERS = ("--teacher", "tiny.yaml", "--teacher", "./bytes")
@@ -64,6 +65,22 @@ def test_the_result_has_each_teachers_scores_and_the_ensembles(world: Path, resu
     mean = np.mean(calibrated, axis=0)
     np.testing.assert_allclose(np.exp(arrays["ensemble/dev"]), mean, rtol=1e-9)
     assert ensemble.headline == pytest.approx(100 * float((mean.argmax(1) == gold).mean()))
+
+
+def test_a_teacher_that_guesses_is_named_in_the_result(world: Path, result: Result) -> None:
+    """Those alone that score no more than the constant answer, in a run of nine steps."""
+    guess = constant_score(load_training(*resolve_task(str(world / "task.yaml")), None))
+    assert result.ensemble is not None
+    guessing = [
+        f"teacher {teacher.name} scores {teacher.tuning_score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
+        "it has learnt nothing and weighs as much in the teachers' mean as any other; leave it out, or train longer (--set "
+        "finetune.epochs=N), or look at the data"
+        for teacher in result.ensemble.teachers
+        if teacher.tuning_score <= guess
+    ]
+    told = [notice for notice in result.settings["notices"] if "weighs as much" in notice]
+    assert told == guessing
+    assert told
 
 
 def test_the_second_teacher_can_be_taken_out_and_says_what_was_scored(
@@ -138,7 +155,7 @@ def test_a_bundle_names_all_teachers(world: Path, result: Result, tmp_path: Path
     licences = ("Apache-2.0", "unknown")
     for teacher, licence in zip(ensemble.teachers, licences, strict=True):
         found = f"{teacher.temperature:.2f} | {teacher.tuning_score:.2f} | {teacher.headline:.2f} |"
-        assert f"\n| `{teacher.name}` | {licence} | {found}\n" in card
+        assert f"\n| {teacher.name} | {licence} | {found}\n" in card
     assert f"\n| the teachers' mean | | – | {ensemble.tuning_score:.2f} | {ensemble.headline:.2f} |\n" in card
     assert f"The student learnt the teachers' mean: {ensemble.headline:.2f} points" in card
     compress("ship", world / "runs" / result.run, "-o", tmp_path / "first", "--model", "teacher", cwd=world)

@@ -1,0 +1,22 @@
+"""Whether a model that was trained answers better than one that reads no text."""
+
+from __future__ import annotations
+
+from ...fields import Spec
+from ...store import Artifact
+from ..plan import Context, Node, Plan
+from ..plan.teachers import names_of
+from .adopt import constant_score
+
+
+def say_whether_it_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, context: Context) -> None:
+    """In every run that it is a part of, whichever trained it. One of several teachers is named, and what it does to their mean."""
+    score = artifact.info.get("tuning_score") if node.kind.trains or node.kind.chooses else None
+    if score is not None and score <= (guess := constant_score(context.task.data)):
+        several = bool(plan.others) and node.id in plan.teachers
+        name = f"teacher {names_of(plan.teachers)[node.id]}" if several else node.id
+        way = " and weighs as much in the teachers' mean as any other; leave it out, or" if several else ";"
+        context.notice(
+            f"{name} scores {score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
+            f"it has learnt nothing{way} train longer (--set {node.stage}.epochs=N), or look at the data"
+        )
