@@ -99,6 +99,21 @@ class _Recipe(TypedDict, total=False):
 
 
 @with_config(_OPEN)
+class _Candidate(TypedDict):
+    name: str
+    learning_rate: Rate
+    epochs: Rate
+    tuning_score: Points
+
+
+@with_config(_OPEN)
+class _StageInfo(TypedDict, total=False):
+    # of a choice
+    chosen: str
+    candidates: list[_Candidate]
+
+
+@with_config(_OPEN)
 class _Settings(TypedDict, total=False):
     precision: str
     threads: Count | None
@@ -206,7 +221,24 @@ class EnsembleScore(_Taught):
     )
 
 
+class Choice(Spec):
+    """One of several fine-tunings of a teacher, which the tuning split chose."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    teacher: str = Field(description="as in `teacher` or `ensemble`")
+    settings: dict[str, Rate] = Field(
+        description="those in which the candidates differ, e.g. `learning_rate`, of the one chosen"
+    )
+    tuning_score: Points
+    candidates: Size = Field(description="trainings to choose among")
+    ties: tuple[dict[str, Rate], ...] = Field(
+        (), description="settings of the others with that very score: of equals the first one written is taken"
+    )
+
+
 RecipeRecord = Annotated[dict[str, Any], Known(_Recipe)]
+StageInfo = Annotated[dict[str, Any], Known(_StageInfo)]
 Settings = Annotated[dict[str, Any], Known(_Settings)]
 ModelInfo = Annotated[dict[str, Any], Known(_ModelInfo), AfterValidator(_searched)]
 

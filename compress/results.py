@@ -30,6 +30,7 @@ from .recorded import (
     Settings,
     Share,
     Size,
+    StageInfo,
     contradictions,
     read_json,
 )
@@ -101,9 +102,7 @@ class StageRecord(_Record):
     key: str
     cached: bool
     seconds: Duration = Field(description="when it was built, whether or not it came from the cache now")
-    info: dict[str, Any] = Field(
-        default_factory=dict, description="what the stage says of itself: steps, losses, counts"
-    )
+    info: StageInfo = Field(default_factory=dict, description="what the stage says of itself: steps, losses, counts")
     code: Code | None = Field(
         default=None, description="that built it, which a cached stage keeps; none where it was not recorded"
     )

@@ -7,6 +7,7 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
+from ..report.choices import spelled
 from ..report.tables import headline_name
 from ..report.words import KIND_WORDS, METRIC_WORDS
 from ..results import Latency, ModelResult
@@ -116,6 +117,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
     return {
         "split": split,
         "ensemble": ensemble,
+        "choices": list(map(spelled, info.choices)),
         "teachers": [teacher.name for teacher in ensemble.teachers] if ensemble else [info.teacher],
         "calibrated": bool(ensemble) and any(each.temperature is not None for each in ensemble.teachers),
         "headline": headline_name(info.task),

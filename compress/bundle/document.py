@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from ..errors import CheckFailed, CompressError
 from ..fields import Spec
 from ..provenance import Code, Corpus, TeacherOrigin
-from ..recorded import EnsembleScore
+from ..recorded import Choice, EnsembleScore
 from ..regular import read_regular
 from ..results import Latency, Machine, ModelResult, TaskInfo
 
@@ -113,6 +113,9 @@ class BundleInfo(_Record):
     )
     ensemble: EnsembleScore | None = Field(
         default=None, description="several teachers, whose mean the student learnt; none where there is one"
+    )
+    choices: tuple[Choice, ...] = Field(
+        (), description="which of several fine-tunings of a teacher the tuning split chose; none where there was one"
     )
     corpus: Corpus | None = Field(default=None, description="plain text that stages read")
     recipe: dict[str, Any] = Field(description="resolved")

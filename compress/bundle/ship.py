@@ -17,6 +17,7 @@ from ..models.tokenizer_settings import tokenizer_settings_of
 from ..models.vocabularies import tokenizer_settings
 from ..paths import without_places
 from ..provenance import running_code
+from ..report.choices import choices_of
 from ..results import Machine, ModelResult, TaskInfo
 from ..runtime.folder import MODEL_FILES, unpadded_beside
 from ..runtime.kinds import ANSWER_KINDS, output_names
@@ -156,6 +157,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         origin=result.origin,
         student_origin=result.student_origin,
         ensemble=result.ensemble,
+        choices=choices_of(result),
         corpus=result.corpus,
         recipe=without_places(result.recipe),  # of a run made before results were without paths
         probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..results import Result
 from . import sensitivity, sentences
+from .choices import choice_sentences
 from .curves import Curves, curves_of
 from .details import Detail, details, environment
 from .fidelity import Section, section
@@ -143,7 +144,7 @@ def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:
         title=info.title,
         data=sentences.data_line(task.first),
         notes=tuple(dict.fromkeys(note for result in task.results for note in result.task.data.notes)),
-        findings=(*sentences.findings(task), *sentences.goals(task)),
+        findings=(*sentences.findings(task), *sentences.goals(task), *choice_sentences(task)),
         tradeoffs=tuple(sentences.tradeoffs(task)),
         main=main_table(task),
         latency=latency_table(task),

@@ -104,7 +104,9 @@ def run(job: Job[Finetune]) -> ChooseInfo:
 
 def _told(model: str, best: Candidate, candidates: list[Candidate]) -> str:
     scores = ", ".join(f"{candidate['name']} {candidate['tuning_score']:.2f}" for candidate in candidates)
-    return f"{model}: chosen on the tuning split: {best['name']} (of {scores})"
+    equals = [each["name"] for each in candidates if each["tuning_score"] == best["tuning_score"] and each is not best]
+    tie = f"; a tie with {', '.join(equals)}: of equals the first one written is taken" if equals else ""
+    return f"{model}: chosen on the tuning split: {best['name']} (of {scores}){tie}"
 
 
 def _link_files(source: Path, out: Path) -> None:

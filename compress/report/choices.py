@@ -1,0 +1,78 @@
+"""Of several fine-tunings of a teacher, the one that the tuning split chose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..recorded import Choice
+from ..results import Result
+from . import numbers
+from .runs import Task
+from .tradeoffs import listed
+
+_STAGE = "choose "
+_CHOSEN = ("learning_rate", "epochs")
+
+
+def choices_of(result: Result) -> tuple[Choice, ...]:
+    """One of each teacher that was fine-tuned in several ways."""
+    return tuple(
+        choice
+        for record in result.stages
+        if record.kind.startswith(_STAGE)
+        if (choice := _choice(record.info, _teacher(result, record.kind.removeprefix(_STAGE)))) is not None
+    )
+
+
+def choice_sentences(task: Task) -> list[str]:
+    """One for each choice, once for all recipes that share it."""
+    several = len({run.seed for run in task.results}) > 1
+    return list(
+        dict.fromkeys(spelled(each, run.seed if several else None) for run in task.results for each in choices_of(run))
+    )
+
+
+def spelled(choice: Choice, seed: int | None = None) -> str:
+    """`Fine-tuning of bert-base: the tuning split chose learning rate 3e-05 among 4 candidates, with 91.20 points.`"""
+    others = len(choice.ties)
+    tie = (
+        f" A tie with {listed([_settings(one) for one in choice.ties])}: of equals the first one written is taken."
+        if others
+        else ""
+    )
+    return (
+        f"Fine-tuning of {choice.teacher}{'' if seed is None else f', seed {seed}'}: the tuning split chose {_settings(choice.settings)} "
+        f"among {choice.candidates} candidates, with {numbers.points(choice.tuning_score)} points there.{tie}"
+    )
+
+
+def _settings(values: Mapping[str, float]) -> str:
+    return " and ".join(
+        f"{name.replace('_', ' ')} {repr(float(value)).removesuffix('.0')}" for name, value in values.items()
+    )
+
+
+def _teacher(result: Result, model: str) -> str:
+    """The name of what plans call `teacher`, `teacher-2`, …"""
+    names = [teacher.name for teacher in result.ensemble.teachers] if result.ensemble else [result.teacher]
+    number = model.removeprefix("teacher-")
+    place = int(number) - 1 if number.isdecimal() else 0
+    return names[place] if place < len(names) else model
+
+
+def _choice(info: Mapping[str, Any], teacher: str) -> Choice | None:
+    candidates = info.get("candidates", [])
+    best = next((each for each in candidates if each["name"] == info.get("chosen")), None)
+    if best is None:
+        return None
+    varied = [name for name in _CHOSEN if len({each[name] for each in candidates}) > 1]
+    settings = [{name: each[name] for name in varied} for each in candidates]
+    same = [each["tuning_score"] == best["tuning_score"] and each is not best for each in candidates]
+    return Choice(
+        teacher=teacher,
+        settings=settings[candidates.index(best)],
+        tuning_score=best["tuning_score"],
+        candidates=len(candidates),
+        ties=tuple(one for one, tied in zip(settings, same, strict=True) if tied),
+    )
