@@ -43,7 +43,7 @@ def test_each_teacher_has_its_stages_and_the_first_is_the_teacher(world: Path):
         "teacher_logits teacher-logits",
         "teacher_logits teacher-2-logits",
         "teacher_logits teacher-3-logits",
-        "ensemble ensemble",
+        "ensemble",
         "distill student",
         "export student-fp32",
         "quantize student-int8",
@@ -57,6 +57,11 @@ def test_each_teacher_has_its_stages_and_the_first_is_the_teacher(world: Path):
     assert str(found.sizes["teacher-2"].architecture) == "roberta"
     assert found.sizes_of(by_id["teacher-2"]) == found.sizes["teacher-2"]
     assert found.source_of(by_id["teacher-3"]).card.name == "words"
+
+
+def test_a_table_of_another_length_is_called_once(world: Path):
+    labels = [node.label for node in plan("tiny.yaml", "./bytes", overrides=(*STEPS, "distill.max_length=16")).nodes]
+    assert "ensemble-16" in labels and "teacher_logits teacher-logits-16" in labels
 
 
 def test_a_teacher_is_fine_tuned_as_it_is_alone(world: Path):

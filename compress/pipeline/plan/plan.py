@@ -77,7 +77,9 @@ class Node(Generic[S_co]):
 
     @property
     def label(self) -> str:
-        return f"{self.kind.name} {self.id}"
+        """Of the kind and the id; the id alone where that begins with the kind, e.g. `ensemble`, `ensemble-64`."""
+        kind = self.kind.name
+        return self.id if self.id == kind or self.id.startswith(f"{kind}-") else f"{kind} {self.id}"
 
 
 @dataclass(frozen=True)
