@@ -10,13 +10,13 @@ from ..fields import Spec
 from ..models.cards import StudentCard
 from ..models.checkpoints import other_head
 from ..models.dimensions import Dimensions, usable_positions
-from ..models.students import PRETRAINED, check_has_students, not_kept, student_dimensions
+from ..models.students import PRETRAINED, not_kept, student_dimensions
 from ..runtime.kinds import output_names
 from ..spec.recipe import Recipe
 from ..tasks import BUILTIN_TASKS, check_room
 from .plan import Draft, Node, Plan
 from .plan.sources import TaskSource, TextSource
-from .plan.students import copied_note, fitting_students, resolve_student
+from .plan.students import check_family, copied_note, fitting_students, resolve_student
 from .plan.teachers import ENSEMBLE, TeacherSource, by_model
 from .stages import finetune, pretrain
 from .stages.adopt import add_adopted
@@ -57,7 +57,7 @@ def make_plan(
     if pretrained is not None:
         sizes["student"] = pretrained.dimensions(classes)
     elif card is not None:
-        sizes["student"] = _student_sizes(card, sizes["teacher"])
+        sizes["student"] = _student_sizes(recipe, card, sizes["teacher"])
     base = seed if base_seed is None else base_seed
     own = {"pretrained": pretrained, "others": tuple(others)}
     draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes, **own)
@@ -180,11 +180,11 @@ def _start_notes(draft: Draft) -> tuple[str, ...]:
     return tuple(not_kept(draft.student, draft.sizes)) if draft.student is not None else ()
 
 
-def _student_sizes(card: StudentCard, teacher: Dimensions) -> Dimensions:
+def _student_sizes(recipe: Recipe, card: StudentCard, teacher: Dimensions) -> Dimensions:
     try:
         return student_dimensions(card, teacher)
     except CompressError as error:
-        raise CompressError(f"{error}{fitting_students(teacher, layers=card.layers, init=card.init)}") from None
+        raise CompressError(f"{error}{fitting_students(recipe, teacher, layers=card.layers, init=card.init)}") from None
 
 
 def _student(
@@ -196,12 +196,13 @@ def _student(
         if override is not None:
             raise CompressError(f"recipe {recipe.name} makes no student, and --student names {override}; leave one out")
         return None, None
+    if override is None:
+        check_family(recipe, sizes)
     if override is None and not isinstance(choice, str) and sizes.layers not in choice:
-        check_has_students(sizes, f"recipe {recipe.name}")
         depths = ", ".join(map(str, sorted(choice)))
         raise CompressError(
             f"recipe {recipe.name}: student: has cards for teachers of {depths} layers; this teacher has "
-            f"{sizes.layers}; name one with --student{fitting_students(sizes, layers=sizes.layers / 2) or f'; or {PRETRAINED}'}"
+            f"{sizes.layers}; name one with --student{fitting_students(recipe, sizes, layers=sizes.layers / 2) or f'; or {PRETRAINED}'}"
         )
     chosen = choice if isinstance(choice, str) else choice.get(sizes.layers, "")
     card, pretrained = resolve_student(override or chosen)

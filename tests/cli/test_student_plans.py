@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from family_teachers import teacher_of, tokenizer_of
+from plain_teachers import plain_teacher
 
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 TASK = ("--task", "toy-sentiment", "--set", "finetune.max_length=16")
@@ -111,6 +112,42 @@ def test_a_default_that_does_not_fit_names_cards_that_do(
     code, _, error = cli("plan", recipe, "--teacher", f"./{family}", *TASK)
     assert code == 2
     assert " ".join(error.split()).endswith(f"; this teacher can have --student {cards}")
+
+
+@pytest.mark.parametrize("layers", [4, 5])
+@pytest.mark.parametrize(
+    ("recipe", "family", "message"),
+    [
+        (
+            "albert",
+            "modernbert",
+            "recipe albert: its student is of the family ALBERT, and none of that starts from a ModernBERT, whose students are "
+            "ModernBERT: choose another recipe, such as distilbert; or a pre-trained student learns from its logits",
+        ),
+        (
+            "minilm",
+            "deberta-v2",
+            "recipe minilm, stage general: relation_kl: the attention of a deberta-v2 cannot be read",
+        ),
+        ("albert", "xlnet", "recipe albert: no student starts from the weights of a teacher that is xlnet"),
+    ],
+)
+def test_the_family_is_told_before_the_depth(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recipe: str, family: str, message: str, layers: int
+) -> None:
+    """And no student is offered that such a teacher, or the recipe, would refuse."""
+    monkeypatch.chdir(tmp_path)
+    path = (teacher_of if family == "modernbert" else plain_teacher)(family, tmp_path / family) / "config.json"
+    config = json.loads(path.read_text())
+    kinds = [config["layer_types"][0]] * layers if "layer_types" in config else None
+    config |= {"n_layer" if family == "xlnet" else "num_hidden_layers": layers} | (
+        {"layer_types": kinds} if kinds else {}
+    )
+    path.write_text(json.dumps(config))
+    code, _, error = cli("plan", recipe, "--teacher", f"./{family}", *TASK)
+    assert code == 2
+    assert message in " ".join(error.split())
+    assert "this teacher can have" not in error and "this teacher has" not in error
 
 
 def test_layers_that_are_several_in_one_have_no_student(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from ...catalog import is_path, names
 from ...errors import CompressError
+from ...losses.loss import LossSpec
 from ...models.cards import StudentCard, load_student
 from ...models.dimensions import Dimensions
 from ...models.families import FAMILIES
-from ...models.students import student_dimensions
+from ...models.layer_maps import check_losses
+from ...models.students import PRETRAINED, check_has_students, student_dimensions
 from ...paths import from_home
 from ...spec.recipe import Recipe
+from ...spec.stages import Losses, QuantizeAware
 from .teachers import TeacherSource, checkpoint_source, resolve_teacher
 
 
@@ -56,35 +61,81 @@ def copied_note(recipe: Recipe, card: StudentCard, teacher: TeacherSource, layer
 
 
 def _is_pretrained(name: str) -> bool:
-    """A card that cannot be read is refused where a run takes it, and not here."""
+    return _is_readable(name) and load_student(name).init == "pretrained"
+
+
+def _is_readable(name: str) -> bool:
+    """A card that cannot be read is refused where a run takes it."""
     try:
-        return load_student(name).init == "pretrained"
+        load_student(name)
     except CompressError:
         return False
+    return True
+
+
+def check_family(recipe: Recipe, teacher: Dimensions) -> None:
+    """Raises `CompressError` for a teacher whose family no card of the recipe is for, or its losses are not, at any depth."""
+    where, own = f"recipe {recipe.name}", FAMILIES[teacher.architecture]
+    check_has_students(teacher, where)
+    cards = _cards(recipe, teacher)
+    titles = {FAMILIES[card.architecture].title for card in cards if isinstance(card.architecture, str)}
+    if cards and not any(card.init == "pretrained" or card.architecture in own.students for card in cards):
+        theirs, mine = " or ".join(sorted(titles)), ", ".join(FAMILIES[name].title for name in own.students)
+        raise CompressError(
+            f"{where}: its student is of the family {theirs}, and none of that starts from a {own.title}, whose students are {mine}: "
+            f"choose another recipe, such as distilbert; or {PRETRAINED}"
+        )
+    for stage, losses in () if own.captures_attention else _losses(recipe):
+        check_losses(losses, student=teacher, teacher=teacher, where=f"{where}, stage {stage}")
+
+
+def _cards(recipe: Recipe, teacher: Dimensions) -> list[StudentCard]:
+    """The recipe's own, as students of that teacher."""
+    choice = recipe.student or {}
+    wanted = [choice] if isinstance(choice, str) else list(choice.values())
+    return [load_student(name).of(teacher.architecture) for name in wanted if _is_readable(name)]
+
+
+def _losses(recipe: Recipe) -> Iterator[tuple[str, Sequence[LossSpec]]]:
+    """Of each stage that says the same for all tasks; not of training for int8, whose teacher is the student itself."""
+    for stage in recipe.stages:
+        if isinstance(stage.spec, Losses) and not isinstance(stage.spec, QuantizeAware) and stage.is_enabled:
+            yield from () if any("losses" in own for own in _per_task(stage.spec)) else ((stage.id, stage.spec.losses),)
+
+
+def _per_task(spec: Losses) -> list[Any]:
+    return list(getattr(spec, "per_task", {}).values())
 
 
 _MOST_NAMED = 3
 
 
-def fitting_students(teacher: Dimensions, *, layers: float, init: str = "copy") -> str:
-    """How a message ends that refuses a student: the cards of the catalogue that this teacher can have, nearest to `layers` first.
+def fitting_students(recipe: Recipe, teacher: Dimensions, *, layers: float, init: str = "copy") -> str:
+    """How a message ends that refuses a student: the cards of the catalogue that this teacher can have in the recipe, nearest to
+    `layers` first.
 
-    Of those that start as `init` says; where there are none, of those that copy layers. Nothing where there are none at all.
+    Of those that start as `init` says; where there are none, of those that copy layers. A recipe whose own students are all
+    ALBERTs has ALBERTs alone. Nothing where there are none at all.
     """
     if not FAMILIES[teacher.architecture].students:
         return ""
-    cards = [card for card in map(load_student, names("students")) if _fits(card, teacher)]
+    own = {str(card.architecture) for card in _cards(recipe, teacher)}
+    cards = [card for card in map(load_student, names("students")) if _fits(recipe, card, teacher)]
+    if own == {"albert"}:
+        cards = [card for card in cards if card.of(teacher.architecture).architecture == "albert"]
     same = [card for card in cards if card.init == init] or [card for card in cards if card.init == "copy"]
     found = [card.name for card in sorted(same, key=lambda card: abs(card.layers - layers))[:_MOST_NAMED]]
     return f"; this teacher can have --student {' or '.join(found)}" if found else ""
 
 
-def _fits(card: StudentCard, teacher: Dimensions) -> bool:
-    """With fewer layers, but for what shares them."""
+def _fits(recipe: Recipe, card: StudentCard, teacher: Dimensions) -> bool:
+    """With fewer layers, but for what shares them; and with all that the recipe's losses read."""
     if card.init in ("pretrained", "random") or (card.init != "convert" and card.layers >= teacher.layers):
         return False
     try:
-        student_dimensions(card, teacher)
+        student = student_dimensions(card, teacher)
+        for _, losses in _losses(recipe):
+            check_losses(losses, student=student, teacher=teacher, where="")
     except CompressError:
         return False
     return True
