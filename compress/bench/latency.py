@@ -61,7 +61,7 @@ def measure(
             for name, row in _rows(children, plan, spec.warmup).items():
                 rows[name].append(row)
         if on_progress:
-            on_progress("done", len(plans), len(plans))
+            on_progress("shapes timed", len(plans), len(plans))
         return {
             child.name: _runtime(rows[child.name], child.peak_memory_bytes(), load, spec.threads)
             for child, load in zip(children, loads, strict=True)

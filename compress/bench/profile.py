@@ -85,6 +85,8 @@ def profile(
                 whole = min(child.run([length] * batch).cpu for _ in range(runs))
                 profiles.append(summary((batch, length), runs, operators, whole, rates))
             found[candidate.name] = tuple(profiles)
+    if on_progress:
+        on_progress("profiles", len(chosen), len(chosen))
     return found
 
 

@@ -36,6 +36,7 @@ class Display(Listener):
         self._examples = 0.0
         self._steps = 0  # of this stage
         self._last_plain = 0.0
+        self._unfinished = False  # whether the last plain line is a count that is not yet whole
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and not self._quiet:
@@ -65,6 +66,7 @@ class Display(Listener):
 
     def stage(self, label: str, cached: bool) -> None:
         self._label, self._rate, self._examples, self._steps = label, 0.0, 0.0, 0
+        self._unfinished = False
         if self._task is not None:
             self._live.remove_task(self._task)
             self._task = None
@@ -97,7 +99,8 @@ class Display(Listener):
         count = f"{done:,}" if total is None else f"{done:,} of {total:,}"
         if self._live is not None:
             self._advance(done, total, count, what, "")
-        elif (done or total) and self._is_due():
+        elif (done or total) and (self._is_due() or (self._unfinished and done == total)):
+            self._unfinished = done != total
             self._line(f"        {what}: {count}")
 
     def _is_due(self) -> bool:

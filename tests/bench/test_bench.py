@@ -61,7 +61,7 @@ def test_rows_are_complete_and_speedups_are_against_the_same_rounds(tiny_onnx, c
             assert row.cpu_p50 > 0
             assert row.cpu_speedup == pytest.approx(base.cpu_p50 / row.cpu_p50)
             assert name != "teacher" or (row.speedup, row.cpu_speedup) == (1, 1)
-    assert seen == [("1 x 8", 0, 3), ("4 x 16", 1, 3), ("the task's own lengths", 2, 3), ("done", 3, 3)]
+    assert seen == [("1 x 8", 0, 3), ("4 x 16", 1, 3), ("the task's own lengths", 2, 3), ("shapes timed", 3, 3)]
     assert len(children) == 3
     assert len({child.pid for child in children}) == 3
     assert all(gone(child.pid) for child in children)

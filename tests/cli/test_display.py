@@ -115,3 +115,11 @@ def test_step_total_and_time_left_are_there_at_any_width(
 )
 def test_long_times_are_said_in_hours(seconds: float, said: str) -> None:
     assert display.duration(seconds) == said
+
+
+def test_the_last_plain_line_of_a_count_is_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """As soon as it is there, where an earlier one was shown, and once."""
+    with Display() as shown:
+        for done in (0, 1, 2, 2):
+            shown.progress("shapes timed" if done == 2 else "1 x 32", done, 2)
+    assert capsys.readouterr().err == "        1 x 32: 0 of 2\n        shapes timed: 2 of 2\n"
