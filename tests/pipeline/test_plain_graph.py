@@ -83,8 +83,12 @@ def test_another_has_the_plain_graph_and_the_plan_says_why(world: World):
     plan = world.plan("int8")
     assert graphs(plan) == {"teacher-fp32": "plain"}
     (note,) = plan.notes
-    assert note.startswith("teacher: exported by torch (graph: plain): the fast graph is for distilbert, ")
-    assert note.endswith("; this bert has parts that it does not know")
+    before = "teacher: its ONNX graph is the plain one, of torch's exporter, with the same answers: the fast graph is for distilbert, "
+    assert note.startswith(before)
+    assert (
+        ", and this bert is of none of them. It takes more time than a fast one would, for it computes the last layer"
+        in note
+    )
     asked = world.plan("int8", "export.graph=plain")
     assert (plan.name, [node.key for node in plan.nodes]) == (asked.name, [node.key for node in asked.nodes])
 
@@ -122,7 +126,7 @@ def test_training_for_int8_needs_the_fast_graph(world: World, monkeypatch: pytes
     monkeypatch.setitem(families.FAMILIES, "bert", replace(families.FAMILIES["bert"], fast=False))
     (world.folder / "own.yaml").write_text("name: own\ntitle: Own\narchitecture: bert\nlayers: 1\n")
     told = world.refused("distilbert-int8-qat", student="own.yaml")
-    assert "this bert has parts that it does not know: leave it out with --set quantize_aware.enabled=false" in told
+    assert "this bert is of none of them: leave it out with --set quantize_aware.enabled=false" in told
     changed = ("quantize_aware.enabled=false", "quantize.method=smoothquant")  # as it says
     assert graphs(world.plan("distilbert-int8-qat", *changed, student="own.yaml"))["student-fp32"] == "plain"
 

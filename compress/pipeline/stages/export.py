@@ -23,7 +23,10 @@ def add_export(draft: Draft, spec: Export) -> None:
     if spec.graph == "auto":
         problem = no_fast_graph(draft, model)
         spec = spec.model_copy(update={"graph": "fast" if problem is None else "plain"})
-        note = f"{model}: exported by torch (graph: plain): {fast_graph_is_for()}; {problem}"
+        note = (
+            f"{model}: its ONNX graph is the plain one, of torch's exporter, with the same answers: {fast_graph_is_for()}, and {problem}. "
+            "It takes more time than a fast one would, for it computes the last layer for every token and has no unpadded form"
+        )
         if problem is not None and note not in draft.notes:  # a teacher that is the last model is planned twice
             draft.notes.append(note)
     described = {**spec.model_dump(mode="json"), "task": draft.task.spec.name}
