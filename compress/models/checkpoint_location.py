@@ -25,8 +25,9 @@ _HUB_FILES = (
 )
 
 
-def locate(card: TeacherCard) -> Path:
-    """The folder of a card's checkpoint: its path, its installed package, or the hub at the pinned revision.
+def locate(card: TeacherCard, beside: Path) -> Path:
+    """The folder of a card's checkpoint: its path, from the folder `beside` that has the card's file where it is relative, its
+    installed package, or the hub at the pinned revision.
 
     Raises `CompressError` saying what was tried.
     """
@@ -34,7 +35,13 @@ def locate(card: TeacherCard) -> Path:
     if checkpoint is None:
         raise CompressError(f"teacher {card.name} starts from random weights and has no checkpoint")
     if checkpoint.path is not None:
-        return from_home(checkpoint.path)
+        folder = beside / from_home(checkpoint.path)
+        if not folder.is_dir():
+            raise CompressError(
+                f"teacher {card.name}: checkpoint.path: {checkpoint.path}: no folder {folder.absolute()}; a relative path starts from the "
+                "folder of the card's file"
+            )
+        return folder
     if checkpoint.package is not None and (folder := _installed(checkpoint.package)) is not None:
         return folder
     if checkpoint.hub is None:

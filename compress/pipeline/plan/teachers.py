@@ -153,9 +153,9 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
     if checkpoint is not None:
         return checkpoint
     card = load_teacher(name_or_path)
-    if card.random is None:
-        return TeacherSource(card, locate(card))
     base = from_home(name_or_path).parent if is_path(name_or_path) else Path()
+    if card.random is None:
+        return TeacherSource(card, locate(card, base))
     if card.random.grow_from is not None:
         return _grown(card, card.random.grow_from, base)
     words = None if card.random.tokenizer is None else _named(card, "tokenizer", card.random.tokenizer, base)
