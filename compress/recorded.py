@@ -13,8 +13,7 @@ from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
 from .errors import CompressError
-from .fields import NOT_UNICODE, Spec, is_unicode
-from .provenance import TeacherOrigin
+from .fields import NOT_UNICODE, is_unicode
 from .spec.document import MOST_DEPTH, Where, spell
 from .spec.limits import LARGEST_SEED, LARGEST_WHOLE
 
@@ -74,15 +73,6 @@ class Known:
 
 
 _OPEN = ConfigDict(extra="allow")
-
-
-class _Taught(Spec):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    tuning_score: Points = Field(description="headline on the tuning split")
-    scores: dict[str, dict[str, Points]] = Field(description="reported split -> metric -> points")
-    headline: Points = Field(description="on the first reported split")
-    predictions: str = Field(description="array name in predictions.npz: logits [example, class], in file order")
 
 
 @with_config(_OPEN)
@@ -199,42 +189,6 @@ def _judged(info: dict[str, Any]) -> None:
         raise ValueError("`reached`: `flips` is missing, of which there is a goal")
     if "flipped" in reached and not {"flips", "flips_interval"} <= reached.keys():
         raise ValueError("`reached`: `flipped` is there without `flips` and `flips_interval`")
-
-
-class TeacherScore(_Taught):
-    """One of several teachers."""
-
-    name: str = Field(description="of its card; ` (teacher-2)` behind it where one before has that name")
-    temperature: Rate | None = Field(
-        default=None, description="that its logits were divided by, fitted on the tuning split; regression: none"
-    )
-    licence: str = Field(description="of its weights, from its card; `unknown` where that says none")
-    hub: str | None = Field(default=None, description="hub id of its checkpoint")
-    origin: TeacherOrigin
-
-
-class EnsembleScore(_Taught):
-    """What the student learnt from, where that is several teachers: the mean of their calibrated probabilities."""
-
-    teachers: Annotated[tuple[TeacherScore, ...], Field(min_length=2)] = Field(
-        description="the first is `teacher`, through ONNX Runtime; the others through PyTorch"
-    )
-
-
-class Choice(Spec):
-    """One of several fine-tunings of a teacher, which the tuning split chose."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    teacher: str = Field(description="as in `teacher` or `ensemble`")
-    settings: dict[str, Rate] = Field(
-        description="those in which the candidates differ, e.g. `learning_rate`, of the one chosen"
-    )
-    tuning_score: Points
-    candidates: Size = Field(description="trainings to choose among")
-    ties: tuple[dict[str, Rate], ...] = Field(
-        (), description="settings of the others with that very score: of equals the first one written is taken"
-    )
 
 
 RecipeRecord = Annotated[dict[str, Any], Known(_Recipe)]

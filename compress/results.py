@@ -19,7 +19,6 @@ from .recorded import (
     Count,
     Difference,
     Duration,
-    EnsembleScore,
     FileName,
     Magnitude,
     ModelInfo,
@@ -34,6 +33,7 @@ from .recorded import (
     contradictions,
     read_json,
 )
+from .recorded_teachers import EnsembleScore
 from .spec.kinds import KindName, MetricName
 from .spec.stage import problem
 

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from ..errors import CheckFailed, CompressError
 from ..fields import Spec
 from ..provenance import Code, Corpus, TeacherOrigin
-from ..recorded import Choice, EnsembleScore
+from ..recorded_teachers import Choice, EnsembleScore
 from ..regular import read_regular
 from ..results import Latency, Machine, ModelResult, TaskInfo
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..recorded import Choice
+from ..recorded_teachers import Choice
 from ..results import Result
 from . import numbers
 from .runs import Task

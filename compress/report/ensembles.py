@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..recorded import EnsembleScore
+from ..recorded_teachers import EnsembleScore
 from ..results import Result
 from . import numbers
 from .runs import Variant

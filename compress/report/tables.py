@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ..recorded import EnsembleScore
+from ..recorded_teachers import EnsembleScore
 from ..results import Delta, Latency, TaskInfo
 from ..timing import headline
 from . import numbers

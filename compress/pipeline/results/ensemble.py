@@ -11,7 +11,7 @@ from ... import store
 from ...machine import versions
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
 from ...provenance import manifest_fields
-from ...recorded import EnsembleScore, TeacherScore
+from ...recorded_teachers import EnsembleScore, TeacherScore
 from ...store import Artifact, Store
 from ...tasks import TASK_KINDS, ReportedData, divided, headline, score
 from ..plan import TRAINING, Context, Plan
