@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .correlation import draws
-from .headline import CHUNK, FEWEST, Headline, Pairs, check_lengths, check_names
+from .headline import FEWEST, Headline, Pairs, check_lengths, check_names
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,11 @@ class LabelsHeadline(Headline):
         gold = gold.astype(bool)
         if self.changed(pairs) < FEWEST:
             columns, gold = _with_mistaken(columns, gold)
-        step = max(1, CHUNK // max(1, gold.size))
-        parts = []
-        for weights in draws(len(gold), samples, rng):
-            for start in range(0, len(weights), step):
-                some = weights[start : start + step]
-                parts.append([self._points(outputs, gold, some) for outputs in columns])
-        return np.concatenate([np.stack(part) for part in parts], axis=1)
+        parts = [
+            np.stack([self._points(outputs, gold, weights) for outputs in columns])
+            for weights in draws(len(gold), samples, rng)
+        ]
+        return np.concatenate(parts, axis=1)
 
     def _points(self, outputs: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """[sample], of `weights` [sample, example]."""

@@ -34,13 +34,16 @@ def has_head(folder: Path, config: dict[str, Any], kind: KindName) -> bool:
     """Whether the checkpoint carries a trained head for tasks of `kind`."""
     head = HEADS[kind]
     named = any(name.endswith(head.suffix) for name in config.get("architectures", ()))
-    answers = _decides_each(config) == (ANSWER_KINDS[kind].problem_type == MULTI_LABEL)
-    return named and answers and any(name.startswith(head.trained) for name in tensor_names(folder))
+    return named and _decides_as(config, kind) and any(name.startswith(head.trained) for name in tensor_names(folder))
 
 
 def _decides_each(config: dict[str, Any]) -> bool:
     """Whether the outputs are labels that are decided one by one; transformers takes them as classes where nothing says so."""
     return config.get("problem_type") == MULTI_LABEL
+
+
+def _decides_as(config: dict[str, Any], kind: KindName) -> bool:
+    return _decides_each(config) == (ANSWER_KINDS[kind].problem_type == MULTI_LABEL)
 
 
 def other_head(config: dict[str, Any], kind: KindName) -> str | None:
@@ -50,7 +53,7 @@ def other_head(config: dict[str, Any], kind: KindName) -> str | None:
     named = [name for name in config.get("architectures", ()) if "For" in name]
     other = next((name for name in named if not name.endswith(known)), None)
     heads = [name for name in named if name.endswith(HEADS[kind].suffix)]
-    if other is not None or not heads or _decides_each(config) == (ANSWER_KINDS[kind].problem_type == MULTI_LABEL):
+    if other is not None or not heads or _decides_as(config, kind):
         return other
     return f"{heads[0]} whose labels {'are decided one by one' if _decides_each(config) else 'exclude each other'}"
 

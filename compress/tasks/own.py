@@ -175,7 +175,7 @@ def read_kind(
     if not isinstance(label, str):
         return "multilabel", None
     if kind == "multilabel" or (kind is None and any(isinstance(value, list) for value in values)):
-        return "multilabel", listed_names(table.place, label, _rows(table, values))
+        return "multilabel", listed_names(label, _rows(table, values))
     numbered = list(zip(table.numbers, values, strict=True))
     refuse(table.place, table.unit, [(n, f"{label}: no label") for n, value in numbered if not _written(value)])
     if kind is None:

@@ -1,4 +1,4 @@
-"""Logits of labels, each a decision of its own -> those whose probability reaches their threshold."""
+"""Logits of labels, each a decision of its own -> those whose probability is above one half."""
 
 from __future__ import annotations
 

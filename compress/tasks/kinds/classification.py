@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -23,11 +24,8 @@ _TINY = 1e-30
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
     """`labels` of the spec, what the data set declares, or the sorted values of the training column."""
-    if spec.labels is not None:
-        names = spec.labels
-    elif train.declared is not None:
-        names = train.declared
-    else:
+    names = declared_names(spec, train)
+    if names is None:
         found = {name for name, value in zip(train.names(), train.labels, strict=True) if value is not None}
         if len(found) > MOST_UNLISTED_LABELS:
             raise CompressError(
@@ -35,10 +33,23 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
                 "list them under `labels` if they are classes, or set `kind: regression`"
             )
         names = tuple(sorted(found, key=natural))
-    if not all(is_unicode(name) for name in names):
-        raise CompressError(f"{train.place}: column {spec.label!r}: {NOT_UNICODE}")
+        check_unicode(train.place, spec.label, names)
     _check_positive(spec, names)
     return names
+
+
+def declared_names(spec: TaskSpec, train: Rows) -> tuple[str, ...] | None:
+    """Those of the task or of the data set, checked; None where only the labels themselves tell."""
+    names = spec.known_labels or train.declared
+    if names is not None:
+        check_unicode(train.place, spec.label, names)
+    return names
+
+
+def check_unicode(place: str, column: str | tuple[str, ...], names: Iterable[str]) -> None:
+    """Raises `CompressError` for a name that is no text."""
+    if not all(map(is_unicode, names)):
+        raise CompressError(f"{place}: column {column!r}: {NOT_UNICODE}")
 
 
 def natural(name: str) -> tuple[bool, int, str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from compress.errors import CompressError
-from compress.fields import NOT_UNICODE, is_unicode
 from compress.metrics import LabelsHeadline
 from compress.runtime.kinds.multilabel import sigmoid
 from compress.spec.task import TaskSpec
@@ -17,7 +15,7 @@ from compress.tabular import label_list, label_text
 from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_decisions
 from ..tables import brief, refuse
-from .classification import MOST_UNLISTED_LABELS, natural, unknown_label
+from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
 from .kind import TaskKind
 
 NONE = "(none)"  # how an answer without labels is written
@@ -27,30 +25,23 @@ _TINY = 1e-30
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
     """The columns of the spec, its `labels`, what the data set declares, or the sorted labels of the training lists."""
-    if spec.known_labels is not None:
-        names = spec.known_labels
-    elif train.declared is not None:
-        names = train.declared
-    else:
-        return listed_names(train.place, str(spec.label), train)
-    if not all(is_unicode(name) for name in names):
-        raise CompressError(f"{train.place}: column {spec.label!r}: {NOT_UNICODE}")
-    return names
+    return declared_names(spec, train) or listed_names(str(spec.label), train)
 
 
-def listed_names(place: str, column: str, train: Rows) -> tuple[str, ...]:
+def listed_names(column: str, train: Rows) -> tuple[str, ...]:
     """The different labels of the lists in `column`, in the order of numbers and then of letters. Raises `CompressError` where
     they are too many to be meant, too few, or a value is no list."""
     names = tuple(sorted({name for found in _lists(train) for name in found}, key=natural))
     if len(names) > MOST_UNLISTED_LABELS:
         raise CompressError(
-            f"{place}: column {column!r} has {len(names):,} different labels; list them under `labels` in a task file if they are meant"
+            f"{train.place}: column {column!r} has {len(names):,} different labels; list them under `labels` if they are meant"
         )
-    if not all(is_unicode(name) for name in names):
-        raise CompressError(f"{place}: column {column!r}: {NOT_UNICODE}")
+    check_unicode(train.place, column, names)
     if len(names) < 2:
         found = f"found {list(names)}" if names else "found none"
-        raise CompressError(f"{place}: column {column!r}: expected lists of at least two different labels, {found}")
+        raise CompressError(
+            f"{train.place}: column {column!r}: expected lists of at least two different labels, {found}"
+        )
     return names
 
 
@@ -136,14 +127,6 @@ def _temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     return fit_temperature(np.stack([np.zeros(logits.size), logits.ravel()], axis=1), labels.ravel().astype(int))
 
 
-def _kept(outputs: np.ndarray) -> np.ndarray:
-    return outputs
-
-
-def _outputs(kept: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    return kept
-
-
 MULTILABEL = TaskKind(
     label_names=_label_names,
     read_labels=_read,
@@ -155,8 +138,8 @@ MULTILABEL = TaskKind(
     constant_words="always giving the most frequent labels",
     label_words="labels",
     answers=_decided,
-    kept=_kept,
-    outputs=_outputs,
+    kept=lambda outputs: outputs,
+    outputs=lambda kept, names: kept,
     fits=_fits,
     kept_type=lambda names: np.dtype(np.float32),
     confidence=_confidence,
