@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CompressError, did_you_mean
-from ..runtime.kinds import LabelsPrediction
+from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction
 from ..tabular import label_list, label_text
 from .row_files import Row, Rows, Writer, suffix_of
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added
 _SAMPLES = 2000
+_METRICS = {"classification": ("accuracy", "f1_macro")}  # of other kinds the usual ones
 Text = str | tuple[str, str]
 
 
@@ -122,9 +123,9 @@ class _Scores:
 
     def __init__(self, classifier: Classifier, label: str | None) -> None:
         self._label, self._names = label, classifier.labels
+        self._kind: Any = next(name for name, kind in ANSWER_KINDS.items() if kind is classifier.settings.kind)
         self._gold: list[Any] = []
-        self._given: list[Any] = []
-        self._classes = self._many = False
+        self._outputs: list[Any] = []
         self._ids: Mapping[str, int] = {name: index for index, name in enumerate(self._names)}
         self._numbers: Mapping[str, int] = {str(index): index for index in range(len(self._names))}
 
@@ -133,13 +134,14 @@ class _Scores:
             return
         value = _value(row, self._label, "--label")
         if isinstance(answer, LabelsPrediction):
-            self._many = True
             self._gold.append(self._flags(row, value))
-            self._given.append([answer.scores[name] - 0.5 for name in self._names])
-            return
-        self._classes = answer.label is not None
-        self._gold.append(self._id(row, value) if self._classes else _number(row, self._label, value))
-        self._given.append(self._ids[answer.label] if answer.label is not None else answer.score)
+            self._outputs.append([answer.scores[name] - 0.5 for name in self._names])
+        elif answer.label is not None:
+            self._gold.append(self._id(row, value))
+            self._outputs.append([name == answer.label for name in self._names])
+        else:
+            self._gold.append(_number(row, self._label, value))
+            self._outputs.append([answer.score])
 
     def _flags(self, row: Row, value: Any) -> list[bool]:
         """Of a list of labels, by their names or numbers."""
@@ -163,21 +165,15 @@ class _Scores:
         """`120 texts: accuracy 91.67 (85.83 to 96.67), f1_macro 91.60 (85.10 to 96.60); 95% intervals`."""
         import numpy as np
 
-        from ..metrics import ClassHeadline, CorrelationHeadline, LabelsHeadline
+        from ..spec.kinds import KINDS
+        from ..tasks import TASK_KINDS
 
         if not self._gold:
             raise CompressError("--label: expected rows to score, found none")
-        gold, given = np.array(self._gold), np.array(self._given)
-        if self._many:
-            metrics: dict[str, Headline] = {name: LabelsHeadline((name,)) for name in ("f1_micro", "f1_macro")}
-            words = [_with_interval(name, metric, given, gold) for name, metric in metrics.items()]
-        elif self._classes:
-            outputs = np.eye(len(self._names))[given.astype(int)]
-            metrics = {name: ClassHeadline((name,)) for name in ("accuracy", "f1_macro")}
-            words = [_with_interval(name, metric, outputs, gold.astype(np.int64)) for name, metric in metrics.items()]
-        else:
-            metrics = {name: CorrelationHeadline((name,)) for name in ("pearson", "spearman")}
-            words = [_with_interval(name, metric, given[:, None], gold) for name, metric in metrics.items()]
+        gold, outputs = np.array(self._gold), np.array(self._outputs, dtype=np.float64)
+        fields = KINDS[self._kind]
+        names = _METRICS.get(self._kind, fields.metrics[: fields.usual])
+        words = [_with_interval(name, TASK_KINDS[self._kind].headline((name,), -1), outputs, gold) for name in names]
         return f"{len(gold):,} texts: {', '.join(words)}; 95% intervals"
 
 
