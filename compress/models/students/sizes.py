@@ -90,14 +90,15 @@ def _not_its_student(card: StudentCard, family: Family, own: Family) -> Compress
     other = "" if own.layer else f"; or {PRETRAINED}"
     starts = f", which starts from {' or '.join(teachers)}" if teachers else ""
     return CompressError(
-        f"student {card.name} is {_article(family.title)} {family.title}{starts}; "
+        f"student {card.name} is {with_article(family.title)}{starts}; "
         f"the teacher is {own.name}, whose students are {students}: choose another with --student, or leave `architecture` "
         f"out of the card{other}"
     )
 
 
-def _article(title: str) -> str:
-    return "an" if title[0] in "AEMX" else "a"  # as titles are spoken: an MPNet
+def with_article(title: str) -> str:
+    """As a family's title is spoken: an MPNet, and a ModernBERT."""
+    return f"{'an' if title.startswith(('A', 'E', 'MP', 'X')) else 'a'} {title}"
 
 
 def _blocks(card: StudentCard, teacher: Dimensions) -> int:

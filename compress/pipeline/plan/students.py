@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from ...catalog import is_path, names
 from ...errors import CompressError
@@ -13,7 +12,7 @@ from ...models.cards import StudentCard, load_student
 from ...models.dimensions import Dimensions
 from ...models.families import FAMILIES
 from ...models.layer_maps import check_losses
-from ...models.students import PRETRAINED, check_has_students, student_dimensions
+from ...models.students import PRETRAINED, check_has_students, student_dimensions, with_article
 from ...paths import from_home
 from ...spec.recipe import Recipe
 from ...spec.stages import Losses, QuantizeAware
@@ -50,7 +49,7 @@ def _checkpoint_of(student: StudentCard, word: str, base: Path) -> TeacherSource
 def copied_note(recipe: Recipe, card: StudentCard, teacher: TeacherSource, layers: int) -> tuple[str, ...]:
     """Of a recipe that takes a pre-trained student for some teachers, and copied layers, by `card`, for one of so many layers."""
     choice = recipe.student if isinstance(recipe.student, dict) else {}
-    named = next(filter(_is_pretrained, choice.values()), None)
+    named = next((name for name in choice.values() if (own := _card(name)) and own.init == "pretrained"), None)
     if named is None or card.init != "copy":
         return ()
     such = f", such as {named}" if named != teacher.card.name else ""
@@ -60,17 +59,12 @@ def copied_note(recipe: Recipe, card: StudentCard, teacher: TeacherSource, layer
     )
 
 
-def _is_pretrained(name: str) -> bool:
-    return _is_readable(name) and load_student(name).init == "pretrained"
-
-
-def _is_readable(name: str) -> bool:
-    """A card that cannot be read is refused where a run takes it."""
+def _card(name: str) -> StudentCard | None:
+    """None for one that cannot be read: it is refused where a run takes it."""
     try:
-        load_student(name)
+        return load_student(name)
     except CompressError:
-        return False
-    return True
+        return None
 
 
 def check_family(recipe: Recipe, teacher: Dimensions) -> None:
@@ -82,8 +76,8 @@ def check_family(recipe: Recipe, teacher: Dimensions) -> None:
     if cards and not any(card.init == "pretrained" or card.architecture in own.students for card in cards):
         theirs, mine = " or ".join(sorted(titles)), ", ".join(FAMILIES[name].title for name in own.students)
         raise CompressError(
-            f"{where}: its student is of the family {theirs}, and none of that starts from a {own.title}, whose students are {mine}: "
-            f"choose another recipe, such as distilbert; or {PRETRAINED}"
+            f"{where}: its student is of the family {theirs}, and none of that starts from {with_article(own.title)}, whose students are "
+            f"{mine}: choose another recipe, such as distilbert; or {PRETRAINED}"
         )
     for stage, losses in () if own.captures_attention else _losses(recipe):
         check_losses(losses, student=teacher, teacher=teacher, where=f"{where}, stage {stage}")
@@ -93,18 +87,17 @@ def _cards(recipe: Recipe, teacher: Dimensions) -> list[StudentCard]:
     """The recipe's own, as students of that teacher."""
     choice = recipe.student or {}
     wanted = [choice] if isinstance(choice, str) else list(choice.values())
-    return [load_student(name).of(teacher.architecture) for name in wanted if _is_readable(name)]
+    return [card.of(teacher.architecture) for card in map(_card, wanted) if card is not None]
 
 
 def _losses(recipe: Recipe) -> Iterator[tuple[str, Sequence[LossSpec]]]:
     """Of each stage that says the same for all tasks; not of training for int8, whose teacher is the student itself."""
     for stage in recipe.stages:
-        if isinstance(stage.spec, Losses) and not isinstance(stage.spec, QuantizeAware) and stage.is_enabled:
-            yield from () if any("losses" in own for own in _per_task(stage.spec)) else ((stage.id, stage.spec.losses),)
-
-
-def _per_task(spec: Losses) -> list[Any]:
-    return list(getattr(spec, "per_task", {}).values())
+        spec = stage.spec
+        if not isinstance(spec, Losses) or isinstance(spec, QuantizeAware) or not stage.is_enabled:
+            continue
+        if not any("losses" in own for own in getattr(spec, "per_task", {}).values()):
+            yield stage.id, spec.losses
 
 
 _MOST_NAMED = 3
