@@ -100,17 +100,17 @@ class Task:
     @property
     def teacher(self) -> str:
         """What headings call the model that others are compared with."""
-        return _called(self.variants)
+        return called(self.variants)
 
     def teacher_of(self, recipe: str) -> str:
         """The same, of one recipe."""
-        return _called(variant for variant in self.variants if variant.label == recipe)
+        return called(variant for variant in self.variants if variant.label == recipe)
 
     def noise(self, shape: Shape) -> Latency | None:
         return middle([found for run in self.results for found in run.noise if _shape(found) == shape])
 
 
-def _called(variants: Iterable[Variant]) -> str:
+def called(variants: Iterable[Variant]) -> str:
     """A student of several teachers learnt their mean, and is compared with the first of them."""
     return "the first teacher" if any(variant.first.ensemble for variant in variants) else "the teacher"
 

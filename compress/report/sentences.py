@@ -8,7 +8,7 @@ from ..goals import in_words, outcome
 from ..results import Result
 from ..timing import headline, warning_of
 from . import numbers
-from .runs import Row, Shape, Task, letter, machines, timed_threads, title
+from .runs import Row, Shape, Task, called, letter, machines, timed_threads, title
 from .tables import MAIN_SHAPES, NOT_DISTINGUISHABLE, TEACHERS_MEAN, taught_by
 from .tradeoffs import listed, tradeoff_sentence
 
@@ -77,7 +77,7 @@ def _learnt(task: Task, row: Row) -> str:
 
 def teacher_word(tasks: Sequence[Task]) -> str:
     """What headings over several tasks call the baseline: `the first teacher`, where one of them has several."""
-    return max((task.teacher for task in tasks), key=len)
+    return called(variant for task in tasks for variant in task.variants)
 
 
 def tradeoffs(task: Task) -> list[str]:
