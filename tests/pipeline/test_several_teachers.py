@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from recipe_runs import TEACHER
-from teacher_pairs import STEPS, keys, make_world, plan, request
+from teacher_pairs import PAIR, STEPS, keys, make_world, plan, request
 
 import compress
 from compress.pipeline import Plan, plan_all
@@ -22,8 +22,6 @@ from compress.pipeline.results.resolved import resolved_recipe
 from compress.pipeline.stages.adopt import constant_score
 from compress.pipeline.stages.learnt import say_whether_it_learnt
 from compress.spec.recipe import Recipe
-
-PAIR = ("tiny.yaml", "./bytes")
 
 
 @pytest.fixture

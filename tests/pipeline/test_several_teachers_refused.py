@@ -20,8 +20,6 @@ from compress.pipeline.plan.teachers import names_of
 from compress.pipeline.preflight import preflight
 from compress.tasks import TASK_KINDS
 
-PAIR = ("tiny.yaml", "./bytes")
-
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

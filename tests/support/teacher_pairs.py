@@ -20,6 +20,7 @@ max_length: 24
 synthetic: {generator: similarity, train: 120, dev: 40}
 """
 NARROW = "name: narrow\ntitle: narrow\narchitecture: bert\nlayers: 1\nhidden: 16\nheads: 2\ninit: random\n"
+PAIR = ("tiny.yaml", "./bytes")
 STEPS = ("finetune.max_steps=2", "distill.max_steps=3")
 
 

@@ -1,83 +1,25 @@
-"""Of several fine-tunings the best on the tuning split: how they are planned, which is taken, and what is said of it."""
+"""Of several fine-tunings the best on the tuning split: how they are planned, and what is refused."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
+from choice_toys import RATES, keys, made, plan
 from tokenizers import Tokenizer
-from worlds import encoder_world
 
-from compress.bundle import ship, take_checkpoint
-from compress.bundle.document import read_bundle
 from compress.errors import CompressError
 from compress.models.cards import TeacherCard
-from compress.pipeline import Listener, Plan, Request, plan_all, run_all
+from compress.pipeline import Plan
 from compress.pipeline.ablation import rows
 from compress.pipeline.preflight import preflight
-from compress.pipeline.results.resolved import resolved_recipe
-from compress.report import write_report
-from compress.report.choices import choice_sentences
-from compress.report.page import tasks_of
-from compress.results import Result
-from compress.spec.recipe import Recipe
-
-BRIEF = ("finetune.batch_size=8", "finetune.max_steps=3", "quantize.method=dynamic")
-RATES = "finetune.learning_rate=[1e-9, 1e-2, 3e-3]"
-LEARNS = (*BRIEF, RATES, "finetune.max_steps=80", "finetune.epochs=20")
-TASK = """\
-name: toy
-text: [text]
-label: label
-metrics: [accuracy]
-max_length: 16
-tuning_fraction: 0.2
-files: {train: train.csv, dev: dev.csv}
-"""
-LEARNER = """\
-name: learner
-title: BERT, 1 layer × 32, random weights
-licence: Apache-2.0
-random: {layers: 1, hidden: 32, heads: 2, intermediate: 64, vocabulary: 300, max_positions: 32}
-"""
-
-
-def made(folder: Path, tiny_checkpoint: Callable[[str], Path], tokenizer: Tokenizer) -> Path:
-    """Two teachers without a head, a student, and a task that is learnt in some steps at a rate that is high enough."""
-    encoder_world(folder, tiny_checkpoint("bert"), tokenizer, text="a film\n")
-    (folder / "learner.yaml").write_text(LEARNER)
-    (folder / "half.yaml").write_text("name: half\ntitle: Half\nlayers: 1\n")
-    (folder / "task.yaml").write_text(TASK)
-    for split, count in (("train", 200), ("dev", 40)):
-        lines = [f"the {split} film {i} is {('bad', 'good')[i % 2]},{i % 2}\n" for i in range(count)]
-        (folder / f"{split}.csv").write_text("text,label\n" + "".join(lines))
-    return folder
 
 
 @pytest.fixture
 def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
     return made(tmp_path, tiny_checkpoint, toy_tokenizer)
-
-
-def request(
-    world: Path, *overrides: str, recipe: str | Recipe = "int8", teacher: str = "teacher", student: str | None = None
-) -> Request:
-    return Request(
-        (recipe,), (str(world / "task.yaml"),), teacher=str(world / teacher), root=world / "runs", precision="fp32",
-        threads=1, bench=None, overrides=overrides, student=student and str(world / student),
-    )  # fmt: skip
-
-
-def plan(world: Path, *overrides: str, **options: Any) -> Plan:
-    return plan_all(request(world, *overrides, **options))[0]
-
-
-def keys(planned: Plan) -> dict[str, str]:
-    return {node.id: node.key for node in planned.nodes}
 
 
 def test_a_candidate_is_the_training_with_that_value_alone(world: Path):
@@ -168,158 +110,6 @@ def test_a_candidate_needs_no_more_room_than_its_checkpoint(world: Path, monkeyp
     monkeypatch.setattr("compress.pipeline.preflight._BYTES_KEPT", 4 * 10**5)
     one, three = (needed(plan(world, *more)) for more in ((), (RATES,)))
     assert three / one == pytest.approx((28 + 3 * 4) / 28, rel=0.05)
-
-
-class Told(Listener):
-    def __init__(self) -> None:
-        self.stages: list[str] = []
-        self.notes: list[str] = []
-
-    def stage(self, label: str, cached: bool) -> None:
-        self.stages.append(f"{'cached' if cached else 'run'} {label}")
-
-    def notice(self, line: str) -> None:
-        self.notes.append(line)
-
-
-class Ran(NamedTuple):
-    world: Path
-    result: Result
-    told: Told
-    plan: Plan
-
-
-@pytest.fixture(scope="module")
-def ran(
-    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
-) -> Ran:
-    world = made(tmp_path_factory.mktemp("ran"), tiny_checkpoint, toy_tokenizer)
-    asked, told = request(world, *LEARNS, teacher="learner.yaml"), Told()
-    (result,) = run_all(asked, told)
-    return Ran(world, result, told, plan_all(asked)[0])
-
-
-def test_the_best_of_the_tuning_split_becomes_the_teacher(ran: Ran):
-    infos = {record.kind: record.info for record in ran.result.stages}
-    chosen, candidates = infos["choose teacher"], infos["choose teacher"]["candidates"]
-    assert [(each["name"], each["learning_rate"], each["epochs"]) for each in candidates] == [
-        ("lr1e-09", 1e-9, 20.0), ("lr0.01", 1e-2, 20.0), ("lr0.003", 3e-3, 20.0)
-    ]  # fmt: skip
-    scores = [each["tuning_score"] for each in candidates]
-    assert scores == [infos[f"finetune teacher-{each['name']}"]["tuning_score"] for each in candidates]
-    assert max(scores) > scores[0] + 10  # a rate of 1e-9 learns nothing
-    best = candidates[scores.index(max(scores))]
-    assert {name: chosen[name] for name in best if name != "name"} == {k: v for k, v in best.items() if k != "name"}
-    assert chosen["chosen"] == best["name"]
-    store = ran.world / "runs" / ".store"
-    weights = {node.id: (store / node.key / "model.safetensors").read_bytes() for node in ran.plan.nodes[:4]}
-    assert weights["teacher"] == weights[f"teacher-{best['name']}"]
-    assert len({*weights.values()}) == 3
-
-
-def test_progress_and_log_are_by_candidate(ran: Ran):
-    assert ran.told.stages[:4] == [
-        "run finetune teacher-lr1e-09", "run finetune teacher-lr0.01", "run finetune teacher-lr0.003", "run choose teacher"
-    ]  # fmt: skip
-    (told,) = [note for note in ran.told.notes if note.startswith("teacher: chosen on the tuning split: lr0.0")]
-    assert told.partition(";")[0].count("lr") == 4
-    assert not [note for note in ran.told.notes if "has learnt nothing" in note]  # though the first candidate has not
-    log = ran.world / "runs" / ran.result.run / "log.jsonl"
-    models = [json.loads(line)["model"] for line in log.read_text().splitlines()]
-    assert list(dict.fromkeys(models)) == [f"teacher-lr{rate}" for rate in ("1e-09", "0.01", "0.003")]
-
-
-def test_the_resolved_recipe_makes_the_same_stages(ran: Ran):
-    document = ran.result.recipe
-    assert document["stages"][0]["finetune"]["learning_rate"] == [1e-9, 1e-2, 3e-3]
-    again = Recipe.model_validate_json(json.dumps(document))
-    assert keys(plan(ran.world, recipe=again, teacher="learner.yaml")) == keys(ran.plan)
-    assert resolved_recipe(ran.plan) == document
-    told = Told()
-    (result,) = run_all(request(ran.world, recipe=again, teacher="learner.yaml"), told)
-    assert all(line.startswith("cached ") for line in told.stages)
-    assert result.models[0].scores == ran.result.models[0].scores
-
-
-def test_the_checkpoints_of_all_can_be_taken_and_the_report_names_them(ran: Ran):
-    run, store = ran.world / "runs" / ran.result.run, ran.world / "runs" / ".store"
-    taken = {
-        name: take_checkpoint(run, ran.world / "taken" / name, store=store, name=name)
-        for name in ("teacher", "teacher-lr1e-09")
-    }
-    assert all((path / "config.json").is_file() for path in taken.values())
-    write_report([ran.result], ran.world / "report", folders=[run])
-    page = (ran.world / "report" / "report.md").read_text()
-    best = ran.result.stages[3].info
-    assert f"chosen {best['chosen']}, learning rate 0.0" in page
-    told = (
-        f"Fine-tuning of learner: the tuning split chose learning rate {best['learning_rate']} among 3 candidates, with "
-        f"{best['tuning_score']:.2f} points there."
-    )
-    assert f"\n* {told}" in page
-
-
-def test_a_bundle_has_what_was_chosen(ran: Ran):
-    run, out = ran.world / "runs" / ran.result.run, ran.world / "bundle"
-    ship(run, out, store=ran.world / "runs" / ".store")
-    best = ran.result.stages[3].info
-    (choice,) = read_bundle(out).choices
-    assert (choice.teacher, choice.settings, choice.candidates) == (
-        "learner",
-        {"learning_rate": best["learning_rate"]},
-        3,
-    )
-    assert choice.tuning_score == best["tuning_score"]
-    assert (
-        f"the tuning split chose learning rate {best['learning_rate']} among 3 candidates"
-        in (out / "README.md").read_text()
-    )
-
-
-def test_a_damaged_choice_is_made_again_without_training(ran: Ran):
-    config = ran.world / "runs" / ".store" / keys(ran.plan)["teacher"] / "config.json"
-    text = config.read_text()
-    config.unlink()
-    config.write_text(text.replace("bert", "bort"))
-    told = Told()
-    run_all(request(ran.world, *LEARNS, teacher="learner.yaml"), told)
-    assert [line for line in told.stages if line.startswith("run")] == ["run choose teacher"]
-    assert config.read_text() == text
-
-
-def test_of_equals_the_first_is_chosen(world: Path):
-    told = Told()
-    (result,) = run_all(request(world, *BRIEF, "finetune.epochs=[60, 50, 70]"), told)  # each ends after three steps
-    info = result.stages[3].info
-    assert len({each["tuning_score"] for each in info["candidates"]}) == 1
-    assert (info["chosen"], info["epochs"]) == ("epochs60", 60.0)
-    (note,) = [note for note in told.notes if "chosen on the tuning split" in note]
-    assert note.endswith("; a tie with epochs50, epochs70: of equals the first one written is taken")
-    (sentence,) = choice_sentences(tasks_of([result])[0])
-    assert "the tuning split chose epochs 60 among 3 candidates" in sentence
-    assert sentence.endswith(" A tie with epochs 50 and epochs 70: of equals the first one written is taken.")
-
-
-def test_where_files_cannot_be_linked_they_are_copied(world: Path, monkeypatch: pytest.MonkeyPatch):
-    def refuse(*paths: object) -> None:
-        raise PermissionError("no links here")
-
-    monkeypatch.setattr("compress.pipeline.stages.choose.os.link", refuse)
-    asked = request(world, *BRIEF, "finetune.epochs=[60, 50]")
-    run_all(asked)
-    ours = keys(plan_all(asked)[0])
-    first, chosen = (
-        world / "runs" / ".store" / ours[name] / "model.safetensors" for name in ("teacher-epochs60", "teacher")
-    )
-    assert first.read_bytes() == chosen.read_bytes()
-    assert first.stat().st_nlink == chosen.stat().st_nlink == 1
-
-
-def test_a_choice_among_trainings_that_learnt_nothing_is_said(world: Path):
-    told = Told()
-    run_all(request(world, *BRIEF, "finetune.learning_rate=[1e-9, 1e-10]"), told)
-    (note,) = [note for note in told.notes if "has learnt nothing" in note]
-    assert note.startswith("teacher scores ") and "--set finetune.epochs=N" in note
 
 
 def test_an_ablation_varies_what_it_varies_without_it(world: Path):
