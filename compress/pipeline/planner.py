@@ -139,7 +139,8 @@ def _check_lengths(plan: Plan) -> None:
             of_pairs = pair and not node.kind.reads_text
             lengths.append((f"recipe {plan.recipe.name}, {node.stage}", length, of_pairs, _readers(plan, node)))
     for where, length, of_pairs, readers in lengths:
-        for role, source in readers.items():
+        # The one with the fewest positions first: what it allows, all others do.
+        for role, source in sorted(readers.items(), key=lambda reader: usable_positions(reader[1].config)):
             positions = usable_positions(source.config)
             if length <= _MOST_SPECIAL:
                 _check_room(source, length, of_pairs, where)

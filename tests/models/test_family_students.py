@@ -18,7 +18,7 @@ from compress.graphs import write_model
 from compress.models.cards import StudentCard, load_student
 from compress.models.dimensions import Dimensions, dimensions
 from compress.models.features import compute_features
-from compress.models.students import build_encoder, build_student, not_kept, student_dimensions
+from compress.models.students import build_encoder, build_student, not_kept, student_dimensions, with_article
 from compress.sessions import open_session
 
 FAMILIES = pytest.mark.parametrize("family", list(KINDS))
@@ -266,3 +266,11 @@ def test_a_card_is_of_the_family_that_it_says_or_of_the_teachers(name: str, teac
     assert found.architecture == student
     assert found.of("bert") is found
     assert {**found.model_dump(), "architecture": None} == {**load_student(name).model_dump(), "architecture": None}
+
+
+@pytest.mark.parametrize(
+    ("title", "spoken"),
+    [("MPNet", "an MPNet"), ("ModernBERT", "a ModernBERT"), ("BERT", "a BERT"), ("ALBERT", "an ALBERT")],
+)
+def test_families_are_spoken_of_with_their_article(title: str, spoken: str) -> None:
+    assert with_article(title) == spoken

@@ -116,6 +116,14 @@ def test_a_teacher_with_too_few_positions(world: Path):
     assert told.startswith("recipe logits, distill: max_length is 24 tokens and teacher-2 short has 20 positions")
 
 
+def test_of_several_with_too_few_positions_the_shortest_is_named(world: Path):
+    """What it allows, the others do: nobody is refused twice."""
+    encoder_folder(Path("less"), positions=22)
+    encoder_folder(Path("least"), positions=20)
+    told = refused("./less", "./least")
+    assert "teacher-2 least has 20 positions" in told and "--max-length 20" in told
+
+
 def test_a_fine_tuned_teacher_of_other_labels(world: Path):
     model: Any = load_classifier(Path("bytes"), kind="classification", labels=("good", "bad"), trained=False)
     shutil.copytree("bytes", "tuned")
