@@ -41,7 +41,7 @@ _LONG = 2 * 3600.0  # seconds from which on a smaller recipe is worth a word
 @dataclass(frozen=True)
 class Work:
     """A stage that trains and is yet to finish: optimizer `steps` that are left, None where only the text tells; `flops` of
-    their matrix products."""
+    their matmuls."""
 
     key: str
     label: str
