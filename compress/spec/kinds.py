@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-KindName = Literal["classification", "multilabel", "regression"]
+KindName = Literal["classification", "multilabel", "tagging", "regression"]
 MetricName = Literal[
-    "accuracy", "f1", "f1_macro", "f1_micro", "matthews", "mean_average_precision", "pearson", "spearman"
+    "accuracy", "entity_f1", "f1", "f1_macro", "f1_micro", "matthews", "mean_average_precision", "pearson", "spearman"
 ]
 
 
@@ -27,5 +27,6 @@ KINDS: dict[KindName, KindFields] = {
     "multilabel": KindFields(
         metrics=("f1_micro", "f1_macro", "mean_average_precision", "accuracy"), named_labels=True, usual=2, many=True
     ),
+    "tagging": KindFields(metrics=("entity_f1", "accuracy"), named_labels=True),
     "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
 }
