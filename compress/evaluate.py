@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,8 @@ _NAMES = {"input_ids", "attention_mask", "token_type_ids"}
 
 
 def predict_onnx(model: Path, encoded: Encoded, pad_id: int, *, threads: int | None = None) -> np.ndarray:
-    """float32 logits [example, class] in the examples' order, from chunks of near-equal length.
+    """float32 logits [example, class] in the examples' order, or [word, label] where words are labelled, from chunks of near-equal
+    length.
 
     The chunks depend on the lengths alone, so the same split gives the same logits, also for dynamic
     int8, whose activation ranges are taken per chunk. CompressError: a graph with other inputs, or an
@@ -30,16 +32,15 @@ def predict_onnx(model: Path, encoded: Encoded, pad_id: int, *, threads: int | N
 
     session = open_session(model, threads)
     names = _input_names(session, model)
-    parts: list[np.ndarray] = []
-    order: list[np.ndarray] = []
-    for indices in sorted_chunks(encoded.lengths, TOKENS):
-        batch = collate(encoded, indices, pad_id)
-        parts.append(_run(session, {name: batch[name] for name in names}, model))
-        order.append(indices)
-    if not parts:
+    if not len(encoded):
         raise CompressError(f"{model}: expected at least one example to predict, found none")
-    logits = np.empty((len(encoded.lengths), parts[0].shape[1]), np.float32)
-    logits[np.concatenate(order)] = np.concatenate(parts)
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for indices in sorted_chunks(encoded.lengths, TOKENS):
+            batch = collate(encoded, indices, pad_id)
+            yield indices, _run(session, {name: batch[name] for name in names}, model)
+
+    logits = encoded.collected(parts())
     if not np.isfinite(logits).all():
         bad = int((~np.isfinite(logits)).any(axis=1).sum())
         raise CheckFailed(f"{model}: expected finite logits, found {bad} of {len(logits)} examples without")

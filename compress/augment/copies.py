@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import CompressError
-from ..tasks import Split
+from ..tasks import Split, of_words
 from .candidates import Candidates, Proposers, find_candidates
 from .texts import Texts, words_of
 from .words import match_case
@@ -37,6 +37,7 @@ def augment(
     probability: float,
     candidates: int,
     seed: int,
+    outside: int | None = None,
     work: Path | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Augmented:
@@ -45,6 +46,8 @@ def augment(
     In every copy each content word of each text (of both texts of a pair) is replaced with `probability`, by one of
     its `candidates` most likely others, each as likely; the text around it stays as it is. A copy that equals its
     source or an earlier copy is dropped. The draws depend on `seed` and the example's number alone.
+    Where words are labelled, a copy's labels stand where its words do; `outside` is then the label of what is in no entity, and other
+    words are never replaced: another name need not be of the same type.
     `tokenizer` says which words it knows, where no masked language model with its own does. `work`: a folder for this
     very call's finished parts, from which an interrupted call goes on. `on_progress` gets (words done, words in all)
     of the masked language model.
@@ -52,19 +55,46 @@ def augment(
     """
     _check(proposers, copies, probability, candidates)
     texts = words_of(split)
-    drawn = _Drawing(seed, copies, probability, texts)
+    drawn = _Drawing(seed, copies, probability, texts, _kept_words(texts, split, outside))
     found = find_candidates(texts, drawn.needed(), tokenizer, proposers, candidates, work=work, on_progress=on_progress)
     columns: list[list[str]] = [[] for _ in split.texts]
     source: list[int] = []
+    moved: list[np.ndarray] = []
     for example in range(len(split)):
         new = _copies(texts, found, example, drawn(example))
         source += [example] * len(new)
         for column, made in zip(columns, zip(*new, strict=True), strict=False):  # none where `new` is empty
-            column.extend(made)
+            column.extend(rewritten.text for rewritten in made)
+        if split.labels_words:
+            moved += [_moved(split.labels[example], copy[0].edits) for copy in new]
     if not source:
         raise CompressError("augmentation made no new example: the texts hold no word that can be replaced")
     rows = np.array(source, np.int64)
-    return Augmented(Split(tuple(columns), split.labels[rows]), rows)
+    labels = of_words(moved) if split.labels_words else split.labels[rows]
+    return Augmented(Split(tuple(columns), labels), rows)
+
+
+def _kept_words(texts: Texts, split: Split, outside: int | None) -> list[np.ndarray] | None:
+    """Of each example which of its words are never replaced, bool [word]; None: there are none."""
+    if outside is None or not split.labels_words:
+        return None
+    kept = []
+    for numbers, label in zip(texts.of_example, split.labels, strict=True):
+        spans = np.array(texts.spans[numbers[0]], np.int64).reshape(-1, 2)
+        inside = label[label[:, 0] != outside]
+        kept.append(((spans[:, None, 0] < inside[None, :, 2]) & (spans[:, None, 1] > inside[None, :, 1])).any(axis=1))
+    return kept
+
+
+def _moved(label: np.ndarray, edits: Sequence[Edit]) -> np.ndarray:
+    """int32 [word, 3] of a text in which each of `edits`, in order, put so many characters in the place of a span."""
+    starts = np.array([edit[0] for edit in edits], np.int64)
+    ends = np.array([edit[1] for edit in edits], np.int64)
+    grown = np.cumsum([0, *(length - (end - start) for start, end, length in edits)])
+    new = label.copy()
+    new[:, 1] += grown[np.searchsorted(ends, label[:, 1], side="right")]
+    new[:, 2] += grown[np.searchsorted(starts, label[:, 2], side="left")]
+    return new
 
 
 def _check(proposers: Proposers, copies: int, probability: float, candidates: int) -> None:
@@ -84,10 +114,14 @@ class _Drawing:
     copies: int
     probability: float
     texts: Texts
+    kept: list[np.ndarray] | None = None
 
     def __call__(self, example: int) -> Draws:
         words = self.texts.words_of_example(example)
-        return draw(self.seed, example, copies=self.copies, words=words, probability=self.probability)
+        drawn = draw(self.seed, example, copies=self.copies, words=words, probability=self.probability)
+        if self.kept is not None:
+            drawn.replaced[:, self.kept[example]] = False
+        return drawn
 
     def needed(self) -> np.ndarray:
         """bool [word]: does any copy replace it."""
@@ -111,48 +145,61 @@ def draw(seed: int, example: int, *, copies: int, words: int, probability: float
     return Draws(rng.random((copies, words)) < probability, rng.random((copies, words)))
 
 
-def _copies(texts: Texts, found: Candidates, example: int, draws: Draws) -> list[tuple[str, ...]]:
+Edit = tuple[int, int, int]  # start and end of what was replaced, and the length of what stands there
+
+
+class Rewritten(NamedTuple):
+    """A text with some words exchanged, and where."""
+
+    text: str
+    edits: tuple[Edit, ...]
+
+
+def _copies(texts: Texts, found: Candidates, example: int, draws: Draws) -> list[tuple[Rewritten, ...]]:
     """The distinct new ones, in the order drawn; a tuple of one text per column each."""
     own = texts.of_example[example]
     seen = {tuple(texts.texts[number] for number in own)}
-    new: list[tuple[str, ...]] = []
+    new: list[tuple[Rewritten, ...]] = []
     for replaced, share in zip(draws.replaced, draws.share, strict=True):
         made, start = [], 0
         for number in own:
             end = start + len(texts.spans[number])
             made.append(_rewrite(texts, found, number, replaced[start:end], share[start:end]))
             start = end
-        copy = tuple(made)
+        copy = tuple(rewritten.text for rewritten in made)
         if copy not in seen:
             seen.add(copy)
-            new.append(copy)
+            new.append(tuple(made))
     return new
 
 
-def _rewrite(texts: Texts, found: Candidates, number: int, replaced: np.ndarray, share: np.ndarray) -> str:
+def _rewrite(texts: Texts, found: Candidates, number: int, replaced: np.ndarray, share: np.ndarray) -> Rewritten:
     """A text with its `replaced` words exchanged, and nothing else touched."""
     text, spans, first = texts.texts[number], texts.spans[number], int(texts.first[number])
-    pieces, done = [], 0
+    pieces, edits, done = [], [], 0
     for index in np.flatnonzero(replaced).tolist():
         start, end = spans[index]
         word = found.pick(first + index, float(share[index]))
         if word is not None:
             pieces += [text[done:start], match_case(word, text[start:end])]
+            edits.append((start, end, len(pieces[-1])))
             done = end
-    return "".join([*pieces, text[done:]])
+    return Rewritten("".join([*pieces, text[done:]]), tuple(edits))
 
 
 NAME = "augmented.jsonl"
 
 
 def write_augmented(augmented: Augmented, out: Path) -> None:
-    """`augmented.jsonl` in the folder `out`: `texts`, `label` and `source` of an example on every line."""
+    """`augmented.jsonl` in the folder `out`: `texts`, `label` (or `words`, where these are labelled) and `source` of an example on every
+    line."""
     out.mkdir(parents=True, exist_ok=True)
     rows = zip(*augmented.split.texts, strict=True)
-    labels, sources = augmented.split.labels.tolist(), augmented.source.tolist()
+    labels, sources = [label.tolist() for label in augmented.split.labels], augmented.source.tolist()
+    field = "words" if augmented.split.labels_words else "label"
     with (out / NAME).open("w", encoding="utf-8") as file:
         for texts, label, source in zip(rows, labels, sources, strict=True):
-            line = {"texts": texts, "label": label, "source": source}
+            line = {"texts": texts, field: label, "source": source}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
@@ -160,7 +207,7 @@ def read_augmented(folder: Path) -> Split:
     """The examples that `write_augmented` put into `folder`. Raises `CompressError` naming the line that is none."""
     path = folder / NAME
     columns: list[list[str]] = []
-    labels: list[int | float] = []
+    labels: list[Any] = []
     try:
         with path.open(encoding="utf-8") as file:
             for line in file:
@@ -168,9 +215,11 @@ def read_augmented(folder: Path) -> Split:
                 columns = columns or [[] for _ in example["texts"]]
                 for column, text in zip(columns, example["texts"], strict=True):
                     column.append(text)
-                labels.append(example["label"])
+                labels.append(example["words"] if "words" in example else example["label"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CompressError(f"{path}:{len(labels) + 1}: not an augmented example: {error!r}") from None
     if not labels:
         raise CompressError(f"{path}: empty; expected an example on every line")
+    if "words" in example:
+        return Split(tuple(columns), of_words([np.array(label, np.int32).reshape(-1, 3) for label in labels]))
     return Split(tuple(columns), np.array(labels, np.int64 if isinstance(labels[0], int) else np.float32))

@@ -12,6 +12,7 @@ from ..report.tables import headline_name
 from ..report.words import KIND_WORDS, METRIC_WORDS
 from ..results import Latency, ModelResult
 from ..runtime.folder import MODEL_FILES
+from ..runtime.kinds import ANSWER_KINDS
 from ..timing import doubts, headline, uses_cpu_time
 from .document import BundleInfo, Precision
 from .papers import bibtex
@@ -62,7 +63,7 @@ def front_matter(info: BundleInfo, has_checkpoint: bool) -> dict[str, Any]:
 
 
 def _sample(info: BundleInfo) -> tuple[str, ...]:
-    return sample(info.task.name, len(info.text_columns))
+    return sample(info.task.name, len(info.text_columns), by_word=ANSWER_KINDS[info.task.kind].by_word)
 
 
 def _one_line(value: Any) -> Any:
@@ -100,7 +101,7 @@ def _quantized(info: BundleInfo) -> bool:
 
 
 def _default(info: BundleInfo) -> Precision:
-    """What `Classifier` opens where nothing is said."""
+    """What the runtime opens where nothing is said."""
     return next(precision for precision in MODEL_FILES if precision in info.models)  # type: ignore[return-value]
 
 

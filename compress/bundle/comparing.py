@@ -8,6 +8,7 @@ from ..errors import CheckFailed
 from ..fidelity import differ
 from ..tasks import TASK_KINDS
 from .document import BundleInfo
+from .probes import rows_of
 
 # Relative to the largest logit, at least 1. fp32: the same arithmetic in another order of sums; a wrong
 # weight or a wrong mask shows above 1e-2.
@@ -18,24 +19,32 @@ FP32_TOLERANCE = 5e-4
 INT8_TOLERANCE = 0.25
 INT8_TIMES_QUANTIZATION_ERROR = 3.0
 FLIPS = 2  # of the sixteen probe texts, of a quantized model
+FLIPPED_WORDS = 0.02  # of the probe's words, where these are labelled: each text has many, and some are always near a tie
 
 
 def recorded(info: BundleInfo, precision: str) -> np.ndarray:
-    """float [text, label], the probe's. CheckFailed: there are none of this form, or of another shape."""
+    """float [text, label] or [word, label], the probe's. CheckFailed: there are none of this form, or of another shape."""
     rows = info.probe.logits.get(precision, ())  # type: ignore[call-overload]
-    if len(rows) != len(info.probe.texts) or any(len(row) != len(info.labels) for row in rows) or not rows:
-        raise CheckFailed(f"bundle.json: probe.logits.{precision}: expected one row per text, one column per label")
+    expected = rows_of(info.task.kind, info.probe.texts)
+    if len(rows) != expected or any(len(row) != len(info.labels) for row in rows) or not rows:
+        unit = TASK_KINDS[info.task.kind].unit
+        raise CheckFailed(f"bundle.json: probe.logits.{precision}: expected one row per {unit}, one column per label")
     return np.array(rows)
 
 
+def most_flips(info: BundleInfo, rows: int) -> int:
+    """How many of the probe's decisions a quantized model may take otherwise."""
+    return FLIPS if rows == len(info.probe.texts) else max(FLIPS, int(FLIPPED_WORDS * rows))
+
+
 def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.ndarray) -> tuple[str, bool]:
-    """(what to say, whether it is as near as kernels of two CPUs may be), of logits [text, label] of one form."""
+    """(what to say, whether it is as near as kernels of two CPUs may be), of logits of one form, as `recorded` has them."""
     largest = float(np.abs(found - expected).max())
     limit, changed = _limit(info, precision), flips(info, found, expected)
     detail = f"largest difference {largest:.2g} (at most {limit:.2g})"
     if TASK_KINDS[info.task.kind].decides:
         detail += f", labels changed {changed} of {len(found)}"
-    return detail, largest <= limit and changed <= (0 if precision == "fp32" else FLIPS)
+    return detail, largest <= limit and changed <= (0 if precision == "fp32" else most_flips(info, len(found)))
 
 
 def compared(info: BundleInfo, precision: str, found: np.ndarray) -> str:
@@ -56,6 +65,6 @@ def _limit(info: BundleInfo, precision: str) -> float:
 
 
 def flips(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> int:
-    """Texts whose label differs; none where answers are no labels."""
+    """Texts, or words, whose label differs; none where answers are no labels."""
     kind = TASK_KINDS[info.task.kind]
     return int(differ(kind.answers(first), kind.answers(second)).sum()) if kind.decides else 0

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import tokenizers
 
 from ..errors import CheckFailed
-from ..runtime import Classifier
+from ..runtime import load
 from ..runtime.batches import padded
 from ..runtime.folder import find_model, read_settings, read_tokenizer
+from ..runtime.kinds import ANSWER_KINDS
 from ..runtime.reading import Text
 from ..runtime.unpadded import open_unpadded
+from ..runtime.words import NOWHERE, Windower, Windows, word_spans
 
 # Written for this purpose, in no data set. Plain and odd ones: accents, emoji, digits, markup, one word,
 # nothing at all, and one that is longer than any limit.
@@ -54,35 +59,68 @@ FOLLOW_UPS = (
 _PADDING = 3  # columns that the mask hides
 
 
-def probe_texts(columns: int) -> tuple[tuple[str, ...], ...]:
-    """Sixteen examples of one or two texts."""
-    return tuple(zip(SENTENCES, FOLLOW_UPS, strict=True)) if columns == 2 else tuple((text,) for text in SENTENCES)
+def probe_texts(columns: int, *, most_words: int | None = None) -> tuple[tuple[str, ...], ...]:
+    """Sixteen examples of one or two texts, of so many words at most: of a task that labels words each one's logits are kept."""
+    if columns == 2:
+        return tuple(zip(SENTENCES, FOLLOW_UPS, strict=True))
+    return tuple((text if most_words is None else " ".join(text.split(" ")[:most_words]),) for text in SENTENCES)
+
+
+@dataclass(frozen=True)
+class ProbeRows:
+    """Texts as a model reads them, a row for each, or for each window of one; `windows` where words are labelled."""
+
+    encodings: list[tokenizers.Encoding]
+    windows: Windows | None
+
+    def collected(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        """float32 [text, class], or [word, label], of each row's outputs, [class] or [length, label], padding included."""
+        if self.windows is None:
+            return np.stack(outputs)
+        places = zip(self.windows.window.tolist(), self.windows.position.tolist(), strict=True)
+        absent = np.eye(1, outputs[0].shape[-1], dtype=np.float32)[0]
+        return np.stack([absent if window == NOWHERE else outputs[window][place] for window, place in places])
+
+
+def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
+    """Of the bundle's tokenizer."""
+    settings = read_settings(folder)
+    tokenizer = read_tokenizer(folder / "tokenizer.json", settings)
+    if not settings.kind.by_word:
+        return ProbeRows(tokenizer.encode_batch_fast(examples(texts)), None)
+    plain = [text for (text,) in texts]
+    windows = Windower(tokenizer, settings.max_length)(plain, [word_spans(text) for text in plain])
+    return ProbeRows(windows.encodings, windows)
+
+
+def rows_of(kind: str, texts: Sequence[tuple[str, ...]]) -> int:
+    """How many rows the logits of `texts` have."""
+    return sum(len(word_spans(text)) for (text,) in texts) if ANSWER_KINDS[kind].by_word else len(texts)
 
 
 def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...]) -> np.ndarray:
-    """float32 [text, class] from the unpadded form of the graph: each text twice in a batch, with padding to leave out. A text
+    """float32 [text, class], or [word, label], from the unpadded form of the graph: each text twice in a batch, with padding to leave out. A text
     beside another would change the ranges that dynamic int8 measures, and with them its answer."""
     settings, (_, model) = read_settings(folder), find_model(folder, precision)
-    encodings = read_tokenizer(folder / "tokenizer.json", settings).encode_batch_fast(examples(texts))
-    engine = open_unpadded(model, threads=1)
+    rows, engine = probe_rows(folder, texts), open_unpadded(model, threads=1)
     found = []
-    for encoding in encodings:
+    for encoding in rows.encodings:
         batch = padded([encoding, encoding], engine.inputs, settings.pad_id)
         room = min(_PADDING, settings.max_length - len(encoding))
         longer = {name: np.pad(values, ((0, 0), (0, room))) for name, values in batch.items()}
         found.append(engine.run(longer)[1])
-    return np.stack(found)
+    return rows.collected(found)
 
 
 def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...], threads: int | None) -> np.ndarray:
-    """float32 [text, class], one text at a time, so that no answer depends on another. CheckFailed: non-finite."""
-    model = Classifier(folder, precision=precision, threads=threads, verify=False)  # `verify` hashes all
+    """float32 [text, class], or [word, label], one text at a time, so that no answer depends on another. CheckFailed: non-finite."""
+    model = load(folder, precision=precision, threads=threads, verify=False)  # `verify` hashes all
     logits = model.logits(examples(texts), batch_size=1)
     if not np.isfinite(logits).all():
         raise CheckFailed(f"{model.model}: gives non-finite scores for plain sentences; do not use this model")
     return logits
 
 
-def examples(texts: tuple[tuple[str, ...], ...]) -> list[Text]:
+def examples(texts: Sequence[tuple[str, ...]]) -> list[Text]:
     """As tokenizers take them: a text, or a pair."""
     return [text[0] if len(text) == 1 else (text[0], text[1]) for text in texts]

@@ -17,10 +17,13 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     "toy-entailment": ("the old man opens the door", "a man opens the door"),
     "toy-similarity": ("the old man opens the door", "a man opens the window"),
 }
+_NAMES = "Marie Curie moved from Warsaw to Paris in 1891."
 _OTHERS = {1: ("A slow start, and a fine end.",), 2: ("The kettle boils.", "The water is hot.")}
 
 
-def sample(task: str, columns: int) -> tuple[str, ...]:
-    """`columns` texts: the task's own, or a general one where it is not known here."""
+def sample(task: str, columns: int, *, by_word: bool = False) -> tuple[str, ...]:
+    """`columns` texts: the task's own, or a general one where it is not known here. `by_word`: for a model that labels words."""
+    if by_word:
+        return (_NAMES,)
     known = SAMPLES.get(task, ())
     return known if len(known) == columns else _OTHERS[columns]

@@ -14,11 +14,11 @@ from ..errors import CheckFailed
 from ..quantize.simulation import Layer, count_saturated, simulate
 from ..runtime.batches import padded
 from ..runtime.engine import KNOWN_INPUTS
-from ..runtime.folder import MODEL_FILES, read_settings, read_tokenizer
+from ..runtime.folder import MODEL_FILES, read_settings
 from ..sessions import open_session
 from .comparing import distance, recorded
 from .document import BundleInfo
-from .probes import examples
+from .probes import ProbeRows, probe_rows
 
 
 def integer_kernels(path: Path) -> str:
@@ -44,7 +44,7 @@ def integer_kernels(path: Path) -> str:
 
 def saturation(folder: Path, info: BundleInfo, precision: str) -> str:
     """How many sums of two products leave 16 bits on the probe, where most do, and what that means on this CPU."""
-    layers = count_saturated(_model(folder, precision), _feeds(folder, info))
+    layers = count_saturated(_model(folder, precision), _feeds(folder, probe_rows(folder, info.probe.texts)))
     pairs, saturated = sum(layer.pairs for layer in layers), sum(layer.saturated for layer in layers)
     if not saturated:
         return f"none of {pairs:,} pair sums exceeds 16 bits: x86 CPUs with and without VNNI compute the same"
@@ -92,17 +92,17 @@ def explanation(folder: Path, info: BundleInfo, precision: str, found: np.ndarra
 
 
 def _simulated(folder: Path, info: BundleInfo, precision: str, *, saturating: bool) -> np.ndarray:
-    """float32 logits [text, class] of the probe, one text at a time."""
-    return simulate(_model(folder, precision), _feeds(folder, info), saturating=saturating)
+    """float32 logits of the probe, as its record has them, one text or window at a time."""
+    rows = probe_rows(folder, info.probe.texts)
+    found = simulate(_model(folder, precision), _feeds(folder, rows), saturating=saturating)
+    return rows.collected([logits for (logits,) in found])
 
 
 def _model(folder: Path, precision: str) -> Path:
     return folder / "onnx" / MODEL_FILES[precision]
 
 
-def _feeds(folder: Path, info: BundleInfo) -> list[dict[str, np.ndarray]]:
-    """A batch of its own for each text, so that none is padded."""
-    settings = read_settings(folder)
-    encodings = read_tokenizer(folder / "tokenizer.json", settings).encode_batch_fast(examples(info.probe.texts))
+def _feeds(folder: Path, rows: ProbeRows) -> list[dict[str, np.ndarray]]:
+    """A batch of its own for each row, so that none is padded."""
     inputs: dict[str, type] = dict.fromkeys(KNOWN_INPUTS, np.int64)
-    return [padded([encoding], inputs, settings.pad_id) for encoding in encodings]
+    return [padded([encoding], inputs, read_settings(folder).pad_id) for encoding in rows.encodings]

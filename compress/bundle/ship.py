@@ -30,6 +30,8 @@ from .place import building, check_target, recover, settle
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
 
+_SOME = 30  # words: of more than a window of the model, in at least two
+
 
 def ship(
     run: Path,
@@ -106,7 +108,7 @@ def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
         raise CompressError(f"{path}: id2label: expected the task's {list(expected)}, found {names}")
     config["id2label"] = {str(index): name for index, name in enumerate(expected)}
     config["label2id"] = {name: index for index, name in enumerate(expected)}
-    config["problem_type"] = ANSWER_KINDS[task.kind].problem_type
+    config |= {"problem_type": problem} if (problem := ANSWER_KINDS[task.kind].problem_type) else {}
     return config
 
 
@@ -130,7 +132,8 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
     result, model = source.result, next(iter(source.models.values())).name
     weights = "student" if model == "student" and result.student_origin is not None else "teacher"
     licence = result.settings.get(f"{weights}_licence")
-    texts = probe_texts(len(source.columns))
+    by_word = ANSWER_KINDS[result.task.kind].by_word
+    texts = probe_texts(len(source.columns), most_words=source.max_length + _SOME if by_word else None)
     logits = {name: probe_logits(folder, name, texts, threads=1).tolist() for name in source.graphs}
     return BundleInfo(
         name=result.run,

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import CompressError
 from ..runtime.folder import find_model
+from ..runtime.kinds import ANSWER_KINDS
 from .document import BundleInfo, read_bundle
 from .files import contents
 from .place import building, recover, settle
@@ -81,7 +82,7 @@ def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -
     with building(place) as folder:
         (folder / MODEL).parent.mkdir()
         shutil.copyfile(graph, folder / MODEL)
-        if info.task.labels:
+        if _names_labels(info):
             lines = [" ".join(label.split()) for label in info.labels]
             (folder / LABELS).write_text("\n".join(lines) + "\n", encoding="utf-8")
         (folder / CONFIG).write_text(_config(place.name, info, precision, graph), encoding="utf-8")
@@ -89,11 +90,16 @@ def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -
     return place
 
 
+def _names_labels(info: BundleInfo) -> bool:
+    """Whether the server can name the labels of an output: it knows one for each text."""
+    return bool(info.task.labels) and not ANSWER_KINDS[info.task.kind].by_word
+
+
 def _config(name: str, info: BundleInfo, precision: str, graph: Path) -> str:
     import onnx
 
     model = onnx.load(str(graph), load_external_data=False).graph
-    labels = f' label_filename: "{LABELS}"' if info.task.labels else ""
+    labels = f' label_filename: "{LABELS}"' if _names_labels(info) else ""
     file = info.graphs.get(precision)  # type: ignore[call-overload]
     needs = file.requires.onnxruntime if file else None
     return _CONFIG.format(

@@ -1,5 +1,7 @@
 """Logits of a torch model over a whole split, for selection and for cached teacher targets."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import nn
@@ -24,14 +26,17 @@ def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
 
 @torch.inference_mode()
 def predict_logits(model: nn.Module, encoded: Encoded, pad_id: int) -> np.ndarray:
-    """float32 logits [example, class] in the order of `encoded`; the model's mode is restored afterwards."""
+    """float32 logits [example, class] in the order of `encoded`, or [word, label] where words are labelled; the model's mode is restored
+    afterwards."""
     training = model.training
     model.eval()
     device = next(model.parameters()).device
-    rows: dict[int, np.ndarray] = {}
-    for chunk in sorted_chunks(encoded.lengths):
-        batch = to_tensors(collate(encoded, chunk, pad_id), device)
-        logits = compute_features(model, batch, ("logits",))["logits"].float().cpu().numpy()
-        rows.update(zip(chunk.tolist(), logits, strict=True))
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for chunk in sorted_chunks(encoded.lengths):
+            batch = to_tensors(collate(encoded, chunk, pad_id), device)
+            yield chunk, compute_features(model, batch, ("logits",))["logits"].float().cpu().numpy()
+
+    logits = encoded.collected(parts())
     model.train(training)
-    return np.stack([rows[index] for index in range(len(rows))])
+    return logits

@@ -47,8 +47,8 @@ def count_saturated(path: Path, feeds: Sequence[Feed]) -> tuple[Layer, ...]:
     return tuple(Layer(name, *counts) for name, counts in found.items())
 
 
-def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> Array:
-    """float32 logits [text, class] of the file on `feeds`, computed in NumPy: int8 matmuls exactly, or as a CPU without
+def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> list[Array]:
+    """float32 logits of the file on each of `feeds`, computed in NumPy: int8 matmuls exactly, or as a CPU without
     VNNI does. Sums in fp32 come in another order than a runtime's, so a level may be the next one."""
     from onnx.reference import ReferenceEvaluator
 
@@ -56,7 +56,7 @@ def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> Array:
     _fuse_restored(model)
     evaluator = ReferenceEvaluator(model, new_ops=_operators(saturating))
     names = {value.name for value in model.graph.input}
-    return np.concatenate([evaluator.run(["logits"], {n: feed[n] for n in names})[0] for feed in feeds])  # type: ignore[index]
+    return [evaluator.run(["logits"], {n: feed[n] for n in names})[0] for feed in feeds]  # type: ignore[index]
 
 
 def _operators(saturating: bool) -> list[Any]:

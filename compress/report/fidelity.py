@@ -126,16 +126,18 @@ def _detail(name: str, found: list[Found], seeds: bool) -> Detail:
 def _alone(found: list[Found], seeds: bool) -> Iterator[Table]:
     for run, model, _ in found:
         if model.info.get("divergence"):
-            texts = model.info.get("texts_alone")
-            caption = f"Each matmul alone as int8, on {texts or ''} texts of the tuning split, too few for an interval of points"
+            count = model.info.get("texts_alone")
+            unit = "words" if TASK_KINDS[run.task.kind].unit == "word" else "texts"
+            caption = f"Each matmul alone as int8, on {count or ''} {unit} of the tuning split, too few for an interval of points"
             yield sensitivity.table(run, model, f"{caption}, seed {run.seed}" if seeds else caption)
 
 
 def _flips(found: list[Found], seeds: bool) -> Table:
-    fidelity = found[0][2]
+    run, _, fidelity = found[0]
+    row = "Word" if TASK_KINDS[run.task.kind].unit == "word" else "Row"
     columns = (
         *((Column("Seed", numeric=False),) if seeds else ()),
-        Column("Row", numeric=False),
+        Column(row, numeric=False),
         Column("fp32 says", numeric=False),
         Column("int8 says", numeric=False),
         Column("Confidence", "fp32"),
@@ -146,7 +148,7 @@ def _flips(found: list[Found], seeds: bool) -> Table:
         for run, _, each in found
         for flip in each.flipped[:LISTED]
     ]
-    caption = f"Rows of {fidelity.split} that flip, those of which fp32 is most sure first"
+    caption = f"{row}s of {fidelity.split} that flip, those of which fp32 is most sure first"
     if any(len(each.flipped) > LISTED for _, _, each in found):
         caption += f" ({LISTED} a seed; all in the result file)" if seeds else f" ({LISTED} of {fidelity.flips:,})"
     return Table(caption, columns, tuple(lines), headings=2 if seeds else 1)

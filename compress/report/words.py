@@ -8,13 +8,17 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class KindWords:
     """`pipeline_tag`: as model hubs name the kind. `example`: the Python line of a model card that turns `logits`
-    [text, output] into answers."""
+    [text, output] into answers. `answer`: how the runtime is asked; `optimum`: the class of optimum that opens a bundle. `cut`: what
+    becomes of a longer text."""
 
     pipeline_tag: str
     output: str
     example: str
     limit: str
     divergence: str
+    answer: str = "Classifier"
+    optimum: str = "ORTModelForSequenceClassification"
+    cut: str = "cut to {} tokens"
 
 
 KIND_WORDS: dict[str, KindWords] = {
@@ -31,6 +35,16 @@ KIND_WORDS: dict[str, KindWords] = {
         example='print([[config["id2label"][str(i)] for i in row.nonzero()[0]] for row in logits > 0])',
         limit="It knows its labels alone, and may give none, or several that do not go together.",
         divergence="KL divergence from fp32, nats, summed over labels",
+    ),
+    "tagging": KindWords(
+        pipeline_tag="token-classification",
+        output="one logit per token and label; the first token of a word decides it",
+        example='print([[config["id2label"][str(i)] for i in row[: sum(e.attention_mask)]] for e, row in zip(encoded, logits.argmax(axis=2))])',
+        limit="It knows its labels alone, and gives every word one of them.",
+        divergence="KL divergence from fp32, nats a word",
+        answer="Tagger",
+        optimum="ORTModelForTokenClassification",
+        cut="of which the model reads {} tokens at a time; bert-compress reads longer texts in windows that overlap",
     ),
     "regression": KindWords(
         pipeline_tag="text-classification",
@@ -54,6 +68,7 @@ class MetricWords:
 
 METRIC_WORDS: dict[str, MetricWords] = {
     "accuracy": MetricWords("Accuracy", "accuracy", ("accuracy", "Accuracy")),
+    "entity_f1": MetricWords("Entity F1", "entity F1", ("seqeval", "Entity F1")),
     "f1": MetricWords("F1", "F1", ("f1", "F1")),
     "f1_macro": MetricWords("Macro F1", "macro F1", ("f1", "F1 (macro)")),
     "f1_micro": MetricWords("Micro F1", "micro F1", ("f1", "F1 (micro)")),

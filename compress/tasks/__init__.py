@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .batches import BucketSampler, Encoded, TaskBatches, check_room, collate, encode, joined, sorted_chunks
+from .batches import BucketSampler, TaskBatches, check_room, collate, encode, sorted_chunks
 from .builtin import BUILTIN_TASKS
-from .data import ReportedData, Split, TrainingData
+from .data import ReportedData, Split, TrainingData, of_words
+from .encoded import Encoded
 from .ensembles import divided
 from .fingerprints import split_fingerprint
 from .grouping import RUN, near
@@ -13,9 +14,10 @@ from .kinds import TASK_KINDS, TaskKind
 from .load import check_data_dir, fingerprint, is_at_hand, load_reported, load_training, reported_rows
 from .own import OwnFiles, own_files, own_task
 from .resolve import resolve_task
-from .scoring import headline, headline_of, score
+from .scoring import gold_of, headline, headline_of, score
 from .tuning import normalized
 from .vocabulary import byte_level, wordpiece
+from .word_batches import EncodedWords
 
 __all__ = [
     "BUILTIN_TASKS",
@@ -23,6 +25,7 @@ __all__ = [
     "TASK_KINDS",
     "BucketSampler",
     "Encoded",
+    "EncodedWords",
     "OwnFiles",
     "ReportedData",
     "Split",
@@ -37,14 +40,15 @@ __all__ = [
     "divided",
     "encode",
     "fingerprint",
+    "gold_of",
     "headline",
     "headline_of",
     "is_at_hand",
-    "joined",
     "load_reported",
     "load_training",
     "near",
     "normalized",
+    "of_words",
     "own_files",
     "own_task",
     "reported_rows",

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain
-
 import numpy as np
 import tokenizers
 
@@ -14,40 +10,10 @@ from compress.runtime.batches import chunks
 from compress.runtime.cutting import Cutter
 
 from .data import Split
+from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+from .word_batches import encode_words
 
-ENCODE_AT_ONCE = 4096  # texts; bounds the memory that the tokenizer's own objects take
 POOL = 64  # batches that are shuffled together before they are sorted by length
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Ragged token ids of one split, in its order: int32 ids and int8 segment ids, unpadded."""
-
-    input_ids: list[np.ndarray]
-    token_type_ids: list[np.ndarray]
-    labels: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.input_ids)
-
-    @cached_property
-    def lengths(self) -> np.ndarray:
-        """Tokens per example, special tokens included, int64 [example]."""
-        return np.array([len(ids) for ids in self.input_ids], dtype=np.int64)
-
-    def take(self, indices: np.ndarray) -> Encoded:
-        """These examples alone, in this order."""
-        ids, types = ([rows[index] for index in indices] for rows in (self.input_ids, self.token_type_ids))
-        return Encoded(ids, types, self.labels[indices])
-
-
-def joined(first: Encoded, second: Encoded) -> Encoded:
-    """The examples of both, in this order."""
-    return Encoded(
-        [*first.input_ids, *second.input_ids],
-        [*first.token_type_ids, *second.token_type_ids],
-        np.concatenate([first.labels, second.labels]),
-    )
 
 
 def check_room(tokenizer: tokenizers.Tokenizer, max_length: int, *, pair: bool) -> None:
@@ -58,11 +24,14 @@ def check_room(tokenizer: tokenizers.Tokenizer, max_length: int, *, pair: bool) 
 
 
 def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> Encoded:
-    """Token ids of every example, cut to `max_length` tokens; of a pair the longer text is cut first.
+    """Token ids of every example, cut to `max_length` tokens; of a pair the longer text is cut first. Where words are labelled, texts
+    are not cut but read in windows.
 
     The tokenizer given is not changed. Raises `CompressError` when `max_length` leaves no room for text.
     """
     check_room(tokenizer, max_length, pair=len(split.texts) == 2)
+    if split.labels_words:
+        return encode_words(tokenizer, split, max_length)
     own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
     own.no_padding()
     own.enable_truncation(max_length, strategy="longest_first")
@@ -74,15 +43,9 @@ def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> En
         texts = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
         encodings = own.encode_batch([*map(cutter.cut, texts)])
         lengths = [len(encoding) for encoding in encodings]
-        ids += _views([encoding.ids for encoding in encodings], lengths, np.int32)
-        types += _views([encoding.type_ids for encoding in encodings], lengths, np.int8)
+        ids += ragged([encoding.ids for encoding in encodings], lengths, np.int32)
+        types += ragged([encoding.type_ids for encoding in encodings], lengths, np.int8)
     return Encoded(ids, types, split.labels)
-
-
-def _views(rows: list[list[int]], lengths: list[int], dtype: type) -> list[np.ndarray]:
-    """The rows as views of one flat array: a tenth of the memory of small arrays each with its own buffer."""
-    flat = np.fromiter(chain.from_iterable(rows), dtype=dtype, count=sum(lengths))
-    return np.split(flat, np.cumsum(lengths)[:-1])
 
 
 class BucketSampler:
@@ -118,7 +81,7 @@ class BucketSampler:
 def collate(encoded: Encoded, indices: np.ndarray, pad_id: int) -> dict[str, np.ndarray]:
     """One batch, padded on the right to its longest example.
 
-    `input_ids`, `attention_mask` and `token_type_ids` are int64 [batch, length]; `labels` as in the split.
+    `input_ids`, `attention_mask` and `token_type_ids` are int64 [batch, length]; beside them `Encoded.targets`.
     """
     shape = (len(indices), int(max(len(encoded.input_ids[i]) for i in indices)))
     ids, mask, types = np.full(shape, pad_id, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -127,7 +90,8 @@ def collate(encoded: Encoded, indices: np.ndarray, pad_id: int) -> dict[str, np.
         ids[row, :length] = encoded.input_ids[index]
         types[row, :length] = encoded.token_type_ids[index]
         mask[row, :length] = 1
-    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types, "labels": encoded.labels[indices]}
+    inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+    return inputs | encoded.targets(np.asarray(indices), shape[1])
 
 
 class TaskBatches:

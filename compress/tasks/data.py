@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,8 @@ from compress.spec.task import TaskSpec
 class Split:
     """One split in file order.
 
-    `texts` has one list per text column; `labels` are int64 class ids [example] or float32 scores [example].
+    `texts` has one list per text column; `labels` are int64 class ids [example] or float32 scores [example]; where each word has a
+    label, objects: int32 [word, 3] of each text, label id, start and end in characters.
     """
 
     texts: tuple[list[str], ...]
@@ -22,10 +24,23 @@ class Split:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def labels_words(self) -> bool:
+        """Whether each word of a text has a label."""
+        return self.labels.dtype == object
+
     def select(self, indices: np.ndarray) -> Split:
         """The examples at `indices`, in that order."""
         texts = tuple([column[i] for i in indices] for column in self.texts)
         return Split(texts, self.labels[indices])
+
+
+def of_words(labels: Sequence[np.ndarray]) -> np.ndarray:
+    """The `labels` of a split, of those of each text, int32 [word, 3]."""
+    found = np.empty(len(labels), dtype=object)
+    for index, label in enumerate(labels):  # at once, numpy would make arrays of one shape into one
+        found[index] = label
+    return found
 
 
 @dataclass(frozen=True)

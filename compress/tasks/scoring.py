@@ -9,6 +9,7 @@ from compress.metrics import Headline
 from compress.runtime.kinds import output_names
 from compress.spec.task import TaskSpec
 
+from .data import Split
 from .kinds import TASK_KINDS
 
 
@@ -26,6 +27,11 @@ def score(spec: TaskSpec, labels: tuple[str, ...], logits: np.ndarray, gold: np.
     if broken:
         raise CheckFailed(f"task {spec.name}: {broken:,} of {len(gold):,} examples have logits that are not finite")
     return {name: headline_of(spec, labels, (name,))(outputs, gold) for name in spec.metrics}
+
+
+def gold_of(spec: TaskSpec, split: Split) -> np.ndarray:
+    """What outputs for the split are held against."""
+    return TASK_KINDS[spec.kind].gold(split.labels)
 
 
 def headline_of(spec: TaskSpec, labels: tuple[str, ...], metrics: tuple[str, ...] | None = None) -> Headline:

@@ -19,7 +19,7 @@ from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
 from ...results import Machine
 from ...store import Artifact
-from ...tasks import TASK_KINDS, ReportedData, dataset_id, headline, headline_of, score, split_fingerprint
+from ...tasks import TASK_KINDS, ReportedData, dataset_id, gold_of, headline, headline_of, score, split_fingerprint
 from ..plan import Context, Node, Plan
 from ..plan.teachers import TeacherSource
 from .ensemble import ensemble_score
@@ -168,7 +168,9 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
     baseline, logits = made.models[0], made.logits
     data, sizes = made.reported.data, plan.sizes[model.name]
     mine = logits[model.label]
-    scores = {split: score(data.spec, data.labels, mine[split], data.splits[split].labels) for split in mine}
+    scores = {
+        split: score(data.spec, data.labels, mine[split], gold_of(data.spec, data.splits[split])) for split in mine
+    }
     first = data.first
     length = _mean_length(model, context)
     return results.ModelResult(
@@ -199,7 +201,7 @@ def _fidelity(data: ReportedData, model: Model, split: str, logits: Predictions)
     reference = f"{model.name}-fp32"
     fp32, int8 = logits[reference][split], logits[model.label][split]
     against = {"reference": reference, "split": split, "delta": _delta(data, split, fp32, int8)}
-    return fidelity(fp32, int8, data.splits[split].labels, data.labels, kind=TASK_KINDS[data.spec.kind], **against)
+    return fidelity(fp32, int8, gold_of(data.spec, data.splits[split]), data.labels, kind=TASK_KINDS[data.spec.kind], **against)
 
 
 def _mean_length(model: Model, context: Context) -> float:
@@ -210,7 +212,7 @@ def _mean_length(model: Model, context: Context) -> float:
 
 
 def _delta(data: ReportedData, split: str, base: np.ndarray, other: np.ndarray) -> results.Delta:
-    gold, metric = data.splits[split].labels, headline_of(data.spec, data.labels)
+    gold, metric = gold_of(data.spec, data.splits[split]), headline_of(data.spec, data.labels)
     points, low, high = significance.paired_bootstrap(metric, base, other, gold)
     return results.Delta(points=points, low=low, high=high, mcnemar_p=significance.mcnemar_p(metric, base, other, gold))
 
@@ -234,7 +236,8 @@ def write_run(folder: Path, result: results.Result, plan: Plan, context: Context
 
 def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
     arrays = {f"{label}/{split}": array for label, splits in made.logits.items() for split, array in splits.items()}
-    arrays |= {f"gold/{split}": part.labels for split, part in made.reported.data.splits.items()}
+    data = made.reported.data
+    arrays |= {f"gold/{split}": gold_of(data.spec, part) for split, part in data.splits.items()}
     np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
     paths = {
         model.label: {

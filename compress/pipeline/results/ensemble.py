@@ -13,7 +13,7 @@ from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
 from ...provenance import manifest_fields
 from ...recorded_teachers import EnsembleScore, TeacherScore
 from ...store import Artifact, Store
-from ...tasks import TASK_KINDS, ReportedData, divided, headline, score
+from ...tasks import TASK_KINDS, ReportedData, divided, gold_of, headline, score
 from ..plan import TRAINING, Context, Plan
 from ..plan.teachers import ENSEMBLE, TeacherSource, names_of
 from .reported import ReportedSource
@@ -93,7 +93,8 @@ def _array(model: str) -> str:
 def _scored(info: dict[str, Any], name: str, logits: Logits, data: ReportedData) -> dict[str, Any]:
     """The fields that a teacher and the ensemble share."""
     scores = {
-        split: score(data.spec, data.labels, array, data.splits[split].labels) for split, array in logits[name].items()
+        split: score(data.spec, data.labels, array, gold_of(data.spec, data.splits[split]))
+        for split, array in logits[name].items()
     }
     points = {"tuning_score": info["tuning_score"], "headline": headline(scores[data.first])}
     return {**points, "scores": scores, "predictions": name}

@@ -22,8 +22,8 @@ def fidelity(
     split: str,
     delta: Delta,
 ) -> Fidelity:
-    """`fp32`, `int8`: logits [example, output] of one split in file order; `gold`: its labels, of `kind` and with the names
-    `labels`."""
+    """`fp32`, `int8`: logits [example, output] of one split in file order, or [word, label]; `gold`: what they are held against
+    (`TaskKind.gold`), with the names `labels`."""
     mean, worst = logit_difference(fp32, int8)
     return Fidelity(
         reference=reference,
@@ -44,7 +44,8 @@ def _decisions(
         return {}
     sure, sure_int8 = kind.confidence(fp32), kind.confidence(int8)
     before, after = kind.answers(fp32), kind.answers(int8)
-    right, right_int8 = ~differ(before, gold), ~differ(after, gold)
+    expected = kind.expected(gold)
+    right, right_int8 = ~differ(before, expected), ~differ(after, expected)
     flips = tuple(
         Flip(
             row=int(row) + 1,

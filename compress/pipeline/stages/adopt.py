@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import CheckFailed
 from ...fields import Spec
 from ...models.checkpoints import label_fields, load_classifier, load_tokenizer, pad_id, save_checkpoint
-from ...tasks import TASK_KINDS, TrainingData, headline, score
+from ...tasks import TASK_KINDS, TrainingData, gold_of, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
 from ..plan.teachers import TeacherSource
 from ..training.labels import label_order, reorder_head
@@ -84,9 +84,9 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
     data = context.task.data
     tuning = context.task.encoded("tuning", tokenizer, data.spec.max_length)
     logits = predict_logits(model, tuning, pad_id(source.config))
-    points = headline(score(data.spec, data.labels, logits, data.tuning.labels))
+    points = headline(score(data.spec, data.labels, logits, tuning.labels))
     guess = constant_score(data)
-    better = _better_order(logits, data, max(points, guess) + _CLEARLY)
+    better = _better_order(logits, tuning.labels, data, max(points, guess) + _CLEARLY)
     if points > guess and not better:
         return points
     hint = (
@@ -103,15 +103,18 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
 def constant_score(data: TrainingData) -> float:
     """Headline points of the best model that reads no text, e.g. one that always answers with the most frequent class."""
     constant = TASK_KINDS[data.spec.kind].constant(data.train.labels, data.labels)
-    return headline(score(data.spec, data.labels, np.tile(constant, (len(data.tuning), 1)), data.tuning.labels))
+    gold = gold_of(data.spec, data.tuning)
+    return headline(score(data.spec, data.labels, np.tile(constant, (len(gold), 1)), gold))
 
 
-def _better_order(logits: np.ndarray, data: TrainingData, bar: float) -> tuple[list[str], float] | None:
+def _better_order(
+    logits: np.ndarray, gold: np.ndarray, data: TrainingData, bar: float
+) -> tuple[list[str], float] | None:
     """The order of labels under which the teacher scores over `bar` points, if there is one."""
     if not data.labels or len(data.labels) > _MOST_CLASSES_PERMUTED:
         return None
     scored = [
-        (headline(score(data.spec, data.labels, logits[:, list(order)], data.tuning.labels)), order)
+        (headline(score(data.spec, data.labels, logits[:, list(order)], gold)), order)
         for order in permutations(range(len(data.labels)))
     ]
     points, order = max(scored)

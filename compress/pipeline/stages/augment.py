@@ -80,7 +80,7 @@ def run(job: Job[Augment]) -> AugmentInfo:
     """-> `augmented.jsonl`."""
     from ...augment import Proposers, augment, write_augmented
 
-    spec, train = job.spec, job.context.task.data.train
+    spec, train, names = job.spec, job.context.task.data.train, job.context.labels
     made = augment(
         train,
         tokenizer=job.plan.teacher.tokenizer,
@@ -89,6 +89,7 @@ def run(job: Job[Augment]) -> AugmentInfo:
         probability=spec.replace_probability,
         candidates=spec.candidates,
         seed=job.node.seed,
+        outside=names.index(OUTSIDE) if OUTSIDE in names else None,
         work=job.work,
         on_progress=partial(job.context.listener.progress, "words"),
     )

@@ -14,7 +14,7 @@ from ...paths import from_home
 from ...quantize.methods import quantizer_of
 from ...spec.quantization import Quantize
 from ...store import hash_file
-from ...tasks import TASK_KINDS, Split, encode, headline, joined, score
+from ...tasks import TASK_KINDS, Split, encode, headline, score
 from ..plan import Context, Draft
 from ..plan.sources import TaskSource
 
@@ -99,24 +99,25 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
     data, length = context.task.data, context.task.spec.max_length
     kind = TASK_KINDS[data.spec.kind]
     tuning = context.task.encoded("tuning", tokenizer, length)
-    every, texts = tuning, {"tuning": len(tuning)}
-    missing = texts_to_judge(spec.max_flips) - len(tuning)
+    every, texts = tuning, {"tuning": len(tuning.labels)}
+    missing = texts_to_judge(spec.max_flips) - len(tuning.labels)
     if quantizer_of(spec).counts_flips and kind.decides and missing > 0:
         train = context.task.encoded("train", tokenizer, length)
-        every = joined(tuning, train.take(np.sort(_stratified(train, missing))))
-        texts["train"] = len(every) - len(tuning)
+        rows = -(-missing * len(train) // max(1, len(train.labels)))  # of so many decisions
+        every = tuning.followed_by(train.take(np.sort(_stratified(train, rows))))
+        texts["train"] = len(every.labels) - len(tuning.labels)
         context.notice(_of_train(texts))
     chosen = np.sort(_stratified(tuning, _FEW))
-    few, labels = tuning.take(chosen), np.asarray(data.tuning.labels)
+    few = tuning.take(chosen)
 
-    def points(logits: np.ndarray, rows: slice | np.ndarray) -> float:
-        return headline(score(data.spec, data.labels, logits, labels[rows]))
+    def points(logits: np.ndarray, encoded: Encoded) -> float:
+        return headline(score(data.spec, data.labels, logits, encoded.labels))
 
     return Evaluator(
         few=lambda path: predict_onnx(path, few, pad, threads=context.threads),
         all=lambda path: predict_onnx(path, every, pad, threads=context.threads),
-        score_few=lambda logits: points(logits, chosen),
-        score=lambda logits: points(logits[: len(labels)], slice(None)),
+        score_few=lambda logits: points(logits, few),
+        score=lambda logits: points(logits[: len(tuning.labels)], tuning),
         texts=texts,
         times=lambda path: _times(path, min(_PROFILED, data.spec.max_length)),
         feeds=length_stratified(tuning, pad, spec.calibration_examples),

@@ -11,7 +11,7 @@ from ...fields import Spec
 from ...losses import LOSSES
 from ...spec.stages import Distill
 from ...store import Artifact
-from ...tasks import TASK_KINDS, headline, score
+from ...tasks import TASK_KINDS, gold_of, headline, score
 from ..plan import Draft, Job, Kind
 from ..plan.fields import ON_CLASSES, loss_on_states
 from ..plan.teachers import ENSEMBLE
@@ -102,7 +102,7 @@ def run(job: Job[Ensemble]) -> EnsembleInfo:
     teachers = [calibrated(found.path, found.info["temperature"]) for found in job.inputs.values()]
     logits = {split: mean([each[split] for each in teachers]) for split in ("train", "tuning")}
     np.save(job.out / _FILE, logits["train"].astype(np.float32), allow_pickle=False)
-    points = headline(score(data.spec, data.labels, logits["tuning"], data.tuning.labels))
+    points = headline(score(data.spec, data.labels, logits["tuning"], gold_of(data.spec, data.tuning)))
     return {"teachers": len(teachers), "tuning_score": points}
 
 

@@ -18,7 +18,7 @@ from ...quantize.quantizer import Quantizer
 from ...spec.kinds import KindName
 from ...spec.quantization import Quantize
 from ...spec.recipe import Stage
-from ...tasks import TASK_KINDS, headline, score
+from ...tasks import TASK_KINDS, gold_of, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
 from .calibration import calibrated_on, calibration, evaluator, length_stratified, read_lines, refuse_reported
 
@@ -117,9 +117,10 @@ def _program_of(checkpoint: Path, kind: KindName) -> Callable[[Sequence[str], in
 
 
 def tuning_fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> TuningFidelity:
-    """Of logits [text, class] of the tuning split."""
+    """Of logits [text, class] of the tuning split, or [word, label]."""
     data, kind = context.task.data, TASK_KINDS[context.task.spec.kind]
-    scores = [headline(score(data.spec, data.labels, logits, data.tuning.labels)) for logits in (fp32, int8)]
+    gold = gold_of(data.spec, data.tuning)
+    scores = [headline(score(data.spec, data.labels, logits, gold)) for logits in (fp32, int8)]
     flips = int(differ(kind.answers(fp32), kind.answers(int8)).sum()) if kind.decides else None
     return {
         "examples": len(fp32),

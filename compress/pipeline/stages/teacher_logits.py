@@ -56,14 +56,15 @@ def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
     tokenizer, pad = load_tokenizer(folder), pad_id(model.config.to_dict())
     examples = training_examples(context.task, tokenizer, length, job.inputs.get("augmented"))
     train = predict_logits(model, examples, pad)
-    tuning = predict_logits(model, context.task.encoded("tuning", tokenizer, length), pad)
+    held = context.task.encoded("tuning", tokenizer, length)
+    tuning = predict_logits(model, held, pad)
     np.savez(job.out / _FILE, allow_pickle=False, train=train, tuning=tuning)
     data = context.task.data
     fit = TASK_KINDS[context.kind].temperature
     return {
-        "temperature": None if fit is None else fit(tuning, data.tuning.labels),
-        "tuning_score": headline(score(data.spec, data.labels, tuning, data.tuning.labels)),
-        "examples": len(train),
+        "temperature": None if fit is None else fit(tuning, TASK_KINDS[context.kind].expected(held.labels)),
+        "tuning_score": headline(score(data.spec, data.labels, tuning, held.labels)),
+        "examples": len(examples),
     }
 
 

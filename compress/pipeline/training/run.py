@@ -64,6 +64,8 @@ class TrainingRun:
         task, pad = self.context.task, pad_id(self.model.config.to_dict())
         length = self.settings.max_length or task.spec.max_length
         data = self._examples(tokenizer, length, pad)
+        if teacher_tokenizer is not None or self._answers is not None:
+            data.encoded = data.encoded.compared_by_answers()
         reads = None
         if teacher_tokenizer is not None:
             reads = self._examples(teacher_tokenizer, length, pad_id(teacher.config.to_dict()))

@@ -20,7 +20,7 @@ from ...models.masked_lm import masked_text_loss
 from ...models.predict import predict_logits, to_tensors
 from ...objective import Objective
 from ...spec.stages import Training
-from ...tasks import Encoded, TaskBatches, TrainingData, collate, headline, score, sorted_chunks
+from ...tasks import Encoded, EncodedWords, TaskBatches, TrainingData, collate, headline, score, sorted_chunks
 from ...training import Batches
 from ..plan.sources import TaskSource
 from .info import HeldOut
@@ -30,7 +30,7 @@ def tuning_score(data: TrainingData, tuning: Encoded, pad: int) -> Callable[[nn.
     """A function that scores a model on the tuning split, in headline points."""
 
     def evaluate(model: nn.Module) -> float:
-        return headline(score(data.spec, data.labels, predict_logits(model, tuning, pad), data.tuning.labels))
+        return headline(score(data.spec, data.labels, predict_logits(model, tuning, pad), tuning.labels))
 
     return evaluate
 
@@ -76,7 +76,8 @@ def teacher_features(
 ) -> Callable[[Batch, np.ndarray], Features]:
     """The teacher's features for a batch: none, its logits from a table made once, or a forward per batch.
 
-    `reads`: the same examples in the teacher's tokens, where those are not the student's."""
+    `reads`: the same examples in the teacher's tokens, where those are not the student's. Where words are labelled, these are other
+    windows, and the teacher's answers come from a table of all words."""
     wanted = objective.teacher_features
     if teacher is None or not wanted:
         return lambda batch, indices: {}
@@ -98,20 +99,30 @@ def teacher_features(
 
 
 def from_table(logits: np.ndarray, accelerator: Accelerator) -> Callable[[Batch, np.ndarray], Features]:
-    """A function that gives the logits of a batch out of those of all training examples, float32 [example, output]."""
+    """A function that gives the logits of a batch out of those of all training examples, float32 [example, output]; or out of those of
+    all words, [word, label], at the tokens that stand for them (elsewhere some word's, which nothing compares)."""
     table = torch.from_numpy(logits).to(accelerator.device)
-    return lambda batch, indices: {LOGITS: table[to_tensors({"ids": indices}, accelerator.device)["ids"]]}
+
+    def look_up(batch: Batch, indices: np.ndarray) -> Features:
+        if "words" in batch:
+            return {LOGITS: table[batch["words"].clamp(min=0)]}
+        return {LOGITS: table[to_tensors({"ids": indices}, accelerator.device)["ids"]]}
+
+    return look_up
 
 
 def answers_once(objective: Objective, data: Batches, settings: Training) -> bool:
     """Whether a table of the teacher's logits is made before training, and no forward beside it: where training gets through
-    all examples, a table of all is no waste."""
-    whole = settings.epochs >= 1 and (settings.max_steps is None or settings.max_steps >= len(data))
-    return whole and objective.teacher_features == {LOGITS} and isinstance(data, TaskBatches)
+    all examples, a table of all is no waste. Of labelled words the table has no other tokens than theirs."""
+    if objective.teacher_features != {LOGITS} or not isinstance(data, TaskBatches):
+        return False
+    if isinstance(data.encoded, EncodedWords):
+        return data.encoded.by_word
+    return settings.epochs >= 1 and (settings.max_steps is None or settings.max_steps >= len(data))
 
 
 def _logits_table(teacher: nn.Module, data: TaskBatches, work: Path) -> np.ndarray:
-    """[example, class] over the training examples; kept in `work`, so that a resumed run, and another process, reads the
+    """[example, class] over the training examples, or [word, label]; kept in `work`, so that a resumed run, and another process, reads the
     same numbers."""
     path = work / "teacher-logits.npy"
     if path.exists():

@@ -1,0 +1,111 @@
+"""Texts whose words are labelled, as windows of tokens: which token stands for which word, and back from outputs of tokens to words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import tokenizers
+
+from compress.metrics.tags import joined, parted
+from compress.runtime.words import NOWHERE, Windower
+
+from .data import Split
+from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+
+NO_LABEL = -100  # of a token that no label is for: what torch's cross-entropy leaves out
+
+
+@dataclass(frozen=True)
+class EncodedWords(Encoded):
+    """Rows are windows of texts, `labels` the gold of all words (`TaskKind.gold`). `window`, `position` [word]: the token that stands for
+    a word, `NOWHERE` where there is none. `by_word`: a student is held against its teacher at those tokens alone."""
+
+    window: np.ndarray
+    position: np.ndarray
+    by_word: bool = False
+
+    @cached_property
+    def _by_window(self) -> tuple[np.ndarray, np.ndarray]:
+        """The words that have a token, window by window; and where those of a window begin, [window + 1]."""
+        known = np.flatnonzero(self.window != NOWHERE)
+        known = known[np.argsort(self.window[known], kind="stable")]
+        return known, np.searchsorted(self.window[known], np.arange(len(self) + 1))
+
+    def _words_in(self, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The words of these windows, one window's after another's; and at which place in `windows` each one's stands."""
+        words, starts = self._by_window
+        inside = [words[starts[window] : starts[window + 1]] for window in windows]
+        places = np.repeat(np.arange(len(windows)), list(map(len, inside)))
+        return np.concatenate([np.zeros(0, np.int64), *inside]), places
+
+    def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """float32 [word, label], from windows and their outputs [window, length, label], in any order. A word without a token is
+        answered by label 0: of entities that is O."""
+        outputs = np.zeros((0, 0), np.float32)
+        for windows, found in parts:
+            if not outputs.size:
+                outputs = np.zeros((len(self.labels), found.shape[2]), np.float32)
+                outputs[:, 0] = 1
+            words, rows = self._words_in(windows)
+            outputs[words] = found[rows, self.position[words]]
+        return outputs
+
+    def take(self, indices: np.ndarray) -> EncodedWords:
+        """These windows alone, in this order, with the words that have a token in them. Where the word before a word is not taken, a
+        text begins."""
+        words, window = self._words_in(indices)
+        ids, begins = parted(self.labels)
+        apart = np.append(True, np.diff(words) != 1)[: len(words)] | begins[words]
+        gold = joined(np.split(ids[words], np.flatnonzero(apart)[1:]))
+        return EncodedWords(*self._rows(indices), gold, window, self.position[words], self.by_word)
+
+    def followed_by(self, other: Encoded) -> EncodedWords:
+        if not isinstance(other, EncodedWords):
+            raise TypeError("words are followed by words")
+        window = np.where(other.window == NOWHERE, NOWHERE, other.window + len(self))
+        return EncodedWords(
+            [*self.input_ids, *other.input_ids],
+            [*self.token_type_ids, *other.token_type_ids],
+            np.concatenate([self.labels, other.labels]),
+            np.concatenate([self.window, window]),
+            np.concatenate([self.position, other.position]),
+            self.by_word,
+        )
+
+    def compared_by_answers(self) -> EncodedWords:
+        return replace(self, by_word=True)
+
+    def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        """`labels` int64 [window, length], `NO_LABEL` where no word is; `compared`: 1 at the tokens where a student is held against its
+        teacher; by word also `words`, their numbers. Of words that share a token the first is learnt."""
+        shape = (len(indices), length)
+        words, rows = self._words_in(indices)
+        words, rows = words[::-1], rows[::-1]
+        numbers, labels = np.full(shape, NOWHERE, np.int64), np.full(shape, NO_LABEL, np.int64)
+        numbers[rows, self.position[words]] = words
+        labels[rows, self.position[words]] = parted(self.labels)[0][words]
+        if self.by_word:
+            return {"labels": labels, "compared": (numbers != NOWHERE).astype(np.int64), "words": numbers}
+        real = np.arange(length) < self.lengths[indices, None]
+        return {"labels": labels, "compared": real.astype(np.int64)}
+
+
+def encode_words(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> EncodedWords:
+    """Every text in windows of at most `max_length` tokens. The tokenizer given is not changed."""
+    windower = Windower(tokenizer, max_length)
+    ids: list[np.ndarray] = []
+    types: list[np.ndarray] = []
+    places = [np.zeros((2, 0), np.int64)]
+    for start in range(0, len(split), ENCODE_AT_ONCE):
+        part = slice(start, start + ENCODE_AT_ONCE)
+        found = windower(split.texts[0][part], [label[:, 1:] for label in split.labels[part]])
+        window = np.where(found.window == NOWHERE, NOWHERE, found.window + len(ids))
+        places.append(np.stack([window, found.position]))
+        lengths = [len(encoding) for encoding in found.encodings]
+        ids += ragged([encoding.ids for encoding in found.encodings], lengths, np.int32)
+        types += ragged([encoding.type_ids for encoding in found.encodings], lengths, np.int8)
+    gold = joined([label[:, 0] for label in split.labels])
+    return EncodedWords(ids, types, gold, *np.concatenate(places, axis=1))

@@ -1,0 +1,147 @@
+"""Texts whose words are labelled, from a CoNLL file to the entities of a shipped bundle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
+
+import compress
+from compress.bundle import ship, verify
+from compress.report.intervals import metric_of
+from compress.report.predictions import find_predictions, load_answers, write_answers
+from compress.results import Result
+from compress.runtime import Tagger, load
+
+TEACHER = """\
+name: tiny
+title: BERT, 2 layers × 64, random weights
+licence: Apache-2.0
+random: {layers: 2, hidden: 64, heads: 4, intermediate: 128, vocabulary: 300, max_positions: 64}
+finetune: {learning_rate: 2.0e-3, epochs: 12, batch_size: 16}
+"""
+OTHERS = ("girl", "child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
+ENTITIES = {"ART": ["music"], "NATURE": ["river", "park"], "PLACE": ["town"]}  # words that the vocabulary has whole
+LABELS = ("O", "B-ART", "I-ART", "B-NATURE", "I-NATURE", "B-PLACE", "I-PLACE")
+
+
+def sentence(rng: np.random.Generator) -> list[tuple[str, str]]:
+    parts = [[(str(word), "O")] for word in rng.choice(OTHERS, size=5)]
+    for kind, words in ENTITIES.items():
+        if rng.random() < 0.5:
+            parts.append([(word, f"{'I' if place else 'B'}-{kind}") for place, word in enumerate(words)])
+    return [word for part in rng.permutation(np.arange(len(parts))) for word in parts[part]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("places")
+    (place / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 480), ("dev", 60)):
+        texts = ("".join(f"{word}\t{tag}\n" for word, tag in sentence(rng)) for _ in range(count))
+        (place / f"{split}.conll").write_text("\n".join(texts), encoding="utf-8")
+    return place
+
+
+def options(folder: Path) -> dict[str, object]:
+    files = {"train": folder / "train.conll", "dev": folder / "dev.conll", "max_length": 24}
+    return {**files, "teacher": str(folder / "tiny.yaml"), "root": folder / "runs", "bench": None, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def result(folder: Path) -> Result:
+    (found,) = compress.run("int8", overrides=["quantize.method=static"], **options(folder))  # type: ignore[arg-type]
+    return found
+
+
+@pytest.fixture(scope="module")
+def bundle(folder: Path, result: Result) -> Path:
+    source = folder / "runs" / result.run
+    return ship(source, folder / "bundle", store=folder / "runs" / ".store", with_checkpoint=True)
+
+
+def test_entities_are_learnt(result: Result) -> None:
+    assert result.task.kind == "tagging" and result.task.labels == LABELS and result.task.metrics == ("entity_f1",)
+    teacher, int8 = result.models
+    assert teacher.scores["dev"]["entity_f1"] > 90 and int8.scores["dev"]["entity_f1"] > 90
+    assert int8.fidelity is not None and int8.fidelity.flips is not None
+    assert int8.fidelity.examples > 60 * 5  # words, not texts
+
+
+def test_a_report_keeps_what_its_scores_are_of(folder: Path, result: Result, tmp_path: Path) -> None:
+    """The copy has the tags and where texts begin, for its intervals are over texts."""
+    runs = [folder / "runs"]
+    write_answers([result], runs, tmp_path / "per_example.npz")
+    (tmp_path / "results.json").write_text("{}")
+    model = result.models[1]
+    golds = []
+    for places in (runs, [tmp_path]):
+        file = find_predictions(result, places)
+        assert file is not None
+        (outputs,), gold = load_answers(file, result, [model.predictions])
+        assert metric_of(result, model, outputs, gold, file)(outputs, gold) == pytest.approx(model.headline, abs=0.01)
+        golds.append(gold)
+    assert np.array_equal(*golds)
+
+
+def test_a_bundle_verifies_and_says_what_it_gives(bundle: Path) -> None:
+    report = verify(bundle, simulate=True)
+    assert report.passed, [check for check in report.checks if not check.passed]
+    config = json.loads((bundle / "config.json").read_text())
+    assert config["architectures"] == ["BertForTokenClassification"]
+    assert config["id2label"] == dict(zip(map(str, range(7)), LABELS, strict=True))
+    card = (bundle / "README.md").read_text(encoding="utf-8")
+    assert "pipeline_tag: token-classification" in card and "ORTModelForTokenClassification" in card
+    (output,) = onnx.load(bundle / "onnx" / "model.onnx").graph.output
+    assert [size.dim_param or size.dim_value for size in output.type.tensor_type.shape.dim] == ["batch", "length", 7]
+
+
+def test_the_example_of_the_card_runs(bundle: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.chdir(bundle)
+    first, second, *_ = (bundle / "README.md").read_text(encoding="utf-8").split("```python\n")[1:]
+    exec(first.split("```")[0], {})
+    exec(second.split("```")[0], {})
+    assert "O" in capsys.readouterr().out
+
+
+def test_entities_are_those_of_transformers(bundle: Path) -> None:
+    """The words of the vocabulary are one token each, so the two decide alike."""
+    text = "still near the river park, a strange town and music"
+    model = AutoModelForTokenClassification.from_pretrained(bundle).eval()
+    tokenizer = AutoTokenizer.from_pretrained(bundle)
+    expected = pipeline("token-classification", model=model, tokenizer=tokenizer, aggregation_strategy="first")(text)
+    (entities,) = Tagger(bundle, precision="fp32").tag([text])
+    found = [(entity.label, entity.start, entity.end) for entity in entities]
+    assert found == [(each["entity_group"], each["start"], each["end"]) for each in expected]
+    assert [entity.label for entity in entities] == ["NATURE", "PLACE", "ART"]
+
+
+def test_a_long_text_is_read_in_windows(bundle: Path) -> None:
+    """Of 24 tokens: in one run over the whole text the model has the same decisions, but for what it sees further away."""
+    rng = np.random.default_rng(3)
+    words = [word for _ in range(3) for word, _ in sentence(rng)]
+    tagger = Tagger(bundle, precision="fp32")
+    logits = tagger.logits([" ".join(words)])
+    assert logits.shape == (len(words), len(LABELS))
+    model = AutoModelForTokenClassification.from_pretrained(bundle).eval()
+    tokenizer = AutoTokenizer.from_pretrained(bundle)
+    with torch.inference_mode():
+        whole = model(**tokenizer(" ".join(words), return_tensors="pt", max_length=64, truncation=True)).logits[0, 1:-1]
+    assert (logits.argmax(1) == whole.numpy().argmax(1)).mean() > 0.8
+
+
+def test_predict_prints_entities(cli, bundle: Path) -> None:
+    said = cli("predict", bundle, "still near the river park", "small")
+    assert said.code == 0 and "NATURE" in said.out and "river park" in said.out
+    (line,) = cli("predict", bundle, "--json", "near the town").out.splitlines()
+    assert "PLACE" in line and json.loads(line)
+
+
+def test_the_right_class_opens_a_bundle(bundle: Path) -> None:
+    assert isinstance(load(bundle), Tagger)

@@ -1,0 +1,47 @@
+"""Every recipe of the catalogue on texts whose words are labelled, for a few steps, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from recipe_runs import TEACHER, compress
+
+from compress.catalog import names
+from compress.results import Result
+
+DEFAULT = ("tinybert-small",)  # has the most stages
+TAGS = ("O", "B-FOOD", "I-FOOD", "O", "B-PLACE", "O")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world")
+    (folder / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    for split, count in (("train", 120), ("dev", 40)):
+        lines = []
+        for number in range(count):
+            words = [f"{split}{number}", *("good", "small", "river", "music", "town", "food")[: 2 + number % 5]]
+            lines += [f"{word} {tag}" for word, tag in zip(words, TAGS, strict=False)] + [""]
+        (folder / f"{split}.conll").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "recipe", [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in names("recipes")]
+)
+def test_the_recipe_runs(world: Path, recipe: str) -> None:
+    goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
+    text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
+    files = ("--train", "train.conll", "--dev", "dev.conll", "--max-length", "12")
+    done = compress(
+        *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", "--json", *goal, *text),
+        cwd=world,
+    )
+    assert done.returncode == 0, done.stderr
+    (document,) = json.loads(done.stdout)
+    result = Result.model_validate(document)
+    assert result.task.kind == "tagging" and result.final.precision == "int8"
+    assert set(result.final.scores["dev"]) == {"entity_f1"}
+    assert result.final.fidelity is not None and result.final.info["int8_matmuls"] > 0
