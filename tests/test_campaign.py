@@ -117,7 +117,11 @@ def test_what_will_be_done_is_said_in_order(planned: Any, tmp_path: Path) -> Non
 
 
 def test_what_will_not_fit_is_named(planned: Any) -> None:
-    assert planned("--minutes 0.01 --recipe int8")[3].endswith("LIKELY OUT OF TIME")
+    late = planned("--minutes 0.01 --recipe int8")
+    assert late[3].endswith("LIKELY OUT OF TIME")
+    (told,) = (line for line in late if "would do" in line)
+    enough = planned(f"--minutes {told.split()[1]} --recipe int8")
+    assert not any("LIKELY OUT OF TIME" in line for line in enough[3:])
     assert "LIKELY OUT OF MEMORY" in planned("--minutes 600 --recipe int8 --no-pretrain", room=1e6)[3]
     refused = planned("--minutes 600 --recipe distilbert --recipe int8 --no-pretrain --set distill.enabled=false")[3]
     assert refused.startswith("  distilbert toy-sentiment: WILL FAIL: ")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,13 +68,26 @@ def outlook(asked: argparse.Namespace) -> Iterator[str]:
         left -= spent
         yield line
     yield "recipes, in this order; minutes of training alone, export, int8 and scores come on top:"
-    rows = list(_rows(asked))
+    rows, taken, late = list(_rows(asked)), [], False
     for place, (row, plan) in enumerate(rows):
         limit = left if place == len(rows) - 1 else left / 2
         seconds = 0.0 if plan is None else rates.seconds(plan, row.work)
         yield f"  {row.name}: {_said(row, seconds, limit, room)}"
-        left -= min(seconds, limit)
+        left, late = left - min(seconds, limit), late or seconds > limit
+        taken.append(seconds)
+    if late:
+        share = 0.0 if asked.no_pretrain else asked.share
+        yield f"--minutes {math.ceil(minutes_needed(taken, share))} would do for these trainings, with what is not counted on top"
     yield f"bundles: an int8 one of each run that ended; about {max(left, 0) / 60:.0f} minutes are left for what is not counted"
+
+
+def minutes_needed(seconds: Sequence[float], share: float) -> float:
+    """The least minutes in which all recipes come to their end: pre-training has its `share` of them, and each recipe but the last at
+    most half of what is left."""
+    *others, needed = [*seconds] or [0.0]
+    for each in reversed(others):
+        needed = max(2 * each, each + needed)
+    return needed / 60 / (1 - share)
 
 
 def _room() -> int:
