@@ -162,7 +162,7 @@ def _ends(observed: np.ndarray, resampled: np.ndarray) -> tuple[float, float]:
 
 def _may_be_chance(tasks: Sequence[Paired]) -> bool:
     """Whether too few examples are answered differently for any difference to be more than chance."""
-    if sum(task.metric.changed(task.pairs) for task in tasks) < FEWEST:
+    if sum(task.metric.changed(task.pairs, task.gold) for task in tasks) < FEWEST:
         return True
     (first, *others), pairs = tasks, tasks[0].pairs
     if others or len(pairs) > 1:

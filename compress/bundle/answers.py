@@ -13,7 +13,7 @@ from ..runtime.folder import MODEL_FILES, read_settings, unpadded_beside
 from ..runtime.kinds import output_names
 from ..sessions import open_session
 from ..tasks import TASK_KINDS
-from .comparing import compared, flips, most_flips, recorded
+from .comparing import compared, flips, most_flips, recorded, unit_of
 from .document import BundleInfo
 from .probes import probe_logits, unpadded_logits
 from .report import Step
@@ -91,8 +91,7 @@ def _agreement(info: BundleInfo, now: dict[str, np.ndarray], precision: str) -> 
     mean = float(np.abs(now[precision] - now["fp32"]).mean())
     detail = f"mean difference {mean:.2g}"
     if TASK_KINDS[info.task.kind].decides:
-        unit = TASK_KINDS[info.task.kind].unit
-        detail = f"same label on {rows - here} of {rows} {unit}s ({rows - there} where it was made), {detail}"
+        detail = f"same label on {rows - here} of {rows} {unit_of(info)}s ({rows - there} where it was made), {detail}"
     if here > there + most_flips(info, rows):
         raise CheckFailed(f"{detail}; use onnx/{MODEL_FILES['fp32']} on this CPU")
     return detail

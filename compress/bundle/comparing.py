@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import CheckFailed
 from ..fidelity import differ
+from ..runtime.kinds import ANSWER_KINDS
 from ..tasks import TASK_KINDS
 from .document import BundleInfo
 from .probes import rows_of
@@ -27,14 +28,19 @@ def recorded(info: BundleInfo, precision: str) -> np.ndarray:
     rows = info.probe.logits.get(precision, ())  # type: ignore[call-overload]
     expected = rows_of(info.task.kind, info.probe.texts)
     if len(rows) != expected or any(len(row) != len(info.labels) for row in rows) or not rows:
-        unit = TASK_KINDS[info.task.kind].unit
-        raise CheckFailed(f"bundle.json: probe.logits.{precision}: expected one row per {unit}, one column per label")
+        what = unit_of(info)
+        raise CheckFailed(f"bundle.json: probe.logits.{precision}: expected one row per {what}, one column per label")
     return np.array(rows)
+
+
+def unit_of(info: BundleInfo) -> str:
+    """What of the probe is decided on: a text or a word."""
+    return "word" if ANSWER_KINDS[info.task.kind].by_word else "text"
 
 
 def most_flips(info: BundleInfo, rows: int) -> int:
     """How many of the probe's decisions a quantized model may take otherwise."""
-    return FLIPS if rows == len(info.probe.texts) else max(FLIPS, int(FLIPPED_WORDS * rows))
+    return max(FLIPS, int(FLIPPED_WORDS * rows)) if unit_of(info) == "word" else FLIPS
 
 
 def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.ndarray) -> tuple[str, bool]:

@@ -173,7 +173,8 @@ class _Scores:
         gold, outputs = np.array(self._gold), np.array(self._outputs, dtype=np.float64)
         fields = KINDS[self._kind]
         names = _METRICS.get(self._kind, fields.metrics[: fields.usual])
-        words = [_with_interval(name, TASK_KINDS[self._kind].headline((name,), -1), outputs, gold) for name in names]
+        of = TASK_KINDS[self._kind].headline
+        words = [_with_interval(name, of((name,), -1, self._names), outputs, gold) for name in names]
         return f"{len(gold):,} texts: {', '.join(words)}; 95% intervals"
 
 

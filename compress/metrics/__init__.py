@@ -6,5 +6,16 @@ from .confusion import ClassHeadline
 from .correlation import CorrelationHeadline
 from .headline import FEWEST, Headline, Pairs, check_lengths
 from .labels import LabelsHeadline
+from .tags import TagsHeadline, are_entities
 
-__all__ = ["FEWEST", "ClassHeadline", "CorrelationHeadline", "Headline", "LabelsHeadline", "Pairs", "check_lengths"]
+__all__ = [
+    "FEWEST",
+    "ClassHeadline",
+    "CorrelationHeadline",
+    "Headline",
+    "LabelsHeadline",
+    "Pairs",
+    "TagsHeadline",
+    "are_entities",
+    "check_lengths",
+]

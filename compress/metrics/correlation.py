@@ -35,7 +35,7 @@ class CorrelationHeadline(Headline):
         that one model answers as another text."""
         columns = [np.ravel(outputs).astype(np.float64) for pair in pairs for outputs in pair]
         columns.append(gold.astype(np.float64))
-        if self.changed(pairs) < FEWEST:
+        if self.changed(pairs, gold) < FEWEST:
             columns = _with_mistaken(columns)
         parts = [self.of_weights(columns, weights) for weights in draws(len(columns[-1]), samples, rng)]
         return np.concatenate(parts, axis=1)

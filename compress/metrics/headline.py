@@ -32,14 +32,15 @@ class Headline(ABC):
 
     @abstractmethod
     def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
-        """Which answers are right, bool [example], where the score is the share of these; None for any other."""
+        """Which answers are right, bool [example], where the score is the share of these and each is drawn for itself; None for any
+        other."""
 
     @abstractmethod
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         """Points [2 · seed, sample] of base, other, base … on resampled examples, the same ones for all of them."""
 
-    def changed(self, pairs: Pairs) -> int:
-        """Examples that base and other answer differently in any seed."""
+    def changed(self, pairs: Pairs, gold: np.ndarray) -> int:
+        """What is drawn in a resample, examples or the texts that they are of, and base and other answer differently in any seed."""
         return int(np.any([self.differ(base, other) for base, other in pairs], axis=0).sum())
 
 

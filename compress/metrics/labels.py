@@ -36,7 +36,7 @@ class LabelsHeadline(Headline):
         """Where models differ on too few examples to tell them apart, two are added that one model answers wrongly."""
         columns = [np.asarray(outputs, dtype=np.float64) for pair in pairs for outputs in pair]
         gold = gold.astype(bool)
-        if self.changed(pairs) < FEWEST:
+        if self.changed(pairs, gold) < FEWEST:
             columns, gold = _with_mistaken(columns, gold)
         parts = [
             np.stack([self._points(outputs, gold, weights) for outputs in columns])

@@ -74,7 +74,7 @@ def metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndar
     its task file chose another."""
     classes = len(output_names(run.task.kind, run.task.labels))
     for positive in (-1, *range(classes - 1)):
-        metric = TASK_KINDS[run.task.kind].headline(run.task.metrics, positive)
+        metric = TASK_KINDS[run.task.kind].headline(run.task.metrics, positive, run.task.labels)
         if abs(metric(logits, gold) - model.headline) <= 0.01:
             return metric
     raise CompressError(_contradiction(file, run, model))

@@ -14,12 +14,14 @@ MetricName = Literal[
 @dataclass(frozen=True)
 class KindFields:
     """`metrics`: those that fit the kind; its own files are scored by the first `usual` of them. `named_labels`: whether its labels have
-    names, the same ones in all examples. `many`: whether an example may have several of these."""
+    names, the same ones in all examples. `many`: whether an example may have several of these; `of_words`: whether each word of a
+    text has one."""
 
     metrics: tuple[MetricName, ...]
     named_labels: bool
     usual: int = 1
     many: bool = False
+    of_words: bool = False
 
 
 KINDS: dict[KindName, KindFields] = {
@@ -27,6 +29,6 @@ KINDS: dict[KindName, KindFields] = {
     "multilabel": KindFields(
         metrics=("f1_micro", "f1_macro", "mean_average_precision", "accuracy"), named_labels=True, usual=2, many=True
     ),
-    "tagging": KindFields(metrics=("entity_f1", "accuracy"), named_labels=True),
+    "tagging": KindFields(metrics=("entity_f1", "accuracy"), named_labels=True, of_words=True),
     "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from compress.errors import CompressError
 from compress.fields import NOT_UNICODE, is_unicode
 from compress.spec.task import TaskSpec
@@ -21,10 +19,10 @@ def to_split(spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bo
     _check_texts(spec, rows)
     kind = TASK_KINDS[spec.kind]
     labels = kind.read_labels(rows, names)
-    if training and len(np.unique(labels, axis=0)) < 2:
-        only = kind.written(labels[0], names)
+    if training and not kind.varied(labels):
+        gold = kind.gold(labels)
         raise CompressError(
-            f"{rows.place}: all {len(rows):,} examples have the label {only!r}; training needs at least two"
+            f"{rows.place}: all {len(gold):,} {kind.unit}s have the label {kind.written(gold[0], names)!r}; training needs at least two"
         )
     return Split(tuple(rows.texts), labels)
 

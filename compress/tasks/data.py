@@ -14,8 +14,8 @@ from compress.spec.task import TaskSpec
 class Split:
     """One split in file order.
 
-    `texts` has one list per text column; `labels` are int64 class ids [example] or float32 scores [example]; where each word has a
-    label, objects: int32 [word, 3] of each text, label id, start and end in characters.
+    `texts` has one list per text column; `labels` are int64 class ids [example], float32 scores [example], uint8 [example, label], or,
+    object [example], int32 [word, 3] of label id, start and end in characters.
     """
 
     texts: tuple[list[str], ...]

@@ -6,7 +6,6 @@ import numpy as np
 
 from compress.errors import CheckFailed, CompressError
 from compress.metrics import Headline
-from compress.runtime.kinds import output_names
 from compress.spec.task import TaskSpec
 
 from .data import Split
@@ -14,18 +13,19 @@ from .kinds import TASK_KINDS
 
 
 def score(spec: TaskSpec, labels: tuple[str, ...], logits: np.ndarray, gold: np.ndarray) -> dict[str, float]:
-    """Metric -> points, for logits [example, output] or, where there is one output, [example].
+    """Metric -> points, for logits [example, output] or, where there is one output, [example]; `gold` as the kind has it of labels.
 
     Raises `CheckFailed` when logits are not finite, `CompressError` when shapes do not fit the task.
     """
     outputs = np.asarray(logits, dtype=np.float64)
     outputs = outputs[:, None] if outputs.ndim == 1 else outputs
-    expected = (len(gold), len(output_names(spec.kind, labels)))
+    expected = (len(gold), len(labels) or 1)  # a score where there are no labels
     if outputs.shape != expected or not len(gold):
         raise CompressError(f"task {spec.name}: expected logits of shape {expected}, found {outputs.shape}")
     broken = int((~np.isfinite(outputs)).any(axis=1).sum())
     if broken:
-        raise CheckFailed(f"task {spec.name}: {broken:,} of {len(gold):,} examples have logits that are not finite")
+        unit = TASK_KINDS[spec.kind].unit
+        raise CheckFailed(f"task {spec.name}: {broken:,} of {len(gold):,} {unit}s have logits that are not finite")
     return {name: headline_of(spec, labels, (name,))(outputs, gold) for name in spec.metrics}
 
 
@@ -37,7 +37,7 @@ def gold_of(spec: TaskSpec, split: Split) -> np.ndarray:
 def headline_of(spec: TaskSpec, labels: tuple[str, ...], metrics: tuple[str, ...] | None = None) -> Headline:
     """The headline score of the task, or of some of its `metrics`."""
     positive = labels.index(spec.positive) if spec.positive is not None else -1
-    return TASK_KINDS[spec.kind].headline(metrics or spec.metrics, positive)
+    return TASK_KINDS[spec.kind].headline(metrics or spec.metrics, positive, labels)
 
 
 def headline(scores: dict[str, float]) -> float:

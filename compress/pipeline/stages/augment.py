@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from ... import store
 from ...errors import CompressError
+from ...metrics.tags import OUTSIDE
 from ...models.checkpoints import load_encoder, load_tokenizer
 from ...models.masked_lm import has_masked_lm_head, load_masked_lm
 from ...paths import from_home

@@ -62,7 +62,7 @@ def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
     data = context.task.data
     fit = TASK_KINDS[context.kind].temperature
     return {
-        "temperature": None if fit is None else fit(tuning, TASK_KINDS[context.kind].expected(held.labels)),
+        "temperature": None if fit is None else fit(tuning, held.labels),
         "tuning_score": headline(score(data.spec, data.labels, tuning, held.labels)),
         "examples": len(examples),
     }

@@ -8,10 +8,12 @@ from .classification import CLASSIFICATION
 from .kind import TaskKind
 from .multilabel import MULTILABEL
 from .regression import REGRESSION
+from .tagging import TAGGING
 
 TASK_KINDS: dict[KindName, TaskKind] = {
     "classification": CLASSIFICATION,
     "multilabel": MULTILABEL,
+    "tagging": TAGGING,
     "regression": REGRESSION,
 }
 

@@ -9,19 +9,26 @@ from typing import Any
 import numpy as np
 
 from compress.metrics import Headline
+from compress.spec.kinds import MetricName
 from compress.spec.task import TaskSpec
 
 from ..columns import Rows
 
 Names = tuple[str, ...]
+Metrics = tuple[MetricName, ...]
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True)
 class TaskKind:
     """One kind. `names` are the label names in the order of their ids, () for a kind without.
 
-    Labels are an array whose first axis is the example; outputs are what a model gives, float [example, output];
-    answers are what is decided by them, in the form of labels. What a report's folder holds
+    Labels are an array whose first axis is the text; outputs are what a model gives, float [example, output], where an example
+    is a text, or what else `unit` says; `gold` are the labels in the form in which they stand beside outputs and in files,
+    [example, ...]; answers are what is decided by outputs, in the form of what is `expected` of them. What a report's folder holds
     of them is `kept`. `mean` is of the outputs of several teachers, each divided by
     its `temperature`; a kind without takes one teacher alone, and one without `temperature` divides by nothing.
     """
@@ -31,7 +38,9 @@ class TaskKind:
     written: Callable[[Any, Names], str | float]  # one label as a person writes it
     present: Callable[[np.ndarray], set[int]]  # ids of the label names that occur
     strata: Callable[[np.ndarray], list[int]]  # of each example; the tuning split keeps their shares
-    headline: Callable[[tuple[str, ...], int], Headline]  # of (metrics, the positive label's id, -1: the last)
+    headline: Callable[
+        [tuple[str, ...], int, Names], Headline
+    ]  # of (metrics, the positive label's id, -1: the last; names)
     constant: Callable[
         [np.ndarray, Names], np.ndarray
     ]  # labels of train -> output of the best model that reads no text
@@ -40,12 +49,20 @@ class TaskKind:
     answers: Callable[[np.ndarray], np.ndarray]
     kept: Callable[[np.ndarray], np.ndarray]  # of outputs, [example, ...] as labels are
     outputs: Callable[[np.ndarray, Names], np.ndarray]  # of what is kept: outputs that have the same answers and scores
-    fits: Callable[[np.ndarray, Names], bool]  # whether labels, or what is kept, read from a file can be of these names
-    kept_type: Callable[[Names], np.dtype[np.generic]]  # the smallest that holds what is kept, and labels
+    fits: Callable[[np.ndarray, Names], bool]  # whether gold, or what is kept, read from a file can be of these names
+    kept_type: Callable[[Names], np.dtype[np.generic]]  # the smallest that holds what is kept, and gold
     confidence: Callable[[np.ndarray], np.ndarray] | None  # [example], 0 to 1; None: answers are no decisions
     divergence: Callable[[np.ndarray, np.ndarray], float]  # (fp32 outputs, others) -> their distance, an example's mean
     mean: Callable[[Sequence[np.ndarray]], np.ndarray] | None = None  # of outputs, float64 [example, output]
-    temperature: Callable[[np.ndarray, np.ndarray], float] | None = None  # of (outputs, labels)
+    temperature: Callable[[np.ndarray, np.ndarray], float] | None = None  # of (outputs, gold)
+    unit: str = "example"  # what has an output
+    prepared: Callable[[TaskSpec, Rows], Rows] = lambda spec, rows: rows  # in the form that `read_labels` takes
+    varied: Callable[[np.ndarray], bool] = lambda labels: (
+        len(np.unique(labels, axis=0)) > 1
+    )  # labels are not all the same
+    gold: Callable[[np.ndarray], np.ndarray] = _itself  # of labels
+    expected: Callable[[np.ndarray], np.ndarray] = _itself  # of gold: the answers that are right
+    fitting: Callable[[Metrics, Names], Metrics] = lambda metrics, names: metrics  # those that such labels can have
 
     @property
     def decides(self) -> bool:

@@ -133,7 +133,7 @@ MULTILABEL = TaskKind(
     written=_written,
     present=lambda labels: set(np.flatnonzero(labels.any(axis=0)).tolist()),
     strata=_strata,
-    headline=lambda metrics, positive: LabelsHeadline(metrics),
+    headline=lambda metrics, positive, names: LabelsHeadline(metrics),
     constant=_constant,
     constant_words="always giving the most frequent labels",
     label_words="labels",

@@ -42,7 +42,7 @@ REGRESSION = TaskKind(
     written=lambda label, names: float(label),
     present=lambda labels: set(),
     strata=lambda labels: [0] * len(labels),
-    headline=lambda metrics, positive: CorrelationHeadline(metrics),
+    headline=lambda metrics, positive, names: CorrelationHeadline(metrics),
     constant=lambda train, names: train.mean(keepdims=True),
     constant_words="a constant",
     label_words="a score",

@@ -1,0 +1,156 @@
+"""A label for each word of a text: named entities, parts of speech, chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compress.errors import CompressError
+from compress.metrics import TagsHeadline, are_entities
+from compress.metrics.tags import OUTSIDE, joined, parted
+from compress.spec.kinds import MetricName
+from compress.spec.task import TaskSpec
+
+from ..columns import Rows
+from ..ensembles import fit_temperature, mean_of_probabilities
+from ..tables import refuse
+from .classification import (
+    CLASSIFICATION,
+    MOST_UNLISTED_LABELS,
+    check_unicode,
+    declared_names,
+    natural,
+    unknown_label,
+)
+from .kind import TaskKind
+
+
+def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
+    """`labels` of the spec, else those of what the data set declares and of the training texts. CompressError: no metric of the
+    task fits them, or they are too few or too many."""
+    names = spec.labels or listed_tags(str(spec.label), train)
+    _check_pairs(spec, declared_names(spec, train) and names)
+    wrong = [metric for metric in spec.metrics if metric not in _fitting(spec.metrics, names)]
+    if wrong:
+        raise CompressError(
+            f"task {spec.name}: metric `{wrong[0]}` needs labels of entities, such as O, B-PER and I-PER, found "
+            f"{', '.join(names[:8])}; take `accuracy`"
+        )
+    return names
+
+
+def listed_tags(column: str, train: Rows) -> tuple[str, ...]:
+    """Of entities `O`, then `B-` and `I-` of each type; else the tags in the order of numbers and then of letters. Raises
+    `CompressError` where they are too many to be meant, or too few."""
+    found = {name for words in train.labels for name, _, _ in words} | set(train.declared or ())
+    check_unicode(train.place, column, sorted(found))
+    if are_entities((OUTSIDE, *found)) and found != {OUTSIDE}:
+        types = sorted({name[2:] for name in found if name != OUTSIDE})
+        names = (OUTSIDE, *(f"{prefix}-{name}" for name in types for prefix in "BI"))
+    else:
+        names = tuple(sorted(found, key=natural))
+    if len(names) > MOST_UNLISTED_LABELS:
+        raise CompressError(
+            f"{train.place}: column {column!r} has {len(names):,} different labels; list them under `labels` if they are meant"
+        )
+    if len(names) < 2:
+        only = f"all words have the label {names[0]!r}" if names else "no text has a word"
+        raise CompressError(f"{train.place}: column {column!r}: {only}; training needs at least two labels")
+    return names
+
+
+def _check_pairs(spec: TaskSpec, names: tuple[str, ...] | None) -> None:
+    """Raises `CompressError` where `labels` of entities lack the beginning or the inside of a type."""
+    for name in names or ():
+        other = {"B-": "I-", "I-": "B-"}.get(name[:2], "") + name[2:]
+        if names is not None and are_entities(names) and name != OUTSIDE and other not in names:
+            raise CompressError(f"task {spec.name}: `labels` has {name!r} without {other!r}; list both")
+
+
+def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
+    """object [text] of int32 [word, 3]: label id, start and end in characters."""
+    ids = {name: index for index, name in enumerate(names)}
+    labels, problems = np.empty(len(rows), dtype=object), []
+    for row, (number, words) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
+        for place, (name, _, _) in enumerate(words, start=1):
+            if name not in ids:
+                problems.append((number, f"word {place}: {unknown_label(name, names)}"))
+        labels[row] = np.array([(ids.get(n, 0), *span) for n, *span in words], np.int32).reshape(-1, 3)
+    refuse(rows.place, rows.unit, problems)
+    _check_words(rows, labels, names)
+    return labels
+
+
+def _check_words(rows: Rows, labels: np.ndarray, names: tuple[str, ...]) -> None:
+    """Raises `CompressError` where no text has a word, or none an entity: nothing can be learnt or scored."""
+    found = _present(labels)
+    if not found:
+        raise CompressError(f"{rows.place}: no text has a word")
+    if are_entities(names) and found == {names.index(OUTSIDE)}:
+        words = len(_gold(labels))
+        raise CompressError(
+            f"{rows.place}: all {words:,} words have the label {OUTSIDE!r}; expected entities among them"
+        )
+
+
+def _fitting(metrics: tuple[MetricName, ...], names: tuple[str, ...]) -> tuple[MetricName, ...]:
+    return tuple(metric for metric in metrics if metric != "entity_f1" or are_entities(names))
+
+
+def _gold(labels: np.ndarray) -> np.ndarray:
+    return joined([words[:, 0] for words in labels])
+
+
+def _expected(gold: np.ndarray) -> np.ndarray:
+    return parted(gold)[0]
+
+
+def _present(labels: np.ndarray) -> set[int]:
+    return set(np.unique(_expected(_gold(labels))).tolist())
+
+
+def _strata(labels: np.ndarray) -> list[int]:
+    """The label of each text that the fewest texts have: that one has the fewest to spare. -1: it has no word."""
+    found = [np.unique(words[:, 0]) for words in labels]
+    texts = np.bincount(np.concatenate([np.zeros(0, np.int64), *found]).astype(np.int64), minlength=1)
+    return [int(ids[texts[ids].argmin()]) if len(ids) else -1 for ids in found]
+
+
+def _constant(train: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    return CLASSIFICATION.constant(_expected(_gold(train)), names)
+
+
+def _written(label: Any, names: tuple[str, ...]) -> str:
+    return names[int(_expected(np.array(label)))]
+
+
+def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
+    return kept.ndim == 1 and bool((_expected(kept) < len(names)).all())
+
+
+TAGGING = TaskKind(
+    label_names=_label_names,
+    read_labels=_read,
+    written=_written,
+    present=_present,
+    strata=_strata,
+    headline=lambda metrics, positive, names: TagsHeadline(metrics, names),
+    constant=_constant,
+    constant_words="always giving the most frequent label",
+    label_words="a label for each word",
+    answers=CLASSIFICATION.answers,
+    kept=CLASSIFICATION.kept,
+    outputs=CLASSIFICATION.outputs,
+    fits=_fits,
+    kept_type=lambda names: np.dtype(np.int8 if len(names) <= 128 else np.int16),  # signed, for gold
+    confidence=CLASSIFICATION.confidence,
+    divergence=CLASSIFICATION.divergence,
+    mean=mean_of_probabilities,
+    temperature=lambda outputs, gold: fit_temperature(outputs, _expected(gold)),
+    unit="word",
+    varied=lambda labels: len(_present(labels)) > 1,
+    gold=_gold,
+    expected=_expected,
+    fitting=_fitting,
+)

@@ -1,0 +1,133 @@
+"""Metrics of a label for each word against seqeval, and their resamples against a loop over drawn texts."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from seqeval import metrics as seqeval
+
+from compress.errors import CompressError
+from compress.metrics import FEWEST, TagsHeadline, are_entities
+from compress.metrics.tags import joined, parted, type_scores
+from compress.significance import mcnemar_p, paired_bootstrap
+
+NAMES = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER", "B-ORG-X", "I-ORG-X")
+SHARES = (0.4, 0.1, 0.15, 0.1, 0.15, 0.05, 0.05)
+
+
+def made(seed: int, texts: int = 60) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Outputs that are right for three words in four, gold, and the words of each text."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 9, texts).tolist()
+    gold = [rng.choice(len(NAMES), size, p=SHARES) for size in sizes]
+    given = [np.where(rng.random(len(ids)) < 0.75, ids, rng.choice(len(NAMES), len(ids))) for ids in gold]
+    return np.eye(len(NAMES))[np.concatenate(given)], joined(gold), sizes
+
+
+def names_of(ids: np.ndarray, sizes: list[int]) -> list[list[str]]:
+    return [[NAMES[label] for label in part] for part in np.split(ids, np.cumsum(sizes)[:-1])]
+
+
+def test_gold_keeps_where_texts_begin() -> None:
+    texts = [np.array([2, 0, 0], np.int32), np.zeros(0, np.int32), np.array([0], np.int32), np.array([1, 3], np.int32)]
+    gold = joined(texts)
+    assert gold.dtype == np.int64 and gold.tolist() == [~2, 0, 0, ~0, ~1, 3]
+    ids, begins = parted(gold)
+    assert ids.tolist() == [2, 0, 0, 0, 1, 3] and begins.tolist() == [True, False, False, True, True, False]
+    assert [words.tolist() for words in texts] == [[2, 0, 0], [], [0], [1, 3]]  # not changed
+    assert joined([]).shape == (0,)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_metrics_agree_with_seqeval(seed: int) -> None:
+    outputs, gold, sizes = made(seed)
+    ids = parted(gold)[0]
+    true, given = names_of(ids, sizes), names_of(outputs.argmax(1), sizes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # seqeval's, of types that are never given
+        expected = {"entity_f1": seqeval.f1_score(true, given), "accuracy": seqeval.accuracy_score(true, given)}
+        report: Any = seqeval.classification_report(true, given, output_dict=True, zero_division=0)
+    for name, share in expected.items():
+        assert TagsHeadline((name,), NAMES)(outputs, gold) == pytest.approx(100 * share, abs=1e-9), name
+    both = TagsHeadline(("entity_f1", "accuracy"), NAMES)(outputs, gold)
+    assert both == pytest.approx(50 * sum(expected.values()), abs=1e-9)
+    scores = type_scores(outputs, gold, NAMES)
+    assert list(scores) == ["LOC", "ORG-X", "PER"]
+    for name, found in scores.items():
+        row = report[name]
+        assert found.entities == row["support"]
+        assert (found.precision, found.recall, found.f1) == pytest.approx(
+            tuple(100 * row[key] for key in ("precision", "recall", "f1-score")), abs=1e-9
+        )
+
+
+def test_an_entity_never_runs_into_the_next_text() -> None:
+    gold = joined([np.array([0, 3]), np.array([4, 0])])  # B-PER | I-PER: two entities
+    assert TagsHeadline(("entity_f1",), NAMES)(np.eye(7)[[0, 3, 4, 0]], gold) == 100
+    assert type_scores(np.eye(7)[[0, 3, 4, 0]], gold, NAMES)["PER"].entities == 2
+
+
+def test_nothing_gold_and_nothing_given_is_no_division_by_zero() -> None:
+    assert TagsHeadline(("entity_f1",), NAMES)(np.eye(7)[[0, 0]], joined([np.array([0, 0])])) == 0
+
+
+@pytest.mark.parametrize("metrics", [("entity_f1",), ("accuracy",), ("entity_f1", "accuracy")])
+def test_resamples_are_the_metric_of_drawn_texts(metrics: tuple[str, ...]) -> None:
+    outputs, gold, sizes = made(2)
+    sizes = [size for size in sizes if size]
+    other = outputs[np.random.default_rng(5).permutation(len(outputs))]
+    metric = TagsHeadline(metrics, NAMES)
+    assert metric.changed([(outputs, other)], gold) >= FEWEST
+    drawn = metric.resampled([(outputs, other)], gold, 50, np.random.default_rng(9))
+    words = np.split(np.arange(len(gold)), np.cumsum(sizes)[:-1])
+    counts = np.random.default_rng(9).integers(len(sizes), size=(50, len(sizes)))  # as `draws` draws them
+    for sample, texts in enumerate(counts):
+        rows = np.concatenate([words[text] for text in texts])
+        for place, given in enumerate((outputs, other)):
+            assert drawn[place, sample] == pytest.approx(metric(given[rows], gold[rows]), abs=1e-9)
+
+
+def test_words_differ_and_texts_change() -> None:
+    gold = joined([np.array([3, 4, 0]), np.array([0, 0]), np.array([1])])
+    base, other = np.eye(7)[[3, 4, 0, 0, 0, 1]], np.eye(7)[[3, 0, 1, 0, 0, 2]]
+    metric = TagsHeadline(("entity_f1",), NAMES)
+    assert metric.differ(base, other).tolist() == [False, True, True, False, False, True]
+    assert metric.changed([(base, other)], gold) == 2
+    assert metric.changed([(base, base)], gold) == 0
+    assert mcnemar_p(TagsHeadline(("accuracy",), NAMES), base, other, gold) is None
+
+
+@pytest.mark.parametrize("metric", ["entity_f1", "accuracy"])
+def test_one_flip_is_not_told_from_chance_and_many_are(metric: str) -> None:
+    outputs, gold, _ = made(3, texts=300)
+    right, scored = np.eye(7)[parted(gold)[0]], TagsHeadline((metric,), NAMES)
+    once = outputs.copy()
+    wrong = np.flatnonzero((outputs != right).any(1))
+    once[wrong[0]] = right[wrong[0]]
+    points, low, high = paired_bootstrap(scored, outputs, once, gold)
+    assert low <= 0 <= points <= high and low < high < 2
+    _, low, _ = paired_bootstrap(scored, outputs, right, gold)
+    assert low > 0
+
+
+def test_equal_answers_have_an_interval_with_a_width() -> None:
+    outputs, gold, _ = made(4, texts=200)
+    for name in ("entity_f1", "accuracy"):
+        points, low, high = paired_bootstrap(TagsHeadline((name,), NAMES), outputs, outputs, gold)
+        assert points == 0 and -1.5 < low < 0 < high < 1.5
+
+
+def test_labels_of_no_entities_have_no_entity_f1() -> None:
+    tags = ("ADJ", "NOUN", "O")
+    assert not are_entities(tags) and are_entities(NAMES) and not are_entities(("O",))
+    with pytest.raises(CompressError, match=r"metric `entity_f1` counts entities, .* found .*'ADJ'.*; take `accuracy`"):
+        TagsHeadline(("entity_f1",), tags)
+    assert TagsHeadline(("accuracy",), tags)(np.eye(3)[[0, 1]], joined([np.array([0, 0])])) == 50
+
+
+def test_gold_without_texts_is_refused() -> None:
+    with pytest.raises(CompressError, match="say where texts begin"):
+        TagsHeadline(("accuracy",), NAMES)(np.eye(7)[[0, 1]], np.array([0, 1]))
