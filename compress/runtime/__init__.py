@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from .classifier import Classifier
-from .kinds import LabelsPrediction, Prediction
+from pathlib import Path
+from typing import Unpack
 
-__all__ = ["Classifier", "LabelsPrediction", "Prediction"]
+from .classifier import Classifier
+from .folder import read_settings
+from .kinds import Entity, LabelsPrediction, Prediction
+from .opened import Options
+from .tagger import Tagger
+
+__all__ = ["Classifier", "Entity", "LabelsPrediction", "Prediction", "Tagger", "load"]
+
+
+def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger:
+    """A `Tagger` where the model of `folder` labels words, else a `Classifier`; with their options. `predict` of either gives a
+    list of answers. Raises as they do."""
+    words = read_settings(Path(folder)).kind.words
+    return Tagger(folder, **options) if words else Classifier(folder, **options)

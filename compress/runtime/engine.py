@@ -21,7 +21,8 @@ class Engine(Protocol):
     hint: str | None  # the precision that the runtime computes in, where it has a choice
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
-        """Integer [rows, length] by input name -> logits [rows, labels]. CompressError: the runtime failed."""
+        """Integer [rows, length] by input name -> logits [rows, labels], of a model that labels tokens [rows, length, labels].
+        CompressError: the runtime failed."""
         ...
 
 

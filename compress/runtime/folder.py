@@ -20,6 +20,7 @@ MODEL_FILES = {
     "qdq": "model_qdq.onnx",
 }
 UNPADDED = "_unpadded.onnx"
+TOKEN_CLASSIFIER = "ForTokenClassification"  # how transformers' classes for it end
 _MOST_JSON, _MOST_TOKENIZER = 64 << 20, 1 << 30  # bytes
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
@@ -81,7 +82,7 @@ def read_settings(folder: Path) -> Settings:
     columns = bundle.get("text_columns")
     return Settings(
         labels=labels,
-        kind=_kind(folder / "config.json", config.get("problem_type"), len(labels)),
+        kind=_kind(folder, config, bundle, len(labels)),
         columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2) else None,
         max_length=_max_length(folder, bundle, tokenizer, config),
         pad_id=whole_number(folder / "config.json", config, "pad_token_id", 0),
@@ -89,12 +90,31 @@ def read_settings(folder: Path) -> Settings:
     )
 
 
-def _kind(path: Path, problem: str | None, outputs: int) -> AnswerKind:
-    for kind in ANSWER_KINDS.values():
+def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], outputs: int) -> AnswerKind:
+    """Of the kinds whose models have the class that config.json names, the first that fits."""
+    words, problem = _labels_words(folder, config, bundle), config.get("problem_type")
+    kinds = [kind for kind in ANSWER_KINDS.values() if kind.words == words]
+    for kind in kinds:
         if kind.fits(problem, outputs):
             return kind
-    known = " or ".join(kind.problem_type for kind in ANSWER_KINDS.values())
-    raise CompressError(f"{path}: problem_type: expected {known}, found {problem}")
+    known = " or ".join(str(kind.problem_type) for kind in kinds)
+    raise CompressError(f"{folder / 'config.json'}: problem_type: expected {known}, found {problem}")
+
+
+def _labels_words(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> bool:
+    """By the model's class; where config.json names none, by the kind of task in bundle.json."""
+    task = bundle.get("task")
+    kind = ANSWER_KINDS.get(str(task.get("kind"))) if isinstance(task, dict) else None
+    found = config.get("architectures")
+    if not isinstance(found, list) or not found:
+        return kind is not None and kind.words
+    words = str(found[0]).endswith(TOKEN_CLASSIFIER)
+    if kind is not None and kind.words != words:
+        raise CompressError(
+            f"{folder / 'config.json'}: architectures: found {found[0]}, which does not belong to a task of the kind "
+            f"{task['kind']}, as bundle.json has it; ship or download the bundle again"  # type: ignore[index]
+        )
+    return words
 
 
 def read_json(path: Path, optional: bool = False, expected: str = EXPECTED) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from ..errors import CompressError
 
@@ -13,14 +14,13 @@ MOST = 4096  # examples, and
 CHARACTERS = 1_000_000  # characters: together they bound the memory of a window
 
 
-class Reader:
-    """What an example of a task may be. `columns` names its texts, one or two; None where nothing says."""
+Example = TypeVar("Example")
 
-    def __init__(self, columns: tuple[str, ...] | None) -> None:
-        self.columns = columns
-        self._accepted = {1: ["a text"], 2: ["a pair"], None: ["a text", "a pair"]}[columns and len(columns)]
 
-    def windows(self, texts: object, most: int | None = None) -> Iterator[list[Text]]:
+class Windowed(Generic[Example]):
+    """Examples as they are checked by `_checked`, in windows."""
+
+    def windows(self, texts: object, most: int | None = None) -> Iterator[list[Example]]:
         """Windows in order, read only when they are asked for.
 
         `most` examples each; by default few at first and then twice as many each time, or at once as many
@@ -32,19 +32,19 @@ class Reader:
         return self._windows(source, first, most or MOST)
 
     def _source(self, texts: object) -> Iterable[object]:
-        if isinstance(texts, str) or (self.columns is not None and len(self.columns) == 2 and _is_bare_pair(texts)):
+        if isinstance(texts, str):
             return [texts]
         if not isinstance(texts, Iterable) or isinstance(texts, (Mapping, bytes)):
             raise CompressError(f"texts: expected texts in a list or a stream, found {type(texts).__name__}")
         return texts
 
-    def _windows(self, source: Iterable[object], limit: int, most: int) -> Iterator[list[Text]]:
-        window: list[Text] = []
+    def _windows(self, source: Iterable[object], limit: int, most: int) -> Iterator[list[Example]]:
+        window: list[Example] = []
         characters = 0
         try:
             for index, example in enumerate(source):
                 window.append(self._checked(index, example))
-                characters += sum(map(len, _parts(window[-1])))
+                characters += self._characters(window[-1])
                 if len(window) == limit or characters >= CHARACTERS:
                     yield window
                     window, characters, limit = [], 0, min(2 * limit, most)
@@ -55,6 +55,26 @@ class Reader:
         if window:
             yield window
 
+    def _checked(self, index: int, example: object) -> Example:
+        """CompressError: what is given at `index` is no example."""
+        raise NotImplementedError
+
+    def _characters(self, example: Example) -> int:
+        raise NotImplementedError
+
+
+class Reader(Windowed[Text]):
+    """What an example of a task may be. `columns` names its texts, one or two; None where nothing says."""
+
+    def __init__(self, columns: tuple[str, ...] | None) -> None:
+        self.columns = columns
+        self._accepted = {1: ["a text"], 2: ["a pair"], None: ["a text", "a pair"]}[columns and len(columns)]
+
+    def _source(self, texts: object) -> Iterable[object]:
+        if self.columns is not None and len(self.columns) == 2 and _is_bare_pair(texts):
+            return [texts]
+        return super()._source(texts)
+
     def _checked(self, index: int, example: object) -> Text:
         pair = _is_pair(example)
         found = "a text" if isinstance(example, str) else "a pair" if pair else type(example).__name__
@@ -62,11 +82,20 @@ class Reader:
             names = "" if self.columns is None else f" ({', '.join(self.columns)})"
             raise CompressError(f"texts[{index}]: expected {' or '.join(self._accepted)}{names}, found {found}")
         text: Text = (example[0], example[1]) if pair else example  # type: ignore[index, assignment]
-        try:
-            "".join(_parts(text)).encode("utf-8")
-        except UnicodeEncodeError:
-            raise CompressError(f"texts[{index}]: expected Unicode text, found half of a surrogate pair") from None
+        for part in _parts(text):
+            check_unicode(f"texts[{index}]", part)
         return text
+
+    def _characters(self, example: Text) -> int:
+        return sum(map(len, _parts(example)))
+
+
+def check_unicode(place: str, text: str) -> None:
+    """CompressError: `text` cannot be encoded; `place` is where it stands."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise CompressError(f"{place}: expected Unicode text, found half of a surrogate pair") from None
 
 
 def _parts(text: Text) -> tuple[str, ...]:

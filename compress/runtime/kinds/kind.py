@@ -37,11 +37,13 @@ class LabelsPrediction(Prediction):
 class AnswerKind:
     """How the outputs of a model for one kind of task become answers."""
 
-    problem_type: str  # in config.json
+    problem_type: str | None  # in config.json
     fits: Callable[
         [str | None, int], bool
     ]  # whether (config.json's problem_type, number of outputs) can be of this kind
     output_names: Callable[[Names], Names]  # label names, () for a kind without -> those of the outputs
-    answers: Callable[[Names, np.ndarray], Iterator[Prediction]]  # (output names, outputs [text, output])
+    answers: Callable[[Names, np.ndarray], Iterator[Prediction]]  # (output names, outputs [text or word, output])
     line: Callable[[Any], str]  # an answer as `compress predict` prints it
     cells: Callable[[Any], tuple[Any, float | None]]  # the same for a file: the answer, and how sure the model is
+    fields: Callable[[Any], dict[str, Any]] = vars  # the same for a line of JSON
+    words: bool = False  # whether each word of a text is answered, by a model …ForTokenClassification, and not the text

@@ -1,0 +1,95 @@
+"""Logits of labels for each word -> its most probable label, and the entities that labelled words make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .classification import softmax
+from .kind import AnswerKind, Names, Prediction
+
+OUTSIDE = "O"  # the label of words outside every entity
+_PREFIXED = re.compile(r"([BIESLU])-(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A part of a text and its label: `text[start:end]`, in characters.
+
+    `score` is the probability of the label, over several words the mean of theirs.
+    """
+
+    label: str
+    score: float
+    start: int
+    end: int
+    text: str
+
+
+def unread(names: Names) -> int:
+    """The label of a word that no token stands for: `O` where there is such a label, else the first."""
+    return names.index(OUTSIDE) if OUTSIDE in names else 0
+
+
+def entities(text: str, spans: np.ndarray, words: Sequence[Prediction], *, joined: bool) -> list[Entity]:
+    """`spans` [word, 2] of `text`, and what each word is answered with -> the words with labels other than `O`; `joined`: words
+    of one entity as one, its type as the label."""
+    runs = _runs([word.label or OUTSIDE for word in words]) if joined else [
+        (str(word.label), [number]) for number, word in enumerate(words) if word.label != OUTSIDE
+    ]  # fmt: skip
+    return [_entity(text, spans[run], label, [words[number].score for number in run]) for label, run in runs]
+
+
+def _entity(text: str, spans: np.ndarray, label: str, scores: list[float]) -> Entity:
+    start, end = int(spans[0, 0]), int(spans[-1, 1])
+    return Entity(label, sum(scores) / len(scores), start, end, text[start:end])
+
+
+def _runs(labels: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """(type, words) of each entity, as seqeval finds them by default: one begins at B-, at another type, and after `O`. The
+    S-, E-, U- and L- of other schemes begin and end one too; a name without a prefix is a type whose words belong together."""
+    runs: list[tuple[str, list[int]]] = []
+    before: tuple[str, str] | None = None
+    for number, label in enumerate(labels):
+        if label == OUTSIDE:
+            before = None
+            continue
+        found = _PREFIXED.fullmatch(label)
+        prefix, kind = found.groups() if found else ("I", label)
+        if before is None or kind != before[1] or prefix in "BSU" or before[0] in "ESLU":
+            runs.append((kind, []))
+        runs[-1][1].append(number)
+        before = prefix, kind
+    return runs
+
+
+def _answers(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
+    """Of each word, without the probabilities of the other labels."""
+    probabilities = softmax(outputs)
+    best = probabilities.argmax(axis=1)
+    scores = np.take_along_axis(probabilities, best[:, None], axis=1)[:, 0]
+    return (Prediction(names[label], score) for label, score in zip(best.tolist(), scores.tolist(), strict=True))
+
+
+def _line(answer: Sequence[Entity]) -> str:
+    return ", ".join(f"{' '.join(found.text.split())} ({found.label} {found.score:.4f})" for found in answer) or "-"
+
+
+def _listed(answer: Sequence[Entity]) -> list[dict[str, Any]]:
+    return [{**asdict(found), "score": round(found.score, 6)} for found in answer]
+
+
+TAGGING = AnswerKind(
+    problem_type=None,
+    fits=lambda problem, outputs: True,
+    output_names=lambda labels: labels,
+    answers=_answers,
+    cells=lambda answer: (_listed(answer), None),
+    line=_line,
+    fields=lambda answer: {"entities": _listed(answer)},
+    words=True,
+)

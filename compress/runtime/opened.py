@@ -1,0 +1,124 @@
+"""A folder opened on the CPU, and texts' tokens run through its model in batches of like length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar, TypedDict
+
+import numpy as np
+import tokenizers
+
+from ..errors import CompressError
+from .batches import chunks, padded, tokens_per_run
+from .engine import Engine
+from .folder import read_settings, read_tokenizer
+from .listed import Listed
+from .runtimes import open_engine
+from .unpadded import UnpaddedForm
+
+
+class Options(TypedDict, total=False):
+    """How a folder is opened; `Classifier` says what each is."""
+
+    precision: str | None
+    threads: int | None
+    runtime: str
+    precision_hint: str | None
+    verify: bool
+
+
+class Opened:
+    """How a folder is opened, and its model run; `Classifier` says what the options are."""
+
+    _words: ClassVar[bool]  # whether it answers each word of a text, or each text
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        precision: str | None = None,
+        threads: int | None = None,
+        runtime: str = "onnxruntime",
+        precision_hint: str | None = None,
+        verify: bool = True,
+    ) -> None:
+        check_sizes(threads=threads)
+        self.folder = Path(folder)
+        self.settings = read_settings(self.folder)
+        self._check_kind()
+        self.runtime = runtime
+        check = Listed(self.folder).check if verify else _unchecked
+        for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            if (self.folder / name).exists():
+                check(self.folder / name)
+        self.precision, self._engine = open_engine(self.folder, precision, threads, runtime, precision_hint, check)
+        self.tokenizer = read_tokenizer(self.folder / "tokenizer.json", self.settings)
+        self._unpadded = UnpaddedForm(self._engine, threads, check) if runtime == "onnxruntime" else None
+
+    def __repr__(self) -> str:
+        labels = ", ".join(self.labels[:4]) + (f", … ({len(self.labels)})" if len(self.labels) > 4 else "")
+        own = f"{type(self).__name__}({str(self.folder)!r}, precision={self.precision!r}"
+        return f"{own}, runtime={self.runtime!r}, labels: {labels})"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the outputs in their order: those of the labels, or that of a score."""
+        return self.settings.labels
+
+    @property
+    def columns(self) -> int | None:
+        """Texts per example, 1 or 2; None where the folder does not say."""
+        return None if self.settings.columns is None else len(self.settings.columns)
+
+    @property
+    def model(self) -> Path:
+        """The file that is run; padded batches may go through the unpadded form beside it."""
+        return self._engine.path
+
+    @property
+    def precision_hint(self) -> str | None:
+        """What OpenVINO computes in on this CPU: "f32" or "bf16"; None for ONNX Runtime, which has no choice."""
+        return self._engine.hint
+
+    def _check_kind(self) -> None:
+        if self.settings.kind.words == self._words:
+            return
+        does, other = ("texts", "Classifier") if self._words else ("the words of texts", "Tagger")
+        raise CompressError(
+            f"{self.folder}: its model labels {does}; open it with compress.runtime.{other}, "
+            "or with compress.runtime.load, which takes the right one"
+        )
+
+    def _runs(
+        self, encodings: Sequence[tokenizers.Encoding], batch_size: int | None, tokens: int | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(indices of encodings that shared a run, its outputs), the shortest first."""
+        lengths = np.array([len(encoding) for encoding in encodings], np.int64)
+        size = tokens_per_run(int(lengths.sum())) if tokens is None else tokens
+        for chunk in chunks(lengths, size, batch_size):
+            engine = self._unpadded.engine(lengths[chunk]) if self._unpadded else self._engine
+            yield chunk, self._run([encodings[i] for i in chunk], engine)
+
+    def _run(self, encodings: list[tokenizers.Encoding], engine: Engine) -> np.ndarray:
+        batch = padded(encodings, engine.inputs, self.settings.pad_id)
+        outputs = engine.run(batch)
+        rows, length = batch["input_ids"].shape
+        expected = [rows, *([length] if self._words else []), len(self.labels)]
+        if list(outputs.shape) != expected:
+            raise CompressError(
+                f"{engine.path}: expected scores {expected} (config.json has {len(self.labels)} labels), "
+                f"found {list(outputs.shape)}; the model and config.json do not belong together"
+            )
+        return outputs
+
+
+def check_sizes(**sizes: int | None) -> None:
+    """CompressError: one is given and less than 1."""
+    for name, value in sizes.items():
+        if value is not None and value < 1:
+            raise CompressError(f"{name} is {value}; expected at least 1")
+
+
+def _unchecked(path: Path) -> None:
+    """Any file will do."""

@@ -1,0 +1,133 @@
+"""Texts in, labelled words and entities out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, Unpack, get_args
+
+import numpy as np
+
+from ..errors import CheckFailed, CompressError
+from .kinds import Entity
+from .kinds.tagging import OUTSIDE, entities, unread
+from .opened import Opened, Options, check_sizes
+from .reading import MOST
+from .worded import Worded, WordReader
+from .words import NOWHERE, Windower, Windows
+
+Aggregation = Literal["simple", "none"]
+Words = str | Sequence[str]
+
+
+class Tagger(Opened):
+    """A model that labels the words of texts, on the CPU: for entities, parts of speech, chunks. One instance may be used from
+    several threads. The options are those of `Classifier`.
+
+    A text is a string, whose words are its runs of letters and digits and each other character; or a list of words, which are
+    joined by one space and keep their bounds. A word gets the most probable label of its first token. A text longer than the
+    model reads goes through it in windows that overlap, and a word is decided in the one where it has most context.
+    """
+
+    _words = True
+
+    def __init__(self, folder: str | Path, **options: Unpack[Options]) -> None:
+        super().__init__(folder, **options)
+        if self.columns == 2:
+            raise CompressError(
+                f"{self.folder / 'bundle.json'}: text_columns: expected one, whose words get labels, found 2"
+            )
+        self._windower = Windower(self.tokenizer, self.settings.max_length)
+        self._reader = WordReader()
+
+    @property
+    def columns(self) -> int | None:
+        """Texts per example: 1, also where the folder does not say."""
+        return super().columns or 1
+
+    def tag(
+        self,
+        texts: str | Iterable[Words],
+        *,
+        aggregation: Aggregation = "simple",
+        batch_size: int | None = None,
+        tokens: int | None = None,
+        window: int | None = None,
+    ) -> Iterator[list[Entity]]:
+        """The entities of each text, in order, while `texts` is being read; memory is bounded by the longest text.
+
+        `texts` holds strings, and lists of words; a string may be given bare. `aggregation`: "simple" joins the words of an
+        entity (its label is the type, its score the mean), "none" gives each word with the label that the model has for it. Both
+        leave out words labelled `O`. Where no label is called `O`, as for parts of speech, both give every word. They are
+        what transformers' pipeline calls so; its "first" is "simple" here, because a word's first token decides in
+        any case, and its "max" and "average" would need the other tokens.
+
+        `window`, `tokens` and `batch_size` (windows of a text in one model run) are those of `Classifier.classify`.
+        Raises, after everything before it has been answered: `CompressError` naming an example that is no text,
+        `CheckFailed` for a score that is not finite, and whatever `texts` itself raises.
+        """
+        check_sizes(batch_size=batch_size, tokens=tokens, window=window)
+        if aggregation not in get_args(Aggregation):
+            raise CompressError(
+                f"aggregation: expected simple or none, found {aggregation!r}; a word is decided by its first token"
+            )
+        parts = self._outputs(self._reader.windows(texts, window), batch_size, tokens)
+        return self._entities(parts, joined=aggregation == "simple" and OUTSIDE in self.labels)
+
+    def predict(
+        self, texts: str | Iterable[Words], *, batch_size: int | None = None, tokens: int | None = None
+    ) -> list[list[Entity]]:
+        """The list of what `tag` yields."""
+        return list(self.tag(texts, batch_size=batch_size, tokens=tokens))
+
+    def words(self, texts: str | Iterable[Words]) -> list[np.ndarray]:
+        """Where the words of each text are: int64 [word, 2] in characters, the end exclusive; of a list of words, in the text
+        that they make with one space between."""
+        return [example.spans for examples in self._reader.windows(texts, MOST) for example in examples]
+
+    def logits(
+        self, texts: str | Iterable[Words], *, batch_size: int | None = None, tokens: int | None = None
+    ) -> np.ndarray:
+        """float32 [words, labels], the words of all texts one after another, from batches that depend on the texts alone.
+
+        A word that no token stands for has 1 for `O`, or for the first label where none is called so, and 0 for the others. Of
+        a model that quantizes activations on the fly see `Classifier.logits`.
+        """
+        check_sizes(batch_size=batch_size, tokens=tokens)
+        parts = [found for _, found in self._outputs(self._reader.windows(texts, MOST), batch_size, tokens)]
+        return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), np.float32)
+
+    def _outputs(
+        self, windows: Iterator[list[Worded]], batch_size: int | None, tokens: int | None
+    ) -> Iterator[tuple[list[Worded], np.ndarray]]:
+        """Texts read together, and float32 [word, label] of their words."""
+        for examples in windows:
+            cut = self._windower([example.text for example in examples], [example.spans for example in examples])
+            yield examples, self._words_of(cut, batch_size, tokens)
+
+    def _words_of(self, cut: Windows, batch_size: int | None, tokens: int | None) -> np.ndarray:
+        """float32 [word, label]. Of the logits of tokens only those of one run are there at a time."""
+        outputs = np.zeros((len(cut.window), len(self.labels)), np.float32)
+        outputs[cut.window == NOWHERE, unread(self.labels)] = 1
+        order = np.argsort(cut.window, kind="stable")
+        first = np.searchsorted(cut.window[order], np.arange(len(cut.encodings) + 1))
+        asked = np.flatnonzero(np.diff(first))  # the windows in which words are decided
+        for chunk, found in self._runs([cut.encodings[i] for i in asked], batch_size, tokens):
+            for row, window in enumerate(asked[chunk]):
+                words = order[first[window] : first[window + 1]]
+                outputs[words] = found[row, cut.position[words]]
+        return outputs
+
+    def _entities(self, parts: Iterator[tuple[list[Worded], np.ndarray]], *, joined: bool) -> Iterator[list[Entity]]:
+        answered = 0
+        for examples, outputs in parts:
+            start = 0
+            for text, spans in examples:
+                found = outputs[start : (start := start + len(spans))]
+                if not np.isfinite(found).all():
+                    raise CheckFailed(
+                        f"{self.model}: gives a non-finite score for texts[{answered}]; do not use this model"
+                    )
+                words = list(self.settings.kind.answers(self.labels, found))
+                yield entities(text, spans, words, joined=joined)
+                answered += 1

@@ -1,0 +1,46 @@
+"""Texts with their words: found in a string, or given."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import CompressError
+from .reading import Windowed, check_unicode
+from .words import word_spans
+
+
+class Worded(NamedTuple):
+    """A text and where its words are: int64 [word, 2], in characters, in order."""
+
+    text: str
+    spans: np.ndarray
+
+
+class WordReader(Windowed[Worded]):
+    """Examples are strings, whose words are found, or lists of words, which are the words of their text, one space between."""
+
+    def _checked(self, index: int, example: object) -> Worded:
+        if not isinstance(example, (str, list, tuple)):
+            raise CompressError(f"texts[{index}]: expected a text or a list of words, found {type(example).__name__}")
+        words = [example] if isinstance(example, str) else list(example)
+        for place, word in enumerate(words):
+            if not isinstance(word, str):
+                found = type(word).__name__
+                raise CompressError(f"texts[{index}][{place}]: expected a word of the text, found {found}")
+            check_unicode(f"texts[{index}]", word)
+        if isinstance(example, str):
+            return Worded(example, word_spans(example))
+        if "" in words:
+            raise CompressError(f"texts[{index}][{words.index('')}]: expected a word of the text, found an empty one")
+        return Worded(" ".join(words), _spans(words))
+
+    def _characters(self, example: Worded) -> int:
+        return len(example.text)
+
+
+def _spans(words: list[str]) -> np.ndarray:
+    ends = np.fromiter(accumulate(map(len, words)), np.int64, len(words)) + np.arange(len(words))
+    return np.stack([ends - np.fromiter(map(len, words), np.int64, len(words)), ends], axis=1)
