@@ -93,7 +93,7 @@ def _kind(path: Path, problem: str | None, outputs: int) -> AnswerKind:
     for kind in ANSWER_KINDS.values():
         if kind.fits(problem, outputs):
             return kind
-    known = " or ".join(kind.problem_type for kind in ANSWER_KINDS.values())
+    known = " or ".join(kind.problem_type for kind in ANSWER_KINDS.values() if kind.problem_type)
     raise CompressError(f"{path}: problem_type: expected {known}, found {problem}")
 
 

@@ -6,11 +6,13 @@ from .classification import CLASSIFICATION
 from .kind import AnswerKind, LabelsPrediction, Names, Prediction
 from .multilabel import MULTILABEL
 from .regression import REGRESSION
+from .tagging import TAGGING
 
 # A folder that says nothing but its config.json is of the first kind that fits.
 ANSWER_KINDS: dict[str, AnswerKind] = {
     "regression": REGRESSION,
     "multilabel": MULTILABEL,
+    "tagging": TAGGING,
     "classification": CLASSIFICATION,
 }
 

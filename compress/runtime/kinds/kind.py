@@ -37,7 +37,7 @@ class LabelsPrediction(Prediction):
 class AnswerKind:
     """How the outputs of a model for one kind of task become answers."""
 
-    problem_type: str  # in config.json
+    problem_type: str | None  # in config.json
     fits: Callable[
         [str | None, int], bool
     ]  # whether (config.json's problem_type, number of outputs) can be of this kind
