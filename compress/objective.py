@@ -34,7 +34,8 @@ class Objective(nn.Module):
         kind: KindName = "classification",
     ) -> None:
         super().__init__()
-        self._of_kind = HEADS[kind].losses
+        head = HEADS[kind]
+        self._of_kind = head.losses
         self._losses = [loss for loss in losses if loss.weight > 0]
         names = [loss.name for loss in self._losses]
         if not names or len(set(names)) != len(names):
@@ -52,7 +53,8 @@ class Objective(nn.Module):
             raise ValueError(f"losses {names}: what reads masked tokens needs masked-LM heads")
         if masked_lm is not None and self.heads_run[0]:
             self.student_features |= masked_lm.student_features
-        self.per_token = frozenset(name for name in names if LOSSES[name].per_token)
+        of_tokens = {name for name in names if head.per_token and LOSSES[name].reads == "classes"}
+        self.per_token = frozenset(name for name in names if LOSSES[name].per_token) | of_tokens
         self.projections = nn.ModuleDict(
             {
                 name: _projection(*widths)

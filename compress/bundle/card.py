@@ -63,7 +63,7 @@ def front_matter(info: BundleInfo, has_checkpoint: bool) -> dict[str, Any]:
 
 
 def _sample(info: BundleInfo) -> tuple[str, ...]:
-    return sample(info.task.name, len(info.text_columns), by_word=ANSWER_KINDS[info.task.kind].by_word)
+    return sample(info.task.name, len(info.text_columns), by_word=ANSWER_KINDS[info.task.kind].words)
 
 
 def _one_line(value: Any) -> Any:

@@ -35,7 +35,7 @@ def recorded(info: BundleInfo, precision: str) -> np.ndarray:
 
 def unit_of(info: BundleInfo) -> str:
     """What of the probe is decided on: a text or a word."""
-    return "word" if ANSWER_KINDS[info.task.kind].by_word else "text"
+    return "word" if ANSWER_KINDS[info.task.kind].words else "text"
 
 
 def most_flips(info: BundleInfo, rows: int) -> int:

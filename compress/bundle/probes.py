@@ -86,7 +86,7 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
     """Of the bundle's tokenizer."""
     settings = read_settings(folder)
     tokenizer = read_tokenizer(folder / "tokenizer.json", settings)
-    if not settings.kind.by_word:
+    if not settings.kind.words:
         return ProbeRows(tokenizer.encode_batch_fast(examples(texts)), None)
     plain = [text for (text,) in texts]
     windows = Windower(tokenizer, settings.max_length)(plain, [word_spans(text) for text in plain])
@@ -95,7 +95,7 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
 
 def rows_of(kind: str, texts: Sequence[tuple[str, ...]]) -> int:
     """How many rows the logits of `texts` have."""
-    return sum(len(word_spans(text)) for (text,) in texts) if ANSWER_KINDS[kind].by_word else len(texts)
+    return sum(len(word_spans(text)) for (text,) in texts) if ANSWER_KINDS[kind].words else len(texts)
 
 
 def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...]) -> np.ndarray:

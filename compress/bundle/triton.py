@@ -92,7 +92,7 @@ def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -
 
 def _names_labels(info: BundleInfo) -> bool:
     """Whether the server can name the labels of an output: it knows one for each text."""
-    return bool(info.task.labels) and not ANSWER_KINDS[info.task.kind].by_word
+    return bool(info.task.labels) and not ANSWER_KINDS[info.task.kind].words
 
 
 def _config(name: str, info: BundleInfo, precision: str, graph: Path) -> str:

@@ -10,10 +10,16 @@ from .classification import CLASSIFICATION
 from .head import Head
 from .multilabel import MULTILABEL
 from .regression import REGRESSION
+from .tagging import TAGGING
 
-HEADS: dict[KindName, Head] = {"classification": CLASSIFICATION, "multilabel": MULTILABEL, "regression": REGRESSION}
+HEADS: dict[KindName, Head] = {
+    "classification": CLASSIFICATION,
+    "multilabel": MULTILABEL,
+    "tagging": TAGGING,
+    "regression": REGRESSION,
+}
 
-__all__ = ["HEADS", "Head", "auto_class", "head_named"]
+__all__ = ["HEADS", "Head", "auto_class", "head_named", "head_of"]
 
 
 def auto_class(head: Head) -> Any:
@@ -27,3 +33,8 @@ def head_named(architectures: Sequence[str]) -> Head:
     """The head of a model by the names of its class, as config.json lists them; that of classes where none tells."""
     heads = (head for head in HEADS.values() for name in architectures if name.endswith(head.suffix))
     return next(heads, CLASSIFICATION)
+
+
+def head_of(model: Any) -> Head:
+    """The head of a model of transformers."""
+    return head_named([type(model).__name__])
