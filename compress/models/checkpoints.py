@@ -47,12 +47,12 @@ def _decides_as(config: dict[str, Any], kind: KindName) -> bool:
 
 
 def other_head(config: dict[str, Any], kind: KindName) -> str | None:
-    """The class that config.json names, where its head is not for tasks of `kind`: of no kind here, such as
-    BertForTokenClassification, or one whose outputs are decided otherwise."""
-    known = (*(head.suffix for head in HEADS.values()), *_OF_TEXT)
+    """The class that config.json names, where its head is not for tasks of `kind`: of another, or of none here, such
+    as BertForQuestionAnswering, or one whose outputs are decided otherwise."""
+    suffix = HEADS[kind].suffix
     named = [name for name in config.get("architectures", ()) if "For" in name]
-    other = next((name for name in named if not name.endswith(known)), None)
-    heads = [name for name in named if name.endswith(HEADS[kind].suffix)]
+    other = next((name for name in named if not name.endswith((suffix, *_OF_TEXT))), None)
+    heads = [name for name in named if name.endswith(suffix)]
     if other is not None or not heads or _decides_as(config, kind):
         return other
     return f"{heads[0]} whose labels {'are decided one by one' if _decides_each(config) else 'exclude each other'}"

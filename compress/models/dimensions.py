@@ -10,9 +10,11 @@ from typing import Any
 
 from ..errors import CompressError
 from ..runtime.folder import read_json
+from ..spec.kinds import KindName
 from .config_fields import allowed_fields
 from .families import FAMILIES, RELATIVE_BUCKETS, Counts, Family
 from .families.counts import rest_flops
+from .heads import HEADS
 
 _EMBEDDING = 128  # of ALBERT and ELECTRA, where config.json does not say
 _NO_NUMBER = (TypeError, ValueError, OverflowError)
@@ -21,6 +23,7 @@ _NO_NUMBER = (TypeError, ValueError, OverflowError)
 @dataclass(frozen=True)
 class Dimensions:
     """Sizes of an encoder with a classification head. `classes` is 1 for regression; `blocks` are layers with weights of their own;
+    `per_token`: the head is on every token, and no layer is between it and the last states, but in a ModernBERT;
     `first_position`: rows of the table of `positions` before that of a text's first token; `inner_layers`: of each layer, of an ALBERT
     whose layers are several in one; `own`: `Family.own_sizes`."""
 
@@ -37,6 +40,7 @@ class Dimensions:
     blocks: int
     first_position: int = 0
     inner_layers: int = 1
+    per_token: bool = False
     own: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -76,7 +80,7 @@ class Dimensions:
     def flops_per_example(self, length: float) -> float:
         """Multiply-adds × 2 of all matmuls for one text of `length` tokens; look-ups count nothing."""
         layers = self.layers * self.inner_layers * self._counts.layer_flops(self, length)
-        return layers + rest_flops(self, length)
+        return layers + rest_flops(self, length, dense_of_tokens=self._counts.dense_of_tokens)
 
     @property
     def _counts(self) -> Counts:
@@ -136,10 +140,13 @@ def _by_berts_names(family: Family, config: Mapping[str, Any]) -> dict[str, Any]
     return {**family.fixed, **config, **own}
 
 
-def dimensions(config: dict[str, Any], *, classes: int, folder: Path | None = None) -> Dimensions:
+def dimensions(
+    config: dict[str, Any], *, classes: int, kind: KindName = "classification", folder: Path | None = None
+) -> Dimensions:
     """Sizes named as the field names them, whatever the family calls them. Raises `CompressError` naming the file in `folder`.
 
-    Hidden size, layers and heads go by optimum's table of families, or by BERT's names where it has no entry.
+    `kind`: of the tasks that the head is for. Layers, heads and the hidden size go by optimum's table of families, or by
+    BERT's names where it has no entry.
     """
     from optimum.utils import NormalizedConfigManager, NormalizedTextConfig
 
@@ -167,6 +174,7 @@ def dimensions(config: dict[str, Any], *, classes: int, folder: Path | None = No
             blocks=optional("num_hidden_groups", default=1, without=layers),
             first_position=first_position(family.name, config.get("pad_token_id", 1)),
             inner_layers=optional("inner_group_num", default=1, without=1),
+            per_token=HEADS[kind].per_token,
             own={name: int(config.get(name, value)) for name, value in family.own_sizes.items()},
         )
     except (AttributeError, KeyError) as error:

@@ -20,6 +20,7 @@ from ..losses.tensors import same_document
 from .attention import added, captured
 from .dimensions import first_position
 from .families import FAMILIES
+from .heads import head_of
 
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
@@ -51,7 +52,7 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
     (a mask of four dimensions is used by transformers as it is; attention of a family's own adds it), and its positions
     begin anew. On a GPU such a mask is given for padding too, and none where the batch is `unpadded`: transformers would wait
     for the GPU to see whether there is any. Attention by a family's own code that takes no such mask is left to it, and so is a
-    head that reads the mask, the mean of ModernBERT's tokens.
+    head that reads the mask: ModernBERT's mean of the tokens.
     """
     config: Any = model.config
     inputs = {name: batch[name] for name in accepted_inputs(model)}
@@ -63,7 +64,7 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
     elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention:
         if "unpadded" in batch:
             del inputs["attention_mask"]
-        elif getattr(config, "classifier_pooling", "cls") == "cls":
+        elif getattr(config, "classifier_pooling", "cls") == "cls" or head_of(model).per_token:
             mask = inputs["attention_mask"].bool()
             seen = mask[:, None, None].expand(-1, -1, mask.shape[1], -1)
             inputs["attention_mask"] = _mask(config, seen)
@@ -92,9 +93,9 @@ def _positions(documents: Tensor) -> Tensor:
 def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> Features:
     """The `wanted` features of `model`, with a head or without, on `batch`, and nothing that costs more than they need.
 
-    Logits are [batch, classes]; hidden states [batch, length, hidden]; scores [batch, heads, query, key], before
-    softmax and without the mask, with what the family adds for the distance of two tokens; queries, keys and values
-    [batch, heads, length, head size]; pooled [batch, hidden]; words [vocabulary, embedding].
+    Logits are [batch, classes], of a head of tokens [batch, length, labels]; hidden states [batch, length, hidden]; scores
+    [batch, heads, query, key], before softmax and without the mask, with what the family adds for the distance of two tokens;
+    queries, keys and values [batch, heads, length, head size]; pooled [batch, hidden]; words [vocabulary, embedding].
     Raises `CompressError` for a name that is not a feature of the model.
     """
     config: Any = model.config

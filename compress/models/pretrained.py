@@ -66,11 +66,11 @@ def load_pretrained(
 
 def usable_class(kind: Any) -> Any:
     """The class of transformers, or ours in its place where that cannot take batches as they are here."""
-    if kind.__name__ != "XLNetForSequenceClassification":
+    if not kind.__name__.startswith("XLNetFor"):
         return kind
-    from .xlnet import XLNetForSequenceClassification
+    from . import xlnet
 
-    return XLNetForSequenceClassification
+    return getattr(xlnet, kind.__name__, kind)
 
 
 def check_loading(folder: Path, loading: dict[str, Any], is_new: Callable[[str], bool] = lambda name: False) -> None:

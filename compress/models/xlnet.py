@@ -1,6 +1,6 @@
-"""transformers' XLNet classifier for batches that are padded on the right, as all are here.
+"""transformers' XLNet classifiers for batches that are padded on the right, as all are here.
 
-It classifies by the last token, which its tokenizer makes <cls>. transformers takes the last place of the batch, which is
+One of texts classifies by the last token, which its tokenizer makes <cls>. transformers takes the last place of the batch, which is
 that token only where texts are padded on the left. Attention knows but distances, so what real tokens compute is the same on
 either side.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor
-from transformers.modeling_outputs import SequenceClassifierOutput
+from transformers.modeling_outputs import SequenceClassifierOutput, TokenClassifierOutput
 
 
 class XLNetForSequenceClassification(transformers.XLNetForSequenceClassification):
@@ -38,6 +38,31 @@ class XLNetForSequenceClassification(transformers.XLNetForSequenceClassification
         )
         summary = self.sequence_summary(last_tokens(output.last_hidden_state, mask))
         return SequenceClassifierOutput(logits=self.logits_proj(summary), hidden_states=output.hidden_states)
+
+
+class XLNetForTokenClassification(transformers.XLNetForTokenClassification):
+    """As transformers has it, but that the states of a text are not kept for the next one."""
+
+    def forward(  # type: ignore[override]
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> TokenClassifierOutput:
+        """All [batch, length]; logits [batch, length, label]. `token_type_ids`: equal for tokens of one segment."""
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        output = self.transformer(
+            input_ids,
+            attention_mask=mask.to(self.dtype),
+            token_type_ids=token_type_ids,
+            output_hidden_states=output_hidden_states,
+            use_mems=False,
+            **kwargs,
+        )
+        logits = self.classifier(output.last_hidden_state)
+        return TokenClassifierOutput(logits=logits, hidden_states=output.hidden_states)
 
 
 def last_tokens(states: Tensor, mask: Tensor) -> Tensor:

@@ -9,7 +9,12 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
+from transformers import (
+    AutoConfig,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+)
 
 from compress.corpus import special_ids
 from compress.corpus.vocabulary import bert_tokenizer, byte_level, wordpiece
@@ -127,6 +132,12 @@ def classifier_of(family: str, **fields: Any) -> Any:
     """With a head for `LABELS` and 90 tokens, and with `fields` of its config."""
     padding = 1 if family in _AFTER_PADDING else 0
     return _varied(AutoModelForSequenceClassification, _config(family, 90, padding, num_labels=len(LABELS), **fields))
+
+
+def tagger_of(family: str, **fields: Any) -> Any:
+    """As `classifier_of`, with a head of tokens."""
+    padding = 1 if family in _AFTER_PADDING else 0
+    return _varied(AutoModelForTokenClassification, _config(family, 90, padding, num_labels=len(LABELS), **fields))
 
 
 def _varied(auto: Any, config: Any) -> Any:

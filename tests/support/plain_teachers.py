@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from family_teachers import LABELS, pieces, texts
 from tokenizers import Tokenizer, processors
-from transformers import AutoConfig, AutoModelForSequenceClassification
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoModelForTokenClassification
 
 from compress.models.checkpoints import save_checkpoint
 from compress.models.pretrained import usable_class
@@ -47,11 +47,12 @@ def plain_config(family: str, words: int = 90, **fields: Any) -> Any:
     )
 
 
-def plain_classifier(family: str, words: int = 90, *, noise: float = 0.1, **fields: Any) -> Any:
-    """As ours are: for batches padded on the right; every weight larger than transformers' start, by `noise`."""
+def plain_classifier(family: str, words: int = 90, *, noise: float = 0.1, tags: bool = False, **fields: Any) -> Any:
+    """As ours are: for batches padded on the right; every weight larger than transformers' start, by `noise`. `tags`: of tokens."""
     torch.manual_seed(7)
     config = plain_config(family, words, **fields)
-    kind = usable_class(type(AutoModelForSequenceClassification.from_config(config, attn_implementation="eager")))
+    auto = AutoModelForTokenClassification if tags else AutoModelForSequenceClassification
+    kind = usable_class(type(auto.from_config(config, attn_implementation="eager")))
     model = kind._from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
         for parameter in model.parameters():

@@ -29,6 +29,8 @@ class Sizes(Protocol):
     @property
     def classes(self) -> int: ...
     @property
+    def per_token(self) -> bool: ...
+    @property
     def embedding(self) -> int: ...
     @property
     def own(self) -> Mapping[str, int]: ...
@@ -52,9 +54,10 @@ def bert_layer(sizes: Sizes) -> int:
 
 
 def bert_rest(sizes: Sizes) -> int:
-    """The head: a layer as wide as the hidden states, and one to the classes; values by distance that all layers share."""
+    """The head: a layer as wide as the hidden states, but not in one of tokens, and one to the classes; values by distance that all
+    layers share."""
     h = sizes.hidden
-    return sizes.relative_parameters + (h * h + h) + sizes.classes * (h + 1)
+    return sizes.relative_parameters + (0 if sizes.per_token else h * h + h) + sizes.classes * (h + 1)
 
 
 def bert_layer_flops(sizes: Sizes, length: float) -> float:
@@ -63,22 +66,26 @@ def bert_layer_flops(sizes: Sizes, length: float) -> float:
     return 2 * length * (4 * h * h + 2 * h * f) + 4 * length * length * h
 
 
-def rest_flops(sizes: Sizes, length: float) -> float:
-    """Of all that is no layer, in every family: the matrix behind the embeddings, and the head on one token."""
+def rest_flops(sizes: Sizes, length: float, *, dense_of_tokens: bool) -> float:
+    """Of all that is no layer, in every family: the matrix behind the embeddings, and the head on one token, or on every one, then
+    without its first layer unless there are `dense_of_tokens`."""
     projection = 2 * length * sizes.embedding * sizes.hidden if sizes.projected else 0
-    return projection + 2 * sizes.hidden * (sizes.hidden + sizes.classes)
+    if not sizes.per_token:
+        return projection + 2 * sizes.hidden * (sizes.hidden + sizes.classes)
+    return projection + 2 * length * sizes.hidden * ((sizes.hidden if dense_of_tokens else 0) + sizes.classes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
     """Formulas over `Sizes`. Parameters of the `embeddings`, of one `layer` with weights of its own, and of the `rest`, which
     includes the head and what layers share. `layer_flops`: multiply-adds × 2 of all matmuls of a layer, for a text of so many
-    tokens."""
+    tokens. `dense_of_tokens`: a head on every token has the layer before the classifier too."""
 
     embeddings: Callable[[Sizes], int] = bert_embeddings
     layer: Callable[[Sizes], int] = bert_layer
     rest: Callable[[Sizes], int] = bert_rest
     layer_flops: Callable[[Sizes, float], float] = bert_layer_flops
+    dense_of_tokens: bool = False
 
 
 BERT_COUNTS = Counts()

@@ -121,7 +121,7 @@ MODERNBERT = Family(
     layer_lists=("layer_types",),
     local_layers=True,
     fast=False,
-    counts=Counts(embeddings=_embeddings, layer=_layer, rest=_rest, layer_flops=_layer_flops),
+    counts=Counts(embeddings=_embeddings, layer=_layer, rest=_rest, layer_flops=_layer_flops, dense_of_tokens=True),
     own_sizes=dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias"), 0),
     masked_lm=MaskedLmHead(dense="head.dense", activation="head.act", norm="head.norm", decoder="decoder"),
     students=("modernbert",),

@@ -12,6 +12,7 @@ from .fields import Field
 if TYPE_CHECKING:
     from ...corpus import SpecialIds
 
+_OF_TOKENS = (("classifier", None),)  # what a classifier of tokens does to the last state of each
 RELATIVE_BUCKETS = 32  # of distances: rows of a `relative_bias`
 Setting = Callable[..., Any]  # like `getattr` of a teacher's config: (BERT's name of a setting[, default]) -> its value
 
@@ -67,7 +68,7 @@ class Family:
     `projection`: the module that takes embeddings to the hidden size; `always_projected`: even between equal sizes.
     `pooler`: the linear layer of the encoder's pooler; None: it has none.
     `head`: what the classifier does to the first token's state, each module with the activation after it. `base_model`
-    stands for the encoder. Needed beside `layer`.
+    stands for the encoder. Needed beside `layer`. One of tokens is the same in all families (`head_on`).
     `masked_lm`: None: no stage that needs such a head is for it.
 
     `students`: the families of students that can start from a teacher of this one; none: it teaches pre-trained students, which
@@ -124,6 +125,10 @@ class Family:
     def attention(self) -> str:
         """transformers' name of the attention that models are loaded with."""
         return "eager" if self.own_attention or not self.captures_attention else "sdpa"
+
+    def head_on(self, *, per_token: bool) -> tuple[tuple[str, str | None], ...]:
+        """`head`, or that of a classifier of tokens."""
+        return _OF_TOKENS if per_token and self.head else self.head
 
     def reads_segments(self, types: int) -> bool:
         """Whether a model with a table of so many segments takes `token_type_ids`: not where it knows but one."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..cards import StudentCard
 from ..dimensions import Dimensions, dimensions
 from ..families import FAMILIES, Family
-from ..heads import auto_class, head_named
+from ..heads import auto_class, head_of
 from ..layer_maps import blocks_of, copied_layers, distinct_blocks
 from ..pretrained import transformers_config
 from .activations import Sample
@@ -29,13 +29,14 @@ def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     random start, under the caller's torch seed; without a sample that is all of a projected student, and all but
     the head of a converted one, which suits one whose body `load_body` will bring.
     """
-    auto = auto_class(head_named([type(teacher).__name__]))
-    student = auto.from_config(student_config(teacher.config, sizes, _kept_layers(card, teacher)))
+    kind = head_of(teacher)
+    student = auto_class(kind).from_config(student_config(teacher.config, sizes, _kept_layers(card, teacher)))
     _start(card, student, teacher, sample)
     if card.init == "copy":
         models = teacher, student
         prefixes = teacher.base_model_prefix, student.base_model_prefix
-        head = copied_head(teacher.state_dict(), *map(_family, models), prefixes=prefixes)
+        layers = [_family(model).head_on(per_token=kind.per_token) for model in models]
+        head = copied_head(teacher.state_dict(), *layers, prefixes=prefixes)
         student.load_state_dict(head, strict=False)
     return student
 

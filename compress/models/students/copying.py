@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import CompressError
 from ..dimensions import Dimensions
 from ..families import Family
+from ..heads import head_of
 from ..weights import load_weights
 from .widening import widened
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 State = dict[str, "Tensor"]
+HeadLayers = Sequence[tuple[str, str | None]]
 
 _KINDS = ("weight", "bias")
 _NORM = ("LayerNorm.weight", "LayerNorm.bias")
@@ -70,14 +72,15 @@ def _whole_layers(source: State, family: Family, blocks: Sequence[int]) -> State
     return state
 
 
-def copied_head(source: State, teacher: Family, student: Family, *, prefixes: tuple[str, str]) -> State:
-    """State of the student's head out of that of the teacher's classifier; `prefixes`: where their and its encoder is.
+def copied_head(source: State, teacher: HeadLayers, student: HeadLayers, *, prefixes: tuple[str, str]) -> State:
+    """State of the student's head out of that of the teacher's classifier (`Family.head_on`); `prefixes`: where their and its
+    encoder is.
 
     What is in both encoders passes with them."""
-    if not student.head:  # of its teacher's family
+    if not student:  # of its teacher's family
         return {name: tensor for name, tensor in source.items() if not name.startswith(f"{prefixes[0]}.")}
     state: State = {}
-    for (mine, _), (theirs, _) in zip(student.head, teacher.head, strict=True):
+    for (mine, _), (theirs, _) in zip(student, teacher, strict=True):
         if not (mine.startswith(_ENCODER) and theirs.startswith(_ENCODER)):
             places = zip((theirs, mine), prefixes, strict=True)
             state |= _module(source, *(path.replace(_ENCODER, f"{prefix}.") for path, prefix in places))
@@ -119,11 +122,11 @@ def load_body(student: Any, folder: Path, *, pooler: bool = False) -> None:
     """Put the embeddings and layers of the encoder checkpoint `folder` into `student`, a classifier.
 
     The classifier stays as it is, and so does the pooler, unless `pooler` says that the encoder's was trained: no
-    loss on hidden states trains one.
+    loss on hidden states trains one. A classifier of tokens has none.
     Raises `CompressError` for an encoder of another architecture or of other sizes.
     """
     found, wanted = _read(folder, student.base_model_prefix), _once(student.base_model.state_dict())
-    if not pooler:
+    if not pooler or head_of(student).per_token:
         found, wanted = _without_pooler(found), _without_pooler(wanted)
     for name in sorted(wanted.keys() | found.keys()):
         sides = [tuple(state[name].shape) if name in state else "none" for state in (wanted, found)]

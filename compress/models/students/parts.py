@@ -7,6 +7,7 @@ from typing import Any
 
 from ..dimensions import first_position
 from ..families import FAMILIES, Family
+from ..heads import head_of
 from .activations import Array, array
 
 TABLES = WORDS, POSITIONS, SEGMENTS = "word_embeddings", "position_embeddings", "token_type_embeddings"
@@ -26,10 +27,10 @@ def layer_parts(encoder: Any, number: int) -> Any:
 
 
 def head_parts(model: Any) -> list[Any]:
-    """The linear layers of a classifier's head, the first of which may be its encoder's pooler."""
+    """The linear layers of a classifier's head, the first of which may be its encoder's pooler; of one of tokens the last alone."""
     return [
         model.get_submodule(path.replace("base_model.", f"{model.base_model_prefix}."))
-        for path, _ in family_of(model).head
+        for path, _ in family_of(model).head_on(per_token=head_of(model).per_token)
     ]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..families import FAMILIES
+from ..heads import head_of
 from . import algebra
 from .activations import Array, Point, Sample, array, fill, observe, observed_batches
 from .parts import TABLES, TASKS, layer_parts
@@ -158,13 +159,14 @@ def _head(model: Any) -> _Head | None:
 
 def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
     """Pooler and classifier: of the pooler's neurons those that move the classes most, since tanh acts on each alone."""
+    if head_of(teacher).per_token:
+        _project_token_head(pair, student.classifier, teacher.classifier)
+        return
     mine, theirs = _head(student), _head(teacher)
     if mine is None or theirs is None:
         return
-    last = {"states": (layer_parts(pair.teacher, pair.teacher.config.num_hidden_layers - 1).norm, "out")}
-    seen = observe(teacher, pair.sample, {**last, "neurons": theirs.neurons})
-    norm = layer_parts(pair.student, pair.student.config.num_hidden_layers - 1).norm
-    stream = _stream_map(pair, (norm, "out"), seen["states"])
+    seen = observe(teacher, pair.sample, {"states": _last(pair.teacher), "neurons": theirs.neurons})
+    stream = _stream_map(pair, _last(pair.student), seen["states"])
     classifier = theirs.classifier
     output = np.eye(theirs.dense.in_features) if classifier is None else array(classifier.weight)
     kept = algebra.strongest(seen["neurons"], output, mine.dense.out_features)
@@ -174,6 +176,17 @@ def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
         pooled = observe(student, pair.sample, {"neurons": mine.neurons})["neurons"]
         logits = seen["neurons"] @ output.T + array(classifier.bias)
         fill(mine.classifier, *algebra.refit(output[:, kept], array(classifier.bias), pooled, logits))
+
+
+def _project_token_head(pair: _Pair, mine: Any, theirs: Any) -> None:
+    """A classifier that reads the last states themselves."""
+    stream = _stream_map(pair, _last(pair.student), pair.teacher_sees(states=_last(pair.teacher))["states"])
+    fill(mine, *_composed(theirs, stream))
+
+
+def _last(encoder: Any) -> Point:
+    """Where the last states are."""
+    return layer_parts(encoder, encoder.config.num_hidden_layers - 1).norm, "out"
 
 
 def _composed(linear: Any, stream: tuple[Array, Array]) -> tuple[Array, Array]:

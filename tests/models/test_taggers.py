@@ -1,0 +1,220 @@
+"""Models with a head of tokens: their sizes, what a student takes from its teacher's, and which checkpoints have one."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from family_teachers import KINDS, LABELS, WHOLE_LAYERS, classifier_of, tagger_of, teacher_of
+from plain_teachers import plain_classifier
+from text_batches import batches
+from torch.utils.flop_counter import FlopCounterMode
+
+from compress.errors import CompressError
+from compress.models.cards import RandomInit, StudentCard
+from compress.models.checkpoints import has_head, label_fields, load_classifier, other_head
+from compress.models.dimensions import Dimensions, dimensions, read_config
+from compress.models.families import FAMILIES
+from compress.models.features import compute_features
+from compress.models.heads import HEADS, head_of
+from compress.models.random_models import random_classifier, random_config
+from compress.models.students import build_encoder, build_student, load_body, not_kept, student_dimensions
+from compress.pipeline.training.labels import label_order, reorder_head
+
+NAMES = ("O", "B-PER", "I-PER")
+LENGTH = 12
+SHORT = 5
+
+
+@cache
+def tagger(family: str) -> Any:
+    return plain_classifier(family, tags=True) if family in ("deberta-v2", "xlnet") else tagger_of(family)
+
+
+def batch() -> dict[str, Any]:
+    ids, mask = torch.randint(6, 90, (2, LENGTH), generator=torch.Generator().manual_seed(3)), torch.ones(2, LENGTH)
+    mask[1, SHORT:] = 0
+    return {"input_ids": ids, "attention_mask": mask.long(), "token_type_ids": torch.zeros_like(ids)}
+
+
+def logits(model: Any, inputs: dict[str, Any] | None = None) -> Any:
+    with torch.no_grad():
+        return compute_features(model, inputs or batch(), ("logits",))["logits"]
+
+
+def sizes(card: StudentCard, teacher: Any) -> Dimensions:
+    return student_dimensions(card, dimensions(teacher.config.to_dict(), classes=len(LABELS), kind="tagging"))
+
+
+def card(layers: int = 4, **more: Any) -> StudentCard:
+    return StudentCard(**{"name": "s", "title": "S", "layers": layers, **more})
+
+
+def built(wanted: StudentCard, teacher: Any, sample: Any = None) -> Any:
+    return build_student(wanted.of(teacher.config.model_type), teacher, sizes(wanted, teacher), sample).eval()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_parameters_and_flops_are_those_of_transformers_model(family: str) -> None:
+    model, length = tagger(family), 20
+    model.set_attn_implementation("eager")
+    found = dimensions(model.config.to_dict(), classes=len(LABELS), kind="tagging")
+    assert found.parameters == model.num_parameters()
+    inputs = {"input_ids": torch.full((1, length), 7)}
+    if family == "xlnet":  # which multiplies by segments only where it is told of them
+        inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(**inputs)
+    assert found.flops_per_example(length) == counter.get_total_flops()
+    other = dimensions(model.config.to_dict(), classes=len(LABELS))
+    assert other.parameters == plain_or_tiny(family).num_parameters()
+
+
+def plain_or_tiny(family: str) -> Any:
+    return plain_classifier(family) if family in ("deberta-v2", "xlnet") else classifier_of(family)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_token_has_logits_and_padding_never_changes_them(family: str) -> None:
+    model = tagger(family)
+    found = logits(model)
+    assert found.shape == (2, LENGTH, len(LABELS))
+    alone = logits(model, {name: value[1:, :SHORT] for name, value in batch().items()})
+    torch.testing.assert_close(found[1:, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums over other lengths
+
+
+@pytest.mark.parametrize("family", [*KINDS, "mpnet"])
+def test_with_all_layers_a_student_is_its_teacher(family: str) -> None:
+    teacher = tagger(family)
+    student = built(card(), teacher)
+    assert type(student) is type(teacher)
+    assert torch.equal(logits(student), logits(teacher))
+
+
+def test_a_student_of_deberta_is_its_teacher() -> None:
+    teacher = tagger("deberta-v2")
+    assert torch.equal(logits(built(card(3), teacher)), logits(teacher))
+
+
+@pytest.mark.parametrize("family", [*(name for name in KINDS if name not in WHOLE_LAYERS), "mpnet"])
+def test_a_bert_of_any_teacher_has_its_classifier(family: str) -> None:
+    teacher = tagger(family)
+    wanted = card(2, architecture="bert")
+    student = built(wanted, teacher)
+    assert type(student).__name__ == "BertForTokenClassification"
+    assert student.num_parameters() == sizes(wanted, teacher).parameters
+    assert torch.equal(student.classifier.weight, teacher.classifier.weight)
+    assert torch.equal(student.classifier.bias, teacher.classifier.bias)
+    told = not_kept(wanted.of(family), {"student": sizes(wanted, teacher), "teacher": sizes(card(), teacher)})
+    assert not [line for line in told if "classifier" in line]
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra"])
+def test_a_converted_student_has_the_classifier_and_is_near_its_teacher(family: str) -> None:
+    teacher = tagger(family)
+    width = dimensions(teacher.config.to_dict(), classes=3).embedding
+    wanted = card(4, architecture="albert", init="convert", albert={"embedding": width, "share": "none"})
+    student = built(wanted, teacher, batches(1, 8, 90))
+    assert type(student).__name__ == "AlbertForTokenClassification"
+    assert torch.equal(student.classifier.weight, teacher.classifier.weight)
+    real = batch()["attention_mask"].bool()
+    # Up to the epsilon of LayerNorm, which is in another place.
+    torch.testing.assert_close(logits(student)[real], logits(teacher)[real], rtol=0, atol=1e-2)
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet", "ernie"])
+def test_a_projected_student_is_its_teacher_at_full_width_and_near_it_below(family: str) -> None:
+    teacher, sample = tagger(family), batches(4, 15, 90)
+    texts, real = batch(), batch()["attention_mask"].bool()
+    whole = built(card(architecture=family, init="project"), teacher, sample)
+    torch.testing.assert_close(
+        logits(whole)[real], logits(teacher)[real], rtol=0, atol=1e-4
+    )  # gains refitted per layer
+    narrow = card(architecture=family, init="project", hidden=24, intermediate=48)
+    mine, theirs = (logits(model, texts)[real] for model in (built(narrow, teacher, sample), teacher))
+    pairs = torch.stack([(each - each.mean(0)).flatten() for each in (mine, theirs)])
+    assert torch.corrcoef(pairs)[0, 1] > 0.5  # of a teacher whose weights are random; 0 of a random head
+
+
+@pytest.mark.parametrize("pooler", [False, True])
+def test_a_trained_encoder_goes_into_a_student_without_its_pooler(pooler: bool, tmp_path: Path) -> None:
+    teacher, wanted = tagger("bert"), card(2)
+    encoder: Any = build_encoder(wanted, classifier_of("bert").base_model, sizes(wanted, teacher))
+    encoder.save_pretrained(tmp_path)
+    assert any(name.startswith("pooler.") for name in encoder.state_dict())
+    student = built(wanted, teacher)
+    with torch.no_grad():
+        for parameter in student.base_model.parameters():
+            parameter.zero_()
+    load_body(student, tmp_path, pooler=pooler)
+    assert all(
+        torch.equal(tensor, encoder.state_dict()[name]) for name, tensor in student.base_model.state_dict().items()
+    )
+
+
+def test_config_json_names_the_class_and_the_labels_and_no_problem_type(tmp_path: Path) -> None:
+    tagger("bert").save_pretrained(tmp_path / "teacher")
+    model: Any = load_classifier(tmp_path / "teacher", kind="tagging", labels=NAMES, trained=True)
+    model.save_pretrained(tmp_path / "saved")
+    config = json.loads((tmp_path / "saved" / "config.json").read_text())
+    assert config["architectures"] == ["BertForTokenClassification"]
+    assert config["id2label"] == {str(number): name for number, name in enumerate(NAMES)}
+    assert config.get("problem_type") is None
+    assert label_fields("tagging", NAMES)["problem_type"] is None
+
+
+def saved(model: Any, folder: Path) -> dict[str, Any]:
+    model.save_pretrained(folder)
+    return read_config(folder)
+
+
+def test_a_checkpoint_has_the_head_of_its_class(tmp_path: Path) -> None:
+    tags, texts = saved(tagger("bert"), tmp_path / "tags"), saved(classifier_of("bert"), tmp_path / "texts")
+    assert has_head(tmp_path / "tags", tags, "tagging") and not has_head(tmp_path / "tags", tags, "classification")
+    assert has_head(tmp_path / "texts", texts, "classification") and not has_head(tmp_path / "texts", texts, "tagging")
+    assert other_head(tags, "tagging") is None and other_head(texts, "classification") is None
+    assert other_head(tags, "classification") == "BertForTokenClassification"
+    assert other_head(texts, "tagging") == "BertForSequenceClassification"
+    assert other_head({"architectures": ["BertForMaskedLM"]}, "tagging") is None
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
+def test_a_checkpoint_without_a_head_is_given_one(family: str, tmp_path: Path) -> None:
+    teacher_of(family, tmp_path, masked_lm=True)
+    model: Any = load_classifier(tmp_path, kind="tagging", labels=NAMES, trained=False)
+    assert head_of(model) is HEADS["tagging"]
+    assert model.config.num_labels == len(NAMES) and model.config.problem_type is None
+    with pytest.raises(CompressError, match=r"lacks 2 of the model's weights, e\.g\. classifier\.bias"):
+        load_classifier(tmp_path, kind="tagging", labels=NAMES, trained=True)
+
+
+def test_an_xlnet_keeps_no_states_for_the_next_text(tmp_path: Path) -> None:
+    saved(tagger("xlnet"), tmp_path)
+    model: Any = load_classifier(tmp_path, kind="tagging", labels=NAMES, trained=True).eval()
+    with torch.no_grad():
+        assert getattr(model(**batch()), "mems", None) is None
+    torch.testing.assert_close(logits(model), logits(tagger("xlnet")), rtol=0, atol=1e-6)
+
+
+def test_a_model_with_random_weights_has_the_head() -> None:
+    init = RandomInit(
+        architecture="bert", layers=1, hidden=16, heads=2, intermediate=32, vocabulary=50, max_positions=16
+    )
+    model: Any = random_classifier(random_config(init), kind="tagging", labels=NAMES)
+    assert type(model).__name__ == "BertForTokenClassification"
+    assert model.classifier.out_features == len(NAMES)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlnet"])
+def test_the_rows_of_a_head_are_put_into_the_order_of_the_task(family: str, tmp_path: Path) -> None:
+    tagger(family).save_pretrained(tmp_path)
+    model: Any = load_classifier(tmp_path, kind="tagging", labels=("B-PER", "I-PER", "O"), trained=True).eval()
+    before = logits(model)
+    order = label_order(("B-PER", "I-PER", "O"), NAMES, kind="tagging", where="teacher")
+    assert order == (2, 0, 1)
+    reorder_head(model, [2, 0, 1])
+    assert torch.equal(logits(model), before[..., [2, 0, 1]])
