@@ -22,7 +22,7 @@ from compress.report.intervals import metric_of
 from compress.report.predictions import find_predictions, load_answers, write_answers
 from compress.results import Result
 from compress.runtime import Classifier, LabelsPrediction
-from compress.tasks import OwnFiles
+from compress.tasks import OwnFiles, headline_of, load_training, own_task
 
 TEACHER = """\
 name: tiny
@@ -180,3 +180,13 @@ def test_a_head_that_decides_otherwise_is_refused_or_taken_on_purpose(
 def test_a_head_of_the_kind_is_adopted(as_teacher: Callable[..., Request]) -> None:
     (plan,) = plan_all(as_teacher("multilabel", "about", "multi_label_classification"))
     assert plan.nodes[0].kind.name == "adopt"
+
+
+def test_what_is_decided_at_another_threshold_is_moved_to_one_half(folder: Path, result: Result, bundle: Path) -> None:
+    """The shipped checkpoint decides at 0, and no other decision at one threshold for all labels is better on the tuning split."""
+    (trained,) = (stage for stage in result.stages if stage.kind == "finetune teacher")
+    assert 0 < trained.info["threshold"] < 1
+    data = load_training(*own_task(OwnFiles(folder / "train.jsonl", folder / "dev.jsonl", "review", None, "about")), None)
+    logits, gold = Classifier(bundle, precision="fp32").logits(data.tuning.texts[0]), data.tuning.labels
+    headline = headline_of(data.spec, data.labels)
+    assert headline(logits, gold) >= max(headline(logits - by, gold) for by in np.linspace(-6, 6, 49)) - 1e-9

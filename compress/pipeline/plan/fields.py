@@ -12,6 +12,7 @@ from ...models.layer_maps import check_losses, matched_layers
 from ...models.students import CONVERSION
 from ...spec.stages import Losses, PerTask
 from ...spec.stages.training import OnText
+from ...tasks import TASK_KINDS
 from .plan import Draft
 
 P = TypeVar("P", bound=PerTask)
@@ -33,6 +34,11 @@ def fields_for_task(draft: Draft, layers: tuple[PerTask, ...], model: type[PerTa
 
 def seeded(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
     return {**spec.model_dump(mode="json", exclude={"per_task"}), "seed": seed, "precision": draft.precision}
+
+
+def described_threshold(draft: Draft) -> dict[str, Any]:
+    """What keys hold of the threshold that answers go by, where the task has one."""
+    return {"threshold": "tuning"} if TASK_KINDS[draft.task.spec.kind].threshold is not None else {}
 
 
 def described_student(draft: Draft) -> dict[str, Any]:

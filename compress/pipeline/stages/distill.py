@@ -10,6 +10,7 @@ from ..plan import TRAINING, Draft, Job, Kind
 from ..plan.fields import (
     check_student_losses,
     described_student,
+    described_threshold,
     fields_for_task,
     for_task,
     own_checkpoint,
@@ -42,7 +43,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     inputs |= {"encoder": ENCODER} if draft.has(ENCODER) and "student" not in draft.latest else {}
     inputs |= {"augmented": AUGMENTED} if draft.has(AUGMENTED) else {}
     inputs |= ensemble_inputs(draft, spec, stage.id)
-    described = seeded(draft, spec, draft.seed) | described_student(draft)
+    described = seeded(draft, spec, draft.seed) | described_student(draft) | described_threshold(draft)
     outside = {"data": draft.task.fingerprint} | own_checkpoint(draft)
     draft.add(DISTILL, name, "student", spec, described, inputs=inputs, outside=outside, stage=stage.id)
     draft.latest["student"] = name

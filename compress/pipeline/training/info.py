@@ -32,7 +32,14 @@ class Start(TypedDict, total=False):
     pairs: int
 
 
-class TrainingInfo(Speed):
+class ThresholdInfo(TypedDict, total=False):
+    """Of a task whose labels are decided one by one: the probability that the model had learnt to give where a label is best given, before its
+    outputs were moved so that it is one half."""
+
+    threshold: float
+
+
+class TrainingInfo(Speed, ThresholdInfo):
     """Of any training. Scores are points on the tuning split, None and empty where nothing scores the model."""
 
     steps: int

@@ -39,12 +39,24 @@ def _plain(name: str) -> str:
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
+def _output_layer(model: Any) -> Any:
+    head = model.logits_proj if hasattr(model, "logits_proj") else model.classifier
+    return getattr(head, "out_proj", head)
+
+
+def lower_outputs(model: Any, by: float) -> None:
+    """All logits, by so much: what was decided at `by` is then decided at 0, wherever the model is run."""
+    import torch
+
+    with torch.no_grad():
+        _output_layer(model).bias.sub_(by)
+
+
 def reorder_head(model: Any, order: list[int]) -> None:
     """Put row `order[i]` of the classifier in place i."""
     import torch
 
-    head = model.logits_proj if hasattr(model, "logits_proj") else model.classifier
-    head = getattr(head, "out_proj", head)
+    head = _output_layer(model)
     with torch.no_grad():
         head.weight.copy_(head.weight[order].clone())
         head.bias.copy_(head.bias[order].clone())

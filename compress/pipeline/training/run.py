@@ -14,16 +14,19 @@ from ...losses.features import LOGITS
 from ...models.checkpoints import pad_id, save_checkpoint
 from ...models.layer_maps import matched_layers
 from ...models.masked_head import MaskedLmHeads
+from ...models.predict import predict_logits
 from ...objective import Objective
+from ...runtime.kinds.multilabel import sigmoid
 from ...spec.stages import Losses, Training
 from ...store import Artifact
-from ...tasks import Encoded, Split, TaskBatches, encode
+from ...tasks import TASK_KINDS, Encoded, Split, TaskBatches, encode
 from ...training import Batches, Outcome, make_accelerator, train
 from ..plan import Job, Plan
 from ..plan.sources import TaskSource
-from .info import Speed, TrainingInfo
+from .info import Speed, ThresholdInfo, TrainingInfo
+from .labels import lower_outputs
 from .log import STATE, TrainLog, saved_step
-from .teacher_targets import answers_once, from_table, set_dropout, teacher_features, tuning_score
+from .teacher_targets import answers_once, best_threshold, from_table, set_dropout, teacher_features, tuning_score
 from .throughput import speed
 
 
@@ -56,6 +59,8 @@ class TrainingRun:
         """Train on the task's examples, score on its tuning split where the head is trained, save. `tokenizer` is the model's;
         `teacher_tokenizer` its teacher's, where that is another."""
         info = self.learn_task(tokenizer, teacher, teacher_tokenizer)
+        if LOGITS in self.objective.student_features:
+            info |= self._set_threshold(tokenizer)
         save_checkpoint(self.model.eval(), tokenizer, self.job.out)
         return info
 
@@ -75,6 +80,17 @@ class TrainingRun:
         info = self.train(data, teacher, evaluate, reads=reads)
         info["examples"] = len(data.encoded)
         return info
+
+    def _set_threshold(self, tokenizer: Any) -> ThresholdInfo:
+        """Let the trained model decide at 0, or one half, what is best decided at another output, by the tuning split."""
+        data = self.context.task.data
+        tuning = self.context.task.encoded("tuning", tokenizer, self.settings.max_length or data.spec.max_length)
+        if TASK_KINDS[data.spec.kind].threshold is None:
+            return {}
+        logits = predict_logits(self.model, tuning, pad_id(self.model.config.to_dict()))
+        threshold = best_threshold(data, logits, tuning.labels)
+        lower_outputs(self.model, threshold)
+        return {"threshold": float(sigmoid(np.array(threshold)))}
 
     def _examples(self, tokenizer: Any, length: int, pad: int) -> TaskBatches:
         encoded = training_examples(self.context.task, tokenizer, length, self.job.inputs.get("augmented"))

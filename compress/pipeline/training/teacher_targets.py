@@ -20,19 +20,38 @@ from ...models.masked_lm import masked_text_loss
 from ...models.predict import predict_logits, to_tensors
 from ...objective import Objective
 from ...spec.stages import Training
-from ...tasks import Encoded, EncodedWords, TaskBatches, TrainingData, collate, headline, score, sorted_chunks
+from ...tasks import (
+    TASK_KINDS,
+    Encoded,
+    EncodedWords,
+    TaskBatches,
+    TrainingData,
+    collate,
+    headline,
+    headline_of,
+    score,
+    sorted_chunks,
+)
 from ...training import Batches
 from ..plan.sources import TaskSource
 from .info import HeldOut
 
 
 def tuning_score(data: TrainingData, tuning: Encoded, pad: int) -> Callable[[nn.Module], float]:
-    """A function that scores a model on the tuning split, in headline points."""
+    """A function that scores a model on the tuning split, in headline points; where answers go by a threshold, at the best one."""
 
     def evaluate(model: nn.Module) -> float:
-        return headline(score(data.spec, data.labels, predict_logits(model, tuning, pad), tuning.labels))
+        logits = predict_logits(model, tuning, pad)
+        logits = logits - best_threshold(data, logits, tuning.labels)
+        return headline(score(data.spec, data.labels, logits, tuning.labels))
 
     return evaluate
+
+
+def best_threshold(data: TrainingData, logits: np.ndarray, gold: np.ndarray) -> float:
+    """The logit at which answers are best decided on the tuning split; 0 where answers go by none."""
+    threshold = TASK_KINDS[data.spec.kind].threshold
+    return 0.0 if threshold is None else threshold(logits, gold, headline_of(data.spec, data.labels))
 
 
 def held_out_loss(model: nn.Module, data: MaskedBatches, *, size: int) -> HeldOut:
