@@ -13,7 +13,7 @@ Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
 
 
 class Files(Spec):
-    """UTF-8 files, relative to the task file: .csv, .tsv, .jsonl or .parquet."""
+    """UTF-8 files, relative to the task file: .csv, .tsv, .jsonl or .parquet; .conll, .txt, .bio, .iob or .iob2 of a word a line."""
 
     train: str = Field(description="training examples")
     tuning: str | None = Field(default=None, description="tuning split; default: held out of train")
@@ -22,7 +22,8 @@ class Files(Spec):
     )
     header: bool = Field(default=True, description="CSV, TSV: the first row has the columns' names")
     columns: tuple[str, ...] | None = Field(
-        default=None, description="CSV, TSV: the columns' names, with or without a header"
+        default=None,
+        description="CSV, TSV: the columns' names, with or without a header; of a word a line: all of them",
     )
     quoting: bool = Field(
         default=True, description="CSV, TSV: false where a quote is an ordinary character, as in GLUE's"
@@ -60,12 +61,13 @@ class TaskSpec(Spec):
     name: Name = Field(description="lower case")
     title: str | None = Field(default=None, description="what reports call it; default: the name")
     kind: KindName = Field(
-        default="classification", description="what an answer is: a label, any number of labels, or a score"
+        default="classification",
+        description="what an answer is: a label, any number of labels, a label for each word, or a score",
     )
     text: Columns = Field(description="one column, or two for pairs of texts")
     label: str | tuple[str, ...] = Field(
-        description="column of the label, of the list of labels, or of the score; of a multilabel task also several columns of 0 and 1, "
-        "one for each label"
+        description="column of the label, of the list of labels, tags or spans, or of the score; of a multilabel task also several "
+        "columns of 0 and 1, one for each label"
     )
     labels: tuple[str, ...] | None = Field(
         default=None,
@@ -99,9 +101,11 @@ class TaskSpec(Spec):
         if wrong:
             raise ValueError(f"metrics {wrong} do not fit kind `{self.kind}`")
         self._check_label_columns()
+        if KINDS[self.kind].of_words and len(self.text) > 1:
+            raise ValueError(f"`text` of a {self.kind} task is one column, found {list(self.text)}")
         if not KINDS[self.kind].named_labels and self.labels:
             raise ValueError(f"a {self.kind} task has no `labels`")
-        if KINDS[self.kind].many and self.positive is not None:
+        if (KINDS[self.kind].many or KINDS[self.kind].of_words) and self.positive is not None:
             raise ValueError(f"a {self.kind} task counts every label, so it has no `positive` one; leave it out")
         if not KINDS[self.kind].named_labels and self.positive is not None:
             raise ValueError(f"a {self.kind} task has no labels, so no `positive` one; leave it out")

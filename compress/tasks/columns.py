@@ -14,7 +14,7 @@ class Rows:
     """One split as read.
 
     `aliases` maps labels as the file writes them to the task's names; `declared` are names in id order that the
-    data set itself gives; `unread` is a column of texts that the task does not name.
+    data set itself gives; `unread` is a column of texts that the task does not name; `notes` say how its labels were read.
     """
 
     place: str
@@ -25,6 +25,7 @@ class Rows:
     aliases: Mapping[str, str] | None = None
     declared: tuple[str, ...] | None = None
     unread: str | None = None
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -11,6 +11,8 @@ from pathlib import Path
 from compress.errors import CompressError
 from compress.tabular import DELIMITERS, delimiter_of
 
+from .conll import SUFFIXES as CONLL
+from .conll import read_conll
 from .tables import Table, lines_of, read_jsonl, read_parquet, read_text, refuse
 
 
@@ -36,7 +38,11 @@ def read_table(
         return read_jsonl(path)
     if suffix == ".parquet":
         return read_parquet(path)
-    raise CompressError(f"{path}: expected a .csv, .tsv, .jsonl or .parquet file, found suffix {suffix!r}")
+    if suffix in CONLL:
+        return read_conll(path, names)
+    raise CompressError(
+        f"{path}: expected a .csv, .tsv, .jsonl or .parquet file, or one of a word a line ({', '.join(CONLL)}), found suffix {suffix!r}"
+    )
 
 
 def _plain(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -31,7 +31,8 @@ def fingerprint_of(spec: TaskSpec, source: str, files: Sequence[tuple[str, Path]
 
 def split_fingerprint(split: Split) -> str:
     """SHA-256 in hexadecimal of a split's texts and labels, in order: the same examples, whatever files they came from."""
-    document = [list(map(list, split.texts)), split.labels.tolist()]
+    labels = [part.tolist() for part in split.labels] if split.labels.dtype == object else split.labels.tolist()
+    document = [list(map(list, split.texts)), labels]
     return hashlib.sha256(json.dumps(document).encode()).hexdigest()
 
 

@@ -37,6 +37,7 @@ def load_training(
     """
     origin = Origin(spec, folder, data_dir, tuning)
     rows, notes = origin.read(lambda name: True)
+    rows = _prepared(spec, rows)
     names = TASK_KINDS[spec.kind].label_names(spec, rows["train"])
     splits = _checked(spec, rows, names)
     counts = {name: len(split) for name, split in splits.items()}
@@ -44,6 +45,7 @@ def load_training(
     own = splits.pop("tuning", None)
     if is_glue(spec):
         notes += completeness(spec, counts)
+    notes += [f"{name}: {note}" for name, part in rows.items() for note in part.notes]
     notes += _absent_labels(spec, train, names) + _shared_texts(train, splits)
     if own is None:
         kept, held = carve(spec, train, rows["train"].place)
@@ -62,7 +64,7 @@ def load_reported(
     """The splits that scores are reported on. Raises as `load_training`, with whose arguments it has the same fingerprint."""
     origin = Origin(spec, folder, data_dir, tuning)
     unknown = spec.known_labels is None
-    rows, _ = origin.read(lambda name: name not in OWN or (name == "train" and unknown))
+    rows = _prepared(spec, origin.read(lambda name: name not in OWN or (name == "train" and unknown))[0])
     names = TASK_KINDS[spec.kind].label_names(spec, rows["train"] if "train" in rows else next(iter(rows.values())))
     reported = {name: part for name, part in rows.items() if name not in OWN}
     return ReportedData(spec, names, _checked(spec, reported, names), origin.fingerprint())
@@ -96,6 +98,10 @@ def check_data_dir(data_dir: Path | None, specs: Sequence[TaskSpec]) -> None:
         raise CompressError(
             f"--data-dir names data, and no task here reads it ({names}: data of their own); leave it out"
         )
+
+
+def _prepared(spec: TaskSpec, rows: dict[str, Rows]) -> dict[str, Rows]:
+    return {name: TASK_KINDS[spec.kind].prepared(spec, part) for name, part in rows.items()}
 
 
 def _checked(spec: TaskSpec, rows: dict[str, Rows], names: tuple[str, ...]) -> dict[str, Split]:

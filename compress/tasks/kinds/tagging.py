@@ -15,22 +15,17 @@ from compress.spec.task import TaskSpec
 from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_probabilities
 from ..tables import refuse
-from .classification import (
-    CLASSIFICATION,
-    MOST_UNLISTED_LABELS,
-    check_unicode,
-    declared_names,
-    natural,
-    unknown_label,
-)
+from ..tagged import tagged
+from .classification import CLASSIFICATION, MOST_UNLISTED_LABELS, check_unicode, natural, unknown_label
 from .kind import TaskKind
 
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
-    """`labels` of the spec, else those of what the data set declares and of the training texts. CompressError: no metric of the
-    task fits them, or they are too few or too many."""
-    names = spec.labels or listed_tags(str(spec.label), train)
-    _check_pairs(spec, declared_names(spec, train) and names)
+    """`labels` of the spec, else those of what the data set declares and of the training texts. CompressError: a metric of the
+    task does not fit them, or they are too few or too many."""
+    names = listed_tags(str(spec.label), train) if spec.labels is None else spec.labels
+    check_unicode(train.place, spec.label, names)
+    _check_marks(spec, names)
     wrong = [metric for metric in spec.metrics if metric not in _fitting(spec.metrics, names)]
     if wrong:
         raise CompressError(
@@ -44,7 +39,6 @@ def listed_tags(column: str, train: Rows) -> tuple[str, ...]:
     """Of entities `O`, then `B-` and `I-` of each type; else the tags in the order of numbers and then of letters. Raises
     `CompressError` where they are too many to be meant, or too few."""
     found = {name for words in train.labels for name, _, _ in words} | set(train.declared or ())
-    check_unicode(train.place, column, sorted(found))
     if are_entities((OUTSIDE, *found)) and found != {OUTSIDE}:
         types = sorted({name[2:] for name in found if name != OUTSIDE})
         names = (OUTSIDE, *(f"{prefix}-{name}" for name in types for prefix in "BI"))
@@ -60,11 +54,11 @@ def listed_tags(column: str, train: Rows) -> tuple[str, ...]:
     return names
 
 
-def _check_pairs(spec: TaskSpec, names: tuple[str, ...] | None) -> None:
+def _check_marks(spec: TaskSpec, names: tuple[str, ...]) -> None:
     """Raises `CompressError` where `labels` of entities lack the beginning or the inside of a type."""
-    for name in names or ():
+    for name in names if are_entities(names) else ():
         other = {"B-": "I-", "I-": "B-"}.get(name[:2], "") + name[2:]
-        if names is not None and are_entities(names) and name != OUTSIDE and other not in names:
+        if name != OUTSIDE and other not in names:
             raise CompressError(f"task {spec.name}: `labels` has {name!r} without {other!r}; list both")
 
 
@@ -149,6 +143,7 @@ TAGGING = TaskKind(
     mean=mean_of_probabilities,
     temperature=lambda outputs, gold: fit_temperature(outputs, _expected(gold)),
     unit="word",
+    prepared=tagged,
     varied=lambda labels: len(_present(labels)) > 1,
     gold=_gold,
     expected=_expected,

@@ -1,0 +1,75 @@
+"""Files of a word a line with its labels beside it, and a blank line between texts (CoNLL)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from compress.errors import CompressError
+
+from .tables import Table, brief, lines_of, read_text, refuse
+
+SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".txt")
+WORDS, TAGS = "tokens", "tags"  # what the first and the last column are called
+_DOCUMENT = "-DOCSTART-"
+_SPACES = re.compile("[ \t]+")  # of no other kind: those may stand in words
+
+
+def read_conll(path: Path, names: Sequence[str] | None = None) -> Table:
+    """Columns of lists, a text's words or labels each. `names` of all columns of the file; by default `tokens`, `column2` … and `tags`.
+
+    Between columns are tabs, where the first line has one, or else spaces. Raises `CompressError` with the lines that have another
+    number of columns.
+    """
+    texts = list(_texts(lines_of(read_text(path))))
+    if not texts:
+        return Table(str(path), "line", (), {})
+    names = _names(path, texts[0][1][0], names)
+    ragged = [
+        (start + place, f"expected {len(names)} fields, found {len(word)}")
+        for start, words in texts
+        for place, word in enumerate(words)
+        if len(word) != len(names)
+    ]
+    if ragged and path.suffix.lower() == ".txt":
+        ragged[0] = (ragged[0][0], f"{ragged[0][1]} (a .txt file holds a word and its label in each line)")
+    refuse(str(path), "line", ragged)
+    columns = {name: [[word[place] for word in words] for _, words in texts] for place, name in enumerate(names)}
+    return Table(str(path), "line", [start for start, _ in texts], columns)
+
+
+def _texts(lines: Sequence[str]) -> Iterator[tuple[int, list[list[str]]]]:
+    """The line on which each text starts, and the fields of its words."""
+    first = next((line for line in lines if line.strip() and not line.startswith(_DOCUMENT)), "")
+    split = _by_tabs if "\t" in first else _by_spaces
+    words: list[list[str]] = []
+    for number, line in enumerate([*lines, ""], start=1):
+        if line.strip() and not line.startswith(_DOCUMENT):
+            words.append(split(line))
+        elif words:
+            yield number - len(words), words
+            words = []
+
+
+def _by_tabs(line: str) -> list[str]:
+    return [field.strip(" ") for field in line.split("\t")]
+
+
+def _by_spaces(line: str) -> list[str]:
+    return _SPACES.split(line.strip(" \t"))
+
+
+def _names(path: Path, fields: list[str], names: Sequence[str] | None) -> list[str]:
+    if len(fields) < 2:
+        raise CompressError(
+            f"{path}: expected in each line a word and its label, with a tab or spaces between, found {brief(fields[0])}"
+        )
+    if names is None:
+        return [WORDS, *(f"column{number}" for number in range(2, len(fields))), TAGS]
+    if len(names) != len(fields):
+        raise CompressError(f"{path}: `columns` names {len(names)} columns, the file has {len(fields)}")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise CompressError(f"{path}: two columns are named {twice!r} in `columns`")
+    return list(names)

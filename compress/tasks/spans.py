@@ -1,0 +1,107 @@
+"""Spans of characters with a label -> a label for each word of a text, in IOB2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compress.metrics.tags import OUTSIDE
+from compress.runtime.words import word_spans
+
+from .columns import Rows
+from .tables import brief, refuse
+
+FORMS = '{"start": 0, "end": 5, "label": "PER"} or [0, 5, "PER"]'
+_FIELDS = ("start", "end", "label")
+
+
+@dataclass(frozen=True)
+class Span:
+    """`start` and `end` in characters of the text, the end exclusive."""
+
+    start: int
+    end: int
+    label: str
+
+    def __str__(self) -> str:
+        return f"{self.label} from {self.start} to {self.end}"
+
+
+def spans_as_tags(rows: Rows, column: str, label: str) -> tuple[list[str], list[list[tuple[str, int, int]]], list[str]]:
+    """Texts; of each the (tag, start, end) of its words; notes. A span that cuts a word takes all of it. Raises `CompressError` for
+    texts that are none, and spans that are outside of the text, hold no word, or share one, by their lines."""
+    texts, labels, problems, cut, total = [], [], [], 0, 0
+    for number, text, value in zip(rows.numbers, rows.texts[0], rows.labels, strict=True):
+        found = _spans(text, value, column, label)
+        words = word_spans(text) if isinstance(text, str) else word_spans("")
+        tags = _tags(words, found) if isinstance(found, list) else found
+        if isinstance(tags, str) or isinstance(found, str):
+            problems.append((number, str(tags)))
+            continue
+        total += len(found)
+        cut += sum(_cuts(words, span) for span in found)
+        texts.append(text)
+        labels.append([(tag, int(start), int(end)) for tag, (start, end) in zip(tags, words, strict=True)])
+    refuse(rows.place, rows.unit, problems)
+    return texts, labels, [f"{cut:,} of {total:,} spans cut a word, and take all of it"] if cut else []
+
+
+def _spans(text: Any, value: Any, column: str, label: str) -> list[Span] | str:
+    """In the order of the text; or what is wrong with them."""
+    if not isinstance(text, str):
+        return f"{column}: expected text or a list of words, found {brief(text)}"
+    if isinstance(value, dict):  # how the hub holds lists of objects
+        columns = [value.get(name) for name in _FIELDS]
+        even = all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns)
+        value = list(zip(*columns, strict=True)) if even else value
+    if not isinstance(value, list):
+        return f"{label}: expected a list of spans, such as {FORMS}, found {brief(value)}"
+    spans = []
+    for place, part in enumerate(value, start=1):
+        span = _span(part)
+        if span is None:
+            hint = "; tags go with a list of words" if isinstance(part, str) else ""
+            return f"{label}: span {place}: expected {FORMS}, found {brief(part)}{hint}"
+        if not 0 <= span.start < span.end <= len(text):
+            return f"{label}: span {place}: {span}: expected a part of the text's {len(text):,} characters"
+        spans.append(span)
+    return sorted(spans, key=lambda span: span.start)
+
+
+def _span(part: Any) -> Span | None:
+    if isinstance(part, dict):
+        part = [part.get(name) for name in _FIELDS]
+    if not isinstance(part, list | tuple) or len(part) != len(_FIELDS):
+        return None
+    start, end, label = part
+    if not all(isinstance(place, int) and not isinstance(place, bool) for place in (start, end)):
+        return None
+    return Span(start, end, label.strip()) if isinstance(label, str) and label.strip() else None
+
+
+def _tags(words: np.ndarray, spans: list[Span]) -> list[str] | str:
+    """Of each word; or what is wrong with the spans."""
+    tags, taken = [OUTSIDE] * len(words), -1
+    for before, span in zip([None, *spans], spans, strict=False):
+        first, last = _words_in(words, span)
+        if first > last:
+            return f"{span}: expected a word there, found none"
+        if first <= taken:
+            how = "overlap" if before is not None and span.start < before.end else "share a word"
+            return f"{before} and {span} {how}; a word has one label"
+        tags[first : last + 1] = [f"B-{span.label}", *[f"I-{span.label}"] * (last - first)]
+        taken = last
+    return tags
+
+
+def _words_in(words: np.ndarray, span: Span) -> tuple[int, int]:
+    """The first and the last word of which the span has a character."""
+    first = int(np.searchsorted(words[:, 1], span.start, side="right"))
+    return first, int(np.searchsorted(words[:, 0], span.end, side="left")) - 1
+
+
+def _cuts(words: np.ndarray, span: Span) -> bool:
+    first, last = _words_in(words, span)
+    return bool(words[first, 0] < span.start or words[last, 1] > span.end)

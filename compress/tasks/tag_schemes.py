@@ -1,0 +1,50 @@
+"""How tags say where entities begin and end: IOB1, IOB2, BIOES and BILOU, all read as IOB2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from compress.metrics.tags import OUTSIDE
+
+_TAG = re.compile(r"([BIESLU])-(.+)", re.DOTALL)
+_BEGIN, _LAST = "BSU", "ESLU"  # marks of a word that begins an entity; of one after which it is over
+
+
+def are_tags_of_entities(tags: Iterable[str]) -> bool:
+    """Whether some have a mark and a type, such as B-PER, and all do, or one is O: other tags, if any, are mistakes."""
+    different = set(tags)
+    marked = set(filter(_TAG.fullmatch, different))
+    return bool(marked) and (OUTSIDE in different or marked == different)
+
+
+def is_tag(tag: str) -> bool:
+    """Whether this is a tag of entities."""
+    return tag == OUTSIDE or _TAG.fullmatch(tag) is not None
+
+
+def types_of(tags: Iterable[str]) -> set[str]:
+    return {found[2] for found in map(_TAG.fullmatch, tags) if found}
+
+
+def to_iob2(texts: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[str]]:
+    """The tags of each text in IOB2, and a note where they were not; as conlleval and seqeval read them, an entity begins at any tag
+    of another type than the word before has."""
+    converted, begun, marks = [], 0, set()
+    for tags in texts:
+        new, before = [], ""
+        for mark, kind in map(_parts, tags):
+            begins = mark in _BEGIN or kind != before
+            begun += begins and mark not in (*_BEGIN, "")
+            new.append(f"{'B' if begins else 'I'}-{kind}" if mark else OUTSIDE)
+            before = "" if mark in (*_LAST, "") else kind
+            marks.add(mark)
+        converted.append(new)
+    if marks & set(_LAST):
+        return converted, [f"tags are {'BILOU' if marks & set('LU') else 'BIOES'}, read as IOB2"]
+    return converted, [f"{begun:,} entities begin with I-, as in IOB1; it is read as B-"] if begun else []
+
+
+def _parts(tag: str) -> tuple[str, str]:
+    found = _TAG.fullmatch(tag)
+    return (found[1], found[2]) if found else ("", "")

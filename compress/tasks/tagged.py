@@ -1,0 +1,103 @@
+"""Labels of words in any form in which files hold them -> texts as strings, and of each word its label and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from compress.metrics.tags import are_entities
+from compress.spec.task import TaskSpec
+from compress.tabular import label_text
+
+from .columns import Rows
+from .spans import spans_as_tags
+from .tables import brief, refuse
+from .tag_schemes import are_tags_of_entities, is_tag, to_iob2, types_of
+
+Word = tuple[str, int, int]  # its label, and start and end in characters
+
+
+def tagged(spec: TaskSpec, rows: Rows) -> Rows:
+    """`rows` with texts as strings and labels as lists of `Word`: from lists of words and of tags, which are joined by one space, or
+    from texts and spans of characters. Raises `CompressError` for what is neither, by its lines."""
+    (texts,) = rows.texts
+    column, label = spec.text[0], str(spec.label)
+    if any(isinstance(text, list | tuple) for text in texts):
+        return _from_words(rows, column, label, spec.labels or ())
+    strings, labels, notes = spans_as_tags(rows, column, label)
+    return replace(rows, texts=(strings,), labels=labels, notes=(*rows.notes, *notes))
+
+
+def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> Rows:
+    problems = []
+    for number, words, tags in zip(rows.numbers, rows.texts[0], rows.labels, strict=True):
+        problem = _problem(words, tags, column, label)
+        if problem:
+            problems.append((number, problem))
+    refuse(rows.place, rows.unit, problems)
+    tags = [[_named(tag, names) for tag in found] for found in rows.labels]
+    tags, declared, notes = _in_scheme(rows, tags, names)
+    if all(isinstance(tag, int) for found in rows.labels for tag in found) and not (names or declared):
+        notes = [
+            *notes,
+            "tags are numbers and stay so; `labels` in the task file names them, in the order of their numbers",
+        ]
+    words = list(map(_placed, rows.texts[0], tags))
+    texts = [" ".join(found) for found in rows.texts[0]]
+    return replace(rows, texts=(texts,), labels=words, declared=declared, notes=(*rows.notes, *notes))
+
+
+def _problem(words: Any, tags: Any, column: str, label: str) -> str | None:
+    """What is wrong with one text's words or tags."""
+    if not isinstance(words, list | tuple):
+        return f"{column}: expected a list of words, found {brief(words)}"
+    if not isinstance(tags, list | tuple):
+        return f"{label}: expected a list of tags, found {brief(tags)}"
+    for place, word in enumerate(words, start=1):
+        if not isinstance(word, str) or not word:
+            return f"{column}: word {place}: expected text, found {brief(word)}"
+    if len(words) != len(tags):
+        return f"expected a tag for each of {len(words):,} words, found {len(tags):,}"
+    for place, tag in enumerate(tags, start=1):
+        if isinstance(tag, bool) or not isinstance(tag, str | int) or not str(tag).strip():
+            return f"{label}: word {place}: expected a tag, found {brief(tag)}"
+    return None
+
+
+def _named(tag: str | int, names: tuple[str, ...]) -> str:
+    """A tag's name, also where it is the number of one of the task's `labels`."""
+    if isinstance(tag, int) and str(tag) not in names and 0 <= tag < len(names):
+        return names[tag]
+    return label_text(tag)
+
+
+def _in_scheme(
+    rows: Rows, tags: list[list[str]], names: tuple[str, ...]
+) -> tuple[list[list[str]], tuple[str, ...] | None, list[str]]:
+    """Tags, the names that the data set declares, and notes; tags of entities in IOB2."""
+    declared = rows.declared
+    entities = (
+        are_entities(names) if names else are_tags_of_entities({*(declared or ()), *(t for f in tags for t in f)})
+    )
+    if not entities:
+        return tags, declared, []
+    refuse(rows.place, rows.unit, [
+        (number, f"word {place}: expected a tag such as O, B-PER or I-PER, found {brief(tag)}")
+        for number, found in zip(rows.numbers, tags, strict=True)
+        for place, tag in enumerate(found, start=1)
+        if not is_tag(tag)
+    ])  # fmt: skip
+    if declared is not None:
+        declared = ("O", *(f"{mark}-{name}" for name in sorted(types_of(declared)) for mark in "BI"))
+    converted, notes = to_iob2(tags)
+    return converted, declared, notes
+
+
+def _placed(words: Sequence[str], tags: Sequence[str]) -> list[Word]:
+    """Of words that one space joins."""
+    placed, start = [], 0
+    for word, tag in zip(words, tags, strict=True):
+        placed.append((tag, start, start + len(word)))
+        start += len(word) + 1
+    return placed

@@ -1,0 +1,56 @@
+"""Small data of words with labels, in the forms in which files hold them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from compress.spec.task import Files, TaskSpec
+
+PEOPLE, PLACES = ("Ada", "Grace Hopper", "Alan Mathison Turing"), ("Paris", "New York")
+
+
+def sentences(split: str, count: int = 30) -> list[tuple[list[str], list[str]]]:
+    """Words and IOB2 tags; every third text has no entity."""
+    made = []
+    for number in range(count):
+        person, place = PEOPLE[number % 3].split(), PLACES[number % 2].split()
+        words = [split, f"{number}", ":", *person, "saw", *place, "."]
+        tags = ["O", "O", "O", *marked("PER", len(person)), "O", *marked("LOC", len(place)), "O"]
+        made.append((words, ["O"] * len(words) if number % 3 == 2 else tags))
+    return made
+
+
+def marked(kind: str, words: int) -> list[str]:
+    return [f"B-{kind}", *[f"I-{kind}"] * (words - 1)]
+
+
+def conll(texts: list[tuple[list[str], list[str]]], mark: str = "\t") -> str:
+    return "\n".join("".join(f"{word}{mark}{tag}\n" for word, tag in zip(*text, strict=True)) for text in texts)
+
+
+def jsonl(texts: list[Any], keys: tuple[str, ...] = ("tokens", "tags")) -> str:
+    return "".join(json.dumps(dict(zip(keys, text, strict=True))) + "\n" for text in texts)
+
+
+def written(folder: Path, train: str, dev: str, suffix: str = ".conll") -> tuple[Path, Path]:
+    paths = folder / f"names{suffix}", folder / f"dev{suffix}"
+    for path, content in zip(paths, (train, dev), strict=True):
+        path.write_text(content, encoding="utf-8")
+    return paths
+
+
+def tagging(**fields: Any) -> TaskSpec:
+    """A task of `names.conll` and `dev.conll`, or of what `fields` say."""
+    given = {
+        "name": "names",
+        "kind": "tagging",
+        "text": ("tokens",),
+        "label": "tags",
+        "metrics": ("entity_f1",),
+        **fields,
+    }
+    if not {"files", "hub"} & given.keys():
+        given["files"] = Files(train="names.conll", dev="dev.conll")
+    return TaskSpec(**given)
