@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from io import TextIOWrapper
 from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ from ..errors import CheckFailed, CompressError
 from ..spec.limits import MOST_THREADS
 
 if TYPE_CHECKING:
-    from ..runtime import Classifier, Prediction
+    from ..runtime import Classifier, Tagger
 
 Text = str | tuple[str, str]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
@@ -98,29 +98,32 @@ def predict(
     verify: Verify = True,
     json: Json = False,
 ) -> None:
-    """Answer with a bundle: label and score, tab-separated.
+    """Answer with a bundle: label and score, tab-separated; or the entities of each text.
 
     A line on stdin is a text, or a pair with a tab between. Answers come while stdin, or a file, is read.
     """
-    from ..runtime import Classifier
+    from ..runtime import load
+    from .predictions import answers
 
     _check_sources(texts, pair, source, {"--output": output, "--text": text, "--label": label})
     if source is not None and json:
         raise CompressError("--json: a file is answered in its own form; give --output FILE.jsonl for JSON")
 
     warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
-    classifier = Classifier(
+    model = load(
         bundle, precision=precision, threads=threads, runtime=runtime, precision_hint=precision_hint, verify=verify
     )
+    if pair is not None and model.settings.kind.words:
+        raise CompressError(f"--pair: {bundle} labels the words of one text; leave --pair out")
     if source is not None:
-        _answer_file(classifier, source, output, text=text, pair=pair[0] if pair else None, label=label)
+        _answer_file(model, source, output, text=text, pair=pair[0] if pair else None, label=label)
         return
     piped = not texts or texts == ["-"]
-    examples, kept = tee(_lines(classifier.columns) if piped else _given(texts or [], pair))
-    answers = classifier.classify(examples, window=1 if piped and sys.stdin.isatty() else None)
-    line = (_json_line if json else _plain_line)(classifier)
+    examples, kept = tee(_lines(model.columns) if piped else _given(texts or [], pair))
+    given = answers(model, examples, window=1 if piped and sys.stdin.isatty() else None)
+    line = (_json_line if json else _plain_line)(model)
     try:
-        for answer, example in zip(answers, kept, strict=False):  # a stream's end is the answers' end
+        for answer, example in zip(given, kept, strict=False):  # a stream's end is the answers' end
             sys.stdout.write(f"{line(example, answer)}\n")
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has what it wanted
@@ -147,11 +150,11 @@ def _check_sources(
         raise CompressError(f"--pair: expected one column of --input, found {len(pair)}")
 
 
-def _answer_file(classifier: Classifier, source: Path, output: Path | None, **columns: str | None) -> None:
+def _answer_file(model: Classifier | Tagger, source: Path, output: Path | None, **columns: str | None) -> None:
     from .predictions import predict_file
 
     try:
-        told = predict_file(classifier, source, output, **columns)  # type: ignore[arg-type]
+        told = predict_file(model, source, output, **columns)  # type: ignore[arg-type]
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
@@ -159,19 +162,19 @@ def _answer_file(classifier: Classifier, source: Path, output: Path | None, **co
         typer.echo(told, err=output is None)
 
 
-def _plain_line(classifier: Classifier) -> Callable[[Text, Prediction], str]:
-    return lambda _, answer: classifier.settings.kind.line(answer)
+def _plain_line(model: Classifier | Tagger) -> Callable[[Text, Any], str]:
+    return lambda _, answer: model.settings.kind.line(answer)
 
 
-def _json_line(classifier: Classifier) -> Callable[[Text, Prediction], str]:
+def _json_line(model: Classifier | Tagger) -> Callable[[Text, Any], str]:
     """Every line tells what computed it, so that answers of several runs can be put together."""
     import json
 
-    by = {"runtime": classifier.runtime, "precision": classifier.precision}
-    by |= {"precision_hint": classifier.precision_hint} if classifier.precision_hint else {}
+    by = {"runtime": model.runtime, "precision": model.precision}
+    by |= {"precision_hint": model.precision_hint} if model.precision_hint else {}
 
-    def line(text: Text, answer: Prediction) -> str:
-        return json.dumps({"text": text, **vars(answer), **by}, ensure_ascii=False)
+    def line(text: Text, answer: Any) -> str:
+        return json.dumps({"text": text, **model.settings.kind.fields(answer), **by}, ensure_ascii=False)
 
     return line
 

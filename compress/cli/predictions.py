@@ -19,16 +19,24 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..metrics import Headline
-    from ..runtime import Classifier, Prediction
+    from ..runtime import Classifier, Prediction, Tagger
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added
 _SAMPLES = 2000
 _METRICS = {"classification": ("accuracy", "f1_macro")}  # of other kinds the usual ones
-Text = str | tuple[str, str]
+Text = str | tuple[str, str] | list[str]
+
+
+def answers(model: Classifier | Tagger, texts: Iterator[Any], window: int | None = None) -> Iterator[Any]:
+    """What `model` answers each text with, in order, as they come."""
+    from ..runtime import Tagger
+
+    asked = model.tag if isinstance(model, Tagger) else model.classify
+    return asked(texts, window=window)
 
 
 def predict_file(
-    classifier: Classifier,
+    model: Classifier | Tagger,
     path: Path,
     output: Path | None,
     *,
@@ -38,8 +46,14 @@ def predict_file(
 ) -> str | None:
     """Answer every row of `path`; the rows with their predictions go to `output`, or stdout. What the scores are, in a line,
     where `label` names a column of them. Raises `CompressError`."""
+    words = model.settings.kind.words
+    if words and label is not None:
+        raise CompressError(
+            f"--label: files are scored for labels of texts, and {model.folder} labels words; "
+            "`compress verify` scores it with --task or --data-dir"
+        )
     rows = Rows(path)
-    names = _columns(classifier, text, pair)
+    names = _columns(model, text, pair)
     if output is not None and output.exists():
         raise CompressError(f"{output}: is there already; choose another file with --output")
     with ExitStack() as stack:
@@ -47,14 +61,14 @@ def predict_file(
         form = rows.suffix if output is None else suffix_of(output, "--output")
         out = sys.stdout if output is None else stack.enter_context(_new(output))
         writer = Writer(out, form, rows.delimiter if form == rows.suffix else "")
-        scores = _Scores(classifier, label)
+        scores = _Scores(model, label)
         read, kept = tee(iter(rows))
-        texts = (_text(names, row, label) for row in read)
+        texts = (_text(names, row, label, words=words) for row in read)
         count = 0
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
-        for count, (answer, row) in enumerate(zip(classifier.classify(texts), kept, strict=False), 1):
+        for count, (answer, row) in enumerate(zip(answers(model, texts), kept, strict=False), 1):
             scores.add(row, answer)
-            writer.write(row._replace(values=row.values | _added(row, *classifier.settings.kind.cells(answer))))
+            writer.write(row._replace(values=row.values | _added(row, *model.settings.kind.cells(answer))))
             bar(count)
         if not count:
             raise CompressError(f"{path}: no examples; expected at least one row")
@@ -77,8 +91,8 @@ def _new(path: Path) -> Iterator[IO[str]]:
             raise
 
 
-def _columns(classifier: Classifier, text: str | None, pair: str | None) -> tuple[str, ...]:
-    own = classifier.settings.columns
+def _columns(model: Classifier | Tagger, text: str | None, pair: str | None) -> tuple[str, ...]:
+    own = model.settings.columns
     if text is None and pair is None and own is not None:
         return own
     found = (text or "text",) if pair is None else (text or "text", pair)
@@ -88,19 +102,24 @@ def _columns(classifier: Classifier, text: str | None, pair: str | None) -> tupl
     return found
 
 
-def _text(names: tuple[str, ...], row: Row, label: str | None) -> Text:
-    """Also sees that the row has its label, before anything is answered."""
+def _text(names: tuple[str, ...], row: Row, label: str | None, *, words: bool) -> Text:
+    """Also sees that the row has its label, before anything is answered. `words`: a text may be a list of them."""
     texts = [_value(row, name, "--pair" if place else "--text") for place, name in enumerate(names)]
     if label is not None:
         _value(row, label, "--label")
     for name, text in zip(names, texts, strict=True):
-        if not isinstance(text, str):
-            raise CompressError(f"{row.place}: {name}: expected text, found {type(text).__name__}")
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise CompressError(f"{row.place}: {name}: expected Unicode text, found half of a surrogate pair") from None
+        for part in text if words and isinstance(text, list) else [text]:
+            _check_text(f"{row.place}: {name}", part)
     return texts[0] if len(texts) == 1 else (texts[0], texts[1])
+
+
+def _check_text(place: str, text: Any) -> None:
+    if not isinstance(text, str):
+        raise CompressError(f"{place}: expected text, found {type(text).__name__}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise CompressError(f"{place}: expected Unicode text, found half of a surrogate pair") from None
 
 
 def _value(row: Row, name: str, option: str) -> Any:
@@ -121,9 +140,9 @@ def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
 class _Scores:
     """What the answers are worth where the rows have labels, in the column `label`."""
 
-    def __init__(self, classifier: Classifier, label: str | None) -> None:
-        self._label, self._names = label, classifier.labels
-        self._kind: Any = next(name for name, kind in ANSWER_KINDS.items() if kind is classifier.settings.kind)
+    def __init__(self, model: Classifier | Tagger, label: str | None) -> None:
+        self._label, self._names = label, model.labels
+        self._kind: Any = next(name for name, kind in ANSWER_KINDS.items() if kind is model.settings.kind)
         self._gold: list[Any] = []
         self._outputs: list[Any] = []
         self._ids: Mapping[str, int] = {name: index for index, name in enumerate(self._names)}

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import tokenizers
 
 NOWHERE = -1  # the window and position of a word that no token stands for
 _OVERLAP = 4  # a window shares one token in so many with the one before it
-_WORD = re.compile(r"\w[\w\u0300-\u036f\u200d]*|[^\w\s]")
+_INSIDE = "\u00ad\u200c\u200d"  # the soft hyphen and the joiners, which stand inside words
+_PLANES = range(0x1F000)  # of Unicode: behind them are no marks and no controls but tags and variation selectors
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """Python's \\w has letters and digits, but not the marks that most scripts of India write vowels with."""
+    kinds = [(chr(code), unicodedata.category(chr(code))) for code in _PLANES]
+    marks = "".join(character for character, kind in kinds if kind[0] == "M")
+    unseen = re.escape("".join(character for character, kind in kinds if kind in ("Cc", "Cf")))
+    return re.compile(rf"\w[\w{marks}{_INSIDE}]*|[^\w\s{unseen}][{marks}]*")
 
 
 def word_spans(text: str) -> np.ndarray:
     """int64 [word, 2]: where the words of `text` begin and end, in characters. A word is a run of letters and digits, or one
-    other character that is no space."""
-    spans = [match.span() for match in _WORD.finditer(text)]
+    other character; either with its accents and marks, and none of spaces or control characters."""
+    spans = [match.span() for match in _word().finditer(text)]
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
@@ -39,7 +51,10 @@ class Windower:
         self._tokenizer = tokenizers.Tokenizer.from_str(tokenizer.to_str())
         self._tokenizer.no_padding()
         room = max_length - self._tokenizer.num_special_tokens_to_add(False)
-        self._tokenizer.enable_truncation(max_length, stride=room // _OVERLAP)
+        stride = min(
+            max(room // _OVERLAP, 1), room - 1
+        )  # of at least one: a window's first token is in the one before it
+        self._tokenizer.enable_truncation(max_length, stride=stride)
 
     def __call__(self, texts: Sequence[str], spans: Sequence[np.ndarray]) -> Windows:
         """`spans` of the words of each text, [word, 2], in characters and in order.
@@ -61,30 +76,34 @@ def _places(windows: Sequence[tokenizers.Encoding], words: np.ndarray, first: in
     places = np.full((2, len(words)), NOWHERE, np.int64)
     most = np.full(len(words), NOWHERE, np.int64)
     for number, encoding in enumerate(windows):
-        begins, ends = number == 0, number == len(windows) - 1
-        position, context = _tokens(encoding, words, begins=begins, ends=ends)
-        better = context > most
-        places[:, better] = np.stack([np.full(len(words), first + number), position])[:, better]
-        most[better] = context[better]
+        near, position, context = _tokens(encoding, words, begins=number == 0, ends=number == len(windows) - 1)
+        better = np.flatnonzero(context > most[near])
+        places[0, near][better], places[1, near][better] = first + number, position[better]
+        most[near][better] = context[better]
     return places
 
 
 def _tokens(
     encoding: tokenizers.Encoding, words: np.ndarray, *, begins: bool, ends: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Of each word the position of its token in a window, and how many tokens there are to the nearer edge that cuts the text;
-    `NOWHERE` where the window has none. `begins`, `ends`: the text does so in this window."""
+) -> tuple[slice, np.ndarray, np.ndarray]:
+    """The words that a window may hold, of each the position of its token, and how many tokens there are to the nearer edge that
+    cuts the text; `NOWHERE` where the window has none. `begins`, `ends`: the text does so in this window."""
     offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
     real = np.flatnonzero((offsets[:, 1] > offsets[:, 0]) & (np.array(encoding.special_tokens_mask) == 0))
     if not len(real):
-        nowhere = np.full(len(words), NOWHERE, np.int64)
-        return nowhere, nowhere
+        return slice(0), real, real
     start, end = offsets[real].T
-    found = np.searchsorted(end, words[:, 0], side="right")
-    token = np.minimum(found, len(real) - 1)
-    inside = (found < len(real)) & (start[token] < words[:, 1])
+    near = slice(*_between(words, int(start[0]), int(end[-1])))
+    word_start, word_end = words[near].T
+    token = np.searchsorted(end, word_start, side="right")
+    inside = start[token] < word_end
     if not begins:  # a word that the window before begins: what stands here first is not its first token
-        inside &= (token > 0) | (start[token] <= words[:, 0])
+        inside &= (token > 0) | (start[token] <= word_start)
     far = len(real)
-    context = np.minimum(token if not begins else far, len(real) - 1 - token if not ends else far)
-    return np.where(inside, real[token], NOWHERE), np.where(inside, context, NOWHERE)
+    context = np.minimum(token if not begins else far, far - 1 - token if not ends else far)
+    return near, np.where(inside, real[token], NOWHERE), np.where(inside, context, NOWHERE)
+
+
+def _between(words: np.ndarray, start: int, end: int) -> tuple[int, int]:
+    """From which word on, and before which one, words have characters from `start` to `end`."""
+    return int(np.searchsorted(words[:, 1], start, "right")), int(np.searchsorted(words[:, 0], end, "left"))

@@ -1,0 +1,193 @@
+"""Words of texts and the tokens that stand for them: of any script, by any tokenizer, in windows of any length."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from tokenizer_toys import TOKENIZERS, text, wordpiece
+from tokenizers import Tokenizer
+
+from compress.runtime.words import NOWHERE, Windower, word_spans
+
+EACH = pytest.mark.parametrize("name", list(TOKENIZERS))
+
+
+def words(text: str) -> list[str]:
+    return [text[start:end] for start, end in word_spans(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" \t\r\n\u00a0\u2003", []),
+        ("Ann's x1, e-mail.", ["Ann", "'", "s", "x1", ",", "e", "-", "mail", "."]),
+        ("caf\u00e9 cafe\u0301", ["café", "cafe\u0301"]),
+        ("क्षि का है।", ["क्षि", "का", "है", "।"]),
+        ("ภาษาไทย ดี", ["ภาษาไทย", "ดี"]),
+        ("שָׁלוֹם مُحَمَّد", ["שָׁלוֹם", "مُحَمَّد"]),
+        ("می\u200cخواهم co\u00adop", ["می\u200cخواهم", "co\u00adop"]),
+        ("👩\u200d👧 ⚠\ufe0f!", ["👩", "👧", "⚠\ufe0f", "!"]),
+        ("\ufeffa\u200bb\x00\u202ec\u2066", ["a", "b", "c"]),
+        ("漢字。", ["漢字", "。"]),
+    ],
+)
+def test_words_of_every_script(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+def test_spans_are_in_order_apart_and_leave_out_no_letter() -> None:
+    rng = random.Random(0)
+    for _ in range(300):
+        odd = text(rng)
+        spans = word_spans(odd)
+        assert (spans[:, 0] < spans[:, 1]).all()
+        assert all(before[1] <= after[0] for before, after in pairwise(spans))
+        inside = {place for start, end in spans for place in range(start, end)}
+        assert {match.start() for match in re.finditer(r"\w", odd)} <= inside
+        assert not {match.start() for match in re.finditer(r"\s", odd)} & inside
+    assert word_spans("").shape == (0, 2)
+    assert word_spans("").dtype == np.int64
+
+
+def whole(own: Tokenizer, text: str) -> tuple[list[int], np.ndarray]:
+    """(ids of a text that is not cut, special ones left out; of each word the number of its first token), in a plain loop."""
+    found = own.encode(text, add_special_tokens=False)
+    first = [
+        next((i for i, (a, b) in enumerate(found.offsets) if b > a and a < end and b > start), NOWHERE)
+        for start, end in word_spans(text)
+    ]
+    return found.ids, np.array(first, np.int64)
+
+
+@EACH
+def test_windows_of_any_length_give_each_word_its_first_token(name: str) -> None:
+    """By the token's number in the whole text, so that no other of the same name is taken for it."""
+    own, rng = TOKENIZERS[name](), random.Random(name)
+    special = own.num_special_tokens_to_add(False)
+    windowers = {length: Windower(own, length) for length in (4, 5, 7, 9, 16, 33, 512)}
+    several = unread = total = 0
+    for _ in range(300):
+        odd = re.sub(r"<mask>|</s>", "", text(rng)) if name == "roberta" else text(rng)  # see the test below
+        ids, expected = whole(own, odd)
+        length = rng.choice(list(windowers))
+        cut = windowers[length]([odd], [word_spans(odd)])
+        room = length - special
+        step = room - min(max(room // 4, 1), room - 1)
+        read = cut.window != NOWHERE
+        found = np.where(read, cut.window * step + cut.position - special // 2, NOWHERE)
+        np.testing.assert_array_equal(found, expected, err_msg=repr(odd))
+        for number, encoding in enumerate(cut.encodings):
+            assert len(encoding) <= length
+            assert (
+                encoding.ids[special // 2 : len(encoding) - special // 2] == ids[number * step : number * step + room]
+            )
+        several += len(cut.encodings) > 2
+        unread, total = unread + int((~read).sum()), total + len(read)
+    assert several > 80
+    assert unread < 0.1 * total
+
+
+def test_what_a_byte_level_tokenizer_says_after_an_added_token() -> None:
+    """With `add_prefix_space` it counts a space that is not there, so that a `[` after <mask> has no characters: the word has
+    no token. In a window that begins there it has one. Both are within the contract."""
+    own = TOKENIZERS["roberta"]()
+    assert own.encode("<mask>[").offsets[-2] == (7, 7)
+    cut = Windower(own, 16)(["<mask>["], [word_spans("<mask>[")])
+    assert cut.window[-1] == NOWHERE
+
+
+@EACH
+def test_texts_together_are_what_they_are_alone(name: str) -> None:
+    rng = random.Random(name)
+    own = TOKENIZERS[name]()
+    windower, texts = Windower(own, 12), ["", *(text(rng) for _ in range(20)), " ", "film"]
+    spans = [word_spans(each) for each in texts]
+    together = windower(texts, spans)
+    start = before = 0
+    for each, of_each, count in zip(texts, spans, together.counts, strict=True):
+        alone = windower([each], [of_each])
+        assert len(alone.encodings) == count
+        assert [one.ids for one in alone.encodings] == [one.ids for one in together.encodings[before : before + count]]
+        window = together.window[start : start + len(of_each)]
+        np.testing.assert_array_equal(window, np.where(alone.window < 0, NOWHERE, alone.window + before))
+        np.testing.assert_array_equal(together.position[start : start + len(of_each)], alone.position)
+        start, before = start + len(of_each), before + count
+    assert start == len(together.window)
+    assert before == len(together.encodings)
+
+
+def test_a_word_is_decided_where_it_has_most_context() -> None:
+    """Windows of 8 tokens that share 2: of these the first belongs to the window before, the second to the one after."""
+    own = wordpiece(True, True)
+    line = " ".join(["a"] * 20)
+    cut = Windower(own, 10)([line], [word_spans(line)])
+    assert [len(one) for one in cut.encodings] == [10, 10, 10]
+    assert cut.window.tolist() == [0] * 7 + [1] * 6 + [2] * 7
+    assert cut.position.tolist() == [*range(1, 8), *range(2, 8), *range(2, 9)]
+
+
+def test_a_text_that_fits_is_one_window() -> None:
+    own = wordpiece(True, True)
+    line = " ".join(["a"] * 8)
+    cut = Windower(own, 10)([line, ""], [word_spans(line), word_spans("")])
+    assert cut.counts.tolist() == [1, 1]
+    assert cut.position.tolist() == list(range(1, 9))
+
+
+def test_words_that_become_no_token_are_nowhere() -> None:
+    """Those that a normalizer removes, also at both ends of a text and alone in it."""
+    own = wordpiece(True, True)
+    texts = ["\u0301", "good \u0301 film", "\u200d a", "a \ue000", ""]
+    places = [[(0, 1)], [(0, 4), (5, 6), (7, 11)], [(0, 1), (2, 3)], [(0, 1), (2, 3)], []]
+    spans = [np.array(found, np.int64).reshape(-1, 2) for found in places]
+    cut = Windower(own, 10)(texts, spans)
+    assert cut.window.tolist() == [NOWHERE, 1, NOWHERE, 1, NOWHERE, 2, 3, NOWHERE]
+    assert cut.position.tolist() == [NOWHERE, 1, NOWHERE, 2, NOWHERE, 1, 1, NOWHERE]
+
+
+def test_a_word_that_begins_inside_a_token_gets_that_token() -> None:
+    own = wordpiece(True, False)
+    cut = Windower(own, 10)(["漢字 a"], [np.array([(0, 1), (1, 2), (3, 4)])])
+    assert cut.position.tolist() == [1, 1, 2]
+
+
+def test_a_word_longer_than_a_window_is_decided_by_its_first_token() -> None:
+    own = TOKENIZERS["roberta"]()
+    line = "film " + "x" * 300 + " film"
+    cut = Windower(own, 12)([line], [word_spans(line)])
+    ids, expected = whole(own, line)
+    tokens = [cut.encodings[window].ids[position] for window, position in zip(cut.window, cut.position, strict=True)]
+    assert tokens == [ids[i] for i in expected]
+
+
+def test_padding_and_truncation_of_the_tokenizer_have_no_say() -> None:
+    own = wordpiece(True, True)
+    own.enable_padding(length=50)
+    own.enable_truncation(5, direction="left")
+    before = own.truncation, own.padding
+    line = " ".join(["a"] * 20)
+    cut = Windower(own, 10)([line], [word_spans(line)])
+    assert [len(one) for one in cut.encodings] == [10, 10, 10]
+    assert (own.truncation, own.padding) == before
+
+
+def test_a_long_text_takes_time_by_its_length() -> None:
+    """Words are looked for near each window: for each in all words, 16 times the text would take 256 times as long."""
+    own = wordpiece(True, True)
+    windower = Windower(own, 16)
+
+    def seconds(count: int) -> float:
+        line = "a " * count
+        spans = np.arange(count)[:, None] * 2 + np.array([0, 1])
+        start = time.process_time()
+        assert len(windower([line], [spans]).window) == count
+        return time.process_time() - start
+
+    short = min(seconds(4_000) for _ in range(3))
+    assert seconds(64_000) < 64 * short
