@@ -12,6 +12,7 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..graphs import INTEGER_MATMULS, drop_dead, replace_all
+from ..sessions import real_rows
 from .int8_graph import MICROSOFT
 from .sampling import Feed, Sample
 
@@ -48,15 +49,16 @@ def count_saturated(path: Path, feeds: Sequence[Feed]) -> tuple[Layer, ...]:
 
 
 def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> Array:
-    """float32 logits [text, class] of the file on `feeds`, computed in NumPy: int8 matmuls exactly, or as a CPU without
-    VNNI does. Sums in fp32 come in another order than a runtime's, so a level may be the next one."""
+    """float32 logits [text, class], or [token, label] of all real tokens, of the file on `feeds`, computed in NumPy: int8 matmuls
+    exactly, or as a CPU without VNNI does. Sums in fp32 come in another order than a runtime's, so a level may be the next one."""
     from onnx.reference import ReferenceEvaluator
 
     model = onnx.load(path)
     _fuse_restored(model)
     evaluator = ReferenceEvaluator(model, new_ops=_operators(saturating))
     names = {value.name for value in model.graph.input}
-    return np.concatenate([evaluator.run(["logits"], {n: feed[n] for n in names})[0] for feed in feeds])  # type: ignore[index]
+    found = ((evaluator.run(["logits"], {n: feed[n] for n in names})[0], feed) for feed in feeds)  # type: ignore[index]
+    return np.concatenate([real_rows(np.asarray(logits), feed["attention_mask"]) for logits, feed in found])
 
 
 def _operators(saturating: bool) -> list[Any]:
