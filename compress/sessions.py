@@ -19,6 +19,7 @@ from .requirements import requirements
 from .structure import Bytes, Call, External, Structure, structure
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnxruntime
 
 _MOST = 2**31  # bytes of an ONNX file: protobuf's limit
@@ -229,3 +230,9 @@ def _session(path: Path, model: str | bytes, options: onnxruntime.SessionOptions
             version = f"onnxruntime {onnxruntime.__version__}"
             raise CompressError(f"{path}: {version} has no kernel here for an operator of it: {reason}") from None
         raise CompressError(f"{path}: ONNX Runtime cannot load it: {reason}") from None
+
+
+def real_rows(outputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Of outputs [batch, length, size] those of the tokens that `mask` [batch, length] says are there, [token, size]; others as they
+    are."""
+    return outputs[mask.astype(bool)] if outputs.ndim == 3 and outputs.shape[:2] == mask.shape else outputs

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ..errors import CheckFailed
-from ..sessions import open_session
+from ..sessions import open_session, real_rows
 from .tracing import Traced, example
 
 # Both sides are fp32 and differ only in the order of their sums: about 1e-6 per layer, relative to the
@@ -31,7 +31,7 @@ def fast_tolerance(layers: int) -> float:
 
 
 def check_parity(traced: Traced, path: Path, tolerance: float = TOLERANCE) -> dict[str, float]:
-    """Largest absolute error of the logits per shape ("batch x length"), ragged padding included.
+    """Largest absolute error of the logits per shape ("batch x length"), ragged padding included; of logits of tokens those of real ones.
 
     The tolerance is relative to the largest logit, at least 1. CheckFailed lists every shape's error.
     """
@@ -42,8 +42,11 @@ def check_parity(traced: Traced, path: Path, tolerance: float = TOLERANCE) -> di
         inputs = example(traced, batch, length)
         with torch.inference_mode():
             expected = traced.model(**inputs).logits.numpy()
-        found = np.asarray(session.run(["logits"], {name: value.numpy() for name, value in inputs.items()})[0])
-        error = float(np.abs(found - expected).max()) if found.shape == expected.shape else float("inf")
+        feed = {name: value.numpy() for name, value in inputs.items()}
+        found = np.asarray(session.run(["logits"], feed)[0])
+        same_shape = found.shape == expected.shape
+        found, expected = (real_rows(logits, feed["attention_mask"]) for logits in (found, expected))
+        error = float(np.abs(found - expected).max()) if same_shape else float("inf")
         errors[f"{batch}x{length}"] = error
         scale = max(1.0, float(np.abs(expected).max()))
         bad |= not error <= tolerance * scale  # written so that NaN fails

@@ -11,7 +11,7 @@ import onnx
 from onnx import ModelProto, TensorProto, helper
 
 from ..graphs import is_sequence_first, write_model
-from ..sessions import open_session
+from ..sessions import open_session, real_rows
 
 Feed = dict[str, np.ndarray]
 
@@ -38,11 +38,12 @@ class Sample:
         self._folder.cleanup()
 
     def batches(self) -> Iterator[dict[str, np.ndarray]]:
-        """Tensor -> [token, size], a batch at a time; a tensor without a row for each token, as it is."""
+        """Tensor -> [token, size], a batch at a time; a tensor without a row for each token, as it is: the last layer
+        of the fast graph has the first token's alone, unless the classifier is of tokens."""
         for feed in self.feeds:
             found = self._session.run(list(self.tensors), {name: feed[name] for name in self._names})
             mask = feed["attention_mask"].T if self._turned else feed["attention_mask"]
-            yield {name: _real(np.asarray(array), mask) for name, array in zip(self.tensors, found, strict=True)}
+            yield {name: real_rows(np.asarray(array), mask) for name, array in zip(self.tensors, found, strict=True)}
 
     def rows(self, count: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """(tensor -> [up to `count`, size], of all batches alike; tensor -> [2, size], how far each channel goes above zero, and
@@ -66,9 +67,3 @@ def _giving(model: ModelProto, tensors: Sequence[str], kind: int) -> ModelProto:
     shapes = (helper.make_tensor_value_info(name, kind, None) for name in tensors if name in asked)
     model.graph.output.extend(shapes)
     return model
-
-
-def _real(states: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Without padding, where `states`, shaped as the mask and [size], has a row for each token. The last layer of the fast graph has
-    the first token's alone."""
-    return states[mask.astype(bool)] if states.ndim == 3 and states.shape[:2] == mask.shape else states

@@ -15,6 +15,10 @@ from text_batches import batches
 from torch.utils.flop_counter import FlopCounterMode
 
 from compress.errors import CompressError
+from compress.losses.hard_label import HardLabel
+from compress.losses.hidden_cosine import HiddenCosine
+from compress.losses.soft_cross_entropy import SoftCrossEntropy
+from compress.losses.soft_target import SoftTarget
 from compress.models.cards import RandomInit, StudentCard
 from compress.models.checkpoints import has_head, label_fields, load_classifier, other_head
 from compress.models.dimensions import Dimensions, dimensions, read_config
@@ -23,6 +27,7 @@ from compress.models.features import compute_features
 from compress.models.heads import HEADS, head_of
 from compress.models.random_models import random_classifier, random_config
 from compress.models.students import build_encoder, build_student, load_body, not_kept, student_dimensions
+from compress.objective import Objective
 from compress.pipeline.training.labels import label_order, reorder_head
 
 NAMES = ("O", "B-PER", "I-PER")
@@ -218,3 +223,28 @@ def test_the_rows_of_a_head_are_put_into_the_order_of_the_task(family: str, tmp_
     assert order == (2, 0, 1)
     reorder_head(model, [2, 0, 1])
     assert torch.equal(logits(model), before[..., [2, 0, 1]])
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "mpnet", "modernbert"])
+@pytest.mark.parametrize(
+    "loss", [HardLabel(), SoftTarget(), SoftCrossEntropy(), HiddenCosine()], ids=lambda loss: loss.name
+)
+def test_no_loss_sees_padding(loss: Any, family: str) -> None:
+    student, teacher = tagger_of(family), tagger(family)
+    with torch.no_grad():
+        for parameter in student.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    objective, found, slopes = Objective((loss,), kind="tagging"), [], []
+    for more in (0, 7):
+        inputs = {name: torch.nn.functional.pad(value, (0, more)) for name, value in batch().items()}
+        inputs["labels"] = torch.where(inputs["attention_mask"] * inputs["input_ids"] % 2 == 1, 1, -100)
+        inputs["compared"] = inputs["attention_mask"]
+        targets = compute_features(teacher, inputs, objective.teacher_features)
+        (term,) = objective(compute_features(student, inputs, objective.student_features), targets, inputs).values()
+        student.zero_grad()
+        term.backward()
+        found.append(term.item())
+        slopes.append(torch.cat([p.grad.flatten() for p in student.parameters() if p.grad is not None]))
+    assert found[0] > 1e-4
+    assert found[1] == pytest.approx(found[0], rel=2e-5)  # fp32; sums of other lengths round differently
+    torch.testing.assert_close(slopes[1], slopes[0], rtol=0, atol=2e-5 * slopes[0].abs().max().item())

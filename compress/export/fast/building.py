@@ -42,7 +42,8 @@ def build_fast(
         graph.mark("embeddings", tokens.pad(states))
     head = GRAPH_HEADS[kind]
     states = run_layers(graph, encoder, states, make_masks(graph, encoder.relative), tokens, head)
-    logits = head.logits(graph, encoder, states)
+    logits = head.logits(graph, encoder, states, tokens)
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if encoder.types is not None else [])]
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in names]
-    return graph.model(inputs, logits, len(encoder.head[-1][0].weight))
+    axes = ["batch", "length"] if head.per_token else ["batch"]
+    return graph.model(inputs, logits, [*axes, len(encoder.head[-1][0].weight)])

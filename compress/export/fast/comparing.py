@@ -39,7 +39,7 @@ def first_difference(traced: Traced, *, opset: int, unpadded: bool) -> str | Non
 
 
 def _compared(states: np.ndarray, real: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """What both sides have: all of the logits, the first token where the graph has no other, else the real tokens."""
+    """What both sides have: all of the logits of texts, the first token where the graph has no other, else the real tokens."""
     if states.ndim == 2:
         return states
     return states[:, 0] if found.shape[1] == 1 else states[real]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...spec.kinds import KindName
-from .attention import Masks, attend_first
+from .attention import Masks, attend, attend_first
 from .padding import Tokens
 from .parts import Encoder
 from .writing import Graph
@@ -14,11 +14,13 @@ from .writing import Graph
 
 @dataclass(frozen=True)
 class GraphHead:
-    """`last_attention` attends in the last block, from its states [batch, length, hidden] to those that the head reads.
-    `logits` are [batch, output], of the last block's states."""
+    """`last_attention` attends in the last block, from its states to those that the head reads: of every token, as they stand in
+    `tokens`, where the head is `per_token`, else of the first, [batch, 1, hidden]. `logits` are [batch, length, output], or
+    [batch, output], of the last block's states."""
 
     last_attention: Callable[[Graph, Encoder, str, Masks, Tokens], str]
-    logits: Callable[[Graph, Encoder, str], str]
+    logits: Callable[[Graph, Encoder, str, Tokens], str]
+    per_token: bool = False
 
 
 def _attend_first(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens: Tokens) -> str:
@@ -28,17 +30,32 @@ def _attend_first(graph: Graph, encoder: Encoder, states: str, masks: Masks, tok
     return attend_first(graph, encoder.blocks[-1], states, first, masks, encoder.heads)
 
 
-def _classify(graph: Graph, encoder: Encoder, first: str) -> str:
+def _classify(graph: Graph, encoder: Encoder, first: str, tokens: Tokens) -> str:
     """From the first token's state [batch, 1, hidden]."""
+    return graph.op("Squeeze", [_head(graph, encoder, first), graph.integers(1)], "logits")
+
+
+def _head(graph: Graph, encoder: Encoder, states: str) -> str:
     for part, activation in encoder.head:
-        first = graph.linear(part, first)
-        first = first if activation is None else graph.activation(activation, first, part.name)
-    return graph.op("Squeeze", [first, graph.integers(1)], "logits")
+        states = graph.linear(part, states)
+        states = states if activation is None else graph.activation(activation, states, part.name)
+    return states
+
+
+def _attend_all(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens: Tokens) -> str:
+    return attend(graph, encoder.blocks[-1], states, masks, tokens, encoder.heads)
+
+
+def _classify_all(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -> str:
+    """Padded at the very end: a row of labels is narrower than a state."""
+    return tokens.pad(_head(graph, encoder, states))
 
 
 _FIRST_TOKEN = GraphHead(_attend_first, _classify)
+_EVERY_TOKEN = GraphHead(_attend_all, _classify_all, per_token=True)
 GRAPH_HEADS: dict[KindName, GraphHead] = {
     "classification": _FIRST_TOKEN,
     "multilabel": _FIRST_TOKEN,
+    "tagging": _EVERY_TOKEN,
     "regression": _FIRST_TOKEN,
 }

@@ -19,7 +19,8 @@ def run_layers(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens
             graph.mark(f"layer {number}", tokens.pad(states))
     attended = head.last_attention(graph, encoder, states, masks, tokens)
     states = _feed_forward(graph, last, attended, encoder.activation)
-    graph.mark(f"layer {len(encoder.blocks)}", states)
+    if graph.marked:
+        graph.mark(f"layer {len(encoder.blocks)}", tokens.pad(states) if head.per_token else states)
     return states
 
 

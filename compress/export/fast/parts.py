@@ -52,11 +52,11 @@ class Relative:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A classifier or a regressor.
+    """A classifier of texts or of tokens, or a regressor.
 
     `positions`: row i is that of token i. `types` is None where the model knows one segment. `projection` takes
-    embeddings to the hidden size. `head`: what is done to the first token's state, one after the other, each with
-    the activation that follows it. `relative` is None where attention does not know the distance of two tokens.
+    embeddings to the hidden size. `head`: what is done to the first token's state, or to every token's, one after the
+    other, each with the activation that follows it. `relative` is None where attention does not know the distance of two tokens.
     """
 
     words: Array

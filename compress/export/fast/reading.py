@@ -9,11 +9,12 @@ import torch
 from ...models.dimensions import first_position
 from ...models.families import FAMILIES, Family
 from ...models.fast_graph import fast_graph_problem
+from ...models.heads import head_of
 from .parts import Array, Block, Encoder, Linear, Norm, Relative
 
 
 def read_encoder(model: Any) -> Encoder | None:
-    """The parts of a transformers sequence classifier; None for a family or a variant that is not known here."""
+    """The parts of a transformers classifier, of texts or of tokens; None for a family or a variant that is not known here."""
     config = model.config
     if fast_graph_problem(config.to_dict()) is not None:
         return None
@@ -30,7 +31,8 @@ def read_encoder(model: Any) -> Encoder | None:
         heads=config.num_attention_heads,
         activation=family.setting(config, "hidden_act"),
         head=tuple(
-            (_linear(model, path.replace("base_model.", f"{prefix}.")), activation) for path, activation in family.head
+            (_linear(model, path.replace("base_model.", f"{prefix}.")), activation)
+            for path, activation in family.head_on(per_token=head_of(model).per_token)
         ),
         prefix=prefix,
         relative=_relative(model, family, len(positions)),

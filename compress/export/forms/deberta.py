@@ -12,17 +12,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...models.heads import head_of
+
 
 class DebertaForm(nn.Module):
-    """Of the classifier `model`, whose other weights it shares: its modules have the names that they have there."""
+    """Of the classifier `model`, of texts or of tokens, whose other weights it shares: its modules have the names that they have there."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.deberta = _Encoder(model.deberta)
-        self.pooler, self.classifier = model.pooler, model.classifier
+        self.pooler = nn.Identity() if head_of(model).per_token else model.pooler
+        self.classifier = model.classifier
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        """Logits [batch, class] from [batch, length] tensors."""
+        """Logits [batch, class], or [batch, length, label], from [batch, length] tensors."""
         return self.classifier(self.pooler(self.deberta(input_ids, attention_mask, token_type_ids)))
 
 

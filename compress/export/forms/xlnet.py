@@ -12,22 +12,29 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...models.heads import head_of
 from ...models.xlnet import last_tokens
 
 _LEAST = -1e30  # what transformers adds to the scores of padding
 
 
 class XLNetForm(nn.Module):
-    """Of the classifier `model`, whose other weights it shares: its modules have the names that they have there."""
+    """Of the classifier `model`, of texts or of tokens, whose other weights it shares: its modules have the names that they have there."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.transformer = _Encoder(model.transformer)
-        self.sequence_summary, self.logits_proj = model.sequence_summary, model.logits_proj
+        self._per_token = head_of(model).per_token
+        if self._per_token:
+            self.classifier = model.classifier
+        else:
+            self.sequence_summary, self.logits_proj = model.sequence_summary, model.logits_proj
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-        """Logits [batch, class] from [batch, length] tensors."""
+        """Logits [batch, class], or [batch, length, label], from [batch, length] tensors."""
         states = self.transformer(input_ids, attention_mask, token_type_ids)
+        if self._per_token:
+            return self.classifier(states)
         return self.logits_proj(self.sequence_summary(last_tokens(states, attention_mask)))
 
 
