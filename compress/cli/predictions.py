@@ -108,8 +108,11 @@ def _text(names: tuple[str, ...], row: Row, label: str | None, *, words: bool) -
     if label is not None:
         _value(row, label, "--label")
     for name, text in zip(names, texts, strict=True):
-        for part in text if words and isinstance(text, list) else [text]:
+        listed = words and isinstance(text, list)
+        for part in text if listed else [text]:
             _check_text(f"{row.place}: {name}", part)
+        if listed and "" in text:
+            raise CompressError(f"{row.place}: {name}: expected words, found an empty one")
     return texts[0] if len(texts) == 1 else (texts[0], texts[1])
 
 

@@ -1,0 +1,362 @@
+"""Tagger: the answers of transformers, words and entities where they stand in a text, long texts in windows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from runtime_toys import SINGLES, WORDS, bag, describe, tokenizer_file
+from tagger_toys import LABELS, chain
+
+from compress.errors import CheckFailed, CompressError
+from compress.runtime import Classifier, Entity, Tagger, load
+from compress.runtime.engine import Engine
+from compress.runtime.kinds.classification import softmax
+
+SAYS = {"the": "B-PER", "guy": "I-PER", "in": "B-LOC", "that": "I-LOC", "so": "O", ",": "O", ".": "O"}
+ENTITIES = "so the guy in , so in that , the the"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return chain(tmp_path / "chain", says=SAYS, scale=0.1)
+
+
+def ragged(count: int) -> Iterator[str]:
+    """Texts of 0 to 40 words, so that many are longer than the model reads."""
+    for number in range(count):
+        yield " ".join(chr(ord("a") + (number + i) % 26) for i in range(number * 7 % 41))
+
+
+def told(answers: list[Entity]) -> list[tuple[str, str]]:
+    return [(found.text, found.label) for found in answers]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A BertForTokenClassification as a folder, and the model itself."""
+    import onnx
+    import torch
+    from transformers import BertConfig, BertForTokenClassification
+
+    from compress.export import tracing
+
+    torch.manual_seed(0)
+    folder, names = tmp_path_factory.mktemp("exported"), {number: str(name) for number, name in enumerate(LABELS)}
+    size: dict[str, Any] = {"vocab_size": 120, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    size |= {"intermediate_size": 64, "max_position_embeddings": 24, "initializer_range": 0.5}
+    config = BertConfig(**size, id2label=names, label2id={name: i for i, name in names.items()})
+    model = BertForTokenClassification(config).eval()
+    model.save_pretrained(folder)
+    onnx.save(tracing.trace(tracing.describe(model), 20), str(folder / "model.onnx"))
+    tokenizer_file(folder / "tokenizer.json")
+    return folder, model
+
+
+def test_the_same_logits_as_transformers_and_torch(exported: tuple[Path, Any]) -> None:
+    """Of each word's first token, of texts that fit: fp32 on both sides, in another order of sums."""
+    import torch
+    from transformers import BertTokenizer
+
+    folder, model = exported
+    texts = [" ".join(WORDS[: i % 7]) for i in range(20)]
+    split = [text.split() for text in texts]
+    inputs = BertTokenizer.from_pretrained(folder)(split, is_split_into_words=True, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        logits = model(**inputs).logits.numpy()
+    expected = np.array(
+        [logits[row, inputs.word_ids(row).index(word)] for row, words in enumerate(split) for word in range(len(words))]
+    )
+    tagger = Tagger(folder, threads=1)
+    for options in ({}, {"batch_size": 1}, {"batch_size": 3}, {"tokens": 30}):
+        np.testing.assert_allclose(tagger.logits(texts, **options), expected, atol=1e-4, rtol=1e-4)
+    np.testing.assert_allclose(tagger.logits(split), expected, atol=1e-4, rtol=1e-4)
+    assert len(set(expected.argmax(axis=1))) > 1, "the words must not all get the same answer"
+
+
+def test_entities_are_those_of_transformers_pipeline(exported: tuple[Path, Any]) -> None:
+    """Its `first`, which decides a word by its first token as this one does. Its words end at spaces."""
+    from transformers import BertTokenizer, pipeline
+
+    folder, model = exported
+    ask = pipeline("token-classification", model=model, tokenizer=BertTokenizer.from_pretrained(folder), device="cpu")
+    tagger = Tagger(folder, threads=1)
+    several = 0
+    for text in (" ".join(WORDS[i : i + 6]).replace(",", "so") for i in range(9)):
+        for theirs, ours in (("first", "simple"), ("none", "none")):
+            expected: Any = ask(text, aggregation_strategy=theirs)
+            if theirs == "none":  # every token; only words of one token are compared
+                expected = [one for one in expected if not one["word"].startswith("##")]
+            (found,) = tagger.tag(text, aggregation=ours)  # type: ignore[arg-type]
+            name = "entity_group" if theirs == "first" else "entity"
+            assert [(one.label, one.start) for one in found] == [(one[name], one["start"]) for one in expected]
+            np.testing.assert_allclose([one.score for one in found], [one["score"] for one in expected], rtol=1e-3)
+            several += sum(" " in one.text for one in found)
+    assert several > 3
+
+
+def test_the_unpadded_form_answers_padded_batches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it does is `UnpaddedForm`'s; here, that windows of unlike length ask it."""
+    seen: list[tuple[int, ...]] = []
+    tagger = Tagger(folder, threads=1)
+    assert tagger._unpadded is not None
+    ask = tagger._unpadded.engine
+    monkeypatch.setattr(tagger._unpadded, "engine", lambda lengths: seen.append(tuple(lengths)) or ask(lengths))
+    tagger.logits(list(ragged(20)))
+    assert any(len(set(lengths)) > 1 for lengths in seen)
+
+
+def test_entities_stand_where_they_are_in_the_text(folder: Path) -> None:
+    tagger = Tagger(folder)
+    (found,) = tagger.tag(ENTITIES)
+    assert told(found) == [("the guy", "PER"), ("in", "LOC"), ("in that", "LOC"), ("the", "PER"), ("the", "PER")]
+    assert all(ENTITIES[one.start : one.end] == one.text for one in found)
+    assert [one.start for one in found] == [3, 11, 19, 29, 33]
+    (alone,) = tagger.tag(ENTITIES, aggregation="none")
+    assert told(alone)[:4] == [("the", "B-PER"), ("guy", "I-PER"), ("in", "B-LOC"), ("in", "B-LOC")]
+    assert found[0].score == pytest.approx((alone[0].score + alone[1].score) / 2)
+
+
+def test_scores_are_the_softmax_of_the_logits(folder: Path) -> None:
+    tagger = Tagger(folder)
+    text = " ".join(WORDS)
+    best = softmax(tagger.logits(text)).max(axis=1)
+    labels = tagger.logits(text).argmax(axis=1)
+    (found,) = tagger.tag(text, aggregation="none")
+    np.testing.assert_allclose([one.score for one in found], best[labels != 0], rtol=1e-9)
+
+
+def test_a_text_may_be_a_list_of_words(folder: Path) -> None:
+    tagger = Tagger(folder)
+    words = ["so", "the", "guy", ",", "so.me", "in that", "\u200d", "the"]
+    (spans,) = tagger.words([words])
+    joined = " ".join(words)
+    assert [joined[start:end] for start, end in spans] == words
+    assert tagger.logits([words]).shape == (8, 5)
+    (found,) = tagger.tag([words])
+    assert all(joined[one.start : one.end] == one.text for one in found)
+    assert ("the guy", "PER") in told(found)
+    assert ("in that", "LOC") in told(found)
+    assert tagger.predict([tuple(words), joined])[0] == found
+
+
+def test_one_row_for_each_word_of_all_texts(folder: Path) -> None:
+    tagger = Tagger(folder, threads=1)
+    texts = [*SINGLES, *ragged(60)]
+    words = tagger.words(texts)
+    assert [len(spans) for spans in words][1] == 0
+    logits = tagger.logits(texts, tokens=100)
+    assert (logits.dtype, logits.shape) == (np.float32, (sum(map(len, words)), 5))
+    alone = np.concatenate([tagger.logits([text], batch_size=1) for text in texts])
+    np.testing.assert_allclose(logits, alone, atol=1e-5)
+    assert tagger.logits([]).shape == (0, 5)
+    assert tagger.predict([]) == []
+    assert tagger.predict(["", " \n"]) == [[], []]
+
+
+def test_a_word_that_no_token_stands_for_is_outside(folder: Path, tmp_path: Path) -> None:
+    tagger = Tagger(folder)
+    np.testing.assert_array_equal(tagger.logits([["the", "\u0301"]])[1], [1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(tagger.logits([["\u0301"]]), [[1, 0, 0, 0, 0]])
+    parts = Tagger(chain(tmp_path / "parts", labels=("ADJ", "NOUN", "X")))
+    np.testing.assert_array_equal(parts.logits([["\u0301"]]), [[1, 0, 0]])
+
+
+def test_a_long_text_is_answered_as_in_one_piece(folder: Path, tmp_path: Path) -> None:
+    """The toy sees one token back, and each word's window has at least that."""
+    long = " ".join(WORDS[i % 13] for i in range(400))
+    config = json.loads((folder / "config.json").read_text())
+    whole = Tagger(folder)
+    pieces = whole.logits(long)
+    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 5000}))
+    np.testing.assert_allclose(pieces, Tagger(folder).logits(long), atol=1e-6)
+    assert whole.settings.max_length == 24
+    assert len(set(pieces.argmax(axis=1))) > 2
+
+
+def test_parts_of_speech_are_one_answer_per_word(tmp_path: Path) -> None:
+    tagger = Tagger(chain(tmp_path / "x", labels=("ADJ", "NOUN", "VERB"), says={"the": "NOUN", "guy": "NOUN"}))
+    for aggregation in ("simple", "none"):
+        (found,) = tagger.tag("the guy the", aggregation=aggregation)
+        assert told(found) == [("the", "NOUN"), ("guy", "NOUN"), ("the", "NOUN")]
+
+
+def test_other_schemes_of_prefixes(tmp_path: Path) -> None:
+    names = ("O", "S-A", "B-A", "I-A", "E-A", "PLAIN")
+    says = {"s": "S-A", "b": "B-A", "i": "I-A", "e": "E-A", "p": "PLAIN", "o": "O"}
+    tagger = Tagger(chain(tmp_path / "x", labels=names, says=says, scale=0.01))
+    for text, expected in {
+        "b i e e": ["b i e", "e"],
+        "s s i": ["s", "s", "i"],
+        "i i o i": ["i i", "i"],
+        "p p b p": ["p p", "b", "p"],
+        "b b": ["b", "b"],
+    }.items():
+        assert [one.text for one in tagger.predict(text)[0]] == expected, text
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["fine", 7], r"texts\[1\]: expected a text or a list of words, found int"),
+        ([["fine", 7]], r"texts\[0\]\[1\]: expected a word of the text, found int"),
+        ([["fine", ""]], r"texts\[0\]\[1\]: expected a word of the text, found an empty one"),
+        ([["half \ud83d"]], r"texts\[0\]: expected Unicode text"),
+        (["half \ud83d"], r"texts\[0\]: expected Unicode text"),
+    ],
+)
+def test_what_is_no_text_is_named_after_what_was_before_it(folder: Path, texts: Any, expected: str) -> None:
+    answers = Tagger(folder).tag(texts)
+    if isinstance(texts, list) and texts[0] == "fine":
+        next(answers)
+    with pytest.raises(CompressError, match=expected):
+        next(answers)
+
+
+@pytest.mark.parametrize("name", ["max", "average", "first", "SIMPLE"])
+def test_other_aggregations_are_refused_at_the_call(folder: Path, name: Any) -> None:
+    with pytest.raises(CompressError, match=f"aggregation: expected simple or none, found '{name}'; a word is decided"):
+        Tagger(folder).tag("a", aggregation=name)
+
+
+def test_a_score_that_is_not_finite_ends_the_stream_there(tmp_path: Path) -> None:
+    answers = Tagger(chain(tmp_path / "x", infinite="z")).tag(iter(["fine"] * 300 + ["a z"] + ["fine"]))
+    with pytest.raises(CheckFailed, match=r"non-finite score for texts\[300\]"):
+        for _ in range(400):
+            next(answers)
+
+
+def test_a_stream_is_answered_while_it_is_read(folder: Path) -> None:
+    read = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal read
+        for read in range(1, 1 << 30):  # noqa: B007
+            yield "the guy"
+
+    answers = Tagger(folder).tag(endless(), window=3)
+    assert read == 0
+    assert told(next(answers)) == [("the guy", "PER")]
+    assert read == 3
+    with pytest.raises(CompressError, match="expected texts in a list or a stream, found int"):
+        Tagger(folder).tag(7)  # type: ignore[arg-type]
+    with pytest.raises(CompressError, match="window is 0; expected at least 1"):
+        Tagger(folder).tag(["x"], window=0)
+
+
+def test_threads_may_share_it(folder: Path) -> None:
+    tagger, texts = Tagger(folder, threads=1), list(ragged(60))
+    expected = tagger.predict(texts)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: tagger.predict(texts), range(16)):
+            assert found == expected
+
+
+def test_the_same_answers_in_openvino(folder: Path) -> None:
+    texts = [*SINGLES, ENTITIES]
+    other = Tagger(folder, runtime="openvino", threads=1)
+    np.testing.assert_allclose(other.logits(texts), Tagger(folder).logits(texts), rtol=1e-4, atol=1e-4)
+
+
+def test_runs_are_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = Tagger(folder, threads=1)
+    shapes: list[tuple[int, int]] = []
+    ran = tagger._run
+
+    def spy(encodings: list, engine: Engine) -> np.ndarray:
+        shapes.append((len(encodings), max(map(len, encodings))))
+        return ran(encodings, engine)
+
+    monkeypatch.setattr(tagger, "_run", spy)
+    tagger.logits(["word " * 5000, "", "a"], tokens=100, batch_size=3)
+    assert all(rows <= 3 and rows * length <= 100 for rows, length in shapes)
+    assert len(shapes) > 5000 / 100
+
+
+def test_a_text_of_a_hundred_thousand_words_in_bounded_memory(folder: Path) -> None:
+    """In a process of its own: what its encodings take, some 0.9 kB a word, and a second text no more."""
+    script = (
+        "import sys\n"
+        "from compress.bench.child import peak_memory_bytes\n"
+        "from compress.runtime import Tagger\n"
+        "tagger = Tagger(sys.argv[1], threads=1)\n"
+        "tagger.predict('a word')\n"
+        "print(peak_memory_bytes())\n"
+        "text = 'the guy so ' * 33_334\n"
+        "for _ in range(3):\n"
+        "    assert len(next(tagger.tag([text]))) == 33_334\n"
+        "    print(peak_memory_bytes())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, check=True)
+    before, first, _, third = map(int, done.stdout.split())
+    assert first - before < 200e6, f"{first - before:,} bytes for 100,000 words"
+    assert third < 1.1 * first
+
+
+@pytest.mark.parametrize("how", ["architectures", "bundle.json"])
+def test_each_folder_is_opened_by_its_own(tmp_path: Path, how: str) -> None:
+    words, texts = chain(tmp_path / "words"), bag(tmp_path / "texts")
+    if how == "bundle.json":
+        config = json.loads((words / "config.json").read_text())
+        del config["architectures"]
+        (words / "config.json").write_text(json.dumps(config))
+        describe(words, task={"kind": "tagging"}, text_columns=["tokens"], max_length=24)
+        describe(texts, task={"kind": "classification"})
+    assert isinstance(load(words, threads=1), Tagger)
+    assert isinstance(load(texts, threads=1), Classifier)
+    assert len(load(words).predict(["a b", "c"])) == len(load(texts).predict(["a b", "c"])) == 2
+    with pytest.raises(CompressError, match=r"labels the words of texts; open it with compress\.runtime\.Tagger, or"):
+        Classifier(words)
+    with pytest.raises(CompressError, match=r"labels texts; open it with compress\.runtime\.Classifier, or"):
+        Tagger(texts)
+
+
+def test_a_folder_that_contradicts_itself(tmp_path: Path) -> None:
+    describe(folder := chain(tmp_path / "x"), task={"kind": "multilabel"})
+    with pytest.raises(CompressError, match=r"architectures: found BertForTokenClassification, .* the kind multilabel"):
+        load(folder)
+    describe(folder, task={"kind": "tagging"}, text_columns=["one", "two"])
+    with pytest.raises(CompressError, match="text_columns: expected one, whose words get labels, found 2"):
+        load(folder)
+
+
+def _labels(count: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda config: config | {"id2label": {str(i): f"L{i}" for i in range(count)}}
+
+
+def test_a_model_with_other_labels_or_of_texts_is_refused(folder: Path, tmp_path: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(_labels(3)(config)))
+    with pytest.raises(CompressError, match=r"expected scores \[1, 3, 3\] .* found \[1, 3, 5\]; .* belong together"):
+        Tagger(folder).predict("a")
+    texts = bag(tmp_path / "texts")
+    (texts / "config.json").write_text(json.dumps(_labels(3)(config)))
+    with pytest.raises(CompressError, match=r"expected scores \[1, 3, 3\] .* found \[1, 3\]"):
+        Tagger(texts).predict("a")
+
+
+def test_it_tells_what_it_is(folder: Path) -> None:
+    expected = (
+        f"Tagger({str(folder)!r}, precision='fp32', runtime='onnxruntime', labels: O, B-LOC, I-LOC, B-PER, … (5))"
+    )
+    assert repr(Tagger(folder)) == expected
+
+
+def test_an_answer_imports_nothing_heavy(folder: Path) -> None:
+    script = (
+        "import sys\n"
+        "from compress.runtime import load\n"
+        "assert load(sys.argv[1]).predict(['the guy'])[0][0].label == 'PER'\n"
+        "print(*{name.split('.')[0] for name in sys.modules})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, check=True)
+    heavy = {"torch", "transformers", "datasets", "pandas", "onnx", "pydantic", "rich", "typer", "sklearn", "scipy"}
+    assert not set(done.stdout.split()) & heavy
+    assert done.stderr == ""
