@@ -77,7 +77,7 @@ def _places(windows: Sequence[tokenizers.Encoding], words: np.ndarray, first: in
     most = np.full(len(words), NOWHERE, np.int64)
     for number, encoding in enumerate(windows):
         near, position, context = _tokens(encoding, words, begins=number == 0, ends=number == len(windows) - 1)
-        better = np.flatnonzero(context > most[near])
+        better = np.flatnonzero(context > most[near])  # of equals the one before, where a word's first token is
         places[0, near][better], places[1, near][better] = first + number, position[better]
         most[near][better] = context[better]
     return places
@@ -97,8 +97,6 @@ def _tokens(
     word_start, word_end = words[near].T
     token = np.searchsorted(end, word_start, side="right")
     inside = start[token] < word_end
-    if not begins:  # a word that the window before begins: what stands here first is not its first token
-        inside &= (token > 0) | (start[token] <= word_start)
     far = len(real)
     context = np.minimum(token if not begins else far, far - 1 - token if not ends else far)
     return near, np.where(inside, real[token], NOWHERE), np.where(inside, context, NOWHERE)

@@ -166,6 +166,15 @@ def test_a_word_longer_than_a_window_is_decided_by_its_first_token() -> None:
     assert tokens == [ids[i] for i in expected]
 
 
+def test_a_token_without_characters_stands_for_no_word() -> None:
+    """A byte-level tokenizer trims spaces off its tokens; those of spaces alone have none left."""
+    own = TOKENIZERS["roberta"]()
+    cut = Windower(own, 12)(["film   a"], [np.array([(0, 4), (5, 8)])])
+    offsets = [cut.encodings[0].offsets[position] for position in cut.position]
+    assert offsets == [(0, 4), (7, 8)]
+    assert any(start == end for start, end in cut.encodings[0].offsets[1:-1])
+
+
 def test_padding_and_truncation_of_the_tokenizer_have_no_say() -> None:
     own = wordpiece(True, True)
     own.enable_padding(length=50)
