@@ -20,7 +20,9 @@ FP32_TOLERANCE = 5e-4
 INT8_TOLERANCE = 0.25
 INT8_TIMES_QUANTIZATION_ERROR = 3.0
 FLIPS = 2  # of the sixteen probe texts, of a quantized model
-FLIPPED_WORDS = 0.02  # of the probe's words, where these are labelled: each text has many, and some are always near a tie
+FLIPPED_WORDS = (
+    0.02  # of the probe's words, where these are labelled: each text has many, and some are always near a tie
+)
 
 
 def recorded(info: BundleInfo, precision: str) -> np.ndarray:

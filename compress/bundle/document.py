@@ -91,7 +91,9 @@ class BundleInfo(_Record):
     task: TaskInfo
     text_columns: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
     labels: Annotated[tuple[str, ...], Field(min_length=1)]
-    max_length: Annotated[int, Field(ge=1)] = Field(description="tokens, special tokens included; longer texts are cut, or read in windows where words are labelled")
+    max_length: Annotated[int, Field(ge=1)] = Field(
+        description="tokens, special tokens included; longer texts are cut, or read in windows where words are labelled"
+    )
     models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
     graphs: dict[Precision, GraphFile] = Field(default_factory=dict, description="which file is which of `models`")
     fastest: Precision | None = Field(

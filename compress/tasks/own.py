@@ -6,22 +6,25 @@ import math
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from compress.errors import CompressError, did_you_mean
 from compress.fields import NOT_UNICODE, is_unicode
 from compress.paths import from_home
-from compress.spec.kinds import KINDS, KindName
+from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
 from compress.tabular import label_text
 
 from .builtin import BUILTIN_TASKS
 from .columns import Rows
+from .conll import TAGS, WORDS
 from .delimited import read_table
+from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS, natural
 from .kinds.multilabel import listed_names
+from .kinds.tagging import listed_tags
 from .tables import Table, brief, label_values, refuse
 
 _SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
@@ -29,10 +32,11 @@ _SPLITS = ("train", "training", "data")  # names of files that say nothing of th
 
 @dataclass(frozen=True)
 class OwnFiles:
-    """Files of the user's own, in place of a task. `train` and `dev`: .csv, .tsv, .jsonl or .parquet, with the same columns.
+    """Files of the user's own, in place of a task. `train` and `dev`: .csv, .tsv, .jsonl or .parquet, with the same columns, or .conll,
+    .txt, .bio, .iob or .iob2 of a word a line.
 
     `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels or scores. `kind`: by
-    default multilabel where they are lists, regression where they are numbers with a decimal point, else classification. Of a
+    default tagging where texts are lists of words or labels are spans, multilabel where labels are lists, regression where they are numbers with a decimal point, else classification. Of a
     multilabel task `label` may be several columns of 0 and 1, with commas between. `max_length`: tokens.
     """
 
@@ -94,28 +98,74 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
 
     Reads the training file. Raises `CompressError` for columns that are not there, and labels that fit no kind of task.
     """
-    _check_words(own)
     train, dev = (_real(from_home(path)) for path in (own.train, own.dev))
     if train == dev:
         raise CompressError(f"--dev: expected other examples than --train, found the same file {own.dev}")
     table = read_table(from_home(own.train))
+    own = with_words(own, table)
+    _check_words(own)
     for option, name in zip(("--text", "--pair"), own.texts, strict=False):
         check_column(table, option, name)
     label = _label_columns(table, own)
     for name in (label,) if isinstance(label, str) else label:
         check_column(table, "--label", name)
-    kind, labels = read_kind(table, label, own.kind)
+    kind, labels, metrics = _tags(table, own) if _has_words(table, own) else _of_texts(table, label, own)
     spec = TaskSpec(
         name=task_name(train),
         kind=kind,
         text=own.texts,
         label=label,
         labels=labels,
-        metrics=KINDS[kind].metrics[: KINDS[kind].usual],
+        metrics=metrics,
         max_length=TaskSpec.model_fields["max_length"].default if own.max_length is None else own.max_length,
         files=Files(train=train.name, dev=Path(os.path.relpath(dev, train.parent)).as_posix()),
     )
     return spec, from_home(own.train).parent
+
+
+def with_words(own: OwnFiles, table: Table) -> OwnFiles:
+    """Of files of a word a line, whose columns have names of our own, these in place of the usual ones."""
+    names = {"text": WORDS, "label": TAGS}
+    return replace(
+        own,
+        **{
+            field: name
+            for field, name in names.items()
+            if getattr(own, field) == field and field not in table.columns and name in table.columns
+        },
+    )
+
+
+def _has_words(table: Table, own: OwnFiles) -> bool:
+    """Whether the task is to label words: by what the user says, or by lists of words, or spans of characters as labels."""
+    if own.kind is not None or own.label not in table.columns:
+        return own.kind == "tagging"
+    spans = (value[0] for value in table.columns[own.label] if isinstance(value, list) and value)
+    return any(isinstance(text, list) for text in table.columns[own.text]) or any(
+        isinstance(span, dict | list) for span in spans
+    )
+
+
+def _tags(table: Table, own: OwnFiles) -> tuple[KindName, tuple[str, ...], tuple[MetricName, ...]]:
+    """The kind of task, the labels of words, and the metrics that these have."""
+    if own.pair is not None:
+        raise CompressError("--pair: a tagging task has one column of text; leave it out")
+    if not table.numbers:
+        raise CompressError(f"{table.place}: no examples; expected at least one text")
+    kind = TASK_KINDS["tagging"]
+    files = Files(train="", dev="")
+    every = KINDS["tagging"].metrics
+    spec = TaskSpec(name="own", kind="tagging", text=(own.text,), label=own.label, metrics=every, files=files)
+    columns = (table.column(own.text),), table.column(own.label)
+    names = listed_tags(own.label, kind.prepared(spec, Rows(table.place, table.unit, table.numbers, *columns)))
+    return "tagging", names, kind.fitting(every, names)[: KINDS["tagging"].usual]
+
+
+def _of_texts(
+    table: Table, label: str | tuple[str, ...], own: OwnFiles
+) -> tuple[KindName, tuple[str, ...] | None, tuple[MetricName, ...]]:
+    kind, labels = read_kind(table, label, own.kind)
+    return kind, labels, KINDS[kind].metrics[: KINDS[kind].usual]
 
 
 def _label_columns(table: Table, own: OwnFiles) -> str | tuple[str, ...]:

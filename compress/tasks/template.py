@@ -19,16 +19,34 @@ from compress.tabular import label_list, label_text
 
 from .checks import to_split
 from .columns import Rows
+from .conll import SUFFIXES as CONLL
 from .delimited import read_table
+from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS
-from .own import OwnFiles, check_parted, own_task
+from .own import OwnFiles, check_parted, own_task, with_words
 from .tables import Table, brief, label_values
 
-_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", *CONLL)
 _DEV = ("dev", "validation", "valid", "val", "test", "eval")
+_LONGER = {False: "cut", True: "read in windows that overlap"}
 _LABEL_WORDS = {str: "column of the labels or scores", tuple: "columns of 0 and 1, one for each label"}
-_LABELS = ("label", "labels", "class", "category", "target", "score", "stars", "rating", "sentiment", "intent", "topic")
-_TEXTS = ("text", "sentence", "review", "content", "body", "message", "comment", "question", "title", "utterance")
+_LABELS = ("label", "labels", "class", "category", "target", "score", "stars", "rating", "sentiment", "intent", "topic",
+    "tags", "ner_tags", "entities",
+)  # fmt: skip
+_TEXTS = (
+    "text",
+    "sentence",
+    "review",
+    "content",
+    "body",
+    "message",
+    "comment",
+    "question",
+    "title",
+    "utterance",
+    "tokens",
+    "words",
+)
 _PAIRS = (
     ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2"),
     ("question", "sentence"), ("question", "answer"), ("question", "passage"), ("query", "passage"),
@@ -51,6 +69,7 @@ def _file_in(folder: Path, option: str, stems: Sequence[str]) -> Path:
 def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
     """The files with every column that is not `given` (`text`, `pair`, `label`) guessed by names and values."""
     table = read_table(from_home(own.train))
+    own = with_words(own, table)
     check_parted(table)
     names = {name.lower(): name for name in table.columns}
     label = own.label if "label" in given else _label(table, names, {own.text} if "text" in given else set())
@@ -102,29 +121,33 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
     for table in (train, dev):
         texts = tuple(table.column(name) for name in spec.text)
         rows = Rows(table.place, table.unit, table.numbers, texts, label_values(table, spec.label))
-        to_split(spec, rows, spec.known_labels or (), training=table is train)
+        to_split(spec, TASK_KINDS[spec.kind].prepared(spec, rows), spec.known_labels or (), training=table is train)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
     rest = [name for name in train.columns if name not in (*spec.text, *spec.label_columns)]
-    longest = max(len(str(value).split()) for name in spec.text for value in train.column(name))
+    longest = max(
+        len(value if isinstance(value, list) else str(value).split())
+        for name in spec.text
+        for value in train.column(name)
+    )
     lines = [
         "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
         f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports",
-        f"kind: {spec.kind}  # classification: one of some labels; multilabel: any of them; regression: a score",
+        f"kind: {spec.kind}  # classification: one of some labels; multilabel: any of them; tagging: one for each word; regression: a score",
         f"text: {_flow(list(spec.text))}  # one column, or two for pairs of texts{_besides(rest)}",
         f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
     ]
     if spec.labels is not None:
         lines += [
-            "labels:  # in the order of their ids; examples of each in train",
+            f"labels:  # in the order of their ids; {'words' if KINDS[spec.kind].of_words else 'examples'} of each in train",
             *(f"  - {_flow(name)}  # {count:,}" for name, count in _counts(spec, train)),
         ]
     lines += [
         f"metrics: {_flow(list(spec.metrics))}  # or {', '.join(others)}; of several, the mean is the headline score"
         if others
         else f"metrics: {_flow(list(spec.metrics))}  # their mean is the headline score",
-        f"max_length: {spec.max_length}  # tokens; longer texts are cut (the longest text of train has {longest:,} words)",
+        f"max_length: {spec.max_length}  # tokens; longer texts are {_LONGER[KINDS[spec.kind].of_words]} (the longest text of train has {longest:,} words)",
         "files:  # from this file's folder on",
         f"  train: {_flow(_path(own.train, file))}  # {len(train.numbers):,} examples",
         f"  dev: {_flow(_path(own.dev, file))}  # {len(dev.numbers):,} examples; scores are reported on them, once, at the end",
@@ -139,6 +162,11 @@ def _besides(rest: Sequence[str]) -> str:
 
 def _counts(spec: TaskSpec, train: Table) -> list[tuple[str, int]]:
     values = train.column(spec.label_columns[0])
+    if KINDS[spec.kind].of_words:
+        rows = Rows(train.place, train.unit, train.numbers, (train.column(spec.text[0]),), values)
+        words = TASK_KINDS[spec.kind].prepared(spec, rows).labels
+        found = Counter(name for labels in words for name, _, _ in labels)
+        return [(name, found[name]) for name in spec.labels or ()]
     many = KINDS[spec.kind].many
     counts = Counter(name for value in values for name in ((label_list(value) or []) if many else [label_text(value)]))
     return [(name, counts[name]) for name in spec.labels or ()]

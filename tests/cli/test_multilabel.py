@@ -186,7 +186,9 @@ def test_what_is_decided_at_another_threshold_is_moved_to_one_half(folder: Path,
     """The shipped checkpoint decides at 0, and no other decision at one threshold for all labels is better on the tuning split."""
     (trained,) = (stage for stage in result.stages if stage.kind == "finetune teacher")
     assert 0 < trained.info["threshold"] < 1
-    data = load_training(*own_task(OwnFiles(folder / "train.jsonl", folder / "dev.jsonl", "review", None, "about")), None)
+    data = load_training(
+        *own_task(OwnFiles(folder / "train.jsonl", folder / "dev.jsonl", "review", None, "about")), None
+    )
     logits, gold = Classifier(bundle, precision="fp32").logits(data.tuning.texts[0]), data.tuning.labels
     headline = headline_of(data.spec, data.labels)
     assert headline(logits, gold) >= max(headline(logits - by, gold) for by in np.linspace(-6, 6, 49)) - 1e-9

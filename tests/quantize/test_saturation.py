@@ -187,9 +187,7 @@ def test_a_whole_file_is_simulated(
 ) -> None:
     """As this CPU computes it, and not as the other kind does."""
     path = saturated_file(tiny_onnx, tmp_path / "m", int8_format, graph)
-    here, there = (
-        np.concatenate(simulate(path, feeds(), saturating=one)) for one in (saturates(), not saturates())
-    )
+    here, there = (np.concatenate(simulate(path, feeds(), saturating=one)) for one in (saturates(), not saturates()))
     assert np.abs(here - logits(path)).max() < 0.1 * np.abs(here - there).max()
 
 

@@ -201,7 +201,9 @@ def _fidelity(data: ReportedData, model: Model, split: str, logits: Predictions)
     reference = f"{model.name}-fp32"
     fp32, int8 = logits[reference][split], logits[model.label][split]
     against = {"reference": reference, "split": split, "delta": _delta(data, split, fp32, int8)}
-    return fidelity(fp32, int8, gold_of(data.spec, data.splits[split]), data.labels, kind=TASK_KINDS[data.spec.kind], **against)
+    return fidelity(
+        fp32, int8, gold_of(data.spec, data.splits[split]), data.labels, kind=TASK_KINDS[data.spec.kind], **against
+    )
 
 
 def _mean_length(model: Model, context: Context) -> float:

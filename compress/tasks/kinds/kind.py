@@ -55,7 +55,9 @@ class TaskKind:
     divergence: Callable[[np.ndarray, np.ndarray], float]  # (fp32 outputs, others) -> their distance, an example's mean
     mean: Callable[[Sequence[np.ndarray]], np.ndarray] | None = None  # of outputs, float64 [example, output]
     temperature: Callable[[np.ndarray, np.ndarray], float] | None = None  # of (outputs, gold)
-    threshold: Callable[[np.ndarray, np.ndarray, Headline], float] | None = None  # of (outputs, gold, headline): the output above
+    threshold: Callable[[np.ndarray, np.ndarray, Headline], float] | None = (
+        None  # of (outputs, gold, headline): the output above
+    )
     # which a label is best given, where models decide at 0 and need not have learnt to
     unit: str = "example"  # what has an output
     prepared: Callable[[TaskSpec, Rows], Rows] = lambda spec, rows: rows  # in the form that `read_labels` takes
