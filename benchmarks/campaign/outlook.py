@@ -34,6 +34,18 @@ class Row:
         return max((work.memory.total for work in self.work), default=0)
 
 
+@dataclass(frozen=True)
+class Pretraining:
+    """What the pre-training of the teacher takes: seconds in all, of a `probe` and of a `step`; its `share` of the time that the probe
+    leaves; whether it will be `late`."""
+
+    spent: float = 0.0
+    share: float = 0.0
+    probe: float = 0.0
+    step: float = 0.0
+    late: bool = False
+
+
 class Rates:
     """FLOP/s of a stage: of what the store remembers, or of one probe, on a model like the teacher."""
 
@@ -60,15 +72,15 @@ def outlook(asked: argparse.Namespace) -> Iterator[str]:
     machine, rates, room = hardware(), Rates(asked), _room()
     where = machine["gpu"] or f"{machine['machine']['cpu']}, no GPU: a rehearsal"
     yield f"campaign: {asked.minutes:g} minutes on {where}, {room / _GB:.0f} GB of memory"
-    left = 60 * asked.minutes
+    left, first = 60 * asked.minutes, Pretraining()
     if asked.no_pretrain:
         yield f"teacher: {asked.teacher}, taken as it is (--no-pretrain)"
     else:
-        line, spent = _pretraining(asked, rates, left, room)
-        left -= spent
+        line, first = _pretraining(asked, rates, left, room)
+        left -= first.spent
         yield line
     yield "recipes, in this order; minutes of training alone, export, int8 and scores come on top:"
-    rows, taken, late = list(_rows(asked)), [], False
+    rows, taken, late = list(_rows(asked)), [], first.late
     for place, (row, plan) in enumerate(rows):
         limit = left if place == len(rows) - 1 else left / 2
         seconds = 0.0 if plan is None else rates.seconds(plan, row.work)
@@ -76,18 +88,18 @@ def outlook(asked: argparse.Namespace) -> Iterator[str]:
         left, late = left - min(seconds, limit), late or seconds > limit
         taken.append(seconds)
     if late:
-        share = 0.0 if asked.no_pretrain else asked.share
-        yield f"--minutes {math.ceil(minutes_needed(taken, share))} would do for these trainings, with what is not counted on top"
+        yield f"--minutes {math.ceil(minutes_needed(taken, first))} would do for these trainings, with what is not counted on top"
     yield f"bundles: an int8 one of each run that ended; about {max(left, 0) / 60:.0f} minutes are left for what is not counted"
 
 
-def minutes_needed(seconds: Sequence[float], share: float) -> float:
-    """The least minutes in which all recipes come to their end: pre-training has its `share` of them, and each recipe but the last at
-    most half of what is left."""
+def minutes_needed(seconds: Sequence[float], first: Pretraining) -> float:
+    """The least minutes in which all recipes come to their end: pre-training has its share of what its probe leaves, and a step at
+    least; each recipe but the last has at most half of what is left."""
     *others, needed = [*seconds] or [0.0]
     for each in reversed(others):
         needed = max(2 * each, each + needed)
-    return needed / 60 / (1 - share)
+    of_steps = first.step / first.share if first.share else 0.0
+    return (first.probe + max(needed / (1 - first.share), of_steps)) / 60
 
 
 def _room() -> int:
@@ -97,18 +109,18 @@ def _room() -> int:
     return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else memory_bytes()
 
 
-def _pretraining(asked: argparse.Namespace, rates: Rates, left: float, room: int) -> tuple[str, float]:
-    """The line, and the seconds that it takes."""
+def _pretraining(asked: argparse.Namespace, rates: Rates, left: float, room: int) -> tuple[str, Pretraining]:
+    """The line, and what it takes."""
     (plan,) = plan_all(planned_request(asked, PRETRAIN, asked.task[0]))
     left_to_do = estimate([plan], asked.out / "runs").work
     work = next((each for each in left_to_do if each.label.startswith("pretrain ")), None)
     if work is None or "pretrain" in done_before(asked):
-        return f"pre-training of {asked.teacher}: nothing left to train", 0.0
+        return f"pre-training of {asked.teacher}: nothing left to train", Pretraining()
     spec: Any = next(node.spec for node in plan.nodes if node.key == work.key)
     if not work.steps:
         return (
             f"pre-training: {asked.probe_steps} steps tell how many fit into {asked.share:.0%} of the time",
-            left * asked.share,
+            Pretraining(spent=left * asked.share, share=asked.share),
         )
     step = rates.seconds(plan, (work,)) / work.steps
     probe, budget = asked.probe_steps * step, left * asked.share
@@ -117,8 +129,10 @@ def _pretraining(asked: argparse.Namespace, rates: Rates, left: float, room: int
         f"pre-training of {asked.teacher}: a probe of {asked.probe_steps} steps ({probe / 60:.1f} min), then about {steps:,} steps of "
         f"{spec.batch_size} sequences ({steps * step / 60:.1f} of {budget / 60:.1f} min), {work.memory.total / _GB:.1f} GB"
     )
-    told += _LATE if probe + step > left else ""
-    return told + _too_large(work.memory.total, room), min(left, probe + steps * step)
+    late = probe + step > left
+    spent = min(left, probe + steps * step)
+    told += _LATE if late else ""
+    return told + _too_large(work.memory.total, room), Pretraining(spent, asked.share, probe, step, late)
 
 
 def _rows(asked: argparse.Namespace) -> Iterator[tuple[Row, Plan | None]]:

@@ -99,7 +99,7 @@ def rows_of(kind: str, texts: Sequence[tuple[str, ...]]) -> int:
 
 
 def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...]) -> np.ndarray:
-    """float32 [text, class], or [word, label], from the unpadded form of the graph: each text twice in a batch, with padding to leave out. A text
+    """As `probe_logits`, from the unpadded form of the graph: each text twice in a batch, with padding to leave out. A text
     beside another would change the ranges that dynamic int8 measures, and with them its answer."""
     settings, (_, model) = read_settings(folder), find_model(folder, precision)
     rows, engine = probe_rows(folder, texts), open_unpadded(model, threads=1)

@@ -39,7 +39,7 @@ KIND_WORDS: dict[str, KindWords] = {
     "tagging": KindWords(
         pipeline_tag="token-classification",
         output="one logit per token and label; the first token of a word decides it",
-        example='print([[config["id2label"][str(i)] for i in row[: sum(e.attention_mask)]] for e, row in zip(encoded, logits.argmax(axis=2))])',
+        example='print([[config["id2label"][str(i)] for i in row] for row in logits.argmax(axis=2)])',
         limit="It knows its labels alone, and gives every word one of them.",
         divergence="KL divergence from fp32, nats a word",
         answer="Tagger",

@@ -134,7 +134,7 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
         f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports",
-        f"kind: {spec.kind}  # classification: one of some labels; multilabel: any of them; tagging: one for each word; regression: a score",
+        f"kind: {spec.kind}  # classification: one of some labels; multilabel: any; tagging: one for each word; regression: a score",
         f"text: {_flow(list(spec.text))}  # one column, or two for pairs of texts{_besides(rest)}",
         f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
     ]
@@ -147,7 +147,8 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         f"metrics: {_flow(list(spec.metrics))}  # or {', '.join(others)}; of several, the mean is the headline score"
         if others
         else f"metrics: {_flow(list(spec.metrics))}  # their mean is the headline score",
-        f"max_length: {spec.max_length}  # tokens; longer texts are {_LONGER[KINDS[spec.kind].of_words]} (the longest text of train has {longest:,} words)",
+        f"max_length: {spec.max_length}  # tokens; longer texts are {_LONGER[KINDS[spec.kind].of_words]} "
+        f"(the longest text of train has {longest:,} words)",
         "files:  # from this file's folder on",
         f"  train: {_flow(_path(own.train, file))}  # {len(train.numbers):,} examples",
         f"  dev: {_flow(_path(own.dev, file))}  # {len(dev.numbers):,} examples; scores are reported on them, once, at the end",

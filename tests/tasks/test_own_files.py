@@ -115,7 +115,7 @@ def test_a_builtin_task_keeps_its_name_for_itself(tmp_path: Path, name: str) -> 
         ({"train": "bars.csv"}, r"expected columns with commas between them, found 'review\|stars'"),
         ({"train": "commas.csv"}, "line 2: stars: found '4,5'; write '4.5'; line 3: stars: found '3,0'; write '3.0'$"),
         ({"train": "latin.csv"}, r"latin\.csv:2: expected UTF-8 text, found byte 0xe9"),
-        ({"train": "a.txt"}, r"expected a \.csv, \.tsv, \.jsonl or \.parquet file, found suffix '\.txt'"),
+        ({"train": "a.xls"}, r"expected a \.csv, \.tsv, \.jsonl or \.parquet file, or one of a word a line \(\.conll, .*\), found suffix '\.xls'"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str, Any], expected: str) -> None:
@@ -128,7 +128,7 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
     (tmp_path / "bars.csv").write_text("review|stars\nfine|a\n")
     (tmp_path / "commas.csv").write_text("review;stars\nfine;4,5\ndull;3,0\nso;4\n")
     (tmp_path / "empty.csv").write_text("")
-    (tmp_path / "a.txt").write_text("review,stars\n")
+    (tmp_path / "a.xls").write_text("review,stars\n")
     (tmp_path / "latin.csv").write_bytes("review,stars\ncafé,a\n".encode("latin-1"))
     words: dict[str, Any] = {"train": "a.csv", "dev": "b.csv", "text": "review", "label": "stars", **columns}
     files = {name: tmp_path / words.pop(name) for name in ("train", "dev")}
@@ -145,7 +145,7 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
         ({"text": "review"}, "--text says what is in files of your own: expected --train FILE and --dev FILE with it"),
         (
             {"train": "a", "dev": "b", "kind": "ranking"},
-            "--kind: expected classification, multilabel or regression, found 'ranking'",
+            "--kind: expected classification, multilabel, tagging or regression, found 'ranking'",
         ),
         ({"train": "a", "dev": "b", "max_length": 0}, "--max-length: expected at least 1 token, found 0"),
     ],

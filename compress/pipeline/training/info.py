@@ -33,8 +33,8 @@ class Start(TypedDict, total=False):
 
 
 class ThresholdInfo(TypedDict, total=False):
-    """Of a task whose labels are decided one by one: the probability that the model had learnt to give where a label is best given, before its
-    outputs were moved so that it is one half."""
+    """Of a task whose labels are decided one by one: the probability above which a label was best given, before the model's outputs
+    were moved so that it is one half."""
 
     threshold: float
 
