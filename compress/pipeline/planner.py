@@ -52,10 +52,10 @@ def make_plan(
     Raises `CompressError` when the parts do not fit each other.
     """
     classes = _classes(task)
-    sizes = {model: source.dimensions(classes) for model, source in by_model(teacher, others).items()}
+    sizes = {model: source.dimensions(classes, task.spec.kind) for model, source in by_model(teacher, others).items()}
     card, pretrained = _student(recipe, student, teacher, sizes["teacher"])
     if pretrained is not None:
-        sizes["student"] = pretrained.dimensions(classes)
+        sizes["student"] = pretrained.dimensions(classes, task.spec.kind)
     elif card is not None:
         sizes["student"] = _student_sizes(recipe, card, sizes["teacher"])
     base = seed if base_seed is None else base_seed

@@ -37,7 +37,8 @@ class OwnFiles:
 
     `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels or scores. `kind`: by
     default tagging where texts are lists of words or labels are spans, multilabel where labels are lists, regression where they are
-    numbers with a decimal point, else classification. Of a multilabel task `label` may be several columns of 0 and 1, with commas between. `max_length`: tokens.
+    numbers with a decimal point, else classification. Of a multilabel task `label` may be several columns of 0 and 1, with commas
+    between. `max_length`: tokens.
     """
 
     train: Path

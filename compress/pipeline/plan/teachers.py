@@ -129,8 +129,9 @@ class TeacherSource:
     def labels(self) -> tuple[str, ...]:
         return config_labels(self.config)
 
-    def dimensions(self, classes: int) -> Dimensions:
-        return dimensions(self.config, classes=classes, folder=self.folder)
+    def dimensions(self, classes: int, kind: KindName = "classification") -> Dimensions:
+        """With a head for a task of `kind`."""
+        return dimensions(self.config, classes=classes, kind=kind, folder=self.folder)
 
 
 def by_model(first: TeacherSource, others: Sequence[TeacherSource]) -> dict[str, TeacherSource]:
