@@ -33,6 +33,7 @@ from .recorded import (
     contradictions,
     read_json,
 )
+from .recorded_entities import EntityFlips, EntityScore
 from .recorded_teachers import EnsembleScore
 from .spec.kinds import KindName, MetricName
 from .spec.stage import problem
@@ -148,6 +149,7 @@ class Fidelity(_Record):
         None, description="expected calibration error, points, 15 bins of equal width; regression: none"
     )
     int8_calibration_error: Points | None = None
+    entity_flips: EntityFlips | None = Field(default=None, description="where labels of words are those of entities")
 
 
 class Latency(_Record):
@@ -194,6 +196,7 @@ class ModelResult(_Record):
         description="reported split -> metric -> points, through ONNX Runtime on the whole split"
     )
     headline: Points
+    types: dict[str, EntityScore] = Field(default_factory=dict, description="by type of entity, on the first split")
     delta: Delta | None = Field(None, description="none for the baseline itself")
     predictions: str = Field(
         description="array name in predictions.npz: float32 logits [example, class], in file order"

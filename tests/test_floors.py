@@ -19,6 +19,7 @@ FLOORS = {
         "results",
         "timing",
         "recorded",
+        "recorded_entities",
         "recorded_teachers",
         "runtime",
         "metrics",

@@ -11,7 +11,7 @@ from seqeval import metrics as seqeval
 
 from compress.errors import CompressError
 from compress.metrics import FEWEST, TagsHeadline, are_entities
-from compress.metrics.tags import joined, parted, type_scores
+from compress.metrics.tags import entity_flips, joined, parted, type_scores
 from compress.significance import mcnemar_p, paired_bootstrap
 
 NAMES = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER", "B-ORG-X", "I-ORG-X")
@@ -131,3 +131,12 @@ def test_labels_of_no_entities_have_no_entity_f1() -> None:
 def test_gold_without_texts_is_refused() -> None:
     with pytest.raises(CompressError, match="say where texts begin"):
         TagsHeadline(("accuracy",), NAMES)(np.eye(7)[[0, 1]], np.array([0, 1]))
+
+
+def test_entities_that_are_not_both_models():
+    names = ("O", "B-A", "I-A", "B-B", "I-B")
+    gold = joined([np.array([1, 2, 0, 3]), np.array([0, 1])])
+    base, other = np.eye(5)[[1, 2, 0, 3, 0, 1]], np.eye(5)[[1, 0, 0, 3, 1, 1]]
+    # base: A(0-1), B(3), A(5); other: A(0), B(3), A(4), A(5)
+    assert entity_flips(base, other, gold, names) == (3, 5)
+    assert entity_flips(base, base, gold, names) == (0, 3)

@@ -152,6 +152,15 @@ def type_scores(outputs: np.ndarray, gold: np.ndarray, names: Sequence[str]) -> 
     return {name: _score(*counts) for name, *counts in zip(types, *numbers, strict=True)}
 
 
+def entity_flips(base: np.ndarray, other: np.ndarray, gold: np.ndarray, names: Sequence[str]) -> tuple[int, int]:
+    """Of the entities that either of two models answers, how many are not the other's; and how many there are."""
+    begins = parted(gold)[1]
+    mine, theirs = (chunks(outputs.argmax(axis=1), begins, names) for outputs in (base, other))
+    common = int(_same(mine, theirs).sum())
+    every = len(mine.first) + len(theirs.first) - common
+    return every - common, every
+
+
 def _score(right: int, entities: int, given: int) -> TypeScore:
     precision, recall, f1 = (
         100 * part / max(of, 1) for part, of in ((right, given), (right, entities), (2 * right, entities + given))

@@ -71,7 +71,7 @@ def _line(variant: Variant, found: Found, seeds: bool, decided: bool) -> Line:
     run, model, fidelity = found
     flips = Cell(NOTHING)
     if fidelity.flips is not None and fidelity.flip_rate is not None:
-        flips = Cell(f"{fidelity.flips:,}", f"({numbers.percent(fidelity.flip_rate)})")
+        flips = Cell(f"{fidelity.flips:,}", f"({numbers.percent(fidelity.flip_rate)}{_of_entities(fidelity)})")
     differences = (fidelity.mean_logit_difference, fidelity.worst_logit_difference)
     errors = (fidelity.fp32_calibration_error, fidelity.int8_calibration_error)
     cells = (
@@ -86,6 +86,11 @@ def _line(variant: Variant, found: Found, seeds: bool, decided: bool) -> Line:
         Cell(_lowest(model)),
     )
     return Line(cells)
+
+
+def _of_entities(fidelity: Fidelity) -> str:
+    found = fidelity.entity_flips
+    return f"; {numbers.percent(found.changed / found.entities)} of entities" if found and found.entities else ""
 
 
 def _pair(values: tuple[Any, Any], written: Callable[[Any], str]) -> Cell:

@@ -43,7 +43,7 @@ SIZES = (
 
 FAITHFUL = (
     "Fidelity is that of a quantized model to the fp32 model it was made from, on the first reported split. A flip is an "
-    "example that the two decide differently; rows count the split's examples in the order of its file, from 1, without a "
+    "example, or a word where words are labelled, that the two decide differently; rows count the split's examples in the order of its file, from 1, without a "
     "header.",
     "Calibration error is the expected one in 15 bins of equal width: how far confidence is from accuracy (Guo et al. "
     "2017, arXiv:1706.04599, section 3).",

@@ -17,6 +17,7 @@ from ...fields import Spec
 from ...machine import versions
 from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
+from ...recorded_entities import EntityScore
 from ...results import Machine
 from ...store import Artifact
 from ...tasks import TASK_KINDS, ReportedData, dataset_id, gold_of, headline, headline_of, score, split_fingerprint
@@ -184,6 +185,7 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
         file_bytes=model.onnx.stat().st_size,
         scores=scores,
         headline=headline(scores[first]),
+        types=_types(data, first, mine[first]),
         delta=None if model is baseline else _delta(data, first, logits[baseline.label][first], mine[first]),
         predictions=model.label,
         onnx=made.runtimes.get(model.label),
@@ -192,6 +194,11 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
         info=made.artifacts[model.label].info,
         code=made.measured_by(model.label),
     )
+
+
+def _types(data: ReportedData, split: str, outputs: np.ndarray) -> dict[str, EntityScore]:
+    found = TASK_KINDS[data.spec.kind].types(outputs, gold_of(data.spec, data.splits[split]), data.labels)
+    return {name: EntityScore(**vars(each)) for name, each in found.items()}
 
 
 def _fidelity(data: ReportedData, model: Model, split: str, logits: Predictions) -> results.Fidelity | None:

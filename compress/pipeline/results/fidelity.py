@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...fidelity import calibration_error, differ, flipped, logit_difference
+from ...recorded_entities import EntityFlips
 from ...results import Delta, Fidelity, Flip
 from ...tasks import TaskKind
 
@@ -56,7 +57,9 @@ def _decisions(
         )
         for row in flipped(before, after, sure)
     )
+    changed = kind.entity_flips(fp32, int8, gold, labels)
     return {
+        "entity_flips": changed and EntityFlips(changed=changed[0], entities=changed[1]),
         "flips": len(flips),
         "flip_rate": len(flips) / len(gold),
         "flipped": flips,

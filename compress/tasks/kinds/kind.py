@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from compress.metrics import Headline
+from compress.metrics.tags import TypeScore
 from compress.spec.kinds import MetricName
 from compress.spec.task import TaskSpec
 
@@ -59,6 +60,9 @@ class TaskKind:
         None  # of (outputs, gold, headline): the output above
     )
     # which a label is best given, where models decide at 0 and need not have learnt to
+    types: Callable[[np.ndarray, np.ndarray, Names], dict[str, TypeScore]] = lambda outputs, gold, names: {}
+    entity_flips: Callable[[np.ndarray, np.ndarray, np.ndarray, Names], tuple[int, int] | None] = lambda *_: None
+    # of (fp32 outputs, others, gold, names): entities that are not both models', and all; None: labels are of no entities
     unit: str = "example"  # what has an output
     prepared: Callable[[TaskSpec, Rows], Rows] = lambda spec, rows: rows  # in the form that `read_labels` takes
     varied: Callable[[np.ndarray], bool] = lambda labels: (

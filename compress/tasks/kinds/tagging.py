@@ -8,7 +8,7 @@ import numpy as np
 
 from compress.errors import CompressError
 from compress.metrics import TagsHeadline, are_entities
-from compress.metrics.tags import OUTSIDE, joined, parted
+from compress.metrics.tags import OUTSIDE, entity_flips, joined, parted, type_scores
 from compress.spec.kinds import MetricName
 from compress.spec.task import TaskSpec
 
@@ -55,7 +55,10 @@ def listed_tags(column: str, train: Rows) -> tuple[str, ...]:
 
 
 def _check_marks(spec: TaskSpec, names: tuple[str, ...]) -> None:
-    """Raises `CompressError` where `labels` of entities lack the beginning or the inside of a type."""
+    """Raises `CompressError` where `labels` of entities lack the beginning or the inside of a type, or do not begin with `O`, which
+    stands for what no model reads."""
+    if are_entities(names) and names[0] != OUTSIDE:
+        raise CompressError(f"task {spec.name}: `labels` of entities begin with {OUTSIDE!r}, found {names[0]!r} first")
     for name in names if are_entities(names) else ():
         other = {"B-": "I-", "I-": "B-"}.get(name[:2], "") + name[2:]
         if name != OUTSIDE and other not in names:
@@ -142,6 +145,8 @@ TAGGING = TaskKind(
     divergence=CLASSIFICATION.divergence,
     mean=mean_of_probabilities,
     temperature=lambda outputs, gold: fit_temperature(outputs, _expected(gold)),
+    types=lambda outputs, gold, names: type_scores(outputs, gold, names) if are_entities(names) else {},
+    entity_flips=lambda *found: entity_flips(*found) if are_entities(found[-1]) else None,
     unit="word",
     prepared=tagged,
     varied=lambda labels: len(_present(labels)) > 1,

@@ -1,0 +1,38 @@
+"""Scores of each type of entity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import numbers
+from .runs import Variant, title
+from .tables import NOTHING, Cell, Column, Line, Table
+
+
+def type_tables(variant: Variant) -> Iterator[Table]:
+    """One table, where the task's labels are of entities: F1 of every model by type, the mean over seeds, with precision and recall."""
+    first = variant.first
+    if not first.models[0].types:
+        return
+    models = [title(model) for model in first.models]
+    columns = (
+        Column("Type", numeric=False),
+        Column("Entities", f"in {first.task.splits[0]}"),
+        *(Column(name, "F1 (precision, recall)") for name in models),
+    )
+    lines = [
+        Line((Cell(name), Cell(f"{gold.entities:,}"), *(_cell(variant, place, name) for place in range(len(models)))))
+        for name, gold in first.models[0].types.items()
+    ]
+    yield Table("By type of entity", columns, tuple(lines))
+
+
+def _cell(variant: Variant, place: int, name: str) -> Cell:
+    found = [run.models[place].types[name] for run in variant.runs if name in run.models[place].types]
+    if not found:
+        return Cell(NOTHING)
+    f1, precision, recall = (
+        numbers.points(sum(getattr(each, part) for each in found) / len(found))
+        for part in ("f1", "precision", "recall")
+    )
+    return Cell(f1, f"({precision}, {recall})")
