@@ -43,8 +43,8 @@ SIZES = (
 
 FAITHFUL = (
     "Fidelity is that of a quantized model to the fp32 model it was made from, on the first reported split. A flip is an "
-    "example, or a word where words are labelled, that the two decide differently; rows count the split's examples in the order of its file, from 1, without a "
-    "header.",
+    "example, or a word where words are labelled, that the two decide differently; rows count these in the order of the split's "
+    "file, from 1, without a header.",
     "Calibration error is the expected one in 15 bins of equal width: how far confidence is from accuracy (Guo et al. "
     "2017, arXiv:1706.04599, section 3).",
     "Signal to noise is 10 · log10(Σ fp32² / Σ (fp32 − int8)²) of what a part gives, on up to 64 texts of the tuning split, "

@@ -53,7 +53,7 @@ def _spans(text: Any, value: Any, column: str, label: str) -> list[Span] | str:
     if not isinstance(text, str):
         return f"{column}: expected text or a list of words, found {brief(text)}"
     if isinstance(value, dict):  # how the hub holds lists of objects
-        columns = [value.get(name) for name in _FIELDS]
+        columns: list[Any] = [value.get(name) for name in _FIELDS]
         even = all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns)
         value = list(zip(*columns, strict=True)) if even else value
     if not isinstance(value, list):

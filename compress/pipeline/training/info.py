@@ -32,15 +32,9 @@ class Start(TypedDict, total=False):
     pairs: int
 
 
-class ThresholdInfo(TypedDict, total=False):
-    """Of a task whose labels are decided one by one: the probability above which a label was best given, before the model's outputs
-    were moved so that it is one half."""
-
-    threshold: float
-
-
-class TrainingInfo(Speed, ThresholdInfo):
-    """Of any training. Scores are points on the tuning split, None and empty where nothing scores the model."""
+class TrainingInfo(Speed):
+    """Of any training. Scores are points on the tuning split, None and empty where nothing scores the model. `threshold`: where labels
+    are decided one by one, the probability above which one was best given, before the model's outputs were moved so that it is one half."""
 
     steps: int
     best_step: int | None
@@ -48,6 +42,7 @@ class TrainingInfo(Speed, ThresholdInfo):
     tuning_history: list[dict[str, float]]
     precision: str
     threads: int
+    threshold: NotRequired[float]
     processes: NotRequired[int]
     device: str
     fsdp: NotRequired[bool]

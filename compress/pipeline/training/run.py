@@ -23,7 +23,7 @@ from ...tasks import TASK_KINDS, Encoded, Split, TaskBatches, encode
 from ...training import Batches, Outcome, make_accelerator, train
 from ..plan import Job, Plan
 from ..plan.sources import TaskSource
-from .info import Speed, ThresholdInfo, TrainingInfo
+from .info import Speed, TrainingInfo
 from .labels import lower_outputs
 from .log import STATE, TrainLog, saved_step
 from .teacher_targets import answers_once, best_threshold, from_table, set_dropout, teacher_features, tuning_score
@@ -60,7 +60,7 @@ class TrainingRun:
         `teacher_tokenizer` its teacher's, where that is another."""
         info = self.learn_task(tokenizer, teacher, teacher_tokenizer)
         if LOGITS in self.objective.student_features:
-            info |= self._set_threshold(tokenizer)
+            self._set_threshold(tokenizer, info)
         save_checkpoint(self.model.eval(), tokenizer, self.job.out)
         return info
 
@@ -81,16 +81,16 @@ class TrainingRun:
         info["examples"] = len(data.encoded)
         return info
 
-    def _set_threshold(self, tokenizer: Any) -> ThresholdInfo:
-        """Let the trained model decide at 0, or one half, what is best decided at another output, by the tuning split."""
+    def _set_threshold(self, tokenizer: Any, info: TrainingInfo) -> None:
+        """Let the trained model decide at 0, or one half, what is best decided at another output, by the tuning split; `info` has that."""
         data = self.context.task.data
         tuning = self.context.task.encoded("tuning", tokenizer, self.settings.max_length or data.spec.max_length)
         if TASK_KINDS[data.spec.kind].threshold is None:
-            return {}
+            return
         logits = predict_logits(self.model, tuning, pad_id(self.model.config.to_dict()))
         threshold = best_threshold(data, logits, tuning.labels)
         lower_outputs(self.model, threshold)
-        return {"threshold": float(sigmoid(np.array(threshold)))}
+        info["threshold"] = float(sigmoid(np.array(threshold)))
 
     def _examples(self, tokenizer: Any, length: int, pad: int) -> TaskBatches:
         encoded = training_examples(self.context.task, tokenizer, length, self.job.inputs.get("augmented"))
