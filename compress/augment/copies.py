@@ -208,6 +208,7 @@ def read_augmented(folder: Path) -> Split:
     path = folder / NAME
     columns: list[list[str]] = []
     labels: list[Any] = []
+    of_each_word = False
     try:
         with path.open(encoding="utf-8") as file:
             for line in file:
@@ -215,11 +216,12 @@ def read_augmented(folder: Path) -> Split:
                 columns = columns or [[] for _ in example["texts"]]
                 for column, text in zip(columns, example["texts"], strict=True):
                     column.append(text)
-                labels.append(example["words"] if "words" in example else example["label"])
+                of_each_word = "words" in example
+                labels.append(example["words" if of_each_word else "label"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CompressError(f"{path}:{len(labels) + 1}: not an augmented example: {error!r}") from None
     if not labels:
         raise CompressError(f"{path}: empty; expected an example on every line")
-    if "words" in example:
+    if of_each_word:
         return Split(tuple(columns), of_words([np.array(label, np.int32).reshape(-1, 3) for label in labels]))
     return Split(tuple(columns), np.array(labels, np.int64 if isinstance(labels[0], int) else np.float32))
