@@ -28,7 +28,7 @@ import tokenizers
 from browser import chromium, tab
 from recipe_runs import TASK, TEACHER, compress
 
-from compress.runtime import Classifier
+from compress.runtime import Classifier, Tagger
 
 PROGRAMS = Path(__file__).with_name("programs")
 PLACE = Path(sys.prefix) / "consumers"
@@ -45,6 +45,15 @@ labels: [entailment, neutral, contradiction]
 metrics: [accuracy]
 max_length: 24
 synthetic: {generator: entailment, train: 400, dev: 40}
+"""
+WORD_TASK = """\
+name: words
+kind: tagging
+text: [tokens]
+label: tags
+metrics: [entity_f1]
+max_length: 24
+files: {train: train.conll, dev: dev.conll}
 """
 PAIRS = [[" ".join(WORDS[(start + 5 * each) % len(WORDS)] for each in range(count)) for start, count in enumerate(counts)]
          for counts in ((40, 30), (30, 45), (40, 4), (4, 40), (15, 14))]  # fmt: skip
@@ -65,6 +74,19 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pair_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Trained so little that every token counts."""
     return shipped(tmp_path_factory.mktemp("pairs"), PAIR_TASK, steps=100)
+
+
+@pytest.fixture(scope="session")
+def word_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """It labels words: each third word of the list is the beginning of an entity, those after it are inside."""
+    world = tmp_path_factory.mktemp("words")
+    tags = dict(zip(WORDS, ("B-ONE", "O", "B-TWO", "I-TWO") * 3, strict=True))
+    rng = np.random.default_rng(0)
+    train = [" ".join(rng.choice(WORDS, size=rng.integers(2, 9))) for _ in range(300)]
+    for name, texts in (("train", train), ("dev", TEXTS)):
+        lines = ("".join(f"{word} {tags[word]}\n" for word in text.split(" ")) for text in texts)
+        (world / f"{name}.conll").write_text("\n".join(lines), encoding="utf-8")
+    return shipped(world, WORD_TASK, steps=150)
 
 
 def shipped(world: Path, task: str, *, steps: int) -> Path:
@@ -204,6 +226,28 @@ def test_transformers_js(version: str, file: str, bundle: Path, texts: Path) -> 
     if file == "default":
         assert not np.array_equal(found, answers(["node", str(program), str(bundle), str(texts), "model.onnx"], folder))
     check(found, ours(bundle, opened), share_of(opened))
+
+
+def words_as_ours(found: Logits, bundle: Path, file: str) -> None:
+    expected = Tagger(bundle, precision=FILES[file], threads=1).logits(TEXTS, batch_size=1)
+    assert len(expected) == sum(len(text.split(" ")) for text in TEXTS)
+    check(found, expected, share_of(file))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_optimum_labels_words(file: str, word_bundle: Path, texts: Path, tmp_path: Path) -> None:
+    python = python_with("optimum-onnx[onnxruntime]")
+    command = [str(python), str(PROGRAMS / "optimum_onnx_words.py"), str(word_bundle), str(texts), file]
+    words_as_ours(answers(command, tmp_path), word_bundle, file)
+
+
+@pytest.mark.parametrize("file", ["model.onnx", "model_quantized.onnx"])
+@pytest.mark.parametrize("version", ["3", "4"])
+def test_transformers_js_labels_words(version: str, file: str, word_bundle: Path, texts: Path) -> None:
+    folder = node_with(f"@huggingface/transformers@{version}")
+    program = shutil.copy(PROGRAMS / "transformers_js_words.mjs", folder)
+    found = answers(["node", str(program), str(word_bundle), str(texts), file], folder)
+    words_as_ours(found, word_bundle, file)
 
 
 def cut_joined(bundle: Path) -> Logits:
