@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from .errors import CompressError
 from .losses import LOSSES
 from .losses.features import LAST_HIDDEN, TOKEN_SCORES
-from .losses.loss import LossSpec, Pairs
+from .losses.loss import LossSpec, Pairs, Unit
 from .models.features import Batch, Features
 from .models.heads import HEADS
 from .models.masked_head import MaskedLmHeads
@@ -20,7 +20,8 @@ class Objective(nn.Module):
 
     `layers` are matched (student layer, teacher layer), counted from 1; `widths` the hidden sizes of student and teacher;
     `masked_lm` the masked-LM heads for the losses that read masked tokens; `kind` the task's, by which losses on logits go.
-    `student_features` and `teacher_features` name what `forward` reads; `per_token` the losses that are means over real tokens;
+    `student_features` and `teacher_features` name what `forward` reads; `means_over` what each
+    loss is a mean of, `per_token` those that are means over tokens;
     `heads_run` whether the student's masked-LM head scores masked tokens, and whether the teacher's does.
     """
 
@@ -53,8 +54,8 @@ class Objective(nn.Module):
             raise ValueError(f"losses {names}: what reads masked tokens needs masked-LM heads")
         if masked_lm is not None and self.heads_run[0]:
             self.student_features |= masked_lm.student_features
-        of_tokens = {name for name in names if head.per_token and LOSSES[name].reads == "classes"}
-        self.per_token = frozenset(name for name in names if LOSSES[name].per_token) | of_tokens
+        self.means_over = {name: _mean_over(name, head.per_token) for name in names}
+        self.per_token = frozenset(name for name, unit in self.means_over.items() if unit != "examples")
         self.projections = nn.ModuleDict(
             {
                 name: _projection(*widths)
@@ -99,6 +100,14 @@ class Objective(nn.Module):
             if loss in learnt:
                 return learnt[loss](student[feature])
         return student[feature]
+
+
+def _mean_over(name: str, per_token: bool) -> Unit:
+    """What the loss is a mean over; `per_token`: whether the task's labels are those of tokens."""
+    loss = LOSSES[name]
+    if per_token and loss.reads == "classes":
+        return "compared" if loss.needs_teacher else "labelled"
+    return "tokens" if loss.per_token else "examples"
 
 
 def _read(compared: frozenset[str]) -> frozenset[str]:

@@ -199,7 +199,7 @@ class ModelResult(_Record):
     types: dict[str, EntityScore] = Field(default_factory=dict, description="by type of entity, on the first split")
     delta: Delta | None = Field(None, description="none for the baseline itself")
     predictions: str = Field(
-        description="array name in predictions.npz: float32 logits [example, class], in file order"
+        description="array name in predictions.npz: float32 logits [example, class], or [word, label], in file order"
     )
     onnx: Runtime | None = None
     torch_eager: Runtime | None = None

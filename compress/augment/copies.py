@@ -82,7 +82,11 @@ def _kept_words(texts: Texts, split: Split, outside: int | None) -> list[np.ndar
     for numbers, label in zip(texts.of_example, split.labels, strict=True):
         spans = np.array(texts.spans[numbers[0]], np.int64).reshape(-1, 2)
         inside = label[label[:, 0] != outside]
-        kept.append(((spans[:, None, 0] < inside[None, :, 2]) & (spans[:, None, 1] > inside[None, :, 1])).any(axis=1))
+        next_one = np.searchsorted(
+            inside[:, 2], spans[:, 0], side="right"
+        )  # the first word that ends behind where this one starts
+        starts = np.append(inside[:, 1], np.iinfo(np.int32).max)[next_one]
+        kept.append(starts < spans[:, 1])
     return kept
 
 

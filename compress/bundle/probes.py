@@ -16,7 +16,7 @@ from ..runtime.folder import find_model, read_settings, read_tokenizer
 from ..runtime.kinds import ANSWER_KINDS
 from ..runtime.reading import Text
 from ..runtime.unpadded import open_unpadded
-from ..runtime.words import NOWHERE, Windower, Windows, word_spans
+from ..runtime.words import NOWHERE, UNREAD, Windower, Windows, word_spans
 
 # Written for this purpose, in no data set. Plain and odd ones: accents, emoji, digits, markup, one word,
 # nothing at all, and one that is longer than any limit.
@@ -78,7 +78,7 @@ class ProbeRows:
         if self.windows is None:
             return np.stack(outputs)
         places = zip(self.windows.window.tolist(), self.windows.position.tolist(), strict=True)
-        absent = np.eye(1, outputs[0].shape[-1], dtype=np.float32)[0]
+        absent = UNREAD * np.eye(1, outputs[0].shape[-1], dtype=np.float32)[0]
         return np.stack([absent if window == NOWHERE else outputs[window][place] for window, place in places])
 
 

@@ -13,6 +13,9 @@ Compared = tuple[
     tuple[str, str | None], ...
 ]  # features of the student, each with the teacher's that it is held against
 Reads = Literal["classes", "states", "tokens", "pairs"]
+Unit = Literal[
+    "examples", "tokens", "labelled", "compared"
+]  # tokens: all real ones, those with a label, or that a teacher answers
 
 
 class LossSpec(Spec):

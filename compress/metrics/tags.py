@@ -35,7 +35,11 @@ def parted(gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def are_entities(names: Sequence[str]) -> bool:
     """Whether the labels are those of entities: `O`, `B-TYPE` and `I-TYPE`."""
-    return OUTSIDE in names and len(names) > 1 and all(name == OUTSIDE or name[:2] in ("B-", "I-") for name in names)
+    return (
+        OUTSIDE in names
+        and len(names) > 1
+        and all(name == OUTSIDE or (name[:2] in ("B-", "I-") and len(name) > 2) for name in names)
+    )
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from ..corpus.sources import FileSource
 from ..losses import LOSSES
 from ..machine import BF16_PEAKS, memory_bytes, training_gpu
 from ..models.dimensions import Dimensions
+from ..spec.kinds import KINDS
 from ..spec.stages import OnText
 from ..store import Store
 from ..store.manifest import NAME
-from ..tasks import encode
+from ..tasks import Split, encode
 from .memory import Memory, stage_memory
 from .plan import Node, Plan
 from .plan.sources import TaskSource
@@ -192,7 +193,7 @@ def _of_tables(plan: Plan, node: Node[Any]) -> float:
 def _examples(plan: Plan, node: Node[Any]) -> int | None:
     """Of an epoch; None where that is not known before the text is read."""
     if not isinstance(node.spec, OnText):
-        count = len(plan.task.data.train)
+        count = round(len(plan.task.data.train) * _windows(plan, node))
         copies = next((getattr(other.spec, "copies", 0) for other in plan.nodes if other.id == AUGMENTED), 0)
         return count * (1 + copies) if AUGMENTED in node.inputs else count
     tokens = node.spec.max_tokens
@@ -201,6 +202,14 @@ def _examples(plan: Plan, node: Node[Any]) -> int | None:
         found = sum(_bytes(source.path) for source in sources if isinstance(source, FileSource)) / _BYTES_PER_TOKEN
         tokens = round(min(found, tokens or found))
     return None if tokens is None else max(1, round(tokens / _length(plan, node)))
+
+
+def _windows(plan: Plan, node: Node[Any]) -> float:
+    """Rows of a text in a batch, on average: 1, but where long texts are read in windows."""
+    if not KINDS[plan.task.spec.kind].of_words:
+        return 1.0
+    sample, most = _sample_of(plan), node.spec.max_length or plan.task.spec.max_length
+    return len(encode(plan.source_of(node).tokenizer, sample, most)) / len(sample)
 
 
 def _bytes(path: Path) -> float:
@@ -223,9 +232,13 @@ def _teacher_length(plan: Plan, node: Node[Any], length: float) -> float:
 def mean_length(plan: Plan, most: int | None = None, source: TeacherSource | None = None) -> float:
     """Tokens of a text of train, which is cut to `most` tokens (default: the task's), on average; by the tokenizer of `source`
     (default: the teacher)."""
+    sample, most = _sample_of(plan), most or plan.task.spec.max_length
+    return float(encode((source or plan.teacher).tokenizer, sample, most).lengths.mean())
+
+
+def _sample_of(plan: Plan) -> Split:
     train = plan.task.data.train
-    sample = train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
-    return float(encode((source or plan.teacher).tokenizer, sample, most or plan.task.spec.max_length).lengths.mean())
+    return train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
 
 
 def _records(cache: Store, precision: str, device: str) -> list[tuple[float, float]]:

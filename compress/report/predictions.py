@@ -1,7 +1,7 @@
 """What each model answered for each example: from a run's logits, or from the compact copy that a report's folder keeps.
 
 The copy has no texts: for each task and split a matrix [row, example] of class ids, of a regression of scores, or [row, example, label]
-of a multilabel task's logits; row 0 is gold,
+of a multilabel task's logits, [row, word] of labels of words; row 0 is gold (`TaskKind.gold`),
 and models that answered the same share a row. Scores, differences and intervals are computed from such answers wherever they
 come from, so that a folder with the copy gives the same page as the runs did.
 """
@@ -68,6 +68,7 @@ def load_answers(
 
     An output has the answers and scores of the model's own: 1 at the class that was decided on and 0 elsewhere,
     [example, class]; of a regression the scores, [example]; of a multilabel task the logits, [example, label].
+    Where words are labelled, these are the examples.
     Raises `CompressError` naming the file when it does not have them, or not for as many examples.
     """
     answers, gold = _answers(file, run, models, split or run.task.splits[0])
@@ -75,7 +76,10 @@ def load_answers(
     if wrong or not gold.ndim:
         raise CompressError(f"{file}: {', '.join(wrong)}: not an answer for each gold label; run the recipe again")
     kind, names = TASK_KINDS[run.task.kind], run.task.labels
-    if not all(kind.fits(each, names) for each in (*answers, gold)):
+    ids = np.issubdtype(_stored(run), np.integer)  # that gold alone may have in another form
+    if not all(kind.fits(each, names) for each in (*answers, gold)) or any(
+        ids and (each < 0).any() for each in answers
+    ):
         raise CompressError(f"{file}: has other classes than the {len(names)} of {run.task.name}; run the recipe again")
     return [kind.outputs(answer, names) for answer in answers], gold
 

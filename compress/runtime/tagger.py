@@ -14,7 +14,7 @@ from .kinds.tagging import OUTSIDE, entities, unread
 from .opened import Opened, Options, check_sizes
 from .reading import MOST
 from .worded import Worded, WordReader
-from .words import NOWHERE, Windower, Windows
+from .words import NOWHERE, UNREAD, Windower, Windows
 
 Aggregation = Literal["simple", "none"]
 Words = str | Sequence[str]
@@ -90,7 +90,7 @@ class Tagger(Opened):
     ) -> np.ndarray:
         """float32 [words, labels], the words of all texts one after another, from batches that depend on the texts alone.
 
-        A word that no token stands for has 1 for `O`, or for the first label where none is called so, and 0 for the others. Of
+        A word that no token stands for has 10 for `O`, or for the first label where none is called so, and 0 for the others. Of
         a model that quantizes activations on the fly see `Classifier.logits`.
         """
         check_sizes(batch_size=batch_size, tokens=tokens)
@@ -108,7 +108,7 @@ class Tagger(Opened):
     def _words_of(self, cut: Windows, batch_size: int | None, tokens: int | None) -> np.ndarray:
         """float32 [word, label]. Of the logits of tokens only those of one run are there at a time."""
         outputs = np.zeros((len(cut.window), len(self.labels)), np.float32)
-        outputs[cut.window == NOWHERE, unread(self.labels)] = 1
+        outputs[cut.window == NOWHERE, unread(self.labels)] = UNREAD
         order = np.argsort(cut.window, kind="stable")
         first = np.searchsorted(cut.window[order], np.arange(len(cut.encodings) + 1))
         asked = np.flatnonzero(np.diff(first))  # the windows in which words are decided

@@ -12,6 +12,7 @@ import numpy as np
 import tokenizers
 
 NOWHERE = -1  # the window and position of a word that no token stands for
+UNREAD = 10.0  # the logit of the label of such a word, of others 0: it is O for sure, as far as anybody can know
 _OVERLAP = 4  # a window shares one token in so many with the one before it
 _INSIDE = "\u00ad\u200c\u200d"  # the soft hyphen and the joiners, which stand inside words
 _PLANES = range(0x1F000)  # of Unicode: behind them are no marks and no controls but tags and variation selectors

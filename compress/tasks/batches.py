@@ -6,6 +6,7 @@ import numpy as np
 import tokenizers
 
 from compress.errors import CompressError
+from compress.losses.loss import Unit
 from compress.runtime.batches import chunks
 from compress.runtime.cutting import Cutter
 
@@ -114,6 +115,9 @@ class TaskBatches:
 
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         return self.encoded.lengths[indices]
+
+    def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
+        return self.encoded.counts(unit)[indices]
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         return collate(self.encoded, indices, self.pad_id)

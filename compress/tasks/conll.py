@@ -13,6 +13,7 @@ from .tables import Table, brief, lines_of, read_text, refuse
 SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".txt")
 WORDS, TAGS = "tokens", "tags"  # what the first and the last column are called
 _DOCUMENT = "-DOCSTART-"
+_COMMENT = re.compile(r"#\s*[A-Za-z_][\w.:-]*\s*=\s")
 _SPACES = re.compile("[ \t]+")  # of no other kind: those may stand in words
 
 
@@ -41,15 +42,22 @@ def read_conll(path: Path, names: Sequence[str] | None = None) -> Table:
 
 def _texts(lines: Sequence[str]) -> Iterator[tuple[int, list[list[str]]]]:
     """The line on which each text starts, and the fields of its words."""
-    first = next((line for line in lines if line.strip() and not line.startswith(_DOCUMENT)), "")
+    first = next((line for line in lines if line.strip() and not _is_beside(line)), "")
     split = _by_tabs if "\t" in first else _by_spaces
     words: list[list[str]] = []
     for number, line in enumerate([*lines, ""], start=1):
+        if not words and _is_beside(line):
+            continue
         if line.strip() and not line.startswith(_DOCUMENT):
             words.append(split(line))
         elif words:
             yield number - len(words), words
             words = []
+
+
+def _is_beside(line: str) -> bool:
+    """Whether a line before a text's first word is of no word: where a document begins, or a comment such as `# sent_id = 1`."""
+    return line.startswith(_DOCUMENT) or _COMMENT.match(line) is not None
 
 
 def _by_tabs(line: str) -> list[str]:

@@ -10,6 +10,8 @@ from typing import Self
 
 import numpy as np
 
+from compress.losses.loss import Unit
+
 ENCODE_AT_ONCE = 4096  # texts; bounds the memory that the tokenizer's own objects take
 
 
@@ -49,6 +51,10 @@ class Encoded:
             outputs = outputs if outputs.size else np.zeros((len(self), found.shape[1]), np.float32)
             outputs[rows] = found
         return outputs
+
+    def counts(self, unit: Unit) -> np.ndarray:
+        """Of each row the tokens that have a label, or that student and teacher are compared at."""
+        return self.lengths
 
     def compared_by_answers(self) -> Self:
         """For a student that reads other tokens than its teacher, or a table of answers."""

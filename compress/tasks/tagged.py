@@ -81,7 +81,7 @@ def _in_scheme(
         are_entities(names) if names else are_tags_of_entities({*(declared or ()), *(t for f in tags for t in f)})
     )
     if not entities:
-        return tags, declared, []
+        return tags, declared, _beside_marks(tags)
     refuse(rows.place, rows.unit, [
         (number, f"word {place}: expected a tag such as O, B-PER or I-PER, found {brief(tag)}")
         for number, found in zip(rows.numbers, tags, strict=True)
@@ -92,6 +92,18 @@ def _in_scheme(
         declared = ("O", *(f"{mark}-{name}" for name in sorted(types_of(declared)) for mark in "BI"))
     converted, notes = to_iob2(tags)
     return converted, declared, notes
+
+
+def _beside_marks(tags: list[list[str]]) -> list[str]:
+    """A note where some tags look like those of entities, and are none, for others stand beside them."""
+    different = {tag for found in tags for tag in found}
+    marked = sorted(tag for tag in different if is_tag(tag))
+    other = sorted(different - set(marked))
+    if not marked or not other:
+        return []
+    return [
+        f"tags such as {marked[0]!r} stand beside {other[0]!r}, and none is O: each is a label of its own, and none an entity"
+    ]
 
 
 def _placed(words: Sequence[str], tags: Sequence[str]) -> list[Word]:

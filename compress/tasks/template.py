@@ -59,7 +59,7 @@ def files_in(folder: Path) -> tuple[Path, Path]:
 
 
 def _file_in(folder: Path, option: str, stems: Sequence[str]) -> Path:
-    names = [f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]
+    names = [f"{stem}{suffix}" for suffix in _SUFFIXES for stem in stems]
     found = next((folder / name for name in names if (folder / name).is_file()), None)
     if found is None:
         raise CompressError(f"{option}: expected a file of labelled examples, found none here like {names[0]}; name it")

@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 import tokenizers
 
+from compress.losses.loss import Unit
+from compress.losses.masked_lm import IGNORED
 from compress.metrics.tags import joined, parted
-from compress.runtime.words import NOWHERE, Windower
+from compress.runtime.words import NOWHERE, UNREAD, Windower
 
 from .data import Split
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged
-
-NO_LABEL = -100  # of a token that no label is for: what torch's cross-entropy leaves out
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,20 @@ class EncodedWords(Encoded):
         known = known[np.argsort(self.window[known], kind="stable")]
         return known, np.searchsorted(self.window[known], np.arange(len(self) + 1))
 
+    @cached_property
+    def _ids(self) -> np.ndarray:
+        return parted(self.labels)[0]
+
+    @cached_property
+    def _labelled(self) -> np.ndarray:
+        """Of each window the tokens that stand for words, int64."""
+        known = self.window != NOWHERE
+        tokens = np.unique(np.stack([self.window[known], self.position[known]]), axis=1)
+        return np.bincount(tokens[0], minlength=len(self))
+
+    def counts(self, unit: Unit) -> np.ndarray:
+        return self._labelled if unit == "labelled" or self.by_word else self.lengths
+
     def _words_in(self, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The words of these windows, one window's after another's; and at which place in `windows` each one's stands."""
         words, starts = self._by_window
@@ -43,12 +57,12 @@ class EncodedWords(Encoded):
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """float32 [word, label], from windows and their outputs [window, length, label], in any order. A word without a token is
-        answered by label 0: of entities that is O."""
+        answered by label 0, which is O where there is such a label."""
         outputs = np.zeros((0, 0), np.float32)
         for windows, found in parts:
             if not outputs.size:
                 outputs = np.zeros((len(self.labels), found.shape[2]), np.float32)
-                outputs[:, 0] = 1
+                outputs[:, 0] = UNREAD
             words, rows = self._words_in(windows)
             outputs[words] = found[rows, self.position[words]]
         return outputs
@@ -79,14 +93,14 @@ class EncodedWords(Encoded):
         return replace(self, by_word=True)
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """`labels` int64 [window, length], `NO_LABEL` where no word is; `compared`: 1 at the tokens where a student is held against its
+        """`labels` int64 [window, length], `IGNORED` where no word is; `compared`: 1 at the tokens where a student is held against its
         teacher; by word also `words`, their numbers. Of words that share a token the first is learnt."""
         shape = (len(indices), length)
         words, rows = self._words_in(indices)
         words, rows = words[::-1], rows[::-1]
-        numbers, labels = np.full(shape, NOWHERE, np.int64), np.full(shape, NO_LABEL, np.int64)
+        numbers, labels = np.full(shape, NOWHERE, np.int64), np.full(shape, IGNORED, np.int64)
         numbers[rows, self.position[words]] = words
-        labels[rows, self.position[words]] = parted(self.labels)[0][words]
+        labels[rows, self.position[words]] = self._ids[words]
         if self.by_word:
             return {"labels": labels, "compared": (numbers != NOWHERE).astype(np.int64), "words": numbers}
         real = np.arange(length) < self.lengths[indices, None]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from .. import processes
 from ..errors import CompressError
+from ..losses.loss import Unit
 from ..models.features import Features, compute_features
 from ..models.predict import to_tensors
 from ..objective import Objective
@@ -107,20 +108,24 @@ class Gradients:
         counted = len(part) > 0
         part = _shown(part, whole)
         arrays = self.data.collate(part)
-        lengths, per_token = self.data.lengths, self.objective.per_token
-        tokens, examples = float(lengths(part).sum() / lengths(whole).sum()), len(part) / len(whole)
+        shares = {unit: self._share(unit, part, whole) for unit in set(self.objective.means_over.values())}
         self.data.expect(coming)
         batch = to_tensors(arrays, self.accelerator.device)
         with self.accelerator.autocast():
             targets = self.teacher(batch, part)
             features = compute_features(self.model, batch, self.objective.student_features)
         terms = {
-            name: term * ((tokens if name in per_token else examples) if counted else 0.0)
+            name: term * (shares[self.objective.means_over.get(name, "examples")] if counted else 0.0)
             for name, term in self.objective(features, targets, batch).items()
         }
         self.accelerator.backward(sum(terms.values()))
         self._names = list(terms)
         return torch.stack([term.detach().float() for term in terms.values()])
+
+    def _share(self, unit: Unit, part: np.ndarray, whole: np.ndarray) -> float:
+        """Of a batch's `unit`; 0 where it has none, whose mean is 0 too."""
+        every = self.data.count(unit, whole)
+        return self.data.count(unit, part) / every if every else 0.0
 
     @torch.no_grad()
     def _add_up(self, terms: Tensor, before: state.Moment, weight: float) -> Tensor:

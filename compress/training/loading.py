@@ -5,9 +5,11 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
+
+from ..losses.loss import Unit
 
 Arrays = dict[str, np.ndarray]
 
@@ -32,6 +34,15 @@ class Batches(Protocol):
 
     def collate(self, indices: np.ndarray) -> Arrays:
         """`input_ids`, `attention_mask` and `token_type_ids` [batch, length], and `labels` where there are some."""
+        ...
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """Batches whose tokens have labels."""
+
+    def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
+        """Of each example the tokens that have a label, or that student and teacher are compared at."""
         ...
 
 
@@ -67,6 +78,15 @@ class Loader:
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         with self._lock:
             return self._data.lengths(indices)
+
+    def count(self, unit: Unit, indices: np.ndarray) -> float:
+        """How many of `unit` the examples hold."""
+        if unit == "examples":
+            return len(indices)
+        if unit == "tokens" or not isinstance(self._data, Labelled):
+            return float(self.lengths(indices).sum())
+        with self._lock:
+            return float(self._data.counts(unit, indices).sum())
 
     def expect(self, indices: np.ndarray | None) -> None:
         """Begin to collate these; None: nothing more is known."""

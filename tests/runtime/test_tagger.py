@@ -163,10 +163,10 @@ def test_one_row_for_each_word_of_all_texts(folder: Path) -> None:
 
 def test_a_word_that_no_token_stands_for_is_outside(folder: Path, tmp_path: Path) -> None:
     tagger = Tagger(folder)
-    np.testing.assert_array_equal(tagger.logits([["the", "\u0301"]])[1], [1, 0, 0, 0, 0])
-    np.testing.assert_array_equal(tagger.logits([["\u0301"]]), [[1, 0, 0, 0, 0]])
+    np.testing.assert_array_equal(tagger.logits([["the", "\u0301"]])[1], [10, 0, 0, 0, 0])
+    np.testing.assert_array_equal(tagger.logits([["\u0301"]]), [[10, 0, 0, 0, 0]])
     parts = Tagger(chain(tmp_path / "parts", labels=("ADJ", "NOUN", "X")))
-    np.testing.assert_array_equal(parts.logits([["\u0301"]]), [[1, 0, 0]])
+    np.testing.assert_array_equal(parts.logits([["\u0301"]]), [[10, 0, 0]])
 
 
 def test_a_long_text_is_answered_as_in_one_piece(folder: Path, tmp_path: Path) -> None:

@@ -98,6 +98,11 @@ def test_offsets_count_characters_not_bytes(tmp_path: Path) -> None:
     assert words == [[("😀", "O"), ("Zoë", "B-PER"), ("in", "O"), ("東京", "B-LOC")]]
 
 
+def test_no_spans_may_be_nothing(tmp_path: Path) -> None:
+    _, words = read(tmp_path, [(TEXT, None), (TEXT, SPANS)])
+    assert {tag for _, tag in words[0]} == {"O"}
+
+
 @pytest.mark.parametrize(
     ("spans", "message"),
     [
@@ -117,7 +122,7 @@ def test_offsets_count_characters_not_bytes(tmp_path: Path) -> None:
         (["B-PER"], "span 1: expected .* found 'B-PER'; tags go with a list of words"),
         (["O", 3, None], "span 1: expected"),
         ("PER", "expected a list of spans, such as .* found 'PER'"),
-        (None, "expected a list of spans, such as .* found None"),
+        (3, "expected a list of spans, such as .* found 3"),
         ({"start": 0, "end": 3, "label": "PER"}, "expected a list of spans, such as"),
     ],
 )

@@ -315,6 +315,8 @@ def test_fields_that_do_not_fit_are_refused(fields: dict[str, Any], message: str
     ("labels", "message"),
     [
         (("O", "B-PER", "I-PER", "B-LOC"), "`labels` has 'B-LOC' without 'I-LOC'; list both"),
+        (("B-PER", "I-PER", "O"), "`labels` begin with 'O', found 'B-PER' first"),
+        (("O", "B-PER", "I-PER", "E-PER", "S-PER"), "are listed in IOB2, .* whatever the files have; found O, B-PER"),
         (("PER", "LOC"), "metric `entity_f1` needs labels of entities, such as O, B-PER and I-PER, found PER, LOC"),
     ],
 )
@@ -348,3 +350,29 @@ def test_json_of_another_shape_is_no_list(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text(lines + "\n")
     with pytest.raises(CompressError, match="tokens: expected text or a list of words, found"):
         read(tmp_path, files=Files(train="x.jsonl", dev="x.jsonl"))
+
+
+def test_comments_before_a_text_are_of_no_word(tmp_path: Path) -> None:
+    written(tmp_path, conll(TRAIN), conll(DEV))
+    expected, _ = read(tmp_path)
+    texts = conll(TRAIN).split("\n\n")
+    commented = (f"# sent_id = {number}\n# text = a b\n{text}" for number, text in enumerate(texts))
+    written(tmp_path, "\n\n".join(commented), conll(DEV))
+    found, _ = read(tmp_path)
+    assert found.train.texts == expected.train.texts and found.labels == expected.labels
+
+
+def others(*tags: str) -> list[tuple[list[str], list[str]]]:
+    return [([f"a{number}", "b"], [tags[number % len(tags)], tags[-1]]) for number in range(40)]
+
+
+def test_a_label_called_o_comes_first_among_others(tmp_path: Path) -> None:
+    """It is what a word without a token is answered with, in scores as in bundles."""
+    written(tmp_path, conll(others("GENE", "O")), conll(others("GENE", "O")[:2]))
+    assert read(tmp_path, metrics=("accuracy",))[0].labels == ("O", "GENE")
+
+
+def test_tags_that_look_like_entities_beside_others_are_told(tmp_path: Path) -> None:
+    written(tmp_path, conll(others("B-PER", "o")), conll(others("B-PER", "o")[:2]))
+    notes = read(tmp_path, metrics=("accuracy",))[0].notes
+    assert any("'B-PER' stand beside 'o'" in note for note in notes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from ... import store
 from ...errors import CompressError
+from ...metrics import are_entities
 from ...metrics.tags import OUTSIDE
 from ...models.checkpoints import load_encoder, load_tokenizer
 from ...models.masked_lm import has_masked_lm_head, load_masked_lm
@@ -90,7 +91,7 @@ def run(job: Job[Augment]) -> AugmentInfo:
         probability=spec.replace_probability,
         candidates=spec.candidates,
         seed=job.node.seed,
-        outside=names.index(OUTSIDE) if OUTSIDE in names else None,
+        outside=names.index(OUTSIDE) if are_entities(names) else None,
         work=job.work,
         on_progress=partial(job.context.listener.progress, "words"),
     )

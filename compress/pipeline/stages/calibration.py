@@ -106,7 +106,7 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
         rows = -(-missing * len(train) // max(1, len(train.labels)))  # of so many decisions
         every = tuning.followed_by(train.take(np.sort(_stratified(train, rows))))
         texts["train"] = len(every.labels) - len(tuning.labels)
-        context.notice(_of_train(texts))
+        context.notice(_of_train(texts, "words" if kind.unit == "word" else "texts"))
     chosen = np.sort(_stratified(tuning, _FEW))
     few = tuning.take(chosen)
 
@@ -127,9 +127,9 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
     )
 
 
-def _of_train(texts: Mapping[str, int]) -> str:
+def _of_train(texts: Mapping[str, int], what: str) -> str:
     return (
-        f"quantize: auto: decisions that change are counted on {texts['tuning']:,} texts of the tuning split and "
+        f"quantize: auto: decisions that change are counted on {texts['tuning']:,} {what} of the tuning split and "
         f"{texts['train']:,} of train, which the model has seen: of new texts more may change"
     )
 

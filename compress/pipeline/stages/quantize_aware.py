@@ -15,7 +15,7 @@ from ...spec.quantization import Quantize
 from ...spec.recipe import Recipe, Stage
 from ...spec.stages import QuantizeAware
 from ..plan import TRAINING, Context, Draft, Job, Kind
-from ..plan.fields import check_layer_map, for_task, seeded
+from ..plan.fields import check_layer_map, described_threshold, for_task, seeded
 from ..training.info import TrainingInfo
 from .calibration import calibrated_on, calibration
 from .export import no_fast_graph
@@ -45,7 +45,7 @@ def plan(draft: Draft, stage: Stage) -> None:
         )
     spec = for_task(draft, (stage.spec,), QuantizeAware)
     check_layer_map(draft, spec, stage.id, before, before)
-    described = seeded(draft, spec, draft.seed) | {"precision": "fp32"}
+    described = seeded(draft, spec, draft.seed) | {"precision": "fp32"} | described_threshold(draft)
     described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}
     outside = calibrated_on(draft, quantize_spec(draft.recipe))
     inputs = {"model": draft.latest[before]}
@@ -84,6 +84,7 @@ def run(job: Job[QuantizeAware]) -> TrainingInfo:
     with fake_quantized(model, quant):
         calibrated = _logits(model, context, tokenizer)
         info = training.learn_task(tokenizer, teacher)
+        training.set_threshold(tokenizer, info)
         trained = _logits(model, context, tokenizer)
         ranges = {name: Range(*ends) for name, ends in quant.found().items()}
         factors, channel_repeats = (

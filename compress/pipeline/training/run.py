@@ -60,7 +60,7 @@ class TrainingRun:
         `teacher_tokenizer` its teacher's, where that is another."""
         info = self.learn_task(tokenizer, teacher, teacher_tokenizer)
         if LOGITS in self.objective.student_features:
-            self._set_threshold(tokenizer, info)
+            self.set_threshold(tokenizer, info)
         save_checkpoint(self.model.eval(), tokenizer, self.job.out)
         return info
 
@@ -81,12 +81,12 @@ class TrainingRun:
         info["examples"] = len(data.encoded)
         return info
 
-    def _set_threshold(self, tokenizer: Any, info: TrainingInfo) -> None:
+    def set_threshold(self, tokenizer: Any, info: TrainingInfo) -> None:
         """Let the trained model decide at 0, or one half, what is best decided at another output, by the tuning split; `info` has that."""
         data = self.context.task.data
-        tuning = self.context.task.encoded("tuning", tokenizer, self.settings.max_length or data.spec.max_length)
         if TASK_KINDS[data.spec.kind].threshold is None:
             return
+        tuning = self.context.task.encoded("tuning", tokenizer, self.settings.max_length or data.spec.max_length)
         logits = predict_logits(self.model, tuning, pad_id(self.model.config.to_dict()))
         threshold = best_threshold(data, logits, tuning.labels)
         lower_outputs(self.model, threshold)

@@ -15,6 +15,7 @@ from compress.spec.task import TaskSpec
 from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_probabilities
 from ..tables import refuse
+from ..tag_schemes import are_tags_of_entities, is_tag
 from ..tagged import tagged
 from .classification import CLASSIFICATION, MOST_UNLISTED_LABELS, check_unicode, natural, unknown_label
 from .kind import TaskKind
@@ -36,14 +37,14 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
 
 
 def listed_tags(column: str, train: Rows) -> tuple[str, ...]:
-    """Of entities `O`, then `B-` and `I-` of each type; else the tags in the order of numbers and then of letters. Raises
+    """Of entities `O`, then `B-` and `I-` of each type; else the tags in the order of numbers and then of letters, `O` first. Raises
     `CompressError` where they are too many to be meant, or too few."""
     found = {name for words in train.labels for name, _, _ in words} | set(train.declared or ())
     if are_entities((OUTSIDE, *found)) and found != {OUTSIDE}:
         types = sorted({name[2:] for name in found if name != OUTSIDE})
         names = (OUTSIDE, *(f"{prefix}-{name}" for name in types for prefix in "BI"))
     else:
-        names = tuple(sorted(found, key=natural))
+        names = (*([OUTSIDE] if OUTSIDE in found else []), *sorted(found - {OUTSIDE}, key=natural))
     if len(names) > MOST_UNLISTED_LABELS:
         raise CompressError(
             f"{train.place}: column {column!r} has {len(names):,} different labels; list them under `labels` if they are meant"
@@ -57,8 +58,13 @@ def listed_tags(column: str, train: Rows) -> tuple[str, ...]:
 def _check_marks(spec: TaskSpec, names: tuple[str, ...]) -> None:
     """Raises `CompressError` where `labels` of entities lack the beginning or the inside of a type, or do not begin with `O`, which
     stands for what no model reads."""
-    if are_entities(names) and names[0] != OUTSIDE:
-        raise CompressError(f"task {spec.name}: `labels` of entities begin with {OUTSIDE!r}, found {names[0]!r} first")
+    if OUTSIDE in names and names[0] != OUTSIDE:
+        raise CompressError(f"task {spec.name}: `labels` begin with {OUTSIDE!r}, found {names[0]!r} first")
+    if not are_entities(names) and are_tags_of_entities(names) and all(map(is_tag, names)):
+        raise CompressError(
+            f"task {spec.name}: `labels` of entities are listed in IOB2, as `O`, `B-PER`, `I-PER`, whatever the files have; found "
+            f"{', '.join(names[:8])}"
+        )
     for name in names if are_entities(names) else ():
         other = {"B-": "I-", "I-": "B-"}.get(name[:2], "") + name[2:]
         if name != OUTSIDE and other not in names:
