@@ -25,22 +25,34 @@ TASKS: dict[str, dict[str, Any]] = {
     "tsv": {"text": PAIR, "metrics": ["matthews"], "files": {"quoting": False}},
     "jsonl": {"text": PAIR, "metrics": ["pearson", "spearman"], "kind": "regression", "label": "score"},
     "parquet": {"text": PAIR[::-1], "metrics": ["f1_macro"], "max_length": 32, "tuning_fraction": 0.2},
+    "jsonl tags": {"text": ["tokens"], "label": "tags", "kind": "tagging", "metrics": ["entity_f1", "accuracy"]},
+    "parquet tags": {"text": ["tokens"], "label": "tags", "kind": "tagging", "metrics": ["accuracy"]},
+    "jsonl spans": {"text": ["premise"], "label": "spans", "kind": "tagging", "metrics": ["entity_f1"]},
+    "conll": {"text": ["tokens"], "label": "tags", "kind": "tagging", "metrics": ["entity_f1"]},
     "ndjson": {"text": ["premise"], "labels": LABELS, "metrics": ["accuracy"], "tuning_examples": 3},
 }
-COLUMNS = (*PAIR, "label", "score")
+COLUMNS = (*PAIR, "label", "score", "tokens", "tags", "spans")
 
 
 def rows(count: int) -> list[dict[str, Any]]:
     texts = ('the film is good, "truly" so', "l'été — 漢字 — is\u2028long", "a\u00a0story", "it is bad ; or not")
     return [
-        {"premise": f"{texts[n % 4]} {n}", "hypothesis": texts[n % 3], "label": LABELS[n % 2], "score": n / 4}
+        {
+            "premise": f"{texts[n % 4]} {n}",
+            "hypothesis": texts[n % 3],
+            "label": LABELS[n % 2],
+            "score": n / 4,
+            "tokens": [*texts[n % 4].split(" "), str(n)],
+            "tags": ["B-ART" if place == n % 3 else "O" for place in range(len(texts[n % 4].split(" ")) + 1)],
+            "spans": [{"start": 0, "end": 3, "label": "ART"}] if n % 2 else [],
+        }
         for n in range(count)
     ]
 
 
-def task(suffix: str) -> dict[str, Any]:
+def task(form: str) -> dict[str, Any]:
+    suffix, own = form.split()[0], TASKS[form]
     files = {"train": f"train.{suffix}", "dev": {"dev": f"dev.{suffix}", "other": f"train.{suffix}"}}
-    own = TASKS[suffix]
     return {"name": "mine", "label": "label", **own, "files": {**files, **own.get("files", {})}}
 
 
@@ -49,6 +61,11 @@ def written(table: list[Any], suffix: str) -> bytes:
     if suffix in ("jsonl", "ndjson"):
         return "\n".join(map(json.dumps, table)).encode()
     plain = [row if isinstance(row, dict) else {"premise": row} for row in table]
+    if suffix == "conll":
+        columns = ([row.get(name) for name in ("tokens", "tags")] for row in plain)
+        lists = ([value if isinstance(value, list) else [value] for value in row] for row in columns)
+        texts = ("".join(f"{word} {tag}\n" for word, tag in zip(*row, strict=False)) for row in lists)
+        return "\n".join(texts).encode("utf-8", "surrogatepass")
     names = list(dict.fromkeys(name for row in plain for name in row)) or ["x"]
     if suffix == "parquet":
         return parquet({name: [row.get(name) for row in plain] for name in names})
@@ -82,8 +99,9 @@ def one_file(table: pyarrow.Table) -> bytes:
 def cases(folder: Path, first: int, count: int) -> Iterator[Case]:
     for number in range(first, first + count):
         rng = random.Random(f"tasks/{number}")
-        suffix = rng.choice(list(TASKS))
-        document, tables = task(suffix), {"train": rows(24), "dev": rows(6)}
+        form = rng.choice(list(TASKS))
+        suffix = form.split()[0]
+        document, tables = task(form), {"train": rows(24), "dev": rows(6)}
         what = rng.choice(("task", "table", "column", "bytes", "task bytes"))
         said, name = "", rng.choice(("train", "dev"))
         if what == "task":
@@ -103,7 +121,7 @@ def cases(folder: Path, first: int, count: int) -> Iterator[Case]:
         for part, content in contents.items():
             (folder / f"{part}.{suffix}").write_bytes(content)
         (folder / "mine.yaml").write_bytes(text)
-        yield f"{number} {suffix} {what} {name} {said}", lambda: use(folder / "mine.yaml")
+        yield f"{number} {form} {what} {name} {said}", lambda: use(folder / "mine.yaml")
 
 
 def as_yaml(document: Any) -> bytes:
@@ -133,11 +151,12 @@ def use(file: Path) -> None:
     assert all(isinstance(text, str) for split in splits for text in split.texts[0])
 
 
-@pytest.mark.parametrize("suffix", TASKS)
-def test_whole_tasks_are_read(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize("form", TASKS)
+def test_whole_tasks_are_read(tmp_path: Path, form: str) -> None:
+    suffix = form.split()[0]
     for name, count in {"train": 24, "dev": 6}.items():
         (tmp_path / f"{name}.{suffix}").write_bytes(written(rows(count), suffix))
-    (tmp_path / "mine.yaml").write_bytes(as_yaml(task(suffix)))
+    (tmp_path / "mine.yaml").write_bytes(as_yaml(task(form)))
     use(tmp_path / "mine.yaml")
 
 
