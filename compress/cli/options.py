@@ -26,7 +26,7 @@ Train = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Labelled examples (.csv, .tsv, .jsonl, .parquet) to train and choose on.",
+        help="Labelled examples (.csv, .tsv, .jsonl, .parquet; .conll or .txt of a word a line) to train and choose on.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -38,7 +38,11 @@ Dev = Annotated[
 ]
 Text = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="Column of the texts. Default: text.", rich_help_panel=OWN_FILES),
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the texts. Default: text; tokens, of a word a line.",
+        rich_help_panel=OWN_FILES,
+    ),
 ]
 Pair = Annotated[
     str | None,
@@ -48,7 +52,8 @@ Label = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the labels or scores; for multilabel also several columns of 0 and 1, with commas between. Default: label.",
+        help="Column of the labels or scores; for multilabel also several columns of 0 and 1, with commas between. Default: label; "
+        "tags, of a word a line.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -56,8 +61,8 @@ KindOfTask = Annotated[
     str | None,
     typer.Option(
         "--kind",
-        help="classification, multilabel or regression. Default: multilabel where the labels are lists, "
-        "regression where they are numbers with a decimal point.",
+        help="classification, multilabel, tagging or regression. Default: tagging where texts are lists of words, multilabel where labels "
+        "are lists, regression where they are numbers with a decimal point.",
         rich_help_panel=OWN_FILES,
     ),
 ]

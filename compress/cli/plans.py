@@ -33,7 +33,8 @@ def plan_documents(plans: list[Plan], root: Path) -> list[dict[str, Any]]:
     for plan, document in zip(plans, documents, strict=True):
         document |= _outlook(plan, root)
         document["notes"] += [near[plan.task.fingerprint]] if plan.task.fingerprint in near else []
-        document["notes"] += plan.task.data.advice if document["data"] is not None else ()
+        if document["data"] is not None:
+            document["notes"] += [*plan.task.data.notes, *plan.task.data.advice]
     return documents
 
 

@@ -159,7 +159,7 @@ def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> No
     left = [plan for plan in plans if any(not (request.root / ".store" / node.key).is_dir() for node in plan.nodes)]
     for line in dict.fromkeys(data_line(plan.task) for plan in left):
         listener.outlook(line)
-    for line in dict.fromkeys(line for plan in left for line in plan.task.data.advice):
+    for line in dict.fromkeys(line for plan in left for line in (*plan.task.data.notes, *plan.task.data.advice)):
         listener.notice(line)
     found = estimate(left, request.root)
     if found.work and found.seconds is None and any(work.steps is not None for work in found.work):

@@ -21,7 +21,8 @@ from .tables import Table, latency_table, main_table
 SCORES = (
     "Scores are in points (0 to 100; correlations and Matthews × 100), through ONNX Runtime on whole splits.",
     "“Against {teacher}” is the difference to {fp32} on the same examples, with a 95% interval from a paired "
-    "bootstrap; where the interval holds 0, the two are not distinguishable.",
+    "bootstrap; where the interval holds 0, the two are not distinguishable. Two examples are added of which one model answers each "
+    "wrongly, where models differ on few: equal answers, too, have an interval with a width.",
 )
 TIMES = (
     "Times are of one forward pass: the median CPU time on one thread, which other work on the machine changes little, and "

@@ -33,14 +33,16 @@ KIND_WORDS: dict[str, KindWords] = {
         pipeline_tag="text-classification",
         output="one logit per label, each a decision of its own: the label is given where it is above 0",
         example='print([[config["id2label"][str(i)] for i in row.nonzero()[0]] for row in logits > 0])',
-        limit="It knows its labels alone, and may give none, or several that do not go together.",
+        limit="It knows its labels alone, and may give none, or several that do not go together. Its outputs may have been moved so that "
+        "labels are best given at one half on the tuning split: probabilities are no frequencies.",
         divergence="KL divergence from fp32, nats, summed over labels",
     ),
     "tagging": KindWords(
         pipeline_tag="token-classification",
-        output="one logit per token and label; the first token of a word decides it",
+        output="one logit per token and label, special tokens included; the first token of a word decides it",
         example='print([[config["id2label"][str(i)] for i in row] for row in logits.argmax(axis=2)])',
-        limit="It knows its labels alone, and gives every word one of them.",
+        limit="It knows its labels alone, and gives every word one of them. It was measured on the words of its data: pass lists of words "
+        "where yours are cut otherwise than at spaces and punctuation.",
         divergence="KL divergence from fp32, nats a word",
         answer="Tagger",
         optimum="ORTModelForTokenClassification",

@@ -27,10 +27,14 @@ def to_split(spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bo
     return Split(tuple(rows.texts), labels)
 
 
+def _hint(value: object) -> str:
+    return "; lists of words are for the kind tagging" if isinstance(value, list) else ""
+
+
 def _check_texts(spec: TaskSpec, rows: Rows) -> None:
     for name, column in zip(spec.text, rows.texts, strict=True):
         wrong = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not isinstance(v, str)]
-        refuse(rows.place, rows.unit, [(n, f"{name}: expected text, found {brief(v)}") for n, v in wrong])
+        refuse(rows.place, rows.unit, [(n, f"{name}: expected text, found {brief(v)}{_hint(v)}") for n, v in wrong])
         halves = [n for n, v in zip(rows.numbers, column, strict=True) if not is_unicode(v)]
         refuse(rows.place, rows.unit, [(n, f"{name}: {NOT_UNICODE}") for n in halves])
         if not any(text.strip() for text in column):

@@ -10,15 +10,28 @@ from compress.errors import CompressError
 
 from .tables import Table, brief, lines_of, read_text, refuse
 
-SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".txt")
+SUFFIXES = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".txt")
 WORDS, TAGS = "tokens", "tags"  # what the first and the last column are called
+UNIVERSAL = (
+    "id",
+    WORDS,
+    "lemma",
+    TAGS,
+    "xpos",
+    "feats",
+    "head",
+    "deprel",
+    "deps",
+    "misc",
+)  # of CoNLL-U: forms, and parts of speech
 _DOCUMENT = "-DOCSTART-"
 _COMMENT = re.compile(r"#\s*[A-Za-z_][\w.:-]*\s*=\s")
 _SPACES = re.compile("[ \t]+")  # of no other kind: those may stand in words
 
 
 def read_conll(path: Path, names: Sequence[str] | None = None) -> Table:
-    """Columns of lists, a text's words or labels each. `names` of all columns of the file; by default `tokens`, `column2` … and `tags`.
+    """Columns of lists, a text's words or labels each. `names` of all columns of the file; by default `tokens`, `column2` … and `tags`,
+    or those of CoNLL-U, with the parts of speech as `tags`.
 
     Between columns are tabs, where the first line has one, or else spaces. Raises `CompressError` with the lines that have another
     number of columns.
@@ -26,7 +39,8 @@ def read_conll(path: Path, names: Sequence[str] | None = None) -> Table:
     texts = list(_texts(lines_of(read_text(path))))
     if not texts:
         return Table(str(path), "line", (), {})
-    names = _names(path, texts[0][1][0], names)
+    universal = names is None and _is_universal(texts[0][1])
+    names = UNIVERSAL if universal else _names(path, texts[0][1][0], names)
     ragged = [
         (start + place, f"expected {len(names)} fields, found {len(word)}")
         for start, words in texts
@@ -36,8 +50,15 @@ def read_conll(path: Path, names: Sequence[str] | None = None) -> Table:
     if ragged and path.suffix.lower() == ".txt":
         ragged[0] = (ragged[0][0], f"{ragged[0][1]} (a .txt file holds a word and its label in each line)")
     refuse(str(path), "line", ragged)
+    if universal:  # `2-3` is a span of words, `2.1` one that was left out
+        texts = [(start, [word for word in words if word[0].isdecimal()]) for start, words in texts]
     columns = {name: [[word[place] for word in words] for _, words in texts] for place, name in enumerate(names)}
     return Table(str(path), "line", [start for start, _ in texts], columns)
+
+
+def _is_universal(words: list[list[str]]) -> bool:
+    """Whether a text is in the columns of CoNLL-U."""
+    return words[0][0][:1] == "1" and all(len(word) == len(UNIVERSAL) and word[0][:1].isdecimal() for word in words)
 
 
 def _texts(lines: Sequence[str]) -> Iterator[tuple[int, list[list[str]]]]:

@@ -25,6 +25,7 @@ from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS, natural
 from .kinds.multilabel import listed_names
 from .kinds.tagging import listed_tags
+from .spans import SPANS
 from .tables import Table, brief, label_values, refuse
 
 _SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
@@ -125,16 +126,14 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
 
 
 def with_words(own: OwnFiles, table: Table) -> OwnFiles:
-    """Of files of a word a line, whose columns have names of our own, these in place of the usual ones."""
-    names = {"text": WORDS, "label": TAGS}
-    return replace(
-        own,
-        **{
-            field: name
-            for field, name in names.items()
-            if getattr(own, field) == field and field not in table.columns and name in table.columns
-        },
-    )
+    """Where nobody named the columns, and none has the usual name: those of a word a line, or of spans."""
+    usual = {"text": (WORDS,), "label": (TAGS, SPANS)}
+    found = {
+        field: next((name for name in names if name in table.columns), field)
+        for field, names in usual.items()
+        if getattr(own, field) == field and field not in table.columns
+    }
+    return replace(own, **found)
 
 
 def _has_words(table: Table, own: OwnFiles) -> bool:

@@ -14,6 +14,7 @@ from .columns import Rows
 from .tables import brief, refuse
 
 FORMS = '{"start": 0, "end": 5, "label": "PER"} or [0, 5, "PER"]'
+SPANS = "entities"  # what a column of them is usually called
 _FIELDS = ("start", "end", "label")
 
 

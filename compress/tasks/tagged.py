@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compress.metrics.tags import are_entities
+from compress.metrics.tags import OUTSIDE, are_entities
 from compress.spec.task import TaskSpec
 from compress.tabular import label_text
 
@@ -95,15 +95,20 @@ def _in_scheme(
 
 
 def _beside_marks(tags: list[list[str]]) -> list[str]:
-    """A note where some tags look like those of entities, and are none, for others stand beside them."""
+    """A note where tags may be meant for entities and are none: for others stand beside them, or none has a mark."""
     different = {tag for found in tags for tag in found}
-    marked = sorted(tag for tag in different if is_tag(tag))
-    other = sorted(different - set(marked))
-    if not marked or not other:
-        return []
-    return [
-        f"tags such as {marked[0]!r} stand beside {other[0]!r}, and none is O: each is a label of its own, and none an entity"
-    ]
+    marked = sorted(tag for tag in different if is_tag(tag) and tag != OUTSIDE)
+    other = sorted(different - set(marked) - {OUTSIDE})
+    if marked and other:
+        return [
+            f"tags such as {marked[0]!r} stand beside {other[0]!r}, and none is O: each is a label of its own, and none an entity"
+        ]
+    if OUTSIDE in different and other:
+        return [
+            f"tags such as {other[0]!r} have no mark, so each is a label of words and none an entity: write B-{other[0]} and "
+            f"I-{other[0]} for entity F1"
+        ]
+    return []
 
 
 def _placed(words: Sequence[str], tags: Sequence[str]) -> list[Word]:

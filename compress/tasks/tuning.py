@@ -38,9 +38,9 @@ def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndar
         if 2 * len(drawn) >= goal:
             break
     if not drawn:
+        what = "texts, with a blank line after each," if split.labels_words else "texts of one label"
         raise CompressError(
-            f"{place}: {len(split):,} examples are too few to hold some out for tuning; "
-            "expected two different texts of one label at least"
+            f"{place}: {len(split):,} examples are too few to hold some out for tuning; expected two different {what} at least"
         )
     held = np.zeros(len(split), dtype=bool)
     held[drawn] = True

@@ -376,3 +376,22 @@ def test_tags_that_look_like_entities_beside_others_are_told(tmp_path: Path) -> 
     written(tmp_path, conll(others("B-PER", "o")), conll(others("B-PER", "o")[:2]))
     notes = read(tmp_path, metrics=("accuracy",))[0].notes
     assert any("'B-PER' stand beside 'o'" in note for note in notes)
+
+
+def test_tags_without_marks_are_told(tmp_path: Path) -> None:
+    written(tmp_path, conll(others("person", "O")), conll(others("person", "O")[:2]))
+    notes = read(tmp_path, metrics=("accuracy",))[0].notes
+    assert any("write B-person and I-person" in note for note in notes)
+
+
+def test_conll_u_gives_forms_and_parts_of_speech(tmp_path: Path) -> None:
+    texts = []
+    for number in range(40):
+        lines = [f"# sent_id = {number}", f"1-2\tcan't{number}" + "\t_" * 8]
+        words = ((1, "ca", "AUX"), (2, "n't", "PART"), (3, f"go{number}", "VERB"))
+        lines += [f"{place}\t{word}\tlemma\t{tag}\tX\t_\t0\troot\t_\t_" for place, word, tag in words]
+        texts.append("\n".join([*lines, "3.1\tgone" + "\t_" * 8]) + "\n")
+    written(tmp_path, "\n".join(texts), "\n".join(texts[:3]))
+    train, data = read(tmp_path, metrics=("accuracy",))
+    assert train.labels == ("AUX", "PART", "VERB")
+    assert dev_words(data)[0] == [("ca", "AUX"), ("n't", "PART"), ("go0", "VERB")]

@@ -35,7 +35,7 @@ _PER_TOKEN_LENGTH = 128
 
 
 # Bump when the same measurements make another result: other statistics, other fields.
-RESULT_VERSION = 5
+RESULT_VERSION = 6
 
 
 def described(plan: Plan) -> str:

@@ -18,7 +18,7 @@ def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: str
     if len(checkpoint) != len(expected):
         raise CompressError(
             f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the {kind} task "
-            f"{len(expected)}: {list(expected)}"
+            f"{len(expected)}: {list(expected)}; --refit trains a new head"
         )
     if not task:
         return None
@@ -30,7 +30,7 @@ def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: str
             return None
         raise CompressError(
             f"{where}: the checkpoint's labels {list(checkpoint)} are not the task's {list(task)}; "
-            "where they mean the same, give id2label in config.json the task's names"
+            "where they mean the same, give id2label in config.json the task's names; --refit trains a new head"
         )
     return tuple(mine[_plain(name)] for name in task)
 

@@ -90,7 +90,11 @@ class TrainingRun:
         logits = predict_logits(self.model, tuning, pad_id(self.model.config.to_dict()))
         threshold = best_threshold(data, logits, tuning.labels)
         lower_outputs(self.model, threshold)
-        info["threshold"] = float(sigmoid(np.array(threshold)))
+        info["threshold"] = probability = float(sigmoid(np.array(threshold)))
+        self.context.notice(
+            f"{self.job.node.id}: labels are best given above a probability of {probability:.2f}, by {len(tuning):,} tuning texts; the "
+            "model's outputs are moved so that it is one half"
+        )
 
     def _examples(self, tokenizer: Any, length: int, pad: int) -> TaskBatches:
         encoded = training_examples(self.context.task, tokenizer, length, self.job.inputs.get("augmented"))
