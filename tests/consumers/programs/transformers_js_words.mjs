@@ -1,4 +1,4 @@
-// BUNDLE TEXTS FILE -> logits of every token but the special ones as JSON, by transformers.js in Node; texts have words of one token alone.
+// BUNDLE TEXTS FILE -> logits of every word's first token as JSON, by transformers.js in Node; WordPiece marks the tokens that follow.
 import fs from "node:fs";
 import path from "node:path";
 import { AutoModelForTokenClassification, AutoTokenizer, env, pipeline } from "@huggingface/transformers";
@@ -14,7 +14,8 @@ const tagger = await pipeline("token-classification", name, options);
 const rows = [];
 for (const text of JSON.parse(fs.readFileSync(texts, "utf-8"))) {
   const { logits } = await model(await tokenizer(text, { truncation: true }));
-  rows.push(...logits.tolist()[0].slice(1, -1));
+  const tokens = tokenizer.tokenize(text);
+  rows.push(...logits.tolist()[0].slice(1, -1).filter((_, place) => !tokens[place].startsWith("##")));
   await tagger(text);
 }
 console.log(JSON.stringify(rows));
