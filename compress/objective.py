@@ -54,7 +54,7 @@ class Objective(nn.Module):
             raise ValueError(f"losses {names}: what reads masked tokens needs masked-LM heads")
         if masked_lm is not None and self.heads_run[0]:
             self.student_features |= masked_lm.student_features
-        self.means_over = {name: _mean_over(name, head.per_token) for name in names}
+        self.means_over: dict[str, Unit] = {name: _mean_over(name, head.per_token) for name in names}
         self.per_token = frozenset(name for name, unit in self.means_over.items() if unit != "examples")
         self.projections = nn.ModuleDict(
             {

@@ -12,7 +12,7 @@ from ..report.tables import headline_name
 from ..report.words import KIND_WORDS, METRIC_WORDS
 from ..results import Latency, ModelResult
 from ..runtime.folder import MODEL_FILES
-from ..runtime.kinds import ANSWER_KINDS
+from ..spec.kinds import KINDS
 from ..timing import doubts, headline, uses_cpu_time
 from .document import BundleInfo, Precision
 from .papers import bibtex
@@ -63,7 +63,7 @@ def front_matter(info: BundleInfo, has_checkpoint: bool) -> dict[str, Any]:
 
 
 def _sample(info: BundleInfo) -> tuple[str, ...]:
-    return sample(info.task.name, len(info.text_columns), by_word=ANSWER_KINDS[info.task.kind].words)
+    return sample(info.task.name, len(info.text_columns), by_word=KINDS[info.task.kind].of_words)
 
 
 def _one_line(value: Any) -> Any:

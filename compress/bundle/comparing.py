@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import CheckFailed
 from ..fidelity import differ
-from ..runtime.kinds import ANSWER_KINDS
+from ..spec.kinds import KINDS
 from ..tasks import TASK_KINDS
 from .document import BundleInfo
 from .probes import rows_of
@@ -37,12 +37,12 @@ def recorded(info: BundleInfo, precision: str) -> np.ndarray:
 
 def unit_of(info: BundleInfo) -> str:
     """What of the probe is decided on: a text or a word."""
-    return "word" if ANSWER_KINDS[info.task.kind].words else "text"
+    return "word" if KINDS[info.task.kind].of_words else "text"
 
 
 def most_flips(info: BundleInfo, rows: int) -> int:
     """How many of the probe's decisions a quantized model may take otherwise."""
-    return max(FLIPS, int(FLIPPED_WORDS * rows)) if unit_of(info) == "word" else FLIPS
+    return max(FLIPS, int(FLIPPED_WORDS * rows)) if KINDS[info.task.kind].of_words else FLIPS
 
 
 def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.ndarray) -> tuple[str, bool]:

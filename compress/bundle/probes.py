@@ -13,10 +13,10 @@ from ..errors import CheckFailed
 from ..runtime import load
 from ..runtime.batches import padded
 from ..runtime.folder import find_model, read_settings, read_tokenizer
-from ..runtime.kinds import ANSWER_KINDS
 from ..runtime.reading import Text
 from ..runtime.unpadded import open_unpadded
 from ..runtime.words import NOWHERE, UNREAD, Windower, Windows, word_spans
+from ..spec.kinds import KINDS, KindName
 
 # Written for this purpose, in no data set. Plain and odd ones: accents, emoji, digits, markup, one word,
 # nothing at all, and one that is longer than any limit.
@@ -93,9 +93,9 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
     return ProbeRows(windows.encodings, windows)
 
 
-def rows_of(kind: str, texts: Sequence[tuple[str, ...]]) -> int:
+def rows_of(kind: KindName, texts: Sequence[tuple[str, ...]]) -> int:
     """How many rows the logits of `texts` have."""
-    return sum(len(word_spans(text)) for (text,) in texts) if ANSWER_KINDS[kind].words else len(texts)
+    return sum(len(word_spans(text)) for (text,) in texts) if KINDS[kind].of_words else len(texts)
 
 
 def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...]) -> np.ndarray:

@@ -21,6 +21,7 @@ from ..report.choices import choices_of
 from ..results import Machine, ModelResult, TaskInfo
 from ..runtime.folder import MODEL_FILES, unpadded_beside
 from ..runtime.kinds import ANSWER_KINDS, output_names
+from ..spec.kinds import KINDS
 from . import card
 from .card import DTYPES
 from .document import BundleInfo, Probe, write_bundle
@@ -132,7 +133,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
     result, model = source.result, next(iter(source.models.values())).name
     weights = "student" if model == "student" and result.student_origin is not None else "teacher"
     licence = result.settings.get(f"{weights}_licence")
-    by_word = ANSWER_KINDS[result.task.kind].words
+    by_word = KINDS[result.task.kind].of_words
     texts = probe_texts(len(source.columns), most_words=source.max_length + _SOME if by_word else None)
     logits = {name: probe_logits(folder, name, texts, threads=1).tolist() for name in source.graphs}
     return BundleInfo(

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import CompressError
 from ..runtime.folder import find_model
-from ..runtime.kinds import ANSWER_KINDS
+from ..spec.kinds import KINDS
 from .document import BundleInfo, read_bundle
 from .files import contents
 from .place import building, recover, settle
@@ -92,7 +92,7 @@ def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -
 
 def _names_labels(info: BundleInfo) -> bool:
     """Whether the server can name the labels of an output: it knows one for each text."""
-    return bool(info.task.labels) and not ANSWER_KINDS[info.task.kind].words
+    return bool(info.task.labels) and not KINDS[info.task.kind].of_words
 
 
 def _config(name: str, info: BundleInfo, precision: str, graph: Path) -> str:

@@ -12,6 +12,7 @@ from ...errors import CompressError
 from ...goals import texts_to_judge
 from ...paths import from_home
 from ...quantize.methods import quantizer_of
+from ...spec.kinds import KINDS
 from ...spec.quantization import Quantize
 from ...store import hash_file
 from ...tasks import TASK_KINDS, Split, encode, headline, score
@@ -106,7 +107,7 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
         rows = -(-missing * len(train) // max(1, len(train.labels)))  # of so many decisions
         every = tuning.followed_by(train.take(np.sort(_stratified(train, rows))))
         texts["train"] = len(every.labels) - len(tuning.labels)
-        context.notice(_of_train(texts, "words" if kind.unit == "word" else "texts"))
+        context.notice(_of_train(texts, "words" if KINDS[data.spec.kind].of_words else "texts"))
     chosen = np.sort(_stratified(tuning, _FEW))
     few = tuning.take(chosen)
 
