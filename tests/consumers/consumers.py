@@ -80,7 +80,7 @@ def pair_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def word_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """It labels words: each third word of the list is the beginning of an entity, those after it are inside."""
     world = tmp_path_factory.mktemp("words")
-    tags = dict(zip(WORDS, ("B-ONE", "O", "B-TWO", "I-TWO") * 3, strict=True))
+    tags: dict[str, str] = dict(zip(WORDS, ("B-ONE", "O", "B-TWO", "I-TWO") * 3, strict=True))
     rng = np.random.default_rng(0)
     train = [" ".join(rng.choice(WORDS, size=rng.integers(2, 9))) for _ in range(300)]
     for name, texts in (("train", train), ("dev", TEXTS)):

@@ -46,7 +46,7 @@ def test_the_form_computes_what_the_model_does(family: str, fields: dict[str, An
 
 def test_every_distance_has_the_bucket_that_transformers_gives_it():
     """At published sizes, where logarithms decide."""
-    fields = {"position_buckets": 256, "max_position_embeddings": 512}
+    fields: dict[str, Any] = {"position_buckets": 256, "max_position_embeddings": 512}
     model = plain_classifier("deberta-v2", **fields)
     form: Any = FORMS["deberta-v2"](model)
     buckets = model.deberta.encoder.get_rel_pos(torch.empty(1, 512, 1))[0]
