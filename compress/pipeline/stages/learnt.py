@@ -16,8 +16,7 @@ def say_whether_it_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, cont
         several = bool(plan.others) and node.id in plan.teachers
         name = f"teacher {names_of(plan.teachers)[node.id]}" if several else node.id
         way = " and weighs as much in the teachers' mean as any other; leave it out, or" if several else ";"
-        field = "epochs" if getattr(node.spec, "max_steps", None) is None else "max_steps"
         context.notice(
             f"{name} scores {score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
-            f"it has learnt nothing{way} train longer (--set {node.stage}.{field}=N), or look at the data"
+            f"it has learnt nothing{way} train longer (--set {node.stage}.epochs=N), or look at the data"
         )

@@ -18,7 +18,7 @@ def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: str
     if len(checkpoint) != len(expected):
         raise CompressError(
             f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the {kind} task "
-            f"{len(expected)}: {list(expected)}; --refit trains a new head"
+            f"{len(expected)}: {list(expected)}"
         )
     if not task:
         return None
