@@ -246,7 +246,7 @@ def write_run(folder: Path, result: results.Result, plan: Plan, context: Context
 def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
     arrays = {f"{label}/{split}": array for label, splits in made.logits.items() for split, array in splits.items()}
     splits = made.reported.data.splits
-    arrays |= {f"gold/{split}": gold_of(plan.task.spec, part) for split, part in splits.items()}
+    arrays |= {f"gold/{split}": gold_of(context.task.spec, part) for split, part in splits.items()}
     np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
     paths = {
         model.label: {
