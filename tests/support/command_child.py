@@ -53,7 +53,8 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
     cache = Store(request.root / ".store")
     made = cache.build(KEY, make, describe={})
     reported: Any = SimpleNamespace(data=SimpleNamespace(splits={"dev": SimpleNamespace(labels=np.arange(1000) % 2)}))
-    context: Any = SimpleNamespace(listener=NOBODY)
+    task = SimpleNamespace(spec=SimpleNamespace(kind="classification"))
+    context: Any = SimpleNamespace(listener=NOBODY, task=task)
     model = SimpleNamespace(label="teacher-fp32", onnx=made.path / "model.onnx", checkpoint=made)
     logits = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32)
     document, measured = result.model_dump(mode="json"), {"measurements": ["cards", "scores"]}
