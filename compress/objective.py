@@ -21,8 +21,7 @@ class Objective(nn.Module):
     `layers` are matched (student layer, teacher layer), counted from 1; `widths` the hidden sizes of student and teacher;
     `masked_lm` the masked-LM heads for the losses that read masked tokens; `kind` the task's, by which losses on logits go.
     `student_features` and `teacher_features` name what `forward` reads; `means_over` what each
-    loss is a mean of, `per_token` those that are means over tokens;
-    `heads_run` whether the student's masked-LM head scores masked tokens, and whether the teacher's does.
+    loss is a mean over; `heads_run` whether the student's masked-LM head scores masked tokens, and whether the teacher's does.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class Objective(nn.Module):
         if masked_lm is not None and self.heads_run[0]:
             self.student_features |= masked_lm.student_features
         self.means_over: dict[str, Unit] = {name: _mean_over(name, head.per_token) for name in names}
-        self.per_token = frozenset(name for name, unit in self.means_over.items() if unit != "examples")
         self.projections = nn.ModuleDict(
             {
                 name: _projection(*widths)

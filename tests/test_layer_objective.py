@@ -46,7 +46,7 @@ def test_the_features_of_tinybert_are_those_of_matched_layers_and_no_logits():
     assert objective.teacher_features == {
         "embeddings", "hidden[2]", "hidden[4]", "hidden[6]", "scores[1]", "scores[3]", "scores[5]",
     }  # fmt: skip
-    assert objective.per_token == {"embedding_mse", "hidden_mse"}
+    assert objective.means_over == {"attention_mse": "examples", "embedding_mse": "tokens", "hidden_mse": "tokens"}
 
 
 def test_layers_add_up_and_one_projection_serves_them_all(batch: dict[str, Tensor]):
@@ -107,7 +107,7 @@ def test_relations_are_of_the_last_layers_with_the_teachers_heads(batch: dict[st
     objective = Objective((RelationKl(weight=6),), layers=LAYERS, widths=WIDTHS)
     names = {"queries[-1]", "keys[-1]", "values[-1]"}
     assert objective.student_features == objective.teacher_features == names
-    assert objective.per_token == {"relation_kl"}
+    assert objective.means_over == {"relation_kl": "tokens"}
     student, teacher = both(objective, heads=(2, 4))
     losses = [relation_kl_loss(student[name], teacher[name], batch["attention_mask"], heads=4).item() for name in names]
     assert objective(student, teacher, batch)["relation_kl"].item() == pytest.approx(6 * sum(losses) / 3, rel=1e-6)

@@ -28,7 +28,7 @@ def test_the_terms_of_distilbert_with_their_weights(features: Any):
     student, teacher, batch = features
     objective = Objective((SoftTarget(weight=5, temperature=2), HardLabel(weight=2), HiddenCosine(weight=0.5)))
     assert objective.student_features == objective.teacher_features == {"logits", "hidden[-1]"}
-    assert objective.per_token == {"hidden_cosine"}
+    assert objective.means_over == {"soft_target": "examples", "hard_label": "examples", "hidden_cosine": "tokens"}
     terms = objective(student, teacher, batch)
     cosine = hidden_cosine_loss(student["hidden[-1]"], teacher["hidden[-1]"], batch["attention_mask"])
     expected = {

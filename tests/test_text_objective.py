@@ -53,7 +53,7 @@ def test_the_order_is_told_from_the_pooled_output_and_needs_no_teacher(encoder: 
     torch.manual_seed(0)
     objective = Objective((SentenceOrder(weight=3),), widths=WIDTHS)
     assert (objective.student_features, objective.teacher_features) == ({"pooled"}, frozenset())
-    assert not objective.per_token
+    assert objective.means_over == {"sentence_order": "examples"}
     batch = batch_of()
     found = terms(objective, encoder, batch)["sentence_order"]
     head = objective.heads["sentence_order"]
@@ -96,7 +96,7 @@ def test_masked_tokens_beside_the_order_in_one_objective(encoder: Any):
     masked = MaskedLmHeads(model)
     objective = Objective((MaskedTokens(weight=2), SentenceOrder()), widths=WIDTHS, masked_lm=masked)
     assert objective.student_features == {"pooled", "hidden[-1]", "words"}
-    assert objective.per_token == {"masked_lm"}
+    assert objective.means_over == {"masked_lm": "tokens", "sentence_order": "examples"}
     batch = batch_of()
     found = terms(objective, encoder, batch)
     assert set(found) == {"masked_lm", "sentence_order"}
@@ -160,7 +160,7 @@ def test_the_triple_loss_is_that_of_whole_models(heads: tuple[Any, Any]):
     objective, batch = triple(student, teacher), batch_of()
     assert objective.student_features == {"hidden[-1]", "words"}
     assert objective.teacher_features == {"hidden[-1]"}
-    assert objective.per_token == {"masked_soft_target", "masked_lm", "hidden_cosine"}
+    assert objective.means_over == dict.fromkeys(("masked_soft_target", "masked_lm", "hidden_cosine"), "tokens")
     found = both(objective, student, teacher, batch)
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids")}
     with torch.no_grad():

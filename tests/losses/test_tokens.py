@@ -106,13 +106,15 @@ def test_a_recipes_losses_are_those_of_the_kind(loss: LossSpec, expected: object
     objective = Objective([loss], kind="tagging")
     (found,) = objective({LOGITS: STUDENT}, {LOGITS: TEACHER}, {"labels": LABELS, "compared": COMPARED}).values()
     assert float(found) == pytest.approx(float(expected()), rel=1e-5)  # type: ignore[operator]  # computed in fp32
-    assert objective.per_token == {loss.name}
+    assert objective.means_over == {loss.name: "labelled" if loss.name == "hard_label" else "compared"}
 
 
 def test_losses_on_logits_are_means_over_tokens_only_where_these_have_logits() -> None:
     specs = [HardLabel(), SoftTarget(), HiddenCosine()]
-    assert Objective(specs, kind="tagging").per_token == {"hard_label", "soft_target", "hidden_cosine"}
-    assert Objective(specs, kind="classification").per_token == {"hidden_cosine"}
+    of_words = {"hard_label": "labelled", "soft_target": "compared", "hidden_cosine": "tokens"}
+    of_texts = {"hard_label": "examples", "soft_target": "examples", "hidden_cosine": "tokens"}
+    assert Objective(specs, kind="tagging").means_over == of_words
+    assert Objective(specs, kind="classification").means_over == of_texts
     assert {name for name, loss in LOSSES.items() if loss.reads == "classes"} == {
         "hard_label",
         "soft_target",
