@@ -171,16 +171,32 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
     taught = model is not plan.sizes["teacher"] and any(
         loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in losses
     )
-    each, from_table = 3 * model.flops_per_example(length), ENSEMBLE in node.inputs
-    if taught and not from_table:
-        each += plan.sizes["teacher"].flops_per_example(_teacher_length(plan, node, length))
+    each, once = 3 * model.flops_per_example(length), 0.0
     steps = None if examples is None else max(1, round(spec.epochs * math.ceil(examples / spec.batch_size)))
     if spec.max_steps is not None:
         steps = spec.max_steps if steps is None else min(steps, spec.max_steps)
+    if ENSEMBLE in node.inputs:
+        once = _of_tables(plan, node)
+    elif taught:
+        forward = plan.sizes["teacher"].flops_per_example(_teacher_length(plan, node, length))
+        table = examples is not None and _answers_once(plan, node, examples)
+        once, each = ((examples or 0) * forward, each) if table else (0.0, each + forward)
     steps = None if steps is None else max(1, steps - done)
-    once = _of_tables(plan, node) if from_table else 0.0
     flops, memory = (steps or 0) * spec.batch_size * each + once, stage_memory(plan, node, gpu=gpu)
     return Work(node.key, node.label, node.stage, steps, flops, model, memory)
+
+
+def _answers_once(plan: Plan, node: Node[Any], examples: int) -> bool:
+    """Whether the teacher answers every example once, before training, as `training.teacher_targets.answers_once` decides by an
+    objective."""
+    spec = node.spec
+    read = {loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].needs_teacher}
+    if isinstance(spec, OnText) or any(LOSSES[name].reads != "classes" for name in read):
+        return False
+    if KINDS[plan.task.spec.kind].of_words:
+        return not plan.shares_tokenizer
+    whole = spec.max_steps is None or spec.max_steps >= math.ceil(examples / spec.batch_size)
+    return spec.epochs >= 1 and whole
 
 
 def _of_tables(plan: Plan, node: Node[Any]) -> float:

@@ -18,7 +18,7 @@ from compress.catalog import names
 from compress.cli.plans import plan_documents
 from compress.errors import CompressError, Interrupted
 from compress.pipeline import Listener, Request, plan_all, run_all
-from compress.pipeline.estimate import data_line, estimate, smaller_recipe, spell
+from compress.pipeline.estimate import data_line, estimate, mean_length, smaller_recipe, spell
 from compress.pipeline.training.log import saved_step
 from compress.pipeline.training.throughput import probe
 from compress.training.loop import StepReport
@@ -113,6 +113,22 @@ def test_copies_and_text_are_counted(world: Path) -> None:
     tokens = 7 * 64 * 128 / 4.5
     found = steps("bert-pretrain", "pretrain.epochs=1", "pretrain.batch_size=4", "pretrain.max_length=64", corpus=True)
     assert found["pretrained"] == math.ceil(round(tokens / 64) / 4)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "answers"),
+    [(("distill.epochs=4",), 36), (("distill.epochs=4", "distill.max_steps=1"), 32), (("distill.epochs=0.5",), 32)],
+)
+def test_a_teacher_whose_logits_are_kept_answers_each_example_once(
+    world: Path, overrides: tuple[str, ...], answers: int
+) -> None:
+    """36 examples, in batches of 32; where training does not get through them all, each step asks it."""
+    asked = replace(request(world, *overrides, recipe="logits"), student="distil-1l")
+    (plan,) = plan_all(asked)
+    (work,) = (work for work in estimate([plan], asked.root).work if work.label.endswith("student"))
+    student, teacher = (plan.sizes[name].flops_per_example(mean_length(plan)) for name in ("student", "teacher"))
+    assert work.steps is not None
+    assert work.flops == pytest.approx(work.steps * 32 * 3 * student + answers * teacher)
 
 
 def test_hours_are_hours_and_long_training_names_the_smaller_recipe() -> None:
