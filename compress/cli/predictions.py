@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CompressError, did_you_mean
 from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction
+from ..runtime.reading import check_unicode
 from ..tabular import label_list, label_text
 from .row_files import Row, Rows, Writer, suffix_of
 
@@ -119,10 +120,7 @@ def _text(names: tuple[str, ...], row: Row, label: str | None, *, words: bool) -
 def _check_text(place: str, text: Any) -> None:
     if not isinstance(text, str):
         raise CompressError(f"{place}: expected text, found {type(text).__name__}")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise CompressError(f"{place}: expected Unicode text, found half of a surrogate pair") from None
+    check_unicode(place, text)
 
 
 def _value(row: Row, name: str, option: str) -> Any:

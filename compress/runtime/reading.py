@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -13,11 +14,10 @@ FIRST = 256  # examples of a stream's first window: answers begin early, and sor
 MOST = 4096  # examples, and
 CHARACTERS = 1_000_000  # characters: together they bound the memory of a window
 
-
 Example = TypeVar("Example")
 
 
-class Windowed(Generic[Example]):
+class Windowed(ABC, Generic[Example]):
     """Examples as they are checked by `_checked`, in windows."""
 
     def windows(self, texts: object, most: int | None = None) -> Iterator[list[Example]]:
@@ -55,12 +55,12 @@ class Windowed(Generic[Example]):
         if window:
             yield window
 
+    @abstractmethod
     def _checked(self, index: int, example: object) -> Example:
         """CompressError: what is given at `index` is no example."""
-        raise NotImplementedError
 
-    def _characters(self, example: Example) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def _characters(self, example: Example) -> int: ...
 
 
 class Reader(Windowed[Text]):

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from compress.metrics.tags import OUTSIDE
+from compress.runtime.kinds.tagging import MARKED
 
-_TAG = re.compile(r"([BIESLU])-(.+)", re.DOTALL)
 _BEGIN, _LAST = "BSU", "ESLU"  # marks of a word that begins an entity; of one after which it is over
 
 
 def are_tags_of_entities(tags: Iterable[str]) -> bool:
     """Whether some have a mark and a type, such as B-PER, and all do, or one is O: other tags, if any, are mistakes."""
     different = set(tags)
-    marked = set(filter(_TAG.fullmatch, different))
+    marked = set(filter(MARKED.fullmatch, different))
     return bool(marked) and (OUTSIDE in different or marked == different)
 
 
 def is_tag(tag: str) -> bool:
     """Whether this is a tag of entities."""
-    return tag == OUTSIDE or _TAG.fullmatch(tag) is not None
+    return tag == OUTSIDE or MARKED.fullmatch(tag) is not None
 
 
 def types_of(tags: Iterable[str]) -> set[str]:
-    return {found[2] for found in map(_TAG.fullmatch, tags) if found}
+    return {found[2] for found in map(MARKED.fullmatch, tags) if found}
 
 
 def to_iob2(texts: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[str]]:
@@ -46,5 +45,5 @@ def to_iob2(texts: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[str]]
 
 
 def _parts(tag: str) -> tuple[str, str]:
-    found = _TAG.fullmatch(tag)
+    found = MARKED.fullmatch(tag)
     return (found[1], found[2]) if found else ("", "")

@@ -13,7 +13,7 @@ from .classification import softmax
 from .kind import AnswerKind, Names, Prediction
 
 OUTSIDE = "O"  # the label of words outside every entity
-_PREFIXED = re.compile(r"([BIESLU])-(.+)", re.DOTALL)
+MARKED = re.compile(r"([BIESLU])-(.+)", re.DOTALL)  # of a word of an entity, and its type
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _runs(labels: Sequence[str]) -> list[tuple[str, list[int]]]:
         if label == OUTSIDE:
             before = None
             continue
-        found = _PREFIXED.fullmatch(label)
+        found = MARKED.fullmatch(label)
         prefix, kind = found.groups() if found else ("I", label)
         if before is None or kind != before[1] or prefix in "BSU" or before[0] in "ESLU":
             runs.append((kind, []))
