@@ -15,7 +15,7 @@ from ..runtime.batches import padded
 from ..runtime.folder import find_model, read_settings, read_tokenizer
 from ..runtime.reading import Text
 from ..runtime.unpadded import open_unpadded
-from ..runtime.words import NOWHERE, UNREAD, Windower, Windows, word_spans
+from ..runtime.words import Places, Windower, word_spans
 from ..spec.kinds import KINDS, KindName
 
 # Written for this purpose, in no data set. Plain and odd ones: accents, emoji, digits, markup, one word,
@@ -68,18 +68,21 @@ def probe_texts(columns: int, *, most_words: int | None = None) -> tuple[tuple[s
 
 @dataclass(frozen=True)
 class ProbeRows:
-    """Texts as a model reads them, a row for each, or for each window of one; `windows` where words are labelled."""
+    """Texts as a model reads them, a row for each, or for each window of one; `places` where words are labelled."""
 
     encodings: list[tokenizers.Encoding]
-    windows: Windows | None
+    places: Places | None
 
     def collected(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
         """float32 [text, class], or [word, label], of each row's outputs, [class] or [length, label], padding included."""
-        if self.windows is None:
+        if self.places is None:
             return np.stack(outputs)
-        places = zip(self.windows.window.tolist(), self.windows.position.tolist(), strict=True)
-        absent = UNREAD * np.eye(1, outputs[0].shape[-1], dtype=np.float32)[0]
-        return np.stack([absent if window == NOWHERE else outputs[window][place] for window, place in places])
+        found = self.places.unread(
+            outputs[0].shape[-1], 0
+        )  # the labels of a bundle begin with O, where there is such a one
+        for window, row in enumerate(outputs):
+            self.places.put(found, np.array([window]), row[None])
+        return found
 
 
 def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
@@ -90,7 +93,7 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
         return ProbeRows(tokenizer.encode_batch_fast(examples(texts)), None)
     plain = [text for (text,) in texts]
     windows = Windower(tokenizer, settings.max_length)(plain, [word_spans(text) for text in plain])
-    return ProbeRows(windows.encodings, windows)
+    return ProbeRows(windows.encodings, windows.places)
 
 
 def rows_of(kind: KindName, texts: Sequence[tuple[str, ...]]) -> int:

@@ -105,4 +105,5 @@ def _model(folder: Path, precision: str) -> Path:
 def _feeds(folder: Path, rows: ProbeRows) -> list[dict[str, np.ndarray]]:
     """A batch of its own for each row, so that none is padded."""
     inputs: dict[str, type] = dict.fromkeys(KNOWN_INPUTS, np.int64)
-    return [padded([encoding], inputs, read_settings(folder).pad_id) for encoding in rows.encodings]
+    pad = read_settings(folder).pad_id
+    return [padded([encoding], inputs, pad) for encoding in rows.encodings]

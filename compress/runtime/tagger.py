@@ -14,7 +14,7 @@ from .kinds.tagging import OUTSIDE, entities, unread
 from .opened import Opened, Options, check_sizes
 from .reading import MOST
 from .worded import Worded, WordReader
-from .words import NOWHERE, UNREAD, Windower, Windows
+from .words import NOWHERE, Windower, Windows
 
 Aggregation = Literal["simple", "none"]
 Words = str | Sequence[str]
@@ -107,15 +107,10 @@ class Tagger(Opened):
 
     def _words_of(self, cut: Windows, batch_size: int | None, tokens: int | None) -> np.ndarray:
         """float32 [word, label]. Of the logits of tokens only those of one run are there at a time."""
-        outputs = np.zeros((len(cut.window), len(self.labels)), np.float32)
-        outputs[cut.window == NOWHERE, unread(self.labels)] = UNREAD
-        order = np.argsort(cut.window, kind="stable")
-        first = np.searchsorted(cut.window[order], np.arange(len(cut.encodings) + 1))
-        asked = np.flatnonzero(np.diff(first))  # the windows in which words are decided
+        outputs = cut.places.unread(len(self.labels), unread(self.labels))
+        asked = np.unique(cut.places.window[cut.places.window != NOWHERE])  # the windows in which words are decided
         for chunk, found in self._runs([cut.encodings[i] for i in asked], batch_size, tokens):
-            for row, window in enumerate(asked[chunk]):
-                words = order[first[window] : first[window + 1]]
-                outputs[words] = found[row, cut.position[words]]
+            cut.places.put(outputs, asked[chunk], found)
         return outputs
 
     def _entities(self, parts: Iterator[tuple[list[Worded], np.ndarray]], *, joined: bool) -> Iterator[list[Entity]]:

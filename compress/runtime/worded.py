@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import CompressError
 from .reading import Windowed, check_unicode
-from .words import word_spans
+from .words import joined_spans, word_spans
 
 
 class Worded(NamedTuple):
@@ -35,12 +34,7 @@ class WordReader(Windowed[Worded]):
             return Worded(example, word_spans(example))
         if "" in words:
             raise CompressError(f"texts[{index}][{words.index('')}]: expected a word of the text, found an empty one")
-        return Worded(" ".join(words), _spans(words))
+        return Worded(" ".join(words), joined_spans(words))
 
     def _characters(self, example: Worded) -> int:
         return len(example.text)
-
-
-def _spans(words: list[str]) -> np.ndarray:
-    ends = np.fromiter(accumulate(map(len, words)), np.int64, len(words)) + np.arange(len(words))
-    return np.stack([ends - np.fromiter(map(len, words), np.int64, len(words)), ends], axis=1)

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import tokenizers
@@ -34,15 +34,58 @@ def word_spans(text: str) -> np.ndarray:
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
-@dataclass(frozen=True)
-class Windows:
-    """Texts as windows of tokens, text after text. `counts` [text]: windows of each. `window` and `position` [word]: the token that
-    stands for a word, of the words of all texts in order; `NOWHERE` where there is none."""
+def joined_spans(words: Sequence[str]) -> np.ndarray:
+    """int64 [word, 2]: where words stand in the text that they make with one space between."""
+    sizes = np.fromiter(map(len, words), np.int64, len(words))
+    ends = sizes.cumsum() + np.arange(len(words))
+    return np.stack([ends - sizes, ends], axis=1)
 
-    encodings: list[tokenizers.Encoding]
-    counts: np.ndarray
+
+@dataclass(frozen=True)
+class Places:
+    """The token that stands for each word of some texts, in order: its `window` and its `position` there, int64 [word]; `NOWHERE` where
+    there is none."""
+
     window: np.ndarray
     position: np.ndarray
+
+    @cached_property
+    def _by_window(self) -> tuple[np.ndarray, np.ndarray]:
+        """The words that have a token, window by window, and the windows."""
+        known = np.flatnonzero(self.window != NOWHERE)
+        known = known[np.argsort(self.window[known], kind="stable")]
+        return known, self.window[known]
+
+    def words_in(self, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The words of these windows, one window's after another's; and at which place in `windows` each one's stands."""
+        words, their = self._by_window
+        first, end = (np.searchsorted(their, windows, side=side) for side in ("left", "right"))
+        inside = [words[start:stop] for start, stop in zip(first, end, strict=True)]
+        return np.concatenate([np.zeros(0, np.int64), *inside]), np.repeat(np.arange(len(windows)), end - first)
+
+    def followed_by(self, other: Places, windows: int) -> Places:
+        """The words of both, those of `other` in windows that stand behind so many."""
+        window = np.where(other.window == NOWHERE, NOWHERE, other.window + windows)
+        return Places(np.concatenate([self.window, window]), np.concatenate([self.position, other.position]))
+
+    def unread(self, labels: int, label: int) -> np.ndarray:
+        """float32 [word, labels], of which a word without a token has `UNREAD` at `label`, and the others wait for `put`."""
+        outputs = np.zeros((len(self.window), labels), np.float32)
+        outputs[self.window == NOWHERE, label] = UNREAD
+        return outputs
+
+    def put(self, outputs: np.ndarray, windows: np.ndarray, found: np.ndarray) -> None:
+        """Into `outputs` of words what a model gave for the tokens of these windows, [window, length, label]."""
+        words, rows = self.words_in(windows)
+        outputs[words] = found[rows, self.position[words]]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Texts as windows of tokens, text after text, and the `places` of their words."""
+
+    encodings: list[tokenizers.Encoding]
+    places: Places
 
 
 class Windower:
@@ -62,14 +105,12 @@ class Windower:
 
         For a word stands the first token that holds one of its characters, in the window where that has most context."""
         encodings: list[tokenizers.Encoding] = []
-        counts, places = [], []
+        places = [np.zeros((2, 0), np.int64)]
         for encoding, words in zip(self._tokenizer.encode_batch(list(texts)), spans, strict=True):
             windows = [encoding, *encoding.overflowing]
             places.append(_places(windows, np.asarray(words).reshape(-1, 2), len(encodings)))
             encodings += windows
-            counts.append(len(windows))
-        window, position = np.concatenate([np.zeros((2, 0), np.int64), *places], axis=1)
-        return Windows(encodings, np.array(counts, np.int64), window, position)
+        return Windows(encodings, Places(*np.concatenate(places, axis=1)))
 
 
 def _places(windows: Sequence[tokenizers.Encoding], words: np.ndarray, first: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from compress.metrics.tags import OUTSIDE, are_entities
+from compress.runtime.words import joined_spans
 from compress.spec.task import TaskSpec
 from compress.tabular import label_text
 
@@ -113,8 +114,4 @@ def _beside_marks(tags: list[list[str]]) -> list[str]:
 
 def _placed(words: Sequence[str], tags: Sequence[str]) -> list[Word]:
     """Of words that one space joins."""
-    placed, start = [], 0
-    for word, tag in zip(words, tags, strict=True):
-        placed.append((tag, start, start + len(word)))
-        start += len(word) + 1
-    return placed
+    return [(tag, start, end) for tag, (start, end) in zip(tags, joined_spans(words).tolist(), strict=True)]

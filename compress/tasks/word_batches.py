@@ -12,7 +12,7 @@ import tokenizers
 from compress.losses.loss import Unit
 from compress.losses.masked_lm import IGNORED
 from compress.metrics.tags import joined, parted
-from compress.runtime.words import NOWHERE, UNREAD, Windower
+from compress.runtime.words import NOWHERE, Places, Windower
 
 from .data import Split
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged
@@ -20,19 +20,11 @@ from .encoded import ENCODE_AT_ONCE, Encoded, ragged
 
 @dataclass(frozen=True)
 class EncodedWords(Encoded):
-    """Rows are windows of texts, `labels` the gold of all words (`TaskKind.gold`). `window`, `position` [word]: the token that stands for
-    a word, `NOWHERE` where there is none. `by_word`: a student is held against its teacher at those tokens alone."""
+    """Rows are windows of texts, `labels` the gold of all words (`TaskKind.gold`), `places` their tokens. `by_word`: a student is held
+    against its teacher at those tokens alone."""
 
-    window: np.ndarray
-    position: np.ndarray
+    places: Places
     by_word: bool = False
-
-    @cached_property
-    def _by_window(self) -> tuple[np.ndarray, np.ndarray]:
-        """The words that have a token, window by window; and where those of a window begin, [window + 1]."""
-        known = np.flatnonzero(self.window != NOWHERE)
-        known = known[np.argsort(self.window[known], kind="stable")]
-        return known, np.searchsorted(self.window[known], np.arange(len(self) + 1))
 
     @cached_property
     def _ids(self) -> np.ndarray:
@@ -41,53 +33,37 @@ class EncodedWords(Encoded):
     @cached_property
     def _labelled(self) -> np.ndarray:
         """Of each window the tokens that stand for words, int64."""
-        known = self.window != NOWHERE
-        tokens = np.unique(np.stack([self.window[known], self.position[known]]), axis=1)
+        words, windows = self.places.words_in(np.arange(len(self)))
+        tokens = np.unique(np.stack([windows, self.places.position[words]]), axis=1)
         return np.bincount(tokens[0], minlength=len(self))
 
     def counts(self, unit: Unit) -> np.ndarray:
         return self._labelled if unit == "labelled" or self.by_word else self.lengths
-
-    def _words_in(self, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The words of these windows, one window's after another's; and at which place in `windows` each one's stands."""
-        words, starts = self._by_window
-        inside = [words[starts[window] : starts[window + 1]] for window in windows]
-        places = np.repeat(np.arange(len(windows)), list(map(len, inside)))
-        return np.concatenate([np.zeros(0, np.int64), *inside]), places
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """float32 [word, label], from windows and their outputs [window, length, label], in any order. A word without a token is
         answered by label 0, which is O where there is such a label."""
         outputs = np.zeros((0, 0), np.float32)
         for windows, found in parts:
-            if not outputs.size:
-                outputs = np.zeros((len(self.labels), found.shape[2]), np.float32)
-                outputs[:, 0] = UNREAD
-            words, rows = self._words_in(windows)
-            outputs[words] = found[rows, self.position[words]]
+            outputs = outputs if outputs.size else self.places.unread(found.shape[2], 0)
+            self.places.put(outputs, windows, found)
         return outputs
 
     def take(self, indices: np.ndarray) -> EncodedWords:
         """These windows alone, in this order, with the words that have a token in them. Where the word before a word is not taken, a
         text begins."""
-        words, window = self._words_in(indices)
+        words, window = self.places.words_in(indices)
         ids, begins = parted(self.labels)
         apart = np.append(True, np.diff(words) != 1)[: len(words)] | begins[words]
         gold = joined(np.split(ids[words], np.flatnonzero(apart)[1:]))
-        return EncodedWords(*self._rows(indices), gold, window, self.position[words], self.by_word)
+        return EncodedWords(*self._rows(indices), gold, Places(window, self.places.position[words]), self.by_word)
 
     def followed_by(self, other: Encoded) -> EncodedWords:
         if not isinstance(other, EncodedWords):
             raise TypeError("words are followed by words")
-        window = np.where(other.window == NOWHERE, NOWHERE, other.window + len(self))
-        return EncodedWords(
-            [*self.input_ids, *other.input_ids],
-            [*self.token_type_ids, *other.token_type_ids],
-            np.concatenate([self.labels, other.labels]),
-            np.concatenate([self.window, window]),
-            np.concatenate([self.position, other.position]),
-            self.by_word,
-        )
+        both = super().followed_by(other)
+        places = self.places.followed_by(other.places, len(self))
+        return EncodedWords(both.input_ids, both.token_type_ids, both.labels, places, self.by_word)
 
     def compared_by_answers(self) -> EncodedWords:
         return replace(self, by_word=True)
@@ -96,11 +72,11 @@ class EncodedWords(Encoded):
         """`labels` int64 [window, length], `IGNORED` where no word is; `compared`: 1 at the tokens where a student is held against its
         teacher; by word also `words`, their numbers. Of words that share a token the first is learnt."""
         shape = (len(indices), length)
-        words, rows = self._words_in(indices)
+        words, rows = self.places.words_in(indices)
         words, rows = words[::-1], rows[::-1]
         numbers, labels = np.full(shape, NOWHERE, np.int64), np.full(shape, IGNORED, np.int64)
-        numbers[rows, self.position[words]] = words
-        labels[rows, self.position[words]] = self._ids[words]
+        numbers[rows, self.places.position[words]] = words
+        labels[rows, self.places.position[words]] = self._ids[words]
         if self.by_word:
             return {"labels": labels, "compared": (numbers != NOWHERE).astype(np.int64), "words": numbers}
         real = np.arange(length) < self.lengths[indices, None]
@@ -112,14 +88,13 @@ def encode_words(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
     windower = Windower(tokenizer, max_length)
     ids: list[np.ndarray] = []
     types: list[np.ndarray] = []
-    places = [np.zeros((2, 0), np.int64)]
+    places = Places(*np.zeros((2, 0), np.int64))
     for start in range(0, len(split), ENCODE_AT_ONCE):
         part = slice(start, start + ENCODE_AT_ONCE)
         found = windower(split.texts[0][part], [label[:, 1:] for label in split.labels[part]])
-        window = np.where(found.window == NOWHERE, NOWHERE, found.window + len(ids))
-        places.append(np.stack([window, found.position]))
+        places = places.followed_by(found.places, len(ids))
         lengths = [len(encoding) for encoding in found.encodings]
         ids += ragged([encoding.ids for encoding in found.encodings], lengths, np.int32)
         types += ragged([encoding.type_ids for encoding in found.encodings], lengths, np.int8)
     gold = joined([label[:, 0] for label in split.labels])
-    return EncodedWords(ids, types, gold, *np.concatenate(places, axis=1))
+    return EncodedWords(ids, types, gold, places)

@@ -61,7 +61,7 @@ def test_outputs_of_tokens_become_those_of_words_whatever_the_order(tokenizer: t
 
 def test_a_word_without_a_token_is_answered_by_the_first_label(tokenizer: tokenizers.Tokenizer):
     rows = encoded(tokenizer)
-    (lost,) = np.flatnonzero(rows.window == NOWHERE)
+    (lost,) = np.flatnonzero(rows.places.window == NOWHERE)
     assert everything(rows, np.arange(len(rows)))[lost].tolist() == [10, 0, 0]
 
 
@@ -71,7 +71,7 @@ def test_every_word_is_learnt_once_at_its_token(tokenizer: tokenizers.Tokenizer)
     assert batch["labels"].shape == batch["input_ids"].shape == batch["compared"].shape
     assert np.array_equal(batch["compared"], batch["attention_mask"])
     learnt = batch["labels"][batch["labels"] >= 0]
-    known = rows.window != NOWHERE
+    known = rows.places.window != NOWHERE
     assert sorted(learnt.tolist()) == sorted(parted(rows.labels)[0][known].tolist())
     by_word = collate(rows.compared_by_answers(), np.arange(len(rows)), 0)
     assert np.array_equal(by_word["compared"], batch["labels"] >= 0)
@@ -85,13 +85,13 @@ def test_taken_windows_keep_their_words_and_where_texts_begin(tokenizer: tokeniz
     part = rows.take(chosen)
     found = everything(part, np.arange(3))
     assert set(found[:, 0].astype(int).tolist()) <= {0, 1, 2}
-    inside = np.concatenate([np.flatnonzero(rows.window == window) for window in chosen])
+    inside = np.concatenate([np.flatnonzero(rows.places.window == window) for window in chosen])
     assert np.array_equal(found[:, 1:], whole[inside][:, 1:])
     ids, begins = parted(part.labels)
     assert begins[0] and begins.sum() == 3, "a text begins with each window that is taken apart"
     assert np.array_equal(ids, parted(rows.labels)[0][inside])
     every = rows.take(np.arange(len(rows)))
-    assert np.array_equal(parted(every.labels)[0], parted(rows.labels)[0][rows.window != NOWHERE])
+    assert np.array_equal(parted(every.labels)[0], parted(rows.labels)[0][rows.places.window != NOWHERE])
 
 
 def test_windows_that_follow_others_keep_their_words(tokenizer: tokenizers.Tokenizer):

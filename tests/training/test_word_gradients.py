@@ -19,6 +19,7 @@ from compress.metrics.tags import joined
 from compress.models.features import Features, compute_features
 from compress.models.random_models import random_classifier
 from compress.objective import Objective
+from compress.runtime.words import Places
 from compress.spec.stages import Training
 from compress.tasks import EncodedWords
 
@@ -35,7 +36,7 @@ def words(*, by_word: bool) -> EncodedWords:
     window = np.repeat(np.arange(len(texts)), counts)
     position = np.concatenate([1 + np.arange(count) for count in counts])
     gold = joined([rng.integers(0, 3, count) for count in counts])
-    return EncodedWords(texts.input_ids, texts.token_type_ids, gold, window, position, by_word)
+    return EncodedWords(texts.input_ids, texts.token_type_ids, gold, Places(window, position), by_word)
 
 
 def gradients(work: Path, micro: int | None, *, by_word: bool) -> dict[str, Tensor]:
