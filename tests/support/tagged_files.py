@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.spec.task import Files, TaskSpec
+from compress.tasks import ReportedData, TrainingData, load_reported, load_training
 
 PEOPLE, PLACES = ("Ada", "Grace Hopper", "Alan Mathison Turing"), ("Paris", "New York")
 
@@ -54,3 +55,17 @@ def tagging(**fields: Any) -> TaskSpec:
     if not {"files", "hub"} & given.keys():
         given["files"] = Files(train="names.conll", dev="dev.conll")
     return TaskSpec(**given)
+
+
+def read(folder: Path, **fields: Any) -> tuple[TrainingData, ReportedData]:
+    spec = tagging(**fields)
+    return load_training(spec, folder, None), load_reported(spec, folder, None)
+
+
+def dev_words(data: ReportedData) -> list[list[tuple[str, str]]]:
+    """Of each dev text its words and their labels."""
+    split = data.splits["dev"]
+    return [
+        [(text[start:end], data.labels[label]) for label, start, end in words]
+        for text, words in zip(split.texts[0], split.labels, strict=True)
+    ]

@@ -14,6 +14,15 @@ from runtime_toys import tokenizer_file
 from compress.tasks import wordpiece
 
 LABELS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+SAYS = {
+    "the": "B-PER",
+    "guy": "I-PER",
+    "in": "B-LOC",
+    "that": "I-LOC",
+    "so": "O",
+    ",": "O",
+    ".": "O",
+}
 
 
 def chain(
