@@ -23,12 +23,13 @@ import numpy as np
 from compress.atomic import write_text
 from compress.errors import CompressError
 from compress.metrics import ClassHeadline
+from compress.recorded_fidelity import Delta
 from compress.report import collect, write_report
 from compress.report.ablation.compare import Ablation, Entry, Measure
 from compress.report.ablation.page import SEVERAL_SEEDS, SEVERAL_TASKS, findings
 from compress.report.ablation.plot import describe, picture
 from compress.report.tables import against
-from compress.results import Delta, ModelResult, Result, TaskInfo
+from compress.results import ModelResult, Result, TaskInfo
 from compress.significance import NORMAL_QUANTILE, half_width, mcnemar, paired_bootstrap
 
 DERIVED = (

@@ -17,23 +17,20 @@ from .fields import Spec
 from .provenance import Code, Corpus, TeacherOrigin
 from .recorded import (
     Count,
-    Difference,
     Duration,
     FileName,
-    Magnitude,
     ModelInfo,
     Points,
     Rate,
     RecipeRecord,
     Seed,
     Settings,
-    Share,
     Size,
     StageInfo,
     contradictions,
     read_json,
 )
-from .recorded_entities import EntityFlips, EntityScore
+from .recorded_fidelity import Delta, EntityScore, Fidelity
 from .recorded_teachers import EnsembleScore
 from .spec.kinds import KindName, MetricName
 from .spec.stage import problem
@@ -107,49 +104,6 @@ class StageRecord(_Record):
     code: Code | None = Field(
         default=None, description="that built it, which a cached stage keeps; none where it was not recorded"
     )
-
-
-class Delta(_Record):
-    """Headline score against another model's on the same examples: the baseline's (the fp32 teacher), or that of the fp32
-    model which a quantized one was made from. Positive: better than that one."""
-
-    points: Difference
-    low: Difference = Field(description="95% paired bootstrap interval")
-    high: Difference
-    mcnemar_p: Share | None = Field(None, description="exact McNemar test, accuracy tasks only")
-
-    @property
-    def distinguishable(self) -> bool:
-        return not self.low <= 0 <= self.high
-
-
-class Flip(_Record):
-    """An example that a quantized model decides otherwise than the fp32 model it was made from."""
-
-    row: Count = Field(description="of the split's examples in file order: 1 is the first, a header does not count")
-    fp32: str = Field(description="label name")
-    int8: str = Field(description="label name")
-    confidence: Share = Field(description="the fp32 model's probability of its decision, 0 to 1")
-    gold: Literal["fp32", "int8", "neither"] = Field(description="which of the two the gold label agrees with")
-
-
-class Fidelity(_Record):
-    """A quantized model beside the fp32 model it was made from, on the first reported split."""
-
-    reference: str = Field(description="that fp32 model's array name in predictions.npz")
-    split: str
-    examples: Count
-    delta: Delta = Field(description="against the reference")
-    flips: Count | None = Field(None, description="examples that are decided otherwise; regression: none")
-    flip_rate: Share | None = Field(None, description="share of the examples, 0 to 1")
-    flipped: tuple[Flip, ...] = Field((), description="all of them, those of which fp32 is most sure first")
-    mean_logit_difference: Magnitude = Field(description="mean |fp32 − int8| over examples and classes")
-    worst_logit_difference: Magnitude
-    fp32_calibration_error: Points | None = Field(
-        None, description="expected calibration error, points, 15 bins of equal width; regression: none"
-    )
-    int8_calibration_error: Points | None = None
-    entity_flips: EntityFlips | None = Field(default=None, description="where labels of words are those of entities")
 
 
 class Latency(_Record):

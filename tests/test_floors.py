@@ -19,7 +19,7 @@ FLOORS = {
         "results",
         "timing",
         "recorded",
-        "recorded_entities",
+        "recorded_fidelity",
         "recorded_teachers",
         "runtime",
         "metrics",

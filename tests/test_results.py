@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from compress.errors import CompressError
+from compress.recorded_fidelity import Delta, Fidelity, Flip
 from compress.results import (
     Data,
-    Delta,
-    Fidelity,
-    Flip,
     Latency,
     Machine,
     ModelResult,

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..results import Fidelity, Flip, ModelResult, Result
+from ..recorded_fidelity import Fidelity, Flip
+from ..results import ModelResult, Result
 from ..spec.kinds import KINDS
 from ..tasks import TASK_KINDS
 from . import numbers, sensitivity

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import CompressError
 from ..metrics import Headline
-from ..results import Delta, ModelResult, Result
+from ..recorded_fidelity import Delta
+from ..results import ModelResult, Result
 from ..runtime.kinds import output_names
 from ..significance import paired_bootstrap_seeds, recorded_over_seeds
 from ..tasks import TASK_KINDS

@@ -9,7 +9,8 @@ from functools import cached_property
 from statistics import median
 
 from ..errors import CompressError
-from ..results import Delta, Latency, Machine, ModelResult, Result, Runtime
+from ..recorded_fidelity import Delta
+from ..results import Latency, Machine, ModelResult, Result, Runtime
 from ..timing import uses_cpu_time
 from .collect import check_together
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from ..recorded_fidelity import Delta
 from ..recorded_teachers import EnsembleScore
-from ..results import Delta, Latency, TaskInfo
+from ..results import Latency, TaskInfo
 from ..timing import headline
 from . import numbers
 from .runs import Row, Shape, Task, Variant

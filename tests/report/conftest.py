@@ -10,18 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compress.results import (
-    Data,
-    Delta,
-    Latency,
-    Machine,
-    ModelResult,
-    Result,
-    Runtime,
-    StageRecord,
-    TaskInfo,
-    write_result,
-)
+from compress.recorded_fidelity import Delta
+from compress.results import Data, Latency, Machine, ModelResult, Result, Runtime, StageRecord, TaskInfo, write_result
 
 MACHINE = Machine(
     cpu="AMD EPYC 9R14", isa=("avx2", "avx512f", "avx512_vnni"), cores=2, memory_bytes=16_000_000_000, os="Linux 6.1"

@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from compress.errors import CompressError
+from compress.recorded_fidelity import Delta
 from compress.report.ablation import (
     Ablation,
     ablation_document,
@@ -27,7 +28,7 @@ from compress.report.ablation import (
 from compress.report.ablation.page import page_of
 from compress.report.ablation.published import TINYBERT, direction, published_of
 from compress.report.ablation.tables import main_table
-from compress.results import PER_EXAMPLE, Delta, Result
+from compress.results import PER_EXAMPLE, Result
 
 DROPS = {"full": 0.02, "without augment": 0.3, "without hidden_mse": 0.021, "map top": -0.09, "without luck": 0.2}
 NASTY = "<script>alert(1)</script>|*"

@@ -17,7 +17,7 @@ from ...fields import Spec
 from ...machine import versions
 from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
-from ...recorded_entities import EntityScore
+from ...recorded_fidelity import Delta, EntityScore, Fidelity
 from ...results import Machine
 from ...store import Artifact
 from ...tasks import TASK_KINDS, ReportedData, dataset_id, gold_of, headline, headline_of, score, split_fingerprint
@@ -201,7 +201,7 @@ def _types(data: ReportedData, split: str, outputs: np.ndarray) -> dict[str, Ent
     return {name: EntityScore(**vars(each)) for name, each in found.items()}
 
 
-def _fidelity(data: ReportedData, model: Model, split: str, logits: Predictions) -> results.Fidelity | None:
+def _fidelity(data: ReportedData, model: Model, split: str, logits: Predictions) -> Fidelity | None:
     """Beside the fp32 file of the same checkpoint, which every quantized one is made from."""
     if model.precision == "fp32":
         return None
@@ -220,10 +220,10 @@ def _mean_length(model: Model, context: Context) -> float:
     return float(context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths.mean())
 
 
-def _delta(data: ReportedData, split: str, base: np.ndarray, other: np.ndarray) -> results.Delta:
+def _delta(data: ReportedData, split: str, base: np.ndarray, other: np.ndarray) -> Delta:
     gold, metric = gold_of(data.spec, data.splits[split]), headline_of(data.spec, data.labels)
     points, low, high = significance.paired_bootstrap(metric, base, other, gold)
-    return results.Delta(points=points, low=low, high=high, mcnemar_p=significance.mcnemar_p(metric, base, other, gold))
+    return Delta(points=points, low=low, high=high, mcnemar_p=significance.mcnemar_p(metric, base, other, gold))
 
 
 def write_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:

@@ -7,8 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...fidelity import calibration_error, differ, flipped, logit_difference
-from ...recorded_entities import EntityFlips
-from ...results import Delta, Fidelity, Flip
+from ...recorded_fidelity import Delta, EntityFlips, Fidelity, Flip
 from ...tasks import TaskKind
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import CompressError
-from ...results import Delta, Result, TaskInfo
+from ...recorded_fidelity import Delta
+from ...results import Result, TaskInfo
 from ...significance import Paired, mean_over_tasks
 from ..collect import check_together
 from ..details import codes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...results import Delta
+from ...recorded_fidelity import Delta
 from .. import numbers
 from ..drawing import PAPER, SOFT, heading, room, specification, svg
 from ..plot import told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...results import Delta
+from ...recorded_fidelity import Delta
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compress.pipeline.results.fidelity import fidelity
-from compress.results import Delta, Fidelity
+from compress.recorded_fidelity import Delta, Fidelity
 from compress.tasks import TASK_KINDS
 
 LABELS = ("no", "maybe", "yes")

@@ -1,0 +1,74 @@
+"""What a result records of a model beside another one: differences, flips, and the entities that labelled words make."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from .fields import Spec
+from .recorded import Count, Difference, Magnitude, Points, Share
+
+
+class _Record(Spec):
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
+
+
+class EntityScore(_Record):
+    """Of the entities of one type: right where the type and both borders are."""
+
+    precision: Points
+    recall: Points
+    f1: Points
+    entities: Count = Field(description="that are gold")
+    given: Count = Field(description="that the model answers")
+
+
+class EntityFlips(_Record):
+    """Of a quantized model and the fp32 model it was made from: of the `entities` that either answers, those that are not the other's."""
+
+    changed: Count
+    entities: Count
+
+
+class Delta(_Record):
+    """Headline score against another model's on the same examples: the baseline's (the fp32 teacher), or that of the fp32
+    model which a quantized one was made from. Positive: better than that one."""
+
+    points: Difference
+    low: Difference = Field(description="95% paired bootstrap interval")
+    high: Difference
+    mcnemar_p: Share | None = Field(None, description="exact McNemar test, accuracy tasks only")
+
+    @property
+    def distinguishable(self) -> bool:
+        return not self.low <= 0 <= self.high
+
+
+class Flip(_Record):
+    """An example that a quantized model decides otherwise than the fp32 model it was made from."""
+
+    row: Count = Field(description="of the split's examples in file order: 1 is the first, a header does not count")
+    fp32: str = Field(description="label name")
+    int8: str = Field(description="label name")
+    confidence: Share = Field(description="the fp32 model's probability of its decision, 0 to 1")
+    gold: Literal["fp32", "int8", "neither"] = Field(description="which of the two the gold label agrees with")
+
+
+class Fidelity(_Record):
+    """A quantized model beside the fp32 model it was made from, on the first reported split."""
+
+    reference: str = Field(description="that fp32 model's array name in predictions.npz")
+    split: str
+    examples: Count
+    delta: Delta = Field(description="against the reference")
+    flips: Count | None = Field(None, description="examples that are decided otherwise; regression: none")
+    flip_rate: Share | None = Field(None, description="share of the examples, 0 to 1")
+    flipped: tuple[Flip, ...] = Field((), description="all of them, those of which fp32 is most sure first")
+    mean_logit_difference: Magnitude = Field(description="mean |fp32 − int8| over examples and classes")
+    worst_logit_difference: Magnitude
+    fp32_calibration_error: Points | None = Field(
+        None, description="expected calibration error, points, 15 bins of equal width; regression: none"
+    )
+    int8_calibration_error: Points | None = None
+    entity_flips: EntityFlips | None = Field(default=None, description="where labels of words are those of entities")
