@@ -11,7 +11,9 @@ from seqeval import metrics as seqeval
 
 from compress.errors import CompressError
 from compress.metrics import FEWEST, TagsHeadline, are_entities
-from compress.metrics.tags import entity_flips, joined, parted, type_scores
+from compress.metrics.tags import chunks, entity_flips, joined, parted, type_scores
+from compress.runtime.kinds import Prediction
+from compress.runtime.kinds.tagging import entities
 from compress.significance import mcnemar_p, paired_bootstrap
 
 NAMES = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER", "B-ORG-X", "I-ORG-X")
@@ -140,3 +142,18 @@ def test_entities_that_are_not_both_models():
     # base: A(0-1), B(3), A(5); other: A(0), B(3), A(4), A(5)
     assert entity_flips(base, other, gold, names) == (3, 5)
     assert entity_flips(base, base, gold, names) == (0, 3)
+
+
+def test_the_runtime_joins_words_to_the_entities_that_are_scored() -> None:
+    """Two pieces of code, for a bundle is run without ours: on any labels, also such as no model should give."""
+    names, rng = ("O", "B-A", "I-A", "B-B", "I-B"), np.random.default_rng(5)
+    for _ in range(200):
+        ids = rng.integers(0, 5, rng.integers(1, 12))
+        found = chunks(ids, np.arange(len(ids)) == 0, names)
+        spans = np.stack([np.arange(len(ids)), np.arange(1, len(ids) + 1)], axis=1)
+        words = [Prediction(names[label], 1.0) for label in ids]
+        given = entities("x" * len(ids), spans, words, joined=True)
+        expected = [
+            (first, last + 1, "AB"[kind]) for first, last, kind in zip(found.first, found.last, found.type, strict=True)
+        ]
+        assert [(each.start, each.end, each.label) for each in given] == expected
