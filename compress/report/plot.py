@@ -112,7 +112,7 @@ def _marks(points: Sequence[Point], x: Any, y: Any) -> altair.Chart:
         title=None,
         orient="bottom",
         columns=2 if max(map(len, labels)) <= _SHORT else 1,
-        columnPadding=60,
+        columnPadding=80,  # fonts differ: that much more may a label of 40 characters need than Vega thinks
         labelExpr="split(datum.label, '\\n')",
         labelLimit=0,
         symbolSize=120,
