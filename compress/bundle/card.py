@@ -63,7 +63,7 @@ def front_matter(info: BundleInfo, has_checkpoint: bool) -> dict[str, Any]:
 
 
 def _sample(info: BundleInfo) -> tuple[str, ...]:
-    return sample(info.task.name, len(info.text_columns), by_word=KINDS[info.task.kind].of_words)
+    return sample(info.task.name, len(info.text_columns), by_word=KINDS[info.task.kind].unit == "word")
 
 
 def _one_line(value: Any) -> Any:

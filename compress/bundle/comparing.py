@@ -37,12 +37,12 @@ def recorded(info: BundleInfo, precision: str) -> np.ndarray:
 
 def unit_of(info: BundleInfo) -> str:
     """What of the probe is decided on: a text or a word."""
-    return "word" if KINDS[info.task.kind].of_words else "text"
+    return KINDS[info.task.kind].unit
 
 
 def most_flips(info: BundleInfo, rows: int) -> int:
     """How many of the probe's decisions a quantized model may take otherwise."""
-    return max(FLIPS, int(FLIPPED_WORDS * rows)) if KINDS[info.task.kind].of_words else FLIPS
+    return max(FLIPS, int(FLIPPED_WORDS * rows)) if KINDS[info.task.kind].unit == "word" else FLIPS
 
 
 def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.ndarray) -> tuple[str, bool]:

@@ -98,7 +98,7 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
 
 def rows_of(kind: KindName, texts: Sequence[tuple[str, ...]]) -> int:
     """How many rows the logits of `texts` have."""
-    return sum(len(word_spans(text)) for (text,) in texts) if KINDS[kind].of_words else len(texts)
+    return sum(len(word_spans(text)) for (text,) in texts) if KINDS[kind].unit == "word" else len(texts)
 
 
 def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...]) -> np.ndarray:

@@ -92,7 +92,7 @@ def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -
 
 def _names_labels(info: BundleInfo) -> bool:
     """Whether the server can name the labels of an output: it knows one for each text."""
-    return bool(info.task.labels) and not KINDS[info.task.kind].of_words
+    return bool(info.task.labels) and KINDS[info.task.kind].unit == "text"
 
 
 def _config(name: str, info: BundleInfo, precision: str, graph: Path) -> str:

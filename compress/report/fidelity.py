@@ -134,14 +134,14 @@ def _alone(found: list[Found], seeds: bool) -> Iterator[Table]:
     for run, model, _ in found:
         if model.info.get("divergence"):
             count = model.info.get("texts_alone")
-            unit = "words" if KINDS[run.task.kind].of_words else "texts"
+            unit = f"{KINDS[run.task.kind].unit}s"
             caption = f"Each matmul alone as int8, on {count or ''} {unit} of the tuning split, too few for an interval of points"
             yield sensitivity.table(run, model, f"{caption}, seed {run.seed}" if seeds else caption)
 
 
 def _flips(found: list[Found], seeds: bool) -> Table:
     run, _, fidelity = found[0]
-    row = "Word" if KINDS[run.task.kind].of_words else "Row"
+    row = "Word" if KINDS[run.task.kind].unit == "word" else "Row"
     columns = (
         *((Column("Seed", numeric=False),) if seeds else ()),
         Column(row, numeric=False),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 KindName = Literal["classification", "multilabel", "tagging", "regression"]
+Unit = Literal["text", "word"]  # what a model's outputs are of
 MetricName = Literal[
     "accuracy", "entity_f1", "f1", "f1_macro", "f1_micro", "matthews", "mean_average_precision", "pearson", "spearman"
 ]
@@ -14,14 +15,14 @@ MetricName = Literal[
 @dataclass(frozen=True)
 class KindFields:
     """`metrics`: those that fit the kind; its own files are scored by the first `usual` of them. `named_labels`: whether its labels have
-    names, the same ones in all examples. `many`: whether an example may have several of these; `of_words`: whether each word of a
-    text has one."""
+    names, the same ones in all examples. `many`: whether an example may have several of these. `unit`: what is labelled, answered
+    and scored."""
 
     metrics: tuple[MetricName, ...]
     named_labels: bool
     usual: int = 1
     many: bool = False
-    of_words: bool = False
+    unit: Unit = "text"
 
 
 KINDS: dict[KindName, KindFields] = {
@@ -29,6 +30,6 @@ KINDS: dict[KindName, KindFields] = {
     "multilabel": KindFields(
         metrics=("f1_micro", "f1_macro", "mean_average_precision", "accuracy"), named_labels=True, usual=2, many=True
     ),
-    "tagging": KindFields(metrics=("entity_f1", "accuracy"), named_labels=True, of_words=True),
+    "tagging": KindFields(metrics=("entity_f1", "accuracy"), named_labels=True, unit="word"),
     "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
 }

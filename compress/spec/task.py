@@ -101,11 +101,11 @@ class TaskSpec(Spec):
         if wrong:
             raise ValueError(f"metrics {wrong} do not fit kind `{self.kind}`")
         self._check_label_columns()
-        if KINDS[self.kind].of_words and len(self.text) > 1:
+        if KINDS[self.kind].unit == "word" and len(self.text) > 1:
             raise ValueError(f"`text` of a {self.kind} task is one column, found {list(self.text)}")
         if not KINDS[self.kind].named_labels and self.labels:
             raise ValueError(f"a {self.kind} task has no `labels`")
-        if (KINDS[self.kind].many or KINDS[self.kind].of_words) and self.positive is not None:
+        if (KINDS[self.kind].many or KINDS[self.kind].unit == "word") and self.positive is not None:
             raise ValueError(f"a {self.kind} task counts every label, so it has no `positive` one; leave it out")
         if not KINDS[self.kind].named_labels and self.positive is not None:
             raise ValueError(f"a {self.kind} task has no labels, so no `positive` one; leave it out")

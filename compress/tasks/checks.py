@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compress.errors import CompressError
 from compress.fields import NOT_UNICODE, is_unicode
+from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
 from .columns import Rows
@@ -22,7 +23,8 @@ def to_split(spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bo
     if training and not kind.varied(labels):
         gold = kind.gold(labels)
         raise CompressError(
-            f"{rows.place}: all {len(gold):,} {kind.unit}s have the label {kind.written(gold[0], names)!r}; training needs at least two"
+            f"{rows.place}: all {len(gold):,} {KINDS[spec.kind].unit}s have the label {kind.written(gold[0], names)!r}; "
+            "training needs at least two"
         )
     return Split(tuple(rows.texts), labels)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from compress.errors import CheckFailed, CompressError
 from compress.metrics import Headline
+from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
 from .data import Split
@@ -24,7 +25,7 @@ def score(spec: TaskSpec, labels: tuple[str, ...], logits: np.ndarray, gold: np.
         raise CompressError(f"task {spec.name}: expected logits of shape {expected}, found {outputs.shape}")
     broken = int((~np.isfinite(outputs)).any(axis=1).sum())
     if broken:
-        unit = TASK_KINDS[spec.kind].unit
+        unit = KINDS[spec.kind].unit
         raise CheckFailed(f"task {spec.name}: {broken:,} of {len(gold):,} {unit}s have logits that are not finite")
     return {name: headline_of(spec, labels, (name,))(outputs, gold) for name in spec.metrics}
 

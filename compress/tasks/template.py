@@ -28,7 +28,7 @@ from .tables import Table, brief, label_values
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", *CONLL)
 _DEV = ("dev", "validation", "valid", "val", "test", "eval")
-_LONGER = {False: "cut", True: "read in windows that overlap"}
+_LONGER = {"text": "cut", "word": "read in windows that overlap"}
 _LABEL_WORDS = {str: "column of the labels or scores", tuple: "columns of 0 and 1, one for each label"}
 _LABELS = ("label", "labels", "class", "category", "target", "score", "stars", "rating", "sentiment", "intent", "topic",
     "tags", "ner_tags", "entities",
@@ -140,14 +140,14 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
     ]
     if spec.labels is not None:
         lines += [
-            f"labels:  # in the order of their ids; {'words' if KINDS[spec.kind].of_words else 'examples'} of each in train",
+            f"labels:  # in the order of their ids; {KINDS[spec.kind].unit}s of each in train",
             *(f"  - {_flow(name)}  # {count:,}" for name, count in _counts(spec, train)),
         ]
     lines += [
         f"metrics: {_flow(list(spec.metrics))}  # or {', '.join(others)}; of several, the mean is the headline score"
         if others
         else f"metrics: {_flow(list(spec.metrics))}  # their mean is the headline score",
-        f"max_length: {spec.max_length}  # tokens; longer texts are {_LONGER[KINDS[spec.kind].of_words]} "
+        f"max_length: {spec.max_length}  # tokens; longer texts are {_LONGER[KINDS[spec.kind].unit]} "
         f"(the longest text of train has {longest:,} words)",
         "files:  # from this file's folder on",
         f"  train: {_flow(_path(own.train, file))}  # {len(train.numbers):,} examples",
@@ -163,7 +163,7 @@ def _besides(rest: Sequence[str]) -> str:
 
 def _counts(spec: TaskSpec, train: Table) -> list[tuple[str, int]]:
     values = train.column(spec.label_columns[0])
-    if KINDS[spec.kind].of_words:
+    if KINDS[spec.kind].unit == "word":
         rows = Rows(train.place, train.unit, train.numbers, (train.column(spec.text[0]),), values)
         words = TASK_KINDS[spec.kind].prepared(spec, rows).labels
         found = Counter(name for labels in words for name, _, _ in labels)

@@ -157,7 +157,7 @@ def test_a_plan_refuses_what_a_run_would(world: Path) -> None:
     (world / "own.yaml").write_text(
         "name: own\ntext: [text]\nlabel: label\nmetrics: [accuracy]\nfiles: {train: a.csv, dev: b.csv}\n"
     )
-    with pytest.raises(CompressError, match="all 9 examples have the label 'x'"):
+    with pytest.raises(CompressError, match="all 9 texts have the label 'x'"):
         compress.plan("int8", tasks=str(world / "own.yaml"), teacher=str(world / "teacher"), root=world / "runs")
     assert not (world / "runs").exists()
 

@@ -208,9 +208,9 @@ def test_bad_scores_in_json(here: Path) -> None:
 
 def test_one_class_and_constant_scores(here: Path) -> None:
     (here / "train.csv").write_text("text,label\n" + "a,pos\nb,pos\n")
-    refused(task(), here, r"train.csv: all 2 examples have the label 'pos'; training needs at least two")
+    refused(task(), here, r"train.csv: all 2 texts have the label 'pos'; training needs at least two")
     (here / "train.csv").write_text("text,label\n" + "a,3\nb,3.0\n")
-    refused(scores(), here, r"train.csv: all 2 examples have the label 3.0")
+    refused(scores(), here, r"train.csv: all 2 texts have the label 3.0")
 
 
 def test_texts_all_empty(here: Path) -> None:

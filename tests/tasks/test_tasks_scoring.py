@@ -94,7 +94,7 @@ def test_f1_without_any_positive_is_0() -> None:
 def test_logits_that_are_not_finite_fail_with_their_count(bad: float) -> None:
     logits = np.zeros((10, 3), np.float32)
     logits[[2, 7], [0, 1]] = bad
-    with pytest.raises(CheckFailed, match="2 of 10 examples have logits that are not finite"):
+    with pytest.raises(CheckFailed, match="2 of 10 texts have logits that are not finite"):
         score(task("accuracy"), LABELS, logits, np.zeros(10, int))
 
 

@@ -107,7 +107,7 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
         rows = -(-missing * len(train) // max(1, len(train.labels)))  # of so many decisions
         every = tuning.followed_by(train.take(np.sort(_stratified(train, rows))))
         texts["train"] = len(every.labels) - len(tuning.labels)
-        context.notice(_of_train(texts, "words" if KINDS[data.spec.kind].of_words else "texts"))
+        context.notice(_of_train(texts, f"{KINDS[data.spec.kind].unit}s"))
     chosen = np.sort(_stratified(tuning, _FEW))
     few = tuning.take(chosen)
 

@@ -28,7 +28,7 @@ class TaskKind:
     """One kind. `names` are the label names in the order of their ids, () for a kind without.
 
     Labels are an array whose first axis is the text; outputs are what a model gives, float [example, output], where an example
-    is a text, or what else `unit` says; `gold` are the labels in the form in which they stand beside outputs and in files,
+    is a text, or what else `KINDS` says; `gold` are the labels in the form in which they stand beside outputs and in files,
     [example, ...]; answers are what is decided by outputs, in the form of what is `expected` of them. What a report's folder holds
     of them is `kept`. `mean` is of the outputs of several teachers, each divided by
     its `temperature`; a kind without takes one teacher alone, and one without `temperature` divides by nothing.
@@ -63,7 +63,6 @@ class TaskKind:
     types: Callable[[np.ndarray, np.ndarray, Names], dict[str, TypeScore]] = lambda outputs, gold, names: {}
     entity_flips: Callable[[np.ndarray, np.ndarray, np.ndarray, Names], tuple[int, int] | None] = lambda *_: None
     # of (fp32 outputs, others, gold, names): entities that are not both models', and all; None: labels are of no entities
-    unit: str = "example"  # what has an output
     prepared: Callable[[TaskSpec, Rows], Rows] = lambda spec, rows: rows  # in the form that `read_labels` takes
     varied: Callable[[np.ndarray], bool] = lambda labels: (
         len(np.unique(labels, axis=0)) > 1

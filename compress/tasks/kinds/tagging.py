@@ -153,7 +153,6 @@ TAGGING = TaskKind(
     temperature=lambda outputs, gold: fit_temperature(outputs, _expected(gold)),
     types=lambda outputs, gold, names: type_scores(outputs, gold, names) if are_entities(names) else {},
     entity_flips=lambda *found: entity_flips(*found) if are_entities(found[-1]) else None,
-    unit="word",
     prepared=tagged,
     varied=lambda labels: len(_present(labels)) > 1,
     gold=_gold,
