@@ -107,7 +107,7 @@ def test_a_builtin_task_keeps_its_name_for_itself(tmp_path: Path, name: str) -> 
         ({"label": "review"}, "--label: expected another column than --text, found 'review' for both"),
         ({"train": "b.csv"}, "--dev: expected other examples than --train, found the same file"),
         ({"train": "none.csv"}, r"none\.csv: no such file"),
-        ({"train": "one.csv"}, "all 4 texts have the label 'a'; training needs at least two"),
+        ({"train": "one.csv"}, "all 4 examples have the label 'a'; training needs at least two"),
         ({"train": "many.csv"}, "column 'stars' has 101 different values; choose another with --label, or say"),
         ({"train": "empty.csv"}, "empty file"),
         ({"train": "headed.csv"}, "no examples; expected at least one row after the header"),
