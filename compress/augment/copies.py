@@ -47,7 +47,8 @@ def augment(
     its `candidates` most likely others, each as likely; the text around it stays as it is. A copy that equals its
     source or an earlier copy is dropped. The draws depend on `seed` and the example's number alone.
     Where words are labelled, a copy's labels stand where its words do; `outside` is then the label of what is in no entity, and other
-    words are never replaced: another name need not be of the same type.
+    words are never replaced: another name need not be of the same type. Where spans answer questions, the questions alone are rewritten:
+    answers stand in their texts, and were looked for there as they are.
     `tokenizer` says which words it knows, where no masked language model with its own does. `work`: a folder for this
     very call's finished parts, from which an interrupted call goes on. `on_progress` gets (words done, words in all)
     of the masked language model.
@@ -76,6 +77,9 @@ def augment(
 
 def _kept_words(texts: Texts, split: Split, outside: int | None) -> list[np.ndarray] | None:
     """Of each example which of its words are never replaced, bool [word]; None: there are none."""
+    if split.labels_spans:
+        sizes = [[len(texts.spans[number]) for number in numbers] for numbers in texts.of_example]
+        return [np.arange(question + context) >= question for question, context in sizes]
     if outside is None or not split.labels_words:
         return None
     kept = []
@@ -195,12 +199,13 @@ NAME = "augmented.jsonl"
 
 
 def write_augmented(augmented: Augmented, out: Path) -> None:
-    """`augmented.jsonl` in the folder `out`: `texts`, `label` (or `words`, where these are labelled) and `source` of an example on every
-    line."""
+    """`augmented.jsonl` in the folder `out`: `texts`, `label` (or `words` or `spans`, where these are labelled) and `source` of an example
+    on every line."""
     out.mkdir(parents=True, exist_ok=True)
     rows = zip(*augmented.split.texts, strict=True)
     labels, sources = [label.tolist() for label in augmented.split.labels], augmented.source.tolist()
-    field = "words" if augmented.split.labels_words else "label"
+    split = augmented.split
+    field = "words" if split.labels_words else "spans" if split.labels_spans else "label"
     with (out / NAME).open("w", encoding="utf-8") as file:
         for texts, label, source in zip(rows, labels, sources, strict=True):
             line = {"texts": texts, field: label, "source": source}
@@ -212,7 +217,7 @@ def read_augmented(folder: Path) -> Split:
     path = folder / NAME
     columns: list[list[str]] = []
     labels: list[Any] = []
-    of_each_word = False
+    field = "label"
     try:
         with path.open(encoding="utf-8") as file:
             for line in file:
@@ -220,12 +225,13 @@ def read_augmented(folder: Path) -> Split:
                 columns = columns or [[] for _ in example["texts"]]
                 for column, text in zip(columns, example["texts"], strict=True):
                     column.append(text)
-                of_each_word = "words" in example
-                labels.append(example["words" if of_each_word else "label"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+                field = next(name for name in ("words", "spans", "label") if name in example)
+                labels.append(example[field])
+    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
         raise CompressError(f"{path}:{len(labels) + 1}: not an augmented example: {error!r}") from None
     if not labels:
         raise CompressError(f"{path}: empty; expected an example on every line")
-    if of_each_word:
-        return Split(tuple(columns), of_words([np.array(label, np.int32).reshape(-1, 3) for label in labels]))
+    if field != "label":
+        width = 3 if field == "words" else 2
+        return Split(tuple(columns), of_words([np.array(label, np.int32).reshape(-1, width) for label in labels]))
     return Split(tuple(columns), np.array(labels, np.int64 if isinstance(labels[0], int) else np.float32))

@@ -193,8 +193,9 @@ def _answers_once(plan: Plan, node: Node[Any], examples: int) -> bool:
     read = {loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].needs_teacher}
     if isinstance(spec, OnText) or any(LOSSES[name].reads != "classes" for name in read):
         return False
-    if KINDS[plan.task.spec.kind].unit == "word":
-        return not plan.shares_tokenizer
+    unit = KINDS[plan.task.spec.kind].unit
+    if unit in ("word", "question"):  # they have tokens that no table of answers holds
+        return unit == "word" and not plan.shares_tokenizer
     whole = spec.max_steps is None or spec.max_steps >= math.ceil(examples / spec.batch_size)
     return spec.epochs >= 1 and whole
 
@@ -222,7 +223,7 @@ def _examples(plan: Plan, node: Node[Any]) -> int | None:
 
 def _windows(plan: Plan, node: Node[Any]) -> float:
     """Rows of a text in a batch, on average: 1, but where long texts are read in windows."""
-    if KINDS[plan.task.spec.kind].unit != "word":
+    if KINDS[plan.task.spec.kind].unit not in ("word", "question"):
         return 1.0
     sample, most = _sample_of(plan), node.spec.max_length or plan.task.spec.max_length
     return len(encode(plan.source_of(node).tokenizer, sample, most)) / len(sample)

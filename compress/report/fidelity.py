@@ -141,7 +141,8 @@ def _alone(found: list[Found], seeds: bool) -> Iterator[Table]:
 
 def _flips(found: list[Found], seeds: bool) -> Table:
     run, _, fidelity = found[0]
-    row = "Word" if KINDS[run.task.kind].unit == "word" else "Row"
+    unit = KINDS[run.task.kind].unit
+    row = "Row" if unit == "text" else unit.capitalize()
     columns = (
         *((Column("Seed", numeric=False),) if seeds else ()),
         Column(row, numeric=False),

@@ -48,6 +48,17 @@ KIND_WORDS: dict[str, KindWords] = {
         optimum="ORTModelForTokenClassification",
         cut="of which the model reads {} tokens at a time; bert-compress reads longer texts in windows that overlap",
     ),
+    "span": KindWords(
+        pipeline_tag="question-answering",
+        output="the logits of an answer's first and last token, of every token of question and context",
+        example='print(logits[0].argmax(axis=1), logits[1].argmax(axis=1))',
+        limit="It answers with a part of the context, and with one even where the context does not tell, unless it was trained on questions "
+        "without an answer.",
+        divergence="KL divergence from fp32, nats",
+        answer="Reader",
+        optimum="ORTModelForQuestionAnswering",
+        cut="of which the model reads {} tokens at a time; bert-compress reads longer texts in windows that overlap",
+    ),
     "regression": KindWords(
         pipeline_tag="text-classification",
         output="one score",
@@ -71,9 +82,11 @@ class MetricWords:
 METRIC_WORDS: dict[str, MetricWords] = {
     "accuracy": MetricWords("Accuracy", "accuracy", ("accuracy", "Accuracy")),
     "entity_f1": MetricWords("Entity F1", "entity F1", ("seqeval", "Entity F1")),
+    "exact_match": MetricWords("Exact match", "exact match", ("squad", "Exact match")),
     "f1": MetricWords("F1", "F1", ("f1", "F1")),
     "f1_macro": MetricWords("Macro F1", "macro F1", ("f1", "F1 (macro)")),
     "f1_micro": MetricWords("Micro F1", "micro F1", ("f1", "F1 (micro)")),
+    "f1_span": MetricWords("Answer F1", "answer F1", ("squad", "Answer F1")),
     "matthews": MetricWords("Matthews", "Matthews", ("matthews_correlation", "Matthews correlation")),
     "mean_average_precision": MetricWords(
         "Mean average precision", "mean average precision", ("mean_average_precision", "Mean average precision")

@@ -23,6 +23,7 @@ from ...spec.stages import Training
 from ...tasks import (
     TASK_KINDS,
     Encoded,
+    EncodedSpans,
     EncodedWords,
     TaskBatches,
     TrainingData,
@@ -134,6 +135,8 @@ def answers_once(objective: Objective, data: Batches, settings: Training) -> boo
     """Whether a table of the teacher's logits is made before training, and no forward beside it: where training gets through
     all examples, a table of all is no waste. Of labelled words the table has no other tokens than theirs."""
     if objective.teacher_features != {LOGITS} or not isinstance(data, TaskBatches):
+        return False
+    if isinstance(data.encoded, EncodedSpans):  # outputs are of questions, and what is learnt is of tokens
         return False
     if isinstance(data.encoded, EncodedWords):
         return data.encoded.by_word

@@ -1,0 +1,78 @@
+"""Every recipe of the catalogue on questions about texts, for a few steps, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from recipe_runs import TEACHER, compress
+
+from compress.catalog import names
+from compress.results import Result
+
+DEFAULT = ("tinybert-small",)  # has the most stages
+WORDS = ("good", "small", "river", "music", "town", "food", "people", "water")
+
+
+def squad(split: str, count: int, *, unanswerable: bool) -> str:
+    """`count` contexts, some longer than a window of 24 tokens, with two questions each."""
+    paragraphs = []
+    for number in range(count):
+        words = [f"{split}{number}", *(WORDS[(number + place) % len(WORDS)] for place in range(6 + 5 * (number % 5)))]
+        context, questions = " ".join(words), []
+        for place in (2, len(words) - 2):
+            answer = " ".join(words[place : place + 1 + number % 2])
+            start = len(" ".join(words[:place])) + 1
+            none = unanswerable and place == 2 and number % 3 == 0
+            questions.append({
+                "id": f"{split}-{number}-{place}",
+                "question": f"which word comes after {words[place - 1]}",
+                "answers": [] if none else [{"text": answer, "answer_start": start}],
+                **({"is_impossible": none} if unanswerable else {}),
+            })  # fmt: skip
+        paragraphs.append({"context": context, "qas": questions})
+    return json.dumps({"version": "1.1", "data": [{"title": split, "paragraphs": paragraphs}]})
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world")
+    (folder / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    for split, count in (("train", 60), ("dev", 20)):
+        (folder / f"{split}.json").write_text(squad(split, count, unanswerable=False), encoding="utf-8")
+        (folder / f"{split}2.json").write_text(squad(split, count, unanswerable=True), encoding="utf-8")
+    return folder
+
+
+def run(world: Path, recipe: str, *files: str) -> Result:
+    goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
+    text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
+    done = compress(
+        *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", "--json", *goal, *text),
+        *("--max-length", "24"),
+        cwd=world,
+    )
+    assert done.returncode == 0, done.stderr
+    (document,) = json.loads(done.stdout)
+    return Result.model_validate(document)
+
+
+@pytest.mark.parametrize(
+    "recipe", [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in names("recipes")]
+)
+def test_the_recipe_runs(world: Path, recipe: str) -> None:
+    result = run(world, recipe, "--train", "train.json", "--dev", "dev.json")
+    assert result.task.kind == "span" and result.final.precision == "int8"
+    assert set(result.final.scores["dev"]) == {"exact_match", "f1_span"}
+    scores = result.final.scores["dev"]
+    assert 0 <= scores["exact_match"] <= scores["f1_span"] <= 100
+    fidelity = result.final.fidelity
+    assert fidelity is not None and fidelity.examples == 40 and fidelity.flips is not None
+    assert result.final.info["int8_matmuls"] > 0
+
+
+def test_questions_without_an_answer(world: Path) -> None:
+    result = run(world, "int8", "--train", "train2.json", "--dev", "dev2.json")
+    assert result.task.data.rows["dev"] == 40
+    assert result.final.fidelity is not None
