@@ -188,6 +188,7 @@ def test_recipes_are_run_again_where_their_teacher_was_pretrained_otherwise(
     assert started == ["probe", "pretrain", "int8 toy-sentiment"] * 2
 
 
+@pytest.mark.slow
 def test_a_campaign_that_is_told_to_stop_takes_its_step_along(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\n\n".join(f"the film of number {n} was long and good ." for n in range(400)))
     process = start(tmp_path)

@@ -70,6 +70,7 @@ def trainer(tmp_path_factory: pytest.TempPathFactory, toy_tokenizer: Tokenizer) 
     found.close()
 
 
+@pytest.mark.slow
 def test_twenty_kills_at_any_moment(trainer: Forks, tmp_path: Path) -> None:
     assert trainer.run(tmp_path / "whole") == 0, lines(tmp_path / "whole", "errors")
     expected = outcome(tmp_path / "whole")

@@ -92,6 +92,7 @@ def test_the_same_run_again_is_bit_identical_and_dropout_is_on(
     assert outcome(tmp_path / "root") == whole[0]
 
 
+@pytest.mark.slow
 def test_twenty_kills_at_any_moment(trainer: Forks, whole: Any, tmp_path: Path):
     roots, stages = kill_often(trainer, tmp_path, whole[1], kills=20, seed=1)
     assert stages == {0, 1, 2}

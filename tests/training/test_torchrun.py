@@ -158,6 +158,7 @@ def logged(folder: Path, kind: str) -> list[dict[str, float]]:
     raise AssertionError(f"no {kind} in the store")
 
 
+@pytest.mark.slow
 def test_the_command_runs_under_torchrun_as_it_does_alone(processes: Processes, world: Path):
     command = ["run", "all.yaml", *RUN[2:]]
     done = torchrun("-m", "compress", *command, cwd=world)

@@ -1,0 +1,73 @@
+"""Questions about texts: who can teach whom, and what a student costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pretrained_toys import encoder_folder
+from teacher_pairs import NARROW, make_world, plan
+
+from compress.errors import CompressError
+from compress.pipeline.estimate import estimate
+
+TASK = """\
+name: asked
+kind: span
+text: [question, context]
+label: answers
+metrics: [exact_match, f1_span]
+max_length: 24
+files: {train: train.json, dev: dev.json}
+"""
+
+
+def _file(path: Path, count: int) -> None:
+    qas = [
+        {"id": str(number), "question": "what is good", "answers": [{"text": "river", "answer_start": 6}]}
+        for number in range(count)
+    ]
+    paragraphs = [{"context": f"small river {number} " + "town " * 40, "qas": [qas[number]]} for number in range(count)]
+    path.write_text(json.dumps({"version": "1.1", "data": [{"title": path.stem, "paragraphs": paragraphs}]}))
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    make_world(tmp_path)
+    (tmp_path / "asked.yaml").write_text(TASK)
+    _file(tmp_path / "train.json", 40)
+    _file(tmp_path / "dev.json", 8)
+    return tmp_path
+
+
+def refused(*teachers: str, **fields: Any) -> str:
+    with pytest.raises(CompressError) as caught:
+        plan(*teachers, task="asked.yaml", **fields)
+    return str(caught.value)
+
+
+def test_a_student_with_another_tokenizer(world: Path) -> None:
+    encoder_folder(world / "other", "bert", seed=3)
+    (world / "own.yaml").write_text("name: own\ntitle: own\ninit: pretrained\ncheckpoint: {path: other}\n")
+    told = refused("./bytes", student="own.yaml")
+    assert "positions of tokens" in told and "cut texts into different ones" in told
+
+
+def test_several_teachers(world: Path) -> None:
+    assert "have no mean of several teachers" in refused("tiny.yaml", "./bytes")
+
+
+def test_long_contexts_count_as_their_windows(world: Path) -> None:
+    """An epoch is of windows, and the teacher answers each in every epoch: no table of answers has its tokens."""
+    (world / "narrow.yaml").write_text(NARROW)
+    found = plan("tiny.yaml", task="asked.yaml", overrides=("finetune.epochs=1", "distill.epochs=2"))
+    work = {each.label: each for each in estimate([found], world / "runs", assume=True).work}
+    one = plan("tiny.yaml", task="asked.yaml", overrides=("finetune.epochs=1", "distill.epochs=1"))
+    half = {each.label: each for each in estimate([one], world / "runs", assume=True).work}
+    steps = work["distill student"].steps
+    assert steps is not None and steps == 2 * (half["distill student"].steps or 0)
+    assert steps > 2 * -(-36 // 32)
+    assert work["distill student"].flops == pytest.approx(2 * half["distill student"].flops)
