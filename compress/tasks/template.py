@@ -29,7 +29,7 @@ from .tables import Table, brief, label_values
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *CONLL)
 _DEV = ("dev", "validation", "valid", "val", "test", "eval")
 _LONGER = {"text": "cut", "word": "read in windows that overlap", "question": "read in windows that overlap"}
-_LABEL_WORDS = {str: "column of the labels or scores", tuple: "columns of 0 and 1, one for each label"}
+_LABEL_WORDS = {str: "column of the labels, scores or answers", tuple: "columns of 0 and 1, one for each label"}
 _LABELS = ("label", "labels", "class", "category", "target", "score", "stars", "rating", "sentiment", "intent", "topic",
     "tags", "ner_tags", "entities", "answers",
 )  # fmt: skip
