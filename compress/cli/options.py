@@ -40,20 +40,24 @@ Text = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the texts. Default: text; tokens, of a word a line.",
+        help="Column of the texts. Default: text; tokens, of a word a line; question, of SQuAD's.",
         rich_help_panel=OWN_FILES,
     ),
 ]
 Pair = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="Column of the second texts, for pairs.", rich_help_panel=OWN_FILES),
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the second texts of pairs, or of contexts.",
+        rich_help_panel=OWN_FILES,
+    ),
 ]
 Label = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
         help="Column of the labels or scores; for multilabel also several columns of 0 and 1, with commas between. Default: label; "
-        "tags, of a word a line.",
+        "tags, of a word a line; answers, of SQuAD's.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -61,14 +65,19 @@ KindOfTask = Annotated[
     str | None,
     typer.Option(
         "--kind",
-        help="classification, multilabel, tagging or regression. Default: tagging where texts are lists of words, multilabel where labels "
-        "are lists, regression where they are numbers with a decimal point.",
+        help="classification, multilabel, tagging, span or regression. Default: span where labels are answers with their places, "
+        "tagging where texts are lists of words, multilabel where labels are lists, regression where they are numbers with a decimal "
+        "point.",
         rich_help_panel=OWN_FILES,
     ),
 ]
 MaxLength = Annotated[
     int | None,
-    typer.Option(min=1, help="Tokens; longer texts are cut. Default: 128.", rich_help_panel=OWN_FILES),
+    typer.Option(
+        min=1,
+        help="Tokens; longer texts are cut, or read in windows. Default: 128; 384 for answers to questions.",
+        rich_help_panel=OWN_FILES,
+    ),
 ]
 Teachers = Annotated[
     list[str] | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .answers import AnswersHeadline
 from .confusion import ClassHeadline
 from .correlation import CorrelationHeadline
 from .headline import FEWEST, Headline, Pairs, check_lengths
@@ -10,6 +11,7 @@ from .tags import TagsHeadline, are_entities
 
 __all__ = [
     "FEWEST",
+    "AnswersHeadline",
     "ClassHeadline",
     "CorrelationHeadline",
     "Headline",

@@ -5,24 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-KindName = Literal["classification", "multilabel", "tagging", "regression"]
-Unit = Literal["text", "word"]  # what a model's outputs are of
+KindName = Literal["classification", "multilabel", "tagging", "span", "regression"]
+Unit = Literal["text", "word", "question"]  # what a model's outputs are of
 MetricName = Literal[
-    "accuracy", "entity_f1", "f1", "f1_macro", "f1_micro", "matthews", "mean_average_precision", "pearson", "spearman"
+    "accuracy",
+    "entity_f1",
+    "exact_match",
+    "f1",
+    "f1_macro",
+    "f1_micro",
+    "f1_span",
+    "matthews",
+    "mean_average_precision",
+    "pearson",
+    "spearman",
 ]
+
+MAX_LENGTH = 128  # tokens
 
 
 @dataclass(frozen=True)
 class KindFields:
     """`metrics`: those that fit the kind; its own files are scored by the first `usual` of them. `named_labels`: whether its labels have
     names, the same ones in all examples. `many`: whether an example may have several of these. `unit`: what is labelled, answered
-    and scored."""
+    and scored. `outputs`: what a model of a kind whose labels have no names gives, where that is more than one number.
+    `columns`: of texts, how many there may be. `max_length`: tokens, of files that no task file speaks of."""
 
     metrics: tuple[MetricName, ...]
     named_labels: bool
     usual: int = 1
     many: bool = False
     unit: Unit = "text"
+    outputs: tuple[str, ...] = ()
+    columns: tuple[int, ...] = (1, 2)
+    max_length: int = MAX_LENGTH
 
 
 KINDS: dict[KindName, KindFields] = {
@@ -30,6 +46,15 @@ KINDS: dict[KindName, KindFields] = {
     "multilabel": KindFields(
         metrics=("f1_micro", "f1_macro", "mean_average_precision", "accuracy"), named_labels=True, usual=2, many=True
     ),
-    "tagging": KindFields(metrics=("entity_f1", "accuracy"), named_labels=True, unit="word"),
+    "tagging": KindFields(metrics=("entity_f1", "accuracy"), named_labels=True, unit="word", columns=(1,)),
+    "span": KindFields(
+        metrics=("exact_match", "f1_span"),
+        named_labels=False,
+        usual=2,
+        unit="question",
+        outputs=("start", "end"),
+        columns=(2,),
+        max_length=384,
+    ),
     "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
 }

@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ..fields import Fraction, Name, Positive, Spec
-from .kinds import KINDS, KindName, MetricName
+from .kinds import KINDS, MAX_LENGTH, KindName, MetricName
 
 Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
 
 
 class Files(Spec):
-    """UTF-8 files, relative to the task file: .csv, .tsv, .jsonl or .parquet; .conll, .txt, .bio, .iob or .iob2 of a word a line."""
+    """UTF-8 files, relative to the task file: .csv, .tsv, .jsonl or .parquet; .json of SQuAD; .conll, .txt, .bio, .iob or .iob2 of a word
+    a line."""
 
     train: str = Field(description="training examples")
     tuning: str | None = Field(default=None, description="tuning split; default: held out of train")
@@ -62,12 +63,12 @@ class TaskSpec(Spec):
     title: str | None = Field(default=None, description="what reports call it; default: the name")
     kind: KindName = Field(
         default="classification",
-        description="what an answer is: a label, any number of labels, a label for each word, or a score",
+        description="what an answer is: a label, any number of labels, a label for each word, a span of a text, or a score",
     )
-    text: Columns = Field(description="one column, or two for pairs of texts")
+    text: Columns = Field(description="one column, or two for pairs of texts, or for questions and their contexts")
     label: str | tuple[str, ...] = Field(
-        description="column of the label, of the list of labels, tags or spans, or of the score; of a multilabel task also several "
-        "columns of 0 and 1, one for each label"
+        description="column of the label, of the list of labels, tags, spans or answers, or of the score; of a multilabel task also "
+        "several columns of 0 and 1, one for each label"
     )
     labels: tuple[str, ...] | None = Field(
         default=None,
@@ -79,7 +80,9 @@ class TaskSpec(Spec):
     positive: str | None = Field(
         default=None, description="label that `f1` counts as positive; default: the last of two"
     )
-    max_length: Positive = Field(default=128, description="tokens, special tokens included; longer texts are cut")
+    max_length: Positive = Field(
+        default=MAX_LENGTH, description="tokens, special tokens included; longer texts are cut, or read in windows"
+    )
     tuning_fraction: Annotated[Fraction, Field(gt=0)] = Field(
         default=0.1, description="share of train held out for selection and calibration"
     )
@@ -101,8 +104,7 @@ class TaskSpec(Spec):
         if wrong:
             raise ValueError(f"metrics {wrong} do not fit kind `{self.kind}`")
         self._check_label_columns()
-        if KINDS[self.kind].unit == "word" and len(self.text) > 1:
-            raise ValueError(f"`text` of a {self.kind} task is one column, found {list(self.text)}")
+        self._check_text_columns()
         if not KINDS[self.kind].named_labels and self.labels:
             raise ValueError(f"a {self.kind} task has no `labels`")
         if (KINDS[self.kind].many or KINDS[self.kind].unit == "word") and self.positive is not None:
@@ -114,6 +116,11 @@ class TaskSpec(Spec):
         if self.positive is not None and self.labels is not None and self.positive not in self.labels:
             raise ValueError(f"`positive` is {self.positive!r}, which is not among the labels {list(self.labels)}")
         return self
+
+    def _check_text_columns(self) -> None:
+        if len(self.text) not in KINDS[self.kind].columns:
+            wanted = "one column" if KINDS[self.kind].columns == (1,) else "two columns, of questions and of contexts"
+            raise ValueError(f"`text` of a {self.kind} task is {wanted}, found {list(self.text)}")
 
     def _check_label_columns(self) -> None:
         if isinstance(self.label, str):
@@ -132,7 +139,8 @@ class TaskSpec(Spec):
 
     @property
     def known_labels(self) -> tuple[str, ...] | None:
-        """Label names in the order of their ids, () for a kind without; None where only the data tell them."""
+        """Label names in the order of their ids, for a kind without those of its outputs, if these have some; None where only the data tell
+        them."""
         if not isinstance(self.label, str):
             return self.label
-        return self.labels if KINDS[self.kind].named_labels else ()
+        return self.labels if KINDS[self.kind].named_labels else KINDS[self.kind].outputs

@@ -15,6 +15,7 @@ from .load import check_data_dir, fingerprint, is_at_hand, load_reported, load_t
 from .own import OwnFiles, own_files, own_task
 from .resolve import resolve_task
 from .scoring import gold_of, headline, headline_of, score
+from .span_batches import EncodedSpans
 from .tuning import normalized
 from .vocabulary import byte_level, wordpiece
 from .word_batches import EncodedWords
@@ -25,6 +26,7 @@ __all__ = [
     "TASK_KINDS",
     "BucketSampler",
     "Encoded",
+    "EncodedSpans",
     "EncodedWords",
     "OwnFiles",
     "ReportedData",

@@ -12,6 +12,7 @@ from compress.runtime.cutting import Cutter
 
 from .data import Split
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+from .span_batches import encode_spans
 from .word_batches import encode_words
 
 POOL = 64  # batches that are shuffled together before they are sorted by length
@@ -25,14 +26,16 @@ def check_room(tokenizer: tokenizers.Tokenizer, max_length: int, *, pair: bool) 
 
 
 def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> Encoded:
-    """Token ids of every example, cut to `max_length` tokens; of a pair the longer text is cut first. Where words are labelled, texts
-    are not cut but read in windows.
+    """Token ids of every example, cut to `max_length` tokens; of a pair the longer text is cut first. Where words are labelled, or
+    answers are spans, texts are not cut but read in windows.
 
     The tokenizer given is not changed. Raises `CompressError` when `max_length` leaves no room for text.
     """
     check_room(tokenizer, max_length, pair=len(split.texts) == 2)
     if split.labels_words:
         return encode_words(tokenizer, split, max_length)
+    if split.labels_spans:
+        return encode_spans(tokenizer, split, max_length)
     own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
     own.no_padding()
     own.enable_truncation(max_length, strategy="longest_first")

@@ -15,7 +15,8 @@ class Split:
     """One split in file order.
 
     `texts` has one list per text column; `labels` are int64 class ids [example], float32 scores [example], uint8 [example, label], or,
-    object [example], int32 [word, 3] of label id, start and end in characters.
+    object [example], int32 [word, 3] of label id, start and end in characters, or int32 [answer, 2] of start and end in characters of the
+    second text.
     """
 
     texts: tuple[list[str], ...]
@@ -27,7 +28,12 @@ class Split:
     @property
     def labels_words(self) -> bool:
         """Whether each word of a text has a label."""
-        return self.labels.dtype == object
+        return self.labels.dtype == object and len(self.texts) == 1
+
+    @property
+    def labels_spans(self) -> bool:
+        """Whether labels are spans of the second text that answer the first one, a question."""
+        return self.labels.dtype == object and len(self.texts) == 2
 
     def select(self, indices: np.ndarray) -> Split:
         """The examples at `indices`, in that order."""
@@ -36,7 +42,7 @@ class Split:
 
 
 def of_words(labels: Sequence[np.ndarray]) -> np.ndarray:
-    """The `labels` of a split, of those of each text, int32 [word, 3]."""
+    """The `labels` of a split, of those of each text, int32 [word, 3], or of each question, int32 [answer, 2]."""
     found = np.empty(len(labels), dtype=object)
     for index, label in enumerate(labels):  # at once, numpy would make arrays of one shape into one
         found[index] = label

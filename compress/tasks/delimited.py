@@ -13,6 +13,7 @@ from compress.tabular import DELIMITERS, delimiter_of
 
 from .conll import SUFFIXES as CONLL
 from .conll import read_conll
+from .squad import read_squad
 from .tables import Table, lines_of, read_jsonl, read_parquet, read_text, refuse
 
 
@@ -38,10 +39,13 @@ def read_table(
         return read_jsonl(path)
     if suffix == ".parquet":
         return read_parquet(path)
+    if suffix == ".json":
+        return read_squad(path)
     if suffix in CONLL:
         return read_conll(path, names)
     raise CompressError(
-        f"{path}: expected a .csv, .tsv, .jsonl or .parquet file, or one of a word a line ({', '.join(CONLL)}), found suffix {suffix!r}"
+        f"{path}: expected a .csv, .tsv, .jsonl or .parquet file, or one of SQuAD's (.json) or of a word a line ({', '.join(CONLL)}), "
+        f"found suffix {suffix!r}"
     )
 
 

@@ -33,16 +33,22 @@ def source_groups(split: Split, most: int) -> np.ndarray:
     return _by_shared_run(HashedTexts.of(distinct), most)[index]
 
 
+def context_groups(split: Split) -> np.ndarray:
+    """Group of each question, int64: those on one context, but for case and punctuation, are together."""
+    return _distinct([words_of(context) for context in split.texts[1]])[1]
+
+
 def near(splits: Sequence[Split], train: Split) -> list[int]:
     """How many examples of each split share `RUN` words in a row with a text of train or, of fewer words, stand in one
-    whole; of pairs, how many share a text with train, on either side."""
+    whole; of pairs, how many share a text with train, on either side; of questions, how many a context."""
     parts = np.repeat(np.arange(len(splits)), [len(split) for split in splits])
+    of_train = train.texts[1:] if train.labels_spans else train.texts
     columns = [
         [words_of(text) for texts in column for text in texts]
-        for column in zip(*(split.texts for split in splits), strict=True)
+        for column in zip(*(split.texts[-len(of_train) :] for split in splits), strict=True)
     ]
-    if len(columns) == 2:
-        known = {words_of(text) for column in train.texts for text in column}
+    if len(train.texts) == 2:
+        known = {words_of(text) for column in of_train for text in column}
         found = np.array([not known.isdisjoint(texts) for texts in zip(*columns, strict=True)], dtype=bool)
     else:
         found = _extracts(HashedTexts.of(columns[0]), HashedTexts.of(map(words_of, train.texts[0])))

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from compress.errors import CompressError, did_you_mean
-from compress.fields import NOT_UNICODE, is_unicode
 from compress.paths import from_home
 from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
-from compress.tabular import label_text
 
+from .answers import ANSWERS, CONTEXT, QUESTION, are_answers
 from .builtin import BUILTIN_TASKS
 from .columns import Rows
 from .conll import TAGS, WORDS
 from .delimited import read_table
 from .kinds import TASK_KINDS
-from .kinds.classification import MOST_UNLISTED_LABELS, natural
-from .kinds.multilabel import listed_names
 from .kinds.tagging import listed_tags
+from .label_kinds import read_kind
 from .spans import SPANS
-from .tables import Table, brief, label_values, refuse
+from .tables import Table, brief
 
 _SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
 
 
 @dataclass(frozen=True)
 class OwnFiles:
-    """Files of the user's own, in place of a task. `train` and `dev`: .csv, .tsv, .jsonl or .parquet, with the same columns, or .conll,
-    .txt, .bio, .iob or .iob2 of a word a line.
+    """Files of the user's own, in place of a task. `train` and `dev`: .csv, .tsv, .jsonl or .parquet, with the same columns, SQuAD's
+    .json, or .conll, .txt, .bio, .iob or .iob2 of a word a line.
 
-    `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels or scores. `kind`: by
-    default tagging where texts are lists of words or labels are spans, multilabel where labels are lists, regression where they are
-    numbers with a decimal point, else classification. Of a multilabel task `label` may be several columns of 0 and 1, with commas
-    between. `max_length`: tokens.
+    `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels, scores or answers. `kind`: by
+    default span where labels are answers, tagging where texts are lists of words or labels are spans, multilabel where labels are
+    lists, regression where they are numbers with a decimal point, else classification. Of a multilabel task `label` may be several
+    columns of 0 and 1, with commas between. `max_length`: tokens.
     """
 
     train: Path
@@ -111,7 +107,10 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     label = _label_columns(table, own)
     for name in (label,) if isinstance(label, str) else label:
         check_column(table, "--label", name)
-    kind, labels, metrics = _tags(table, own) if _has_words(table, own) else _of_texts(table, label, own)
+    if _has_answers(table, own):
+        kind, labels, metrics = _spans(own)
+    else:
+        kind, labels, metrics = _tags(table, own) if _has_words(table, own) else _of_texts(table, label, own)
     spec = TaskSpec(
         name=task_name(train),
         kind=kind,
@@ -119,14 +118,20 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
         label=label,
         labels=labels,
         metrics=metrics,
-        max_length=TaskSpec.model_fields["max_length"].default if own.max_length is None else own.max_length,
+        max_length=KINDS[kind].max_length if own.max_length is None else own.max_length,
         files=Files(train=train.name, dev=Path(os.path.relpath(dev, train.parent)).as_posix()),
     )
     return spec, from_home(own.train).parent
 
 
 def with_words(own: OwnFiles, table: Table) -> OwnFiles:
-    """Where nobody named the columns, and none has the usual name: those of a word a line, or of spans."""
+    """Where nobody named the columns, and none has the usual name: those of questions, of a word a line, or of spans."""
+    asked = replace(own, text=QUESTION, pair=CONTEXT, label=ANSWERS)
+    named = (own.text, own.pair, own.label) != ("text", None, "label") or not table.columns.keys().isdisjoint(
+        ("text", "label")
+    )
+    if not named and table.columns.keys() >= {*asked.texts, ANSWERS} and are_answers(table.columns[ANSWERS]):
+        return asked
     usual = {"text": (WORDS,), "label": (TAGS, SPANS)}
     found = {
         field: next((name for name in names if name in table.columns), field)
@@ -134,6 +139,22 @@ def with_words(own: OwnFiles, table: Table) -> OwnFiles:
         if getattr(own, field) == field and field not in table.columns
     }
     return replace(own, **found)
+
+
+def _has_answers(table: Table, own: OwnFiles) -> bool:
+    """Whether the task is to answer questions: by what the user says, or by the labels."""
+    if own.kind is not None or own.label not in table.columns:
+        return own.kind == "span"
+    return are_answers(table.columns[own.label])
+
+
+def _spans(own: OwnFiles) -> tuple[KindName, None, tuple[MetricName, ...]]:
+    """The kind of task, no labels, and its metrics."""
+    if own.pair is None:
+        raise CompressError(
+            "--pair: a span task has questions and contexts; name the column of the contexts, as --pair context"
+        )
+    return "span", None, KINDS["span"].metrics
 
 
 def _has_words(table: Table, own: OwnFiles) -> bool:
@@ -212,80 +233,6 @@ def check_parted(table: Table) -> None:
             f"{table.place}: expected columns with commas between them, found {brief(found[0])}; save it with commas, "
             "or with tabs as .tsv"
         )
-
-
-def read_kind(
-    table: Table, label: str | tuple[str, ...], kind: KindName | None = None
-) -> tuple[KindName, tuple[str, ...] | None]:
-    """What the labels are: scores, lists of labels, or classes, and the names of these in their order. `kind`: what the user says
-    they are."""
-    values = label_values(table, label)
-    if not values:
-        raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
-    if not isinstance(label, str):
-        return "multilabel", None
-    if kind == "multilabel" or (kind is None and any(isinstance(value, list) for value in values)):
-        return "multilabel", listed_names(label, _rows(table, values))
-    numbered = list(zip(table.numbers, values, strict=True))
-    refuse(table.place, table.unit, [(n, f"{label}: no label") for n, value in numbered if not _written(value)])
-    if kind is None:
-        commas = [
-            (n, f"{label}: found {brief(v)}; write {_pointed(v)!r}") for n, v in numbered if not _is_number(str(v))
-        ]
-        if all(_is_number(_pointed(value)) for value in values):
-            refuse(table.place, table.unit, commas)
-        kind = "regression" if _are_scores(values) else "classification"
-        names = _names(values) if kind == "classification" else ()
-        if len(names) > MOST_UNLISTED_LABELS:
-            raise CompressError(
-                f"{table.place}: column {label!r} has {len(names):,} different values; choose another with --label, or say "
-                "--kind classification if they are classes, --kind regression if they are scores"
-            )
-    if not KINDS[kind].named_labels:
-        return kind, None
-    names = _names(values)
-    if len(names) < 2:
-        only = ", ".join(names)
-        raise CompressError(
-            f"{table.place}: all {len(values):,} examples have the label {only!r}; training needs at least two"
-        )
-    if not all(map(is_unicode, names)):
-        raise CompressError(f"{table.place}: column {label!r}: {NOT_UNICODE}")
-    return kind, names
-
-
-def _rows(table: Table, values: list[Any]) -> Rows:
-    return Rows(table.place, table.unit, table.numbers, (), values)
-
-
-def _written(value: Any) -> bool:
-    return value is not None and bool(str(value).strip())
-
-
-def _names(values: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(sorted({label_text(value) for value in values}, key=natural))
-
-
-def _are_scores(values: Sequence[Any]) -> bool:
-    """All are numbers, and some are written as numbers that need not be whole."""
-    texts = {str(value).strip() for value in values if not isinstance(value, bool)}
-    return len(texts) > 0 and all(map(_is_number, map(str, values))) and any(not _is_whole(text) for text in texts)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text)) and "_" not in text
-    except ValueError:
-        return False
-
-
-def _pointed(value: Any) -> str:
-    """A number with a decimal comma as one with a point."""
-    return str(value).replace(",", ".", 1)
-
-
-def _is_whole(text: str) -> bool:
-    return text.lstrip("+-").isdecimal()
 
 
 def task_name(train: Path) -> str:

@@ -14,13 +14,13 @@ from .kinds import TASK_KINDS
 
 
 def score(spec: TaskSpec, labels: tuple[str, ...], logits: np.ndarray, gold: np.ndarray) -> dict[str, float]:
-    """Metric -> points, for logits [example, output] or, where there is one output, [example]; `gold` as the kind has it of labels.
+    """Metric -> points, for outputs [example, output] or, where there is one output, [example]; `gold` as the kind has it of labels.
 
     Raises `CheckFailed` when logits are not finite, `CompressError` when shapes do not fit the task.
     """
     outputs = np.asarray(logits, dtype=np.float64)
     outputs = outputs[:, None] if outputs.ndim == 1 else outputs
-    expected = (len(gold), len(labels) or 1)  # a score where there are no labels
+    expected = (len(gold), TASK_KINDS[spec.kind].width(labels))
     if outputs.shape != expected or not len(gold):
         raise CompressError(f"task {spec.name}: expected logits of shape {expected}, found {outputs.shape}")
     broken = int((~np.isfinite(outputs)).any(axis=1).sum())

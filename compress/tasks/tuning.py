@@ -12,7 +12,7 @@ from compress.errors import CompressError
 from compress.spec.task import TaskSpec
 
 from .data import Split
-from .grouping import NOWHERE, copies, source_groups
+from .grouping import NOWHERE, context_groups, copies, source_groups
 from .kinds import TASK_KINDS
 
 SEED = b"tuning-2"
@@ -26,19 +26,24 @@ def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndar
     texts: the same ones in every process, whatever numpy's version or the order of the file. One that belongs to
     several groups stays in train, and so does a group larger than the split. Classes keep their shares as far as
     whole groups allow: none gets more than its quota, the last one to fill up may get less. Where that leaves less than
-    half of the split, what many texts share no longer groups them; at last only copies of a text stay together.
+    half of the split, what many texts share no longer groups them; at last only copies of a text stay together. Questions on one context
+    are never parted: of groups that are all too large the smallest is drawn.
     Raises `CompressError` when train is too small to spare any example.
     """
     goal = max(min(spec.tuning_examples, int(len(split) * spec.tuning_fraction)), 1)
     strata = TASK_KINDS[spec.kind].strata(split.labels)
     quotas = _quotas(Counter(strata), goal)
     drawn: list[int] = []
+    groups: list[list[int]] = []
     for groups in _groupings(split, goal):
         drawn = _draw(groups, strata, quotas)
         if 2 * len(drawn) >= goal:
             break
+    if not drawn and split.labels_spans and len(groups) > 1:
+        drawn = min(groups, key=len)
     if not drawn:
         what = "texts, with a blank line after each," if split.labels_words else "texts of one label"
+        what = "contexts" if split.labels_spans else what
         raise CompressError(
             f"{place}: {len(split):,} examples are too few to hold some out for tuning; expected two different {what} at least"
         )
@@ -57,6 +62,9 @@ def _groupings(split: Split, goal: int) -> Iterator[list[list[int]]]:
     """Rows of each group, in the order in which groups are drawn; coarse groups first."""
     distinct, index = copies(split)
     digests = [_digest(text.encode("utf-8", "surrogatepass")) for text in distinct]
+    if split.labels_spans:
+        yield _in_order(context_groups(split), index, digests)
+        return
     for most in (goal, goal // _PARTS):
         yield _in_order(source_groups(split, most), index, digests)
     yield _in_order(index, index, digests)

@@ -20,6 +20,7 @@ from compress.tasks import fingerprint, load_reported, load_training, resolve_ta
 
 SLICE, ALL = 150, 10_000
 PAIR, LABELS = ["premise", "hypothesis"], ["no", "yes"]
+ASKED = PAIR[::-1]  # the question, and the context that answers it
 TASKS: dict[str, dict[str, Any]] = {
     "csv": {"text": ["premise"], "labels": LABELS, "metrics": ["accuracy", "f1"], "positive": "yes"},
     "tsv": {"text": PAIR, "metrics": ["matthews"], "files": {"quoting": False}},
@@ -28,10 +29,13 @@ TASKS: dict[str, dict[str, Any]] = {
     "jsonl tags": {"text": ["tokens"], "label": "tags", "kind": "tagging", "metrics": ["entity_f1", "accuracy"]},
     "parquet tags": {"text": ["tokens"], "label": "tags", "kind": "tagging", "metrics": ["accuracy"]},
     "jsonl spans": {"text": ["premise"], "label": "spans", "kind": "tagging", "metrics": ["entity_f1"]},
+    "jsonl answers": {"text": ASKED, "label": "answers", "kind": "span", "metrics": ["exact_match", "f1_span"]},
+    "parquet answers": {"text": ASKED, "label": "columns", "kind": "span", "metrics": ["f1_span"]},
+    "json": {"text": ["question", "context"], "label": "answers", "kind": "span", "metrics": ["exact_match"]},
     "conll": {"text": ["tokens"], "label": "tags", "kind": "tagging", "metrics": ["entity_f1"]},
     "ndjson": {"text": ["premise"], "labels": LABELS, "metrics": ["accuracy"], "tuning_examples": 3},
 }
-COLUMNS = (*PAIR, "label", "score", "tokens", "tags", "spans")
+COLUMNS = (*PAIR, "label", "score", "tokens", "tags", "spans", "answers", "columns")
 
 
 def rows(count: int) -> list[dict[str, Any]]:
@@ -44,6 +48,8 @@ def rows(count: int) -> list[dict[str, Any]]:
             "score": n / 4,
             "tokens": [*texts[n % 4].split(" "), str(n)],
             "tags": ["B-ART" if place == n % 3 else "O" for place in range(len(texts[n % 4].split(" ")) + 1)],
+            "answers": [{"text": "i", "answer_start": texts[n % 4].index("i")}] if n % 4 != 2 else [],
+            "columns": {"text": ["i"], "answer_start": [texts[n % 4].index("i")]} if n % 4 != 2 else None,
             "spans": [{"start": 0, "end": 3, "label": "ART"}] if n % 2 else [],
         }
         for n in range(count)
@@ -60,6 +66,8 @@ def written(table: list[Any], suffix: str) -> bytes:
     """As a file of this format; what a damaged table cannot say in it, as text."""
     if suffix in ("jsonl", "ndjson"):
         return "\n".join(map(json.dumps, table)).encode()
+    if suffix == "json":
+        return json.dumps(table[0] if len(table) == 1 else squad(table)).encode()
     plain = [row if isinstance(row, dict) else {"premise": row} for row in table]
     if suffix == "conll":
         columns = ([row.get(name) for name in ("tokens", "tags")] for row in plain)
@@ -77,6 +85,13 @@ def written(table: list[Any], suffix: str) -> bytes:
     else:
         out.write("\n".join("\t".join(map(str, line)) for line in [names, *([r.get(n) for n in names] for r in plain)]))
     return out.getvalue().encode("utf-8", "surrogatepass")
+
+
+def squad(table: list[dict[str, Any]]) -> dict[str, Any]:
+    """The rows as a document of SQuAD's form."""
+    asked = [{"question": row.get("hypothesis"), "answers": row.get("answers"), "id": n} for n, row in enumerate(table)]
+    contexts = [row.get("premise") for row in table]
+    return {"data": [{"paragraphs": [{"context": c, "qas": [q]}]} for c, q in zip(contexts, asked, strict=True)]}
 
 
 def parquet(columns: dict[str, list[Any]]) -> bytes:
@@ -103,6 +118,8 @@ def cases(folder: Path, first: int, count: int) -> Iterator[Case]:
         suffix = form.split()[0]
         document, tables = task(form), {"train": rows(24), "dev": rows(6)}
         what = rng.choice(("task", "table", "column", "bytes", "task bytes"))
+        if suffix == "json" and what == "table":
+            tables = {part: [squad(table)] for part, table in tables.items()}
         said, name = "", rng.choice(("train", "dev"))
         if what == "task":
             said, document = damaged_document(document, number)

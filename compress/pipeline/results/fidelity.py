@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...fidelity import calibration_error, differ, flipped, logit_difference
+from ...fidelity import calibration_error, flipped, logit_difference
 from ...recorded_fidelity import Delta, EntityFlips, Fidelity, Flip
 from ...tasks import TaskKind
 
@@ -24,7 +24,7 @@ def fidelity(
 ) -> Fidelity:
     """`fp32`, `int8`: logits [example, output] of one split in file order, or [word, label]; `gold`: what they are held against
     (`TaskKind.gold`), with the names `labels`."""
-    mean, worst = logit_difference(fp32, int8)
+    mean, worst = logit_difference(kind.logits(fp32), kind.logits(int8))
     return Fidelity(
         reference=reference,
         split=split,
@@ -40,12 +40,11 @@ def _decisions(
     fp32: np.ndarray, int8: np.ndarray, gold: np.ndarray, labels: tuple[str, ...], kind: TaskKind
 ) -> dict[str, Any]:
     """Nothing where answers are no decisions."""
-    if kind.confidence is None:
+    if kind.confidence is None or kind.right is None:
         return {}
     sure, sure_int8 = kind.confidence(fp32), kind.confidence(int8)
     before, after = kind.answers(fp32), kind.answers(int8)
-    expected = kind.expected(gold)
-    right, right_int8 = ~differ(before, expected), ~differ(after, expected)
+    right, right_int8 = kind.right(fp32, gold), kind.right(int8, gold)
     flips = tuple(
         Flip(
             row=int(row) + 1,
@@ -62,8 +61,8 @@ def _decisions(
         "flips": len(flips),
         "flip_rate": len(flips) / len(gold),
         "flipped": flips,
-        "fp32_calibration_error": calibration_error(sure, right),
-        "int8_calibration_error": calibration_error(sure_int8, right_int8),
+        "fp32_calibration_error": calibration_error(sure, right) if kind.calibrated else None,
+        "int8_calibration_error": calibration_error(sure_int8, right_int8) if kind.calibrated else None,
     }
 
 

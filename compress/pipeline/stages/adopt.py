@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import CheckFailed
 from ...fields import Spec
 from ...models.checkpoints import label_fields, load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ...spec.kinds import KINDS
 from ...tasks import TASK_KINDS, TrainingData, gold_of, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
 from ..plan.teachers import TeacherSource
@@ -102,16 +103,17 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
 
 def constant_score(data: TrainingData) -> float:
     """Headline points of the best model that reads no text, e.g. one that always answers with the most frequent class."""
-    constant = TASK_KINDS[data.spec.kind].constant(data.train.labels, data.labels)
     gold = gold_of(data.spec, data.tuning)
-    return headline(score(data.spec, data.labels, np.tile(constant, (len(gold), 1)), gold))
+    constant = TASK_KINDS[data.spec.kind].constant(data.train.labels, data.labels, gold)
+    outputs = np.broadcast_to(constant, (len(gold), constant.shape[-1]))
+    return headline(score(data.spec, data.labels, outputs, gold))
 
 
 def _better_order(
     logits: np.ndarray, gold: np.ndarray, data: TrainingData, bar: float
 ) -> tuple[list[str], float] | None:
     """The order of labels under which the teacher scores over `bar` points, if there is one."""
-    if not data.labels or len(data.labels) > _MOST_CLASSES_PERMUTED:
+    if not KINDS[data.spec.kind].named_labels or len(data.labels) > _MOST_CLASSES_PERMUTED:
         return None
     scored = [
         (headline(score(data.spec, data.labels, logits[:, list(order)], gold)), order)

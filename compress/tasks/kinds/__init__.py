@@ -8,12 +8,14 @@ from .classification import CLASSIFICATION
 from .kind import TaskKind
 from .multilabel import MULTILABEL
 from .regression import REGRESSION
+from .span import SPAN
 from .tagging import TAGGING
 
 TASK_KINDS: dict[KindName, TaskKind] = {
     "classification": CLASSIFICATION,
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
+    "span": SPAN,
     "regression": REGRESSION,
 }
 

@@ -107,7 +107,7 @@ CLASSIFICATION = TaskKind(
     present=lambda labels: set(labels.tolist()),
     strata=lambda labels: labels.tolist(),
     headline=lambda metrics, positive, names: ClassHeadline(metrics, positive),
-    constant=lambda train, names: _one_hot(np.asarray(np.bincount(train).argmax()), names),
+    constant=lambda train, names, gold: _one_hot(np.asarray(np.bincount(train).argmax()), names),
     constant_words="always answering the majority class",
     label_words="a class",
     answers=_decided,
@@ -119,4 +119,5 @@ CLASSIFICATION = TaskKind(
     divergence=_divergence,
     mean=mean_of_probabilities,
     temperature=fit_temperature,
+    right=lambda outputs, gold: _decided(outputs) == gold,
 )

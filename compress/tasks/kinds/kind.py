@@ -27,11 +27,11 @@ def _itself(value: Any) -> Any:
 class TaskKind:
     """One kind. `names` are the label names in the order of their ids, () for a kind without.
 
-    Labels are an array whose first axis is the text; outputs are what a model gives, float [example, output], where an example
-    is a text, or what else `KINDS` says; `gold` are the labels in the form in which they stand beside outputs and in files,
-    [example, ...]; answers are what is decided by outputs, in the form of what is `expected` of them. What a report's folder holds
-    of them is `kept`. `mean` is of the outputs of several teachers, each divided by
-    its `temperature`; a kind without takes one teacher alone, and one without `temperature` divides by nothing.
+    Labels are an array whose first axis is the text or the question; outputs are what a model gives, float [example, output], where an
+    example is a text, or what else `KINDS` says; `gold` are the labels in the form in which they stand beside outputs and in files,
+    [example, ...]; answers are what is decided by outputs. What a report's folder holds of outputs is `kept`. `mean` is of the outputs
+    of several teachers, each divided by its `temperature`; a kind without takes one teacher alone, and one without `temperature`
+    divides by nothing.
     """
 
     label_names: Callable[[TaskSpec, Rows], Names]  # (task, train as read); CompressError: they cannot be used
@@ -43,8 +43,8 @@ class TaskKind:
         [tuple[str, ...], int, Names], Headline
     ]  # of (metrics, the positive label's id, -1: the last; names)
     constant: Callable[
-        [np.ndarray, Names], np.ndarray
-    ]  # labels of train -> output of the best model that reads no text
+        [np.ndarray, Names, np.ndarray], np.ndarray
+    ]  # (labels of train, names, gold) -> the output that the best model has that reads no text, or its outputs
     constant_words: str  # what that model does
     label_words: str  # a label, where its names are not listed
     answers: Callable[[np.ndarray], np.ndarray]
@@ -68,7 +68,11 @@ class TaskKind:
         len(np.unique(labels, axis=0)) > 1
     )  # labels are not all the same
     gold: Callable[[np.ndarray], np.ndarray] = _itself  # of labels
-    expected: Callable[[np.ndarray], np.ndarray] = _itself  # of gold: the answers that are right
+    right: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # of (outputs, gold): which answers are right,
+    # bool [example]; None as of `confidence`
+    calibrated: bool = True  # whether `confidence` is how often answers should be right
+    logits: Callable[[np.ndarray], np.ndarray] = _itself  # of outputs: those that are a model's own, not made of them
+    width: Callable[[Names], int] = lambda names: len(names) or 1  # outputs of an example
     fitting: Callable[[Metrics, Names], Metrics] = lambda metrics, names: metrics  # those that such labels can have
 
     @property

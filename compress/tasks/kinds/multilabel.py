@@ -92,7 +92,7 @@ def _strata(labels: np.ndarray) -> list[int]:
     return np.where(labels.any(axis=1), rarest, -1).tolist()
 
 
-def _constant(train: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+def _constant(train: np.ndarray, names: tuple[str, ...], gold: np.ndarray) -> np.ndarray:
     """The most frequent labels, as many as have the best micro F1 on train, in the order of their shares."""
     shares = train.mean(axis=0)
     ordered = np.sort(shares)[::-1]
@@ -160,4 +160,5 @@ MULTILABEL = TaskKind(
     mean=mean_of_decisions,
     threshold=_threshold,
     temperature=_temperature,
+    right=lambda outputs, gold: (_decided(outputs) == gold).all(axis=1),
 )

@@ -43,7 +43,7 @@ REGRESSION = TaskKind(
     present=lambda labels: set(),
     strata=lambda labels: [0] * len(labels),
     headline=lambda metrics, positive, names: CorrelationHeadline(metrics),
-    constant=lambda train, names: train.mean(keepdims=True),
+    constant=lambda train, names, gold: train.mean(keepdims=True),
     constant_words="a constant",
     label_words="a score",
     answers=lambda outputs: outputs[:, 0],

@@ -120,8 +120,8 @@ def _strata(labels: np.ndarray) -> list[int]:
     return [int(ids[texts[ids].argmin()]) if len(ids) else -1 for ids in found]
 
 
-def _constant(train: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    return CLASSIFICATION.constant(_expected(_gold(train)), names)
+def _constant(train: np.ndarray, names: tuple[str, ...], gold: np.ndarray) -> np.ndarray:
+    return CLASSIFICATION.constant(_expected(_gold(train)), names, gold)
 
 
 def _written(label: Any, names: tuple[str, ...]) -> str:
@@ -156,6 +156,6 @@ TAGGING = TaskKind(
     prepared=tagged,
     varied=lambda labels: len(_present(labels)) > 1,
     gold=_gold,
-    expected=_expected,
+    right=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _expected(gold),
     fitting=_fitting,
 )

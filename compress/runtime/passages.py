@@ -1,0 +1,201 @@
+"""Questions and the passages that answer them, as windows of tokens; the spans of a passage that a model finds likely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import tokenizers
+
+NEVER = -1e9  # the score of an answer that cannot be given: below those of models, and finite
+QUESTION_TOKENS = 64  # more of a question are cut off, as in SQuAD's scripts
+ANSWER_TOKENS = 30  # of an answer, at most, as in SQuAD's scripts
+_OVERLAP = 4  # a window shares one token in so many of the passage's with the one before it
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The windows of `questions` questions about their contexts, question after question. `question` int64 [window]: whose each is."""
+
+    questions: int
+    question: np.ndarray
+    answer_tokens: int
+    bounds: np.ndarray  # int64 [window, 5]: `readable`, and from which position on, before which one, answers may begin
+    spans: list[np.ndarray]  # of each window int32 [token of the context, 2]: characters, spaces at their ends left out
+    encodings: list[tokenizers.Encoding] = field(repr=False)
+
+    def readable(self, window: int) -> tuple[int, int, int]:
+        """Positions: of the first token of the context, behind its last one (0, 0 where it has none), and of [CLS], last in XLNet."""
+        first, end, cls = self.bounds[window, :3].tolist()
+        return first, end, cls
+
+    def offsets(self, window: int) -> np.ndarray:
+        """int32 [end - first, 2]: the characters of each readable token in its context, the end exclusive; a space that a tokenizer
+        counts with a word is not among them. Empty, start = end, for a token that shows nothing."""
+        return self.spans[window]
+
+    def without_encodings(self) -> Cut:
+        """What `Best` needs, in a fiftieth of the memory."""
+        return replace(self, encodings=[])
+
+    def followed_by(self, other: Cut) -> Cut:
+        """The windows of both; those of `other` are of the questions behind these."""
+        return Cut(
+            self.questions + other.questions,
+            np.concatenate([self.question, other.question + self.questions]),
+            self.answer_tokens,
+            np.concatenate([self.bounds, other.bounds]),
+            self.spans + other.spans,
+            self.encodings + other.encodings,
+        )
+
+
+class Passages:
+    """Cuts (question, context) pairs into windows of at most `max_length` tokens, special ones included, for a copy of `tokenizer`.
+
+    Every window has the question, cut to `QUESTION_TOKENS` or to half of the room, whichever is less, and a part of the context; one
+    shares a quarter of its room with the one before. An answer may begin only at tokens that the window has most context of, on the
+    side where it has less (SQuAD's `token_is_max_context`), so in one window each."""
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer, max_length: int, *, answer_tokens: int = ANSWER_TOKENS) -> None:
+        self._tokenizer = tokenizers.Tokenizer.from_str(tokenizer.to_str())
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self.max_length, self.answer_tokens = max_length, answer_tokens
+        self._room = max_length - self._tokenizer.num_special_tokens_to_add(True)
+        self._pairs = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
+        self._cls_last = self._tokenizer.encode("a", "a").sequence_ids[:1] == [0]
+
+    def __call__(self, questions: Sequence[str], contexts: Sequence[str]) -> Cut:
+        """Texts [question] and [question] -> their windows. Either may be empty."""
+        windows = self._windows(list(questions), contexts)
+        encodings = [encoding for of_one, _ in windows for encoding in of_one]
+        bounds = [bound for of_one, overlap in windows for bound in self._bounds(of_one, overlap)]
+        counts = [len(of_one) for of_one, _ in windows]
+        question = np.repeat(np.arange(len(counts)), counts)
+        spans = [
+            _spans(contexts[whose], encoding.offsets[first:end])
+            for whose, encoding, (first, end, *_) in zip(question.tolist(), encodings, bounds, strict=True)
+        ]
+        table = np.array(bounds, np.int64).reshape(-1, 5)
+        return Cut(len(counts), question, self.answer_tokens, table, spans, encodings)
+
+    def _windows(self, questions: list[str], contexts: Sequence[str]) -> list[tuple[list[tokenizers.Encoding], int]]:
+        """Of each question its windows, and the tokens that two of them share. Questions of one length leave the same room."""
+        lengths = np.array([self._shorten(questions, number) for number in range(len(questions))], np.int64)
+        windows: list[tuple[list[tokenizers.Encoding], int]] = [([], 0)] * len(questions)
+        for length in np.unique(lengths):
+            room = self._room - int(length)
+            overlap = min(max(room // _OVERLAP, 1), room - 1)
+            self._pairs.enable_truncation(self.max_length, stride=overlap, strategy="only_second")
+            numbers = np.flatnonzero(lengths == length).tolist()
+            for number, found in zip(
+                numbers, self._pairs.encode_batch([(questions[i], contexts[i]) for i in numbers]), strict=True
+            ):
+                windows[number] = [found, *found.overflowing], overlap
+        return windows
+
+    def _shorten(self, questions: list[str], number: int) -> int:
+        """Cut a question in place where it has too many tokens; how many it has then. A part of a word may have more than it had in
+        the word, hence the loop."""
+        most = min(QUESTION_TOKENS, self._room // 2)
+        while len(found := self._tokenizer.encode(questions[number], add_special_tokens=False)) > most:
+            end = found.offsets[most - 1][1] if most else 0
+            questions[number] = questions[number][: min(end, len(questions[number]) - 1)]
+        return len(found)
+
+    def _bounds(self, windows: Sequence[tokenizers.Encoding], overlap: int) -> list[tuple[int, int, int, int, int]]:
+        """`Cut.bounds` of the windows of one question. Of the tokens that two windows share the first half belongs to the one before,
+        and one in the middle too."""
+        bounds = []
+        for number, encoding in enumerate(windows):
+            inside = [place for place, text in enumerate(encoding.sequence_ids) if text == 1]
+            first, end = (inside[0], inside[-1] + 1) if inside else (0, 0)
+            begin = first + (overlap + 1) // 2 if number else first
+            stop = end - overlap + (overlap + 1) // 2 if number < len(windows) - 1 else end
+            bounds.append((first, end, len(encoding) - 1 if self._cls_last else 0, begin, stop))
+        return bounds
+
+
+class Best:
+    """The likeliest answers to the questions of `cut`, of which only `most` a question are held, whatever the windows' number."""
+
+    def __init__(self, cut: Cut, *, most: int = 20) -> None:
+        self._cut, self._most = cut, most
+        self._found: list[list[tuple[float, int, int]]] = [[] for _ in range(cut.questions)]  # (-score, start, end)
+        self._none = np.full(cut.questions, np.inf, np.float32)
+
+    def add(self, windows: np.ndarray, outputs: np.ndarray) -> None:
+        """float32 [window, length, 2], the start and end logits of these windows; each window once, in any order, padded or not."""
+        for window, found in zip(windows.tolist(), outputs, strict=True):
+            question = int(self._cut.question[window])
+            first, end, cls = self._cut.readable(window)
+            if not (np.isfinite(found[first:end]).all() and np.isfinite(found[cls]).all()):
+                self._none[question] = np.nan
+                continue
+            self._none[question] = np.minimum(self._none[question], found[cls].sum(dtype=np.float32))
+            answers = [*self._found[question], *self._answers(window, found)]
+            self._found[question] = _apart(answers)[: self._most]
+
+    def outputs(self, *, impossible: bool) -> np.ndarray:
+        """float32 [question, 4], when all windows are added: start and end of the best answer in characters of its context, the end
+        exclusive; its score, the sum of both logits, `NEVER` where the context has nothing to read; and `none`, the sum of [CLS]'s in the
+        window where that is smallest.
+
+        `impossible`: a question may have no answer; of one whose `none` is above its score start and end are 0. Otherwise `none` is
+        `NEVER` and the best span is the answer. Of a question with logits that are not finite score and `none` are NaN."""
+        best = [found[0] if found else (-NEVER, 0, 0) for found in self._found]
+        outputs = np.array([(start, end, -low, 0) for low, start, end in best], np.float32).reshape(-1, 4)
+        outputs[:, 3] = self._none if impossible else NEVER
+        outputs[np.isnan(self._none), 2:] = np.nan
+        outputs[outputs[:, 3] > outputs[:, 2], :2] = 0
+        return outputs
+
+    def n_best(self, question: int, n: int) -> list[tuple[int, int, float]]:
+        """The `n` best answers, at most `most`, as (start, end, score), the best first; none where nothing can be read."""
+        return [(start, end, -low) for low, start, end in self._found[question][:n]]
+
+    def _answers(self, window: int, found: np.ndarray) -> list[tuple[float, int, int]]:
+        """Of one window the best (-score, start, end). Of equal scores the first in the text comes first."""
+        first, end, _, begin, stop = self._cut.bounds[window].tolist()
+        spans, size = self._cut.offsets(window), self._cut.answer_tokens
+        shown = (spans[:, 1] > spans[:, 0])[:, None]
+        starts, ends = np.where(shown, found[first:end], -np.inf).astype(np.float32).T
+        ends = np.append(ends, np.full(size, -np.inf, np.float32))
+        near = np.lib.stride_tricks.sliding_window_view(ends, size)[begin - first : stop - first]
+        scores = (starts[begin - first : stop - first, None] + near).ravel()
+        most = self._most
+        while True:
+            best = _largest(scores, most)
+            start, more = np.divmod(best, size)
+            start += begin - first
+            columns = (-scores[best], spans[start, 0], spans[start + more, 1])
+            answers = _apart(list(zip(*(column.tolist() for column in columns), strict=True)))
+            if len(answers) >= self._most or len(best) < most:
+                return answers
+            most *= 2
+
+
+def _apart(answers: list[tuple[float, int, int]]) -> list[tuple[float, int, int]]:
+    """The best first, and each span once: several tokens may be of the same characters."""
+    places = {(start, end): low for low, start, end in sorted(answers, reverse=True)}
+    return sorted((low, *place) for place, low in places.items())
+
+
+def _largest(scores: np.ndarray, most: int) -> np.ndarray:
+    """Places of the `most` largest, fewer where there are fewer that are not -inf; the same ones on every machine."""
+    known = np.flatnonzero(scores > -np.inf)
+    if len(known) > most:
+        least = np.partition(scores[known], -most)[-most]
+        known = known[scores[known] >= least]
+    return known[np.argsort(-scores[known], kind="stable")][:most]
+
+
+def _spans(context: str, offsets: Sequence[tuple[int, int]]) -> np.ndarray:
+    """`Cut.offsets`, from those that the tokenizer gives."""
+    spans = np.zeros((len(offsets), 2), np.int32)
+    for place, (start, end) in enumerate(offsets):
+        shown = context[start:end].lstrip()
+        spans[place] = end - len(shown), end - len(shown) + len(shown.rstrip())
+    return spans

@@ -1,0 +1,118 @@
+"""Answers in any form in which files and data sets hold them -> of each question the spans of its context, in characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeGuard
+
+from compress.runtime.words import word_spans
+from compress.spec.task import TaskSpec
+
+from .columns import Rows
+from .tables import brief, refuse
+
+QUESTION, CONTEXT, ANSWERS = "question", "context", "answers"  # what their columns are usually called
+FORMS = '[{"text": "Paris", "answer_start": 12}] or {"text": ["Paris"], "answer_start": [12]}'
+LONG = 30  # words; no model's answer has more tokens
+_FIELDS = ("text", "answer_start", "start", "end")
+
+Span = tuple[int, int]  # start and end in characters of the context, the end exclusive
+
+
+def are_answers(values: Sequence[Any]) -> bool:
+    """Whether a column holds answers: most of what it lists has a place, with a text or an end, and no label as entities have."""
+    parts = [isinstance(part, dict) and _may_be_answer(part) for value in values for part in _parts(value)]
+    return 2 * sum(parts) > len(parts)
+
+
+def answered(spec: TaskSpec, rows: Rows) -> Rows:
+    """`rows` with labels as lists of `Span`, each once, in their order; spaces at their ends left out. Raises `CompressError` for what
+    is no answer, and for texts that do not stand at their places, by their lines."""
+    contexts, column, label = rows.texts[1], spec.text[1], str(spec.label)
+    labels, problems = [], []
+    for number, context, value in zip(rows.numbers, contexts, rows.labels, strict=True):
+        found = _spans(context, value, column, label)
+        if isinstance(found, str):
+            problems.append((number, found))
+        else:
+            labels.append(found)
+    refuse(rows.place, rows.unit, problems)
+    return replace(rows, labels=labels, notes=(*rows.notes, *_long(contexts, labels)))
+
+
+def _spans(context: Any, value: Any, column: str, label: str) -> list[Span] | str:
+    """Of one question; or what is wrong with them."""
+    if not isinstance(context, str):
+        return f"{column}: expected text, found {brief(context)}"
+    if value is not None and not isinstance(value, list | dict):
+        hint = "; a .csv or .tsv holds no answers, .jsonl does" if isinstance(value, str) else ""
+        return f"{label}: expected a list of answers, such as {FORMS}, found {brief(value)}{hint}"
+    parts = _parts(value)
+    if isinstance(value, dict) and value and not parts and any(value.values()):
+        return f"{label}: expected a list of answers, such as {FORMS}, found {brief(value)}"
+    spans: dict[Span, None] = {}
+    for place, part in enumerate(parts, start=1):
+        span = _span(context, part)
+        if isinstance(span, str):
+            return f"{label}: answer {place}: {span}"
+        spans[span] = None
+    return list(spans)
+
+
+def _parts(value: Any) -> list[Any]:
+    """The answers of a question, each by itself; none of what is no list, or has lists of different lengths."""
+    if isinstance(value, dict):  # how the hub holds lists of objects
+        columns = {name: value[name] for name in _FIELDS if value.get(name) is not None}
+        even = all(isinstance(part, list) for part in columns.values()) and len({*map(len, columns.values())}) == 1
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] if even else []
+    return value if isinstance(value, list) else []
+
+
+def _may_be_answer(part: dict[str, Any]) -> bool:
+    return "label" not in part and ("answer_start" in part or ("start" in part and ("text" in part or "end" in part)))
+
+
+def _span(context: str, part: Any) -> Span | str:
+    """Where an answer stands; or what is wrong with it."""
+    fields = part if isinstance(part, dict) else {}
+    text, end = fields.get("text"), fields.get("end")
+    start = fields.get("start") if fields.get("answer_start") is None else fields.get("answer_start")
+    if end is None and isinstance(text, str) and _is_place(start):
+        end = start + len(text)
+    if not _is_place(start) or not _is_place(end) or not (text is None or isinstance(text, str)):
+        return f"expected {FORMS}, found {brief(part)}"
+    if not 0 <= start <= end <= len(context):
+        return f"from {start} to {end}: expected a part of the context's {len(context):,} characters"
+    found = context[start:end]
+    if text is not None and found != text:
+        return f"{brief(text)} does not stand at character {start}{_elsewhere(context, text, found)}"
+    if not found.strip():
+        return f"expected some text, found {brief(found)}; a question without an answer has an empty list"
+    return start + len(found) - len(found.lstrip()), end - len(found) + len(found.rstrip())
+
+
+def _is_place(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _elsewhere(context: str, text: str, found: str) -> str:
+    place = context.find(text)
+    return f", where {brief(found)} is" + (
+        f"; it stands at {place}" if place >= 0 else "; the context does not have it"
+    )
+
+
+def _long(contexts: Sequence[str], labels: Sequence[Sequence[Span]]) -> list[str]:
+    """A note on questions that no answer of a model can be right for."""
+    asked = [(context, spans) for context, spans in zip(contexts, labels, strict=True) if spans]
+    long = sum(all(_words(context[start:end]) > LONG for start, end in spans) for context, spans in asked)
+    if not long:
+        return []
+    return [
+        f"{long:,} of {len(asked):,} questions have answers of more than {LONG} words alone; a model's has {LONG} tokens at most"
+    ]
+
+
+def _words(text: str) -> int:
+    return len(word_spans(text)) if len(text) > LONG else 0

@@ -1,0 +1,96 @@
+"""A part of a text that answers a question, or nothing: extractive question answering, as in SQuAD 1.1 and 2.0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compress.errors import CompressError
+from compress.metrics import AnswersHeadline
+from compress.metrics.answers import ANSWER_OUTPUTS, EXACT, F1, NONE, SCORE, given_answers
+from compress.runtime.passages import NEVER
+from compress.spec.kinds import KINDS
+
+from ..answers import answered
+from ..columns import Rows
+from ..data import of_words
+from .kind import TaskKind
+
+
+def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
+    """object [question] of int32 [answer, 2]: start and end in characters of the context."""
+    if not any(rows.labels):
+        raise CompressError(
+            f"{rows.place}: none of its {len(rows):,} questions has an answer; expected answers to some"
+        )
+    return of_words([np.array(spans, np.int32).reshape(-1, 2) for spans in rows.labels])
+
+
+def _gold(labels: np.ndarray) -> np.ndarray:
+    """int8 [question]: 1 where it has an answer."""
+    return np.fromiter((len(spans) > 0 for spans in labels), np.int8, len(labels))
+
+
+def _written(label: Any, names: tuple[str, ...]) -> str:
+    """Of an answer, start and end, or of gold."""
+    places = np.atleast_1d(label).tolist()
+    if not any(places):
+        return "no answer"
+    return f"characters {places[0]} to {places[1]}" if len(places) == 2 else "an answer"
+
+
+def _constant(train: np.ndarray, names: tuple[str, ...], gold: np.ndarray) -> np.ndarray:
+    outputs = np.zeros((len(gold), ANSWER_OUTPUTS), np.float32)
+    outputs[:, SCORE] = -1
+    outputs[:, [EXACT, F1]] = np.equal(gold, 0)[:, None]
+    return outputs
+
+
+def _confidence(outputs: np.ndarray) -> np.ndarray:
+    """The probability of the decision between the best span and none; 1 where there is always an answer."""
+    margin = np.abs(outputs[:, SCORE].astype(np.float64) - outputs[:, NONE])
+    return 1 / (1 + np.exp(-margin))
+
+
+def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
+    """Gold, or outputs."""
+    if kept.ndim == 1:
+        return bool(np.isin(kept, (0, 1)).all())
+    return (
+        kept.ndim == 2
+        and kept.shape[1] == ANSWER_OUTPUTS
+        and bool(((kept[:, EXACT:] >= 0) & (kept[:, EXACT:] <= 1)).all())
+    )
+
+
+def _logits(outputs: np.ndarray) -> np.ndarray:
+    """Those of the best span, and of no answer where that may be given."""
+    return outputs[:, [SCORE]] if (outputs[:, NONE] == NEVER).all() else outputs[:, [SCORE, NONE]]
+
+
+SPAN = TaskKind(
+    label_names=lambda spec, train: KINDS["span"].outputs,
+    read_labels=_read,
+    written=_written,
+    present=lambda labels: {0, 1},  # every model has both outputs
+    strata=lambda labels: _gold(labels).tolist(),
+    headline=lambda metrics, positive, names: AnswersHeadline(metrics),
+    constant=_constant,
+    constant_words="answering no question",
+    label_words="an answer in the text",
+    answers=given_answers,
+    kept=lambda outputs: outputs.astype(np.float32),
+    outputs=lambda kept, names: kept,
+    fits=_fits,
+    kept_type=lambda names: np.dtype(np.float32),
+    confidence=_confidence,
+    divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()),
+    prepared=answered,
+    varied=lambda labels: True,  # questions differ, though all may have an answer
+    gold=_gold,
+    right=lambda outputs, gold: outputs[:, EXACT] == 1,
+    logits=_logits,
+    width=lambda names: ANSWER_OUTPUTS,
+    calibrated=False,
+)

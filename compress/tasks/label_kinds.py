@@ -1,0 +1,91 @@
+"""What the labels of a user's texts are: scores, lists of labels, or classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from compress.errors import CompressError
+from compress.fields import NOT_UNICODE, is_unicode
+from compress.spec.kinds import KINDS, KindName
+from compress.tabular import label_text
+
+from .columns import Rows
+from .kinds.classification import MOST_UNLISTED_LABELS, natural
+from .kinds.multilabel import listed_names
+from .tables import Table, brief, label_values, refuse
+
+
+def read_kind(
+    table: Table, label: str | tuple[str, ...], kind: KindName | None = None
+) -> tuple[KindName, tuple[str, ...] | None]:
+    """What the labels are: scores, lists of labels, or classes, and the names of these in their order. `kind`: what the user says
+    they are."""
+    values = label_values(table, label)
+    if not values:
+        raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
+    if not isinstance(label, str):
+        return "multilabel", None
+    if kind == "multilabel" or (kind is None and any(isinstance(value, list) for value in values)):
+        return "multilabel", listed_names(label, _rows(table, values))
+    numbered = list(zip(table.numbers, values, strict=True))
+    refuse(table.place, table.unit, [(n, f"{label}: no label") for n, value in numbered if not _written(value)])
+    if kind is None:
+        commas = [
+            (n, f"{label}: found {brief(v)}; write {_pointed(v)!r}") for n, v in numbered if not _is_number(str(v))
+        ]
+        if all(_is_number(_pointed(value)) for value in values):
+            refuse(table.place, table.unit, commas)
+        kind = "regression" if _are_scores(values) else "classification"
+        names = _names(values) if kind == "classification" else ()
+        if len(names) > MOST_UNLISTED_LABELS:
+            raise CompressError(
+                f"{table.place}: column {label!r} has {len(names):,} different values; choose another with --label, or say "
+                "--kind classification if they are classes, --kind regression if they are scores"
+            )
+    if not KINDS[kind].named_labels:
+        return kind, None
+    names = _names(values)
+    if len(names) < 2:
+        only = ", ".join(names)
+        raise CompressError(
+            f"{table.place}: all {len(values):,} examples have the label {only!r}; training needs at least two"
+        )
+    if not all(map(is_unicode, names)):
+        raise CompressError(f"{table.place}: column {label!r}: {NOT_UNICODE}")
+    return kind, names
+
+
+def _rows(table: Table, values: list[Any]) -> Rows:
+    return Rows(table.place, table.unit, table.numbers, (), values)
+
+
+def _written(value: Any) -> bool:
+    return value is not None and bool(str(value).strip())
+
+
+def _names(values: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(sorted({label_text(value) for value in values}, key=natural))
+
+
+def _are_scores(values: Sequence[Any]) -> bool:
+    """All are numbers, and some are written as numbers that need not be whole."""
+    texts = {str(value).strip() for value in values if not isinstance(value, bool)}
+    return len(texts) > 0 and all(map(_is_number, map(str, values))) and any(not _is_whole(text) for text in texts)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and "_" not in text
+    except ValueError:
+        return False
+
+
+def _pointed(value: Any) -> str:
+    """A number with a decimal comma as one with a point."""
+    return str(value).replace(",", ".", 1)
+
+
+def _is_whole(text: str) -> bool:
+    return text.lstrip("+-").isdecimal()

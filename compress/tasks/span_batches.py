@@ -1,0 +1,135 @@
+"""Questions and their contexts as windows of tokens: where answers begin and end in them, and back from outputs of tokens to answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import tokenizers
+
+from compress.errors import CompressError
+from compress.metrics.answers import ANSWER_OUTPUTS, END, EXACT, NONE, answer_scores, given_answers
+from compress.runtime.passages import Best, Cut, Passages
+
+from .data import Split, of_words
+from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+
+
+@dataclass(frozen=True)
+class EncodedSpans(Encoded):
+    """Rows are windows of questions and parts of their contexts, `labels` the gold of all questions (`TaskKind.gold`). `cut` says where
+    the windows stand, `places` int32 [window, 2] what each is trained to answer: positions of the first and the last token of an
+    answer, or [CLS] twice. `impossible`: some question of the split has no answer, so that a model may give none."""
+
+    cut: Cut
+    contexts: list[str]
+    answers: np.ndarray  # `Split.labels`
+    places: np.ndarray
+    impossible: bool
+
+    def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """float32 [question, 6], from windows and their outputs [window, length, 2], in any order, each window once: start and end of
+        the answer in characters of the context, (0, 0) for none; the best span's score, and that of no answer; exact match and F1."""
+        best = Best(self.cut)
+        for windows, found in parts:
+            best.add(windows, found)
+        outputs = np.zeros((len(self.contexts), ANSWER_OUTPUTS), np.float32)
+        outputs[:, : NONE + 1] = best.outputs(impossible=self.impossible)
+        for question, (start, end) in enumerate(given_answers(outputs).tolist()):
+            context = self.contexts[question]
+            gold = [context[first:stop] for first, stop in self.answers[question].tolist()]
+            outputs[question, EXACT:] = answer_scores(context[start:end], gold)
+        return outputs
+
+    def take(self, indices: np.ndarray) -> EncodedSpans:
+        """These windows alone, in this order, with the questions that they are of, in the order of their first windows. A question is
+        answered from those of its windows that are taken."""
+        owners = self.cut.question[indices]
+        kept, first = np.unique(owners, return_index=True)
+        kept = kept[np.argsort(first)]
+        number = np.zeros(self.cut.questions, np.int64)
+        number[kept] = np.arange(len(kept))
+        cut = replace(
+            self.cut,
+            questions=len(kept),
+            question=number[owners],
+            bounds=self.cut.bounds[indices],
+            spans=[self.cut.spans[index] for index in indices],
+        )
+        contexts = [self.contexts[question] for question in kept]
+        labels, answers, places = self.labels[kept], self.answers[kept], self.places[indices]
+        return EncodedSpans(*self._rows(indices), labels, cut, contexts, answers, places, self.impossible)
+
+    def followed_by(self, other: Encoded) -> EncodedSpans:
+        if not isinstance(other, EncodedSpans):
+            raise TypeError("questions are followed by questions")
+        both = super().followed_by(other)
+        return EncodedSpans(
+            both.input_ids,
+            both.token_type_ids,
+            both.labels,
+            self.cut.followed_by(other.cut),
+            self.contexts + other.contexts,
+            of_words([*self.answers, *other.answers]),
+            np.concatenate([self.places, other.places]),
+            self.impossible or other.impossible,
+        )
+
+    def compared_by_answers(self) -> EncodedSpans:
+        raise CompressError(
+            "a span task: expected a student that reads its one teacher's tokens; answers are positions of these"
+        )
+
+    def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        """`labels` int64 [window, 2]: positions of an answer's first and last token; `compared` int64 [window, length]: 1 at the tokens
+        of the context and at [CLS], which stands for no answer in the window."""
+        first, end, cls = self.cut.bounds[indices, :3].T[..., None]
+        position = np.arange(length)
+        compared = ((position >= first) & (position < end)) | (position == cls)
+        return {"labels": self.places[indices].astype(np.int64), "compared": compared.astype(np.int64)}
+
+
+def encode_spans(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> EncodedSpans:
+    """Every question and its context in windows of at most `max_length` tokens. The tokenizer given is not changed."""
+    passages = Passages(tokenizer, max_length)
+    questions, contexts = split.texts
+    ids: list[np.ndarray] = []
+    types: list[np.ndarray] = []
+    cut = passages([], []).without_encodings()
+    for start in range(0, len(split), ENCODE_AT_ONCE):
+        part = slice(start, start + ENCODE_AT_ONCE)
+        found = passages(questions[part], contexts[part])
+        lengths = [len(encoding) for encoding in found.encodings]
+        ids += ragged([encoding.ids for encoding in found.encodings], lengths, np.int32)
+        types += ragged([encoding.type_ids for encoding in found.encodings], lengths, np.int8)
+        cut = cut.followed_by(found.without_encodings())
+    gold = np.fromiter((len(spans) > 0 for spans in split.labels), np.int8, len(split))
+    places = _places(cut, split.labels)
+    return EncodedSpans(ids, types, gold, cut, list(contexts), split.labels, places, not gold.all())
+
+
+def _places(cut: Cut, answers: np.ndarray) -> np.ndarray:
+    """int32 [window, 2]: of the first gold answer of each window's question its first and last token, where the window has all of it."""
+    windows = len(cut.question)
+    begins = np.append(True, np.diff(cut.question) != 0)[:windows]
+    ends = np.append(begins[1:], True)[:windows]
+    places = np.zeros((windows, END + 1), np.int32)
+    for window, question in enumerate(cut.question.tolist()):
+        first, _, cls = cut.readable(window)
+        tokens = None
+        if len(answers[question]):
+            start, end = answers[question][0].tolist()
+            tokens = _tokens(cut.offsets(window), start, end, begins[window], ends[window])
+        places[window] = cls if tokens is None else np.add(tokens, first)
+    return places
+
+
+def _tokens(offsets: np.ndarray, start: int, end: int, begins: bool, ends: bool) -> tuple[int, int] | None:
+    """The first and the last of some tokens that have characters from `start` to `end`; None where there are none, or may be others
+    outside of the window. `begins`, `ends`: the context does so in this window."""
+    inside = np.flatnonzero((offsets[:, 1] > start) & (offsets[:, 0] < end) & (offsets[:, 1] > offsets[:, 0]))
+    if not len(inside):
+        return None
+    cut_off = (not begins and offsets[0, 0] > start) or (not ends and offsets[-1, 1] < end)
+    return None if cut_off else (int(inside[0]), int(inside[-1]))

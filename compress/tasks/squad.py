@@ -1,0 +1,71 @@
+"""Questions and answers as SQuAD's files hold them, versions 1.1 and 2.0: JSON of articles, their paragraphs, and questions on each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from compress.errors import CompressError
+
+from .answers import ANSWERS, CONTEXT, QUESTION
+from .tables import Table, brief, read_text, refuse
+
+_FORM = '{"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, "answers": […]}]}]}]}'
+
+
+def read_squad(path: Path) -> Table:
+    """Columns `question`, `context` and `answers`; a number is that of the question in the file. `is_impossible` questions have no
+    answers; `plausible_answers` are left out. Raises `CompressError` for another form, and for questions that contradict themselves."""
+    try:
+        document = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
+        raise CompressError(f"{path}: not JSON: {error}; a file of one object a line ends in .jsonl") from None
+    rows, problems = [], []
+    for number, (where, context, question) in enumerate(_questions(path, document), start=1):
+        answers = _answers(question)
+        if isinstance(answers, str):
+            problems.append((number, f"{where}: {answers}"))
+        rows.append((question.get("question"), context, answers))
+    refuse(str(path), "question", problems)
+    columns = list(map(list, zip(*rows, strict=True))) or [[], [], []]
+    names = (QUESTION, CONTEXT, ANSWERS)
+    return Table(str(path), "question", range(1, len(rows) + 1), dict(zip(names, columns, strict=True)))
+
+
+def _questions(path: Path, document: Any) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """Where each question stands, its context, and what the file says of it."""
+    for a, article in enumerate(_list(path, "", document, "data")):
+        place = f"data[{a}]"
+        for p, paragraph in enumerate(_list(path, place, article, "paragraphs")):
+            inside = f"{place}.paragraphs[{p}]"
+            for q, question in enumerate(_list(path, inside, paragraph, "qas")):
+                where = f"{inside}.qas[{q}]"
+                if not isinstance(question, dict):
+                    raise CompressError(f"{path}: {where}: expected a question, found {brief(question)}")
+                yield where, paragraph.get("context"), question
+
+
+def _list(path: Path, place: str, value: Any, key: str) -> list[Any]:
+    found = value.get(key) if isinstance(value, dict) else None
+    if isinstance(found, list):
+        return found
+    held = brief(sorted(value)) if isinstance(value, dict) else brief(value)
+    at = f"{place}: " if place else ""
+    hint = "" if place else "; records of other forms go in .jsonl, one object a line"
+    raise CompressError(f"{path}: {at}expected a list `{key}`, as in {_FORM}, found {held}{hint}")
+
+
+def _answers(question: dict[str, Any]) -> Any:
+    """What the file has as answers; or, as text, what is wrong."""
+    answers, impossible = question.get("answers"), question.get("is_impossible")
+    if impossible is True and answers:
+        return f"expected no answers, as `is_impossible` is true, found {brief(answers)}"
+    if impossible is True:
+        return []
+    if not isinstance(answers, list):
+        return f"expected a list `answers`, found {brief(answers)}"
+    if impossible is False and not answers:
+        return "expected an answer, as `is_impossible` is false, found none"
+    return answers

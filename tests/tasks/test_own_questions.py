@@ -1,0 +1,113 @@
+"""Files of questions without a task file: their columns and their kind are found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from span_files import jsonl, questions, records, squad, written
+
+from compress.errors import CompressError
+from compress.spec.source import load
+from compress.spec.task import TaskSpec
+from compress.tasks import OwnFiles, fingerprint, load_training, own_task
+from compress.tasks.template import files_in, guessed, task_yaml
+
+TRAIN, DEV = questions("train", impossible=True), questions("dev", 4, impossible=True)
+USUAL = ("question", "context", "answers")
+
+
+def renamed(rows: list[dict[str, Any]], names: tuple[str, ...]) -> str:
+    return jsonl([dict(zip(names, (row[name] for name in USUAL), strict=True)) for row in rows])
+
+
+def own_of(folder: Path, form: str = "list", names: tuple[str, ...] = USUAL, **fields: Any) -> OwnFiles:
+    files = (renamed(records(rows, form), names) for rows in (TRAIN, DEV))
+    return OwnFiles(*written(folder, *files, ".jsonl"), **fields)
+
+
+def test_squads_files_need_no_options(tmp_path: Path) -> None:
+    own = OwnFiles(*written(tmp_path, squad(TRAIN, version2=True), squad(DEV, version2=True)))
+    spec, folder = own_task(own)
+    assert (spec.name, spec.kind, spec.text, spec.label) == ("asked", "span", ("question", "context"), "answers")
+    assert (spec.metrics, spec.labels, spec.max_length) == (("exact_match", "f1_span"), None, 384)
+    data = load_training(spec, folder, None)
+    assert len(data.train) + len(data.tuning) == len(TRAIN)
+
+
+@pytest.mark.parametrize("form", ["columns", "list", "places"])
+def test_records_need_no_options_where_their_columns_have_the_usual_names(tmp_path: Path, form: str) -> None:
+    spec, _ = own_task(own_of(tmp_path, form))
+    assert (spec.kind, spec.text, spec.label) == ("span", ("question", "context"), "answers")
+
+
+def test_columns_of_other_names_are_named(tmp_path: Path) -> None:
+    names = ("query", "text", "label")
+    spec, folder = own_task(own_of(tmp_path, names=names, text="query", pair="text", label="label", max_length=64))
+    assert (spec.kind, spec.text, spec.label, spec.max_length) == ("span", ("query", "text"), "label", 64)
+    assert load_training(spec, folder, None).labels == ("start", "end")
+
+
+def test_questions_without_contexts_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match=r"--pair: a span task has questions and contexts; name the column"):
+        own_task(own_of(tmp_path, text="question", label="answers"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        ([("q", "c", ["a", "b"]), ("q", "c", ["a"])], "multilabel"),
+        ([("q", "c", "a"), ("r", "c", "b")], "classification"),
+    ],
+)
+def test_answers_that_are_no_spans_are_labels(tmp_path: Path, rows: list[Any], kind: str) -> None:
+    content = jsonl([dict(zip(USUAL, row, strict=True)) for row in rows])
+    own = OwnFiles(*written(tmp_path, content, content, ".jsonl"), text="question", pair="context", label="answers")
+    assert own_task(own)[0].kind == kind
+
+
+def test_entities_are_no_answers(tmp_path: Path) -> None:
+    rows = [{"text": f"Ada {n}", "entities": [{"start": 0, "end": 3, "label": "PER"}]} for n in range(9)]
+    own = OwnFiles(*written(tmp_path, jsonl(rows), jsonl(rows), ".jsonl"))
+    assert own_task(own)[0].kind == "tagging"
+
+
+@pytest.mark.parametrize("form", ["squad", "columns", "places"])
+def test_init_writes_a_task_with_the_same_keys(tmp_path: Path, form: str) -> None:
+    own = OwnFiles(*written(tmp_path, squad(TRAIN), squad(DEV))) if form == "squad" else own_of(tmp_path, form)
+    file = tmp_path / "asked.yaml"
+    text = task_yaml(guessed(own, []), file)
+    file.write_text(text, encoding="utf-8")
+    spec, folder = own_task(own)
+    assert load(file, TaskSpec) == spec
+    assert fingerprint(load(file, TaskSpec), tmp_path, None) == fingerprint(spec, folder, None)
+    assert "kind: span  # " in text and "text: [question, context]" in text and "max_length: 384  # tokens; " in text
+    assert "read in windows that overlap" in text and "labels:" not in text
+
+
+def test_init_guesses_columns_of_a_data_set(tmp_path: Path) -> None:
+    rows = [{"id": str(n), "title": "T", **row} for n, row in enumerate(records(TRAIN, "columns"))]
+    own = guessed(OwnFiles(*written(tmp_path, jsonl(rows), jsonl(rows), ".jsonl")), [])
+    assert (own.text, own.pair, own.label) == USUAL
+    assert "not used: 'id', 'title'" in task_yaml(own, tmp_path / "t.yaml")
+
+
+def test_init_refuses_what_a_run_would(tmp_path: Path) -> None:
+    question, context, _ = DEV[0]
+    files = written(tmp_path, squad(TRAIN), squad([*DEV, (question, context, [("Ada", 0)])]))
+    with pytest.raises(CompressError, match=r"dev\.json: question \d+: answers: answer 1: 'Ada' does not stand at"):
+        task_yaml(OwnFiles(*files), tmp_path / "t.yaml")
+
+
+def test_files_are_found_by_their_names(tmp_path: Path) -> None:
+    for name in ("train.json", "dev.json"):
+        (tmp_path / name).write_text(squad(TRAIN), encoding="utf-8")
+    assert files_in(tmp_path) == (tmp_path / "train.json", tmp_path / "dev.json")
+
+
+def test_a_file_of_json_that_is_no_squad_is_refused(tmp_path: Path) -> None:
+    files = written(tmp_path, json.dumps(records(TRAIN, "list")), squad(DEV))
+    with pytest.raises(CompressError, match=r"asked\.json: expected a list `data`, as in "):
+        own_task(OwnFiles(*files))
