@@ -69,6 +69,7 @@ class TaskKind:
     )  # labels are not all the same
     gold: Callable[[np.ndarray], np.ndarray] = _itself  # of labels
     expected: Callable[[np.ndarray], np.ndarray] = _itself  # of gold: the answers that are right
+    logits: Callable[[np.ndarray], np.ndarray] = _itself  # of outputs: those that are logits, or scores
     fitting: Callable[[Metrics, Names], Metrics] = lambda metrics, names: metrics  # those that such labels can have
 
     @property
