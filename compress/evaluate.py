@@ -20,10 +20,10 @@ _NAMES = {"input_ids", "attention_mask", "token_type_ids"}
 
 
 def predict_onnx(model: Path, encoded: Encoded, pad_id: int, *, threads: int | None = None) -> np.ndarray:
-    """float32 logits [example, class] in the examples' order, or [word, label] where words are labelled, from chunks of near-equal
-    length.
+    """float32 outputs [example, output] in the examples' order, from chunks of near-equal length: logits of classes, of words the
+    logits of their labels, of questions what `Encoded.collected` makes of start and end.
 
-    The chunks depend on the lengths alone, so the same split gives the same logits, also for dynamic
+    The chunks depend on the lengths alone, so the same split gives the same outputs, also for dynamic
     int8, whose activation ranges are taken per chunk. CompressError: a graph with other inputs, or an
     example it cannot take; CheckFailed: logits that are not finite.
     """
@@ -58,8 +58,10 @@ def _input_names(session: onnxruntime.InferenceSession, model: Path) -> list[str
 
 
 def _run(session: onnxruntime.InferenceSession, feed: dict[str, np.ndarray], model: Path) -> np.ndarray:
+    from .sessions import run_logits
+
     try:
-        return np.asarray(session.run(["logits"], feed)[0])
+        return run_logits(session, feed)
     except Exception as error:  # the binding's own types share no base but Exception
         shape = feed["input_ids"].shape
         reason = " ".join(str(error).split())

@@ -53,7 +53,7 @@ class Objective(nn.Module):
             raise ValueError(f"losses {names}: what reads masked tokens needs masked-LM heads")
         if masked_lm is not None and self.heads_run[0]:
             self.student_features |= masked_lm.student_features
-        self.means_over: dict[str, Unit] = {name: _mean_over(name, head.per_token) for name in names}
+        self.means_over: dict[str, Unit] = {name: _mean_over(name, head.token_losses) for name in names}
         self.projections = nn.ModuleDict(
             {
                 name: _projection(*widths)
@@ -100,10 +100,10 @@ class Objective(nn.Module):
         return student[feature]
 
 
-def _mean_over(name: str, per_token: bool) -> Unit:
-    """What the loss is a mean over; `per_token`: whether the task's labels are those of tokens."""
+def _mean_over(name: str, token_losses: bool) -> Unit:
+    """What the loss is a mean over; `token_losses`: whether the task's labels are those of tokens."""
     loss = LOSSES[name]
-    if per_token and loss.reads == "classes":
+    if token_losses and loss.reads == "classes":
         return "compared" if loss.needs_teacher else "labelled"
     return "tokens" if loss.per_token else "examples"
 

@@ -7,7 +7,7 @@ import mmap
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 _MOST = 2**31  # bytes of an ONNX file: protobuf's limit
 WEIGHTS = "weights_sha256"  # metadata of a graph whose weights are in another file: that file's
+SPAN_LOGITS = (
+    "start_logits",
+    "end_logits",
+)  # outputs of a graph that finds answers, as transformers and optimum call them
 
 
 def read_structure(path: Path) -> Structure:
@@ -230,6 +234,22 @@ def _session(path: Path, model: str | bytes, options: onnxruntime.SessionOptions
             version = f"onnxruntime {onnxruntime.__version__}"
             raise CompressError(f"{path}: {version} has no kernel here for an operator of it: {reason}") from None
         raise CompressError(f"{path}: ONNX Runtime cannot load it: {reason}") from None
+
+
+def graph_logits(names: Sequence[str], run: Callable[[Sequence[str]], Sequence[Any]]) -> np.ndarray:
+    """The logits of a graph whose outputs have these `names`; `run` gives those that it asks for. They are `logits`; of a graph that
+    finds answers those of the start and of the end [batch, length], side by side: [batch, length, 2]."""
+    import numpy as np
+
+    wanted = SPAN_LOGITS if set(SPAN_LOGITS) <= set(names) else ("logits",)
+    first, *more = map(np.asarray, run(wanted))
+    return np.stack([first, *more], axis=-1) if more else first
+
+
+def run_logits(session: onnxruntime.InferenceSession, feed: Mapping[str, np.ndarray]) -> np.ndarray:
+    """`graph_logits` of a session for the inputs `feed`, among which may be others than the graph's."""
+    given = {value.name: feed[value.name] for value in session.get_inputs()}
+    return graph_logits([value.name for value in session.get_outputs()], lambda wanted: session.run([*wanted], given))
 
 
 def real_rows(outputs: np.ndarray, mask: np.ndarray) -> np.ndarray:

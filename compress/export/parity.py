@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from ..errors import CheckFailed
-from ..sessions import open_session, real_rows
+from ..models.features import logits_of
+from ..sessions import open_session, real_rows, run_logits
 from .tracing import Traced, example
 
 # Both sides are fp32 and differ only in the order of their sums: about 1e-6 per layer, relative to the
@@ -41,9 +42,9 @@ def check_parity(traced: Traced, path: Path, tolerance: float = TOLERANCE) -> di
     for batch, length in shapes(traced.max_length):
         inputs = example(traced, batch, length)
         with torch.inference_mode():
-            expected = traced.model(**inputs).logits.numpy()
+            expected = logits_of(traced.model(**inputs)).numpy()
         feed = {name: value.numpy() for name, value in inputs.items()}
-        found = np.asarray(session.run(["logits"], feed)[0])
+        found = run_logits(session, feed)
         same_shape = found.shape == expected.shape
         found, expected = (real_rows(logits, feed["attention_mask"]) for logits in (found, expected))
         error = float(np.abs(found - expected).max()) if same_shape else float("inf")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,12 +13,13 @@ from torch import Tensor, nn
 
 from ..spec.kinds import KindName
 from .cleaning import clean
-from .tracing import PREFIX, Traced, examples, load, quiet, shapes, wrap, write
+from .tracing import PREFIX, Outputs, Traced, examples, load, quiet, shapes, side_by_side, wrap, write
 
 
 @dataclass(frozen=True)
 class Program:
-    """`module` takes int64 [batch, length] tensors in the order of `inputs` and gives the logits."""
+    """`module` takes int64 [batch, length] tensors in the order of `inputs` and gives the logits; a model with several
+    outputs each of them."""
 
     module: nn.Module
     opset: int
@@ -44,6 +45,10 @@ class Program:
     def quiet(self) -> AbstractContextManager[None]:
         """While open, neither the exporter nor a loop over its programs tells the terminal of its steps."""
         return quiet()
+
+    def logits(self, module: Callable[..., Outputs], inputs: Sequence[Tensor]) -> Tensor:
+        """Of `module`, or of what was made of it, all outputs side by side."""
+        return side_by_side(module(*inputs))
 
     def graph(self, module: nn.Module) -> ModelProto:
         """ONNX of `module`, or of what was made of it, its nodes and weights named as in the plain graph."""

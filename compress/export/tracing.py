@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,17 @@ class Traced:
     pad_id: int
     max_length: int
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return HEADS[self.kind].outputs
+
+
+Outputs = Tensor | tuple[Tensor, ...]  # of a model: the one that it has, or all of several
+
+
+def _one_or_all(found: Sequence[Tensor]) -> Outputs:
+    return found[0] if len(found) == 1 else tuple(found)
+
 
 class _AdditiveMask(nn.Module):
     """The model with its mask made once: 0 where a token is, the lowest float where padding is.
@@ -47,33 +58,37 @@ class _AdditiveMask(nn.Module):
     [batch, length] one is twenty nodes and a [batch, 1, length, length] tensor.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, outputs: tuple[str, ...]) -> None:
         super().__init__()
-        self.traced = model
+        self.traced, self._outputs = model, outputs
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Outputs:
         hidden = (1.0 - attention_mask[:, None, None, :].to(torch.float32)) * torch.finfo(torch.float32).min
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        return self.traced(input_ids=input_ids, attention_mask=hidden, **more).logits
+        return self._given(self.traced(input_ids=input_ids, attention_mask=hidden, **more))
+
+    def _given(self, output: Any) -> Outputs:
+        return _one_or_all([getattr(output, name) for name in self._outputs])
 
 
 class _OwnForm(nn.Module):
-    """For a family that is traced in another form."""
+    """For a family that is traced in another form, whose logits are all outputs side by side."""
 
-    def __init__(self, form: nn.Module) -> None:
+    def __init__(self, form: nn.Module, outputs: tuple[str, ...]) -> None:
         super().__init__()
-        self.traced = form
+        self.traced, self._several = form, len(outputs) > 1
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        return self.traced(input_ids, attention_mask, token_type_ids)
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Outputs:
+        logits = self.traced(input_ids, attention_mask, token_type_ids)
+        return _one_or_all(logits.unbind(-1) if self._several else [logits])
 
 
 class _OwnMask(_AdditiveMask):
     """For a family that does not take a ready mask."""
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Outputs:
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        return self.traced(input_ids=input_ids, attention_mask=attention_mask, **more).logits
+        return self._given(self.traced(input_ids=input_ids, attention_mask=attention_mask, **more))
 
 
 def load(checkpoint: Path, kind: KindName) -> Traced:
@@ -142,6 +157,11 @@ def example(traced: Traced, batch: int, length: int) -> dict[str, Tensor]:
     return {name: full[name] for name in traced.inputs}
 
 
+def side_by_side(outputs: Outputs) -> Tensor:
+    """Logits, as `models.features.logits_of` has them."""
+    return outputs if isinstance(outputs, Tensor) else torch.stack(outputs, dim=-1)
+
+
 def trace(traced: Traced, opset: int) -> onnx.ModelProto:
     """The exporter's graph of the model."""
     return write(traced, wrap(traced), opset)
@@ -160,7 +180,7 @@ def write(traced: Traced, module: nn.Module, opset: int) -> onnx.ModelProto:
                 verbose=False,
                 opset_version=opset,
                 input_names=list(inputs),
-                output_names=["logits"],
+                output_names=list(traced.outputs),
                 dynamic_shapes=shapes(traced),
             )
     except Exception as error:  # the exporter wraps everything that can go wrong in a model's code
@@ -184,18 +204,18 @@ def shapes(traced: Traced) -> tuple[dict[int, Any], ...]:
 
 
 def wrap(traced: Traced) -> nn.Module:
-    """The model with logits alone as its output, in the form that its family is traced in; else with the ready mask where it
+    """The model with its logits alone as outputs, in the form that its family is traced in; else with the ready mask where it
     gives the model's own logits, else with the model's own mask. Of local layers short examples would not tell: a ready
     mask is for all layers alike."""
     if traced.model.config.model_type in FORMS:
-        return _OwnForm(FORMS[traced.model.config.model_type](traced.model)).eval()
+        return _OwnForm(FORMS[traced.model.config.model_type](traced.model), traced.outputs).eval()
     inputs = examples(traced)
-    own, ready = _OwnMask(traced.model).eval(), _AdditiveMask(traced.model).eval()
+    own, ready = (each(traced.model, traced.outputs).eval() for each in (_OwnMask, _AdditiveMask))
     if FAMILIES[traced.model.config.model_type].local_layers:
         return own
     try:
         with quiet(), torch.no_grad():
-            same = torch.allclose(ready(**inputs), own(**inputs), atol=1e-5)
+            same = torch.allclose(side_by_side(ready(**inputs)), side_by_side(own(**inputs)), atol=1e-5)
     except (RuntimeError, ValueError, TypeError, IndexError):
         same = False
     return ready if same else own

@@ -33,7 +33,7 @@ _OF_TEXT = ("ForMaskedLM", "ForPreTraining", "ForNextSentencePrediction")  # hea
 def has_head(folder: Path, config: dict[str, Any], kind: KindName) -> bool:
     """Whether the checkpoint carries a trained head for tasks of `kind`."""
     head = HEADS[kind]
-    named = any(name.endswith(head.suffix) for name in config.get("architectures", ()))
+    named = any(map(head.is_of, config.get("architectures", ())))
     return named and _decides_as(config, kind) and any(name.startswith(head.trained) for name in tensor_names(folder))
 
 
@@ -48,11 +48,10 @@ def _decides_as(config: dict[str, Any], kind: KindName) -> bool:
 
 def other_head(config: dict[str, Any], kind: KindName) -> str | None:
     """The class that config.json names, where its head is not for tasks of `kind`: of another, or of none here, such
-    as BertForQuestionAnswering, or one whose outputs are decided otherwise."""
-    suffix = HEADS[kind].suffix
+    as BertForMultipleChoice, or one whose outputs are decided otherwise."""
     named = [name for name in config.get("architectures", ()) if "For" in name]
-    other = next((name for name in named if not name.endswith((suffix, *_OF_TEXT))), None)
-    heads = [name for name in named if name.endswith(suffix)]
+    heads = [name for name in named if HEADS[kind].is_of(name)]
+    other = next((name for name in named if name not in heads and not name.endswith(_OF_TEXT)), None)
     if other is not None or not heads or _decides_as(config, kind):
         return other
     return f"{heads[0]} whose labels {'are decided one by one' if _decides_each(config) else 'exclude each other'}"

@@ -17,6 +17,7 @@ from torch.distributed.fsdp import FSDPModule
 from ..errors import CompressError
 from ..losses.features import ATTENTION, HIDDEN, LOGITS, POOLED, WORDS, Place, parse
 from ..losses.tensors import same_document
+from ..sessions import SPAN_LOGITS
 from .attention import added, captured
 from .dimensions import first_position
 from .families import FAMILIES
@@ -93,7 +94,7 @@ def _positions(documents: Tensor) -> Tensor:
 def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> Features:
     """The `wanted` features of `model`, with a head or without, on `batch`, and nothing that costs more than they need.
 
-    Logits are [batch, classes], of a head of tokens [batch, length, labels]; hidden states [batch, length, hidden]; scores
+    Logits are as `logits_of` has them; hidden states [batch, length, hidden]; scores
     [batch, heads, query, key], before softmax and without the mask, with what the family adds for the distance of two tokens;
     queries, keys and values [batch, heads, length, head size]; pooled [batch, hidden]; words [vocabulary, embedding].
     Raises `CompressError` for a name that is not a feature of the model.
@@ -192,7 +193,15 @@ def _read(output: Any, inside: dict[Place, Tensor], place: Place) -> Tensor:
     if kind == HIDDEN:
         return output.hidden_states[index]
     if kind == LOGITS:
-        if getattr(output, "logits", None) is None:
-            raise CompressError("unknown features ['logits']: the model has no head")
-        return output.logits
+        return logits_of(output)
     return inside[place]
+
+
+def logits_of(output: Any) -> Tensor:
+    """Of what a model of transformers gives: [batch, classes], of a head of tokens [batch, length, labels], of which a head that finds
+    answers has two, start and end. CompressError: the model has no head."""
+    if hasattr(output, SPAN_LOGITS[0]):
+        return torch.stack([getattr(output, name) for name in SPAN_LOGITS], dim=-1)
+    if getattr(output, "logits", None) is None:
+        raise CompressError("unknown features ['logits']: the model has no head")
+    return output.logits

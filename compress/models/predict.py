@@ -26,8 +26,8 @@ def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
 
 @torch.inference_mode()
 def predict_logits(model: nn.Module, encoded: Encoded, pad_id: int) -> np.ndarray:
-    """float32 logits [example, class] in the order of `encoded`, or [word, label] where words are labelled; the model's mode is restored
-    afterwards."""
+    """float32 outputs [example, output] in the order of `encoded`, made of logits as `compress.evaluate` makes them; the model's mode is
+    restored afterwards."""
     training = model.training
     model.eval()
     device = next(model.parameters()).device

@@ -11,7 +11,7 @@ import onnx
 from ..errors import CheckFailed
 from ..graphs import get_metadata, write_model
 from ..runtime.folder import unpadded_beside
-from ..sessions import open_session
+from ..sessions import open_session, run_logits
 from .checking import check_file, counts, describe, why_fp32
 from .evaluator import asked
 from .inc_tuning import Program, Trial, Tuning
@@ -73,11 +73,11 @@ def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
 
     inputs = [torch.from_numpy(feed[name]) for name in program.inputs]
     with torch.no_grad():
-        fp32, expected = (module(*inputs).numpy() for module in (program.module, trial.module))
+        fp32, expected = (program.logits(module, inputs).numpy() for module in (program.module, trial.module))
 
     def answer(path: Path) -> np.ndarray:
         session = open_session(path, configure=plain)
-        return np.asarray(session.run(["logits"], {name: feed[name] for name in program.inputs})[0])
+        return run_logits(session, feed)
 
     found = asked(trial.folded, answer)
     error, noise = (float(np.abs(other - expected).mean()) for other in (found, fp32))

@@ -29,7 +29,8 @@ _FULL = 100.0  # what a model that loses nothing scores: the loop divides by it,
 
 
 class Program(Protocol):
-    """A checkpoint in torch: `module` takes int64 [batch, length] tensors in the order of `inputs` and gives the logits.
+    """A checkpoint in torch: `module` takes int64 [batch, length] tensors in the order of `inputs` and gives the logits, a model
+    with several outputs each of them; `logits` has these side by side.
     `path`: of the submodule that a node of `graph(module)` is called after; while `quiet` is open, neither tracing nor a loop
     over traces tells the terminal of its steps."""
 
@@ -43,6 +44,7 @@ class Program(Protocol):
     def shapes(self) -> tuple[dict[int, Any], ...]: ...
     def path(self, name: str) -> str: ...
     def quiet(self) -> AbstractContextManager[None]: ...
+    def logits(self, module: Any, inputs: Sequence[Tensor]) -> Tensor: ...
     def graph(self, module: nn.Module) -> ModelProto: ...
 
 

@@ -12,6 +12,7 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..graphs import INTEGER_MATMULS, drop_dead, replace_all
+from ..sessions import graph_logits
 from .int8_graph import MICROSOFT
 from .sampling import Feed, Sample
 
@@ -56,7 +57,12 @@ def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> list[Arr
     _fuse_restored(model)
     evaluator = ReferenceEvaluator(model, new_ops=_operators(saturating))
     names = {value.name for value in model.graph.input}
-    return [evaluator.run(["logits"], {n: feed[n] for n in names})[0] for feed in feeds]  # type: ignore[index]
+    outputs = [value.name for value in model.graph.output]
+
+    def run(wanted: Sequence[str], feed: Feed) -> Sequence[Array]:
+        return evaluator.run([*wanted], {name: feed[name] for name in names})  # type: ignore[return-value]
+
+    return [graph_logits(outputs, lambda wanted, feed=feed: run(wanted, feed)) for feed in feeds]
 
 
 def _operators(saturating: bool) -> list[Any]:

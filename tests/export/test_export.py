@@ -185,6 +185,11 @@ def test_parity_refuses_nan_and_another_shape(tiny_checkpoint, tiny_onnx, monkey
         def __init__(self, value: np.ndarray) -> None:
             self.value = value
 
+        def get_inputs(self) -> list[object]:
+            return []
+
+        get_outputs = get_inputs
+
         def run(self, *_) -> list[np.ndarray]:
             return [self.value]
 

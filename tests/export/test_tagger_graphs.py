@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 from family_teachers import LABELS, LAYERS, POSITIONS, tagger_of
 from plain_teachers import LAYERS as PLAIN_LAYERS
 from plain_teachers import plain_classifier
+from wrong_graphs import wrong_head
 
 from compress.errors import CheckFailed
 from compress.export import export_onnx
@@ -179,20 +179,7 @@ def test_no_weight_of_the_last_layer_is_absorbed_and_the_pooler_is_gone(graph: C
 def test_a_wrong_graph_is_not_kept_and_the_message_names_the_part(
     part: str, form: str, checkpoint: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    head = GRAPH_HEADS["tagging"]
-    unpadded = form == "model_unpadded.onnx"
-
-    def wrong(right: Callable[..., str]) -> Callable[..., str]:
-        def write(*parts: Any) -> str:
-            made, writer = right(*parts), parts[0]
-            if unpadded != (type(parts[-1]).__name__ == "Unpadded"):
-                return made
-            return writer.op("Mul", [made, writer.weight("wrong", np.array(1.01, np.float32))], "wrong")
-
-        return write
-
-    field = "logits" if part == "head" else "last_attention"
-    monkeypatch.setitem(GRAPH_HEADS, "tagging", replace(head, **{field: wrong(getattr(head, field))}))
+    monkeypatch.setitem(GRAPH_HEADS, "tagging", wrong_head(GRAPH_HEADS["tagging"], part, unpadded="unpadded" in form))
     with pytest.raises(
         CheckFailed, match=rf"{form}: logits differ from torch's.*; the first part that differs is {part}$"
     ):

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import (
     AutoConfig,
     AutoModelForMaskedLM,
+    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
 )
@@ -138,6 +139,12 @@ def tagger_of(family: str, **fields: Any) -> Any:
     """As `classifier_of`, with a head of tokens."""
     padding = 1 if family in _AFTER_PADDING else 0
     return _varied(AutoModelForTokenClassification, _config(family, 90, padding, num_labels=len(LABELS), **fields))
+
+
+def reader_of(family: str, **fields: Any) -> Any:
+    """As `classifier_of`, with a head that finds answers."""
+    padding = 1 if family in _AFTER_PADDING else 0
+    return _varied(AutoModelForQuestionAnswering, _config(family, 90, padding, **{"num_labels": 2, **fields}))
 
 
 def _varied(auto: Any, config: Any) -> Any:

@@ -8,7 +8,12 @@ from typing import Any
 import torch
 from family_teachers import LABELS, pieces, texts
 from tokenizers import Tokenizer, processors
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoModelForTokenClassification
+from transformers import (
+    AutoConfig,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+)
 
 from compress.models.checkpoints import save_checkpoint
 from compress.models.pretrained import usable_class
@@ -49,9 +54,19 @@ def plain_config(family: str, words: int = 90, **fields: Any) -> Any:
 
 def plain_classifier(family: str, words: int = 90, *, noise: float = 0.1, tags: bool = False, **fields: Any) -> Any:
     """As ours are: for batches padded on the right; every weight larger than transformers' start, by `noise`. `tags`: of tokens."""
-    torch.manual_seed(7)
-    config = plain_config(family, words, **fields)
     auto = AutoModelForTokenClassification if tags else AutoModelForSequenceClassification
+    return _made(auto, plain_config(family, words, **fields), noise)
+
+
+def plain_reader(family: str) -> Any:
+    """As `plain_classifier`, with a head that finds answers."""
+    named = {0: "start", 1: "end"}
+    labels = {"id2label": named, "label2id": {name: number for number, name in named.items()}}
+    return _made(AutoModelForQuestionAnswering, plain_config(family, **labels), 0.1)
+
+
+def _made(auto: Any, config: Any, noise: float) -> Any:
+    torch.manual_seed(7)
     kind = usable_class(type(auto.from_config(config, attn_implementation="eager")))
     model = kind._from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():

@@ -6,6 +6,7 @@ from typing import Any
 
 from onnx import ModelProto, TensorProto, helper
 
+from ...models.heads import HEADS
 from ...spec.kinds import KindName
 from .attention import make_masks
 from .embeddings import embed
@@ -27,7 +28,7 @@ def build_fast(
 ) -> ModelProto | None:
     """The ONNX model of a transformers model for tasks of `kind`; None where its form is not known here.
 
-    Inputs and output are those of the plain export; without `pairs`, of texts that are all of one segment, there is no
+    Inputs and outputs are those of the plain export; without `pairs`, of texts that are all of one segment, there is no
     input `token_type_ids`. `opset`: 20 to 23. `unpadded`: see `Unpadded`. `marked`: the states after each part are outputs too, under the
     part's name.
     """
@@ -46,4 +47,14 @@ def build_fast(
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if encoder.types is not None else [])]
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in names]
     axes = ["batch", "length"] if head.per_token else ["batch"]
-    return graph.model(inputs, logits, [*axes, len(encoder.head[-1][0].weight)])
+    return graph.model(inputs, _outputs(graph, HEADS[kind].outputs, logits, [*axes, len(encoder.head[-1][0].weight)]))
+
+
+def _outputs(
+    graph: Graph, names: tuple[str, ...], logits: str, shape: list[str | int]
+) -> dict[str, tuple[str, list[str | int]]]:
+    """Name -> tensor and shape, of the one output, or of several: each is a column of the logits [batch, length, output]."""
+    if len(names) == 1:
+        return {names[0]: (logits, shape)}
+    columns = [graph.op("Gather", [logits, graph.integer(place)], name, axis=2) for place, name in enumerate(names)]
+    return {name: (column, shape[:-1]) for name, column in zip(names, columns, strict=True)}

@@ -11,7 +11,8 @@ from onnx import ModelProto
 from torch import Tensor
 
 from ...graphs import write_model
-from ...sessions import open_session
+from ...models.features import logits_of
+from ...sessions import open_session, run_logits
 from ..tracing import SEGMENTS, Traced, example
 from .building import build_fast
 
@@ -29,9 +30,9 @@ def first_difference(traced: Traced, *, opset: int, unpadded: bool) -> str | Non
     inputs = example(traced, 2, min(6, traced.max_length))
     with torch.inference_mode():
         output = traced.model(**inputs, output_hidden_states=True)
-    wanted = [*output.hidden_states, output.logits]
+    wanted = [*output.hidden_states, logits_of(output)]
     real = inputs["attention_mask"].bool().numpy()
-    for (name, found), expected in zip(_states(marked, inputs).items(), wanted, strict=True):
+    for (name, found), expected in zip(_states(marked, inputs, traced.outputs).items(), wanted, strict=True):
         own, other = (_compared(each, real, found) for each in (found, expected.numpy()))
         if not np.allclose(own, other, atol=_TOLERANCE, rtol=0):
             return name
@@ -45,12 +46,13 @@ def _compared(states: np.ndarray, real: np.ndarray, found: np.ndarray) -> np.nda
     return states[:, 0] if found.shape[1] == 1 else states[real]
 
 
-def _states(marked: ModelProto, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """Part -> its states; the logits are those of the head, which comes last."""
+def _states(marked: ModelProto, inputs: dict[str, Tensor], outputs: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Part -> its states; the logits, `outputs` of the graph, are those of the head, which comes last."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "marked.onnx"
         write_model(marked, path)
         session = open_session(path)
-    logits, *names = [output.name for output in session.get_outputs()]
-    found = session.run([*names, logits], {value.name: inputs[value.name].numpy() for value in session.get_inputs()})
-    return {name: np.asarray(states) for name, states in zip([*names, "head"], found, strict=True)}
+    feed = {value.name: inputs[value.name].numpy() for value in session.get_inputs()}
+    parts = [output.name for output in session.get_outputs() if output.name not in outputs]
+    found = zip(parts, session.run(parts, feed), strict=True)
+    return {name: np.asarray(states) for name, states in found} | {"head": run_logits(session, feed)}

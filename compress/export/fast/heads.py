@@ -57,5 +57,6 @@ GRAPH_HEADS: dict[KindName, GraphHead] = {
     "classification": _FIRST_TOKEN,
     "multilabel": _FIRST_TOKEN,
     "tagging": _EVERY_TOKEN,
+    "span": _EVERY_TOKEN,
     "regression": _FIRST_TOKEN,
 }

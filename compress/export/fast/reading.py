@@ -14,7 +14,7 @@ from .parts import Array, Block, Encoder, Linear, Norm, Relative
 
 
 def read_encoder(model: Any) -> Encoder | None:
-    """The parts of a transformers classifier, of texts or of tokens; None for a family or a variant that is not known here."""
+    """The parts of a transformers model, of texts or of tokens; None for a family or a variant that is not known here."""
     config = model.config
     if fast_graph_problem(config.to_dict()) is not None:
         return None
@@ -32,7 +32,7 @@ def read_encoder(model: Any) -> Encoder | None:
         activation=family.setting(config, "hidden_act"),
         head=tuple(
             (_linear(model, path.replace("base_model.", f"{prefix}.")), activation)
-            for path, activation in family.head_on(per_token=head_of(model).per_token)
+            for path, activation in family.head_on(head_of(model).on_tokens)
         ),
         prefix=prefix,
         relative=_relative(model, family, len(positions)),

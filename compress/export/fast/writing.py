@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,14 +91,14 @@ class Graph:
         kind, attributes = ACTIVATIONS[name]
         return self.op(kind, [states], scope, **attributes)
 
-    def model(self, inputs: list[ValueInfoProto], output: str, shape: list[str | int]) -> ModelProto:
-        """`output` becomes `logits`, float32 of this `shape`; what was marked is given out too."""
-        named = {"logits": output, **(self._marks if self.marked else {})}
+    def model(self, inputs: list[ValueInfoProto], outputs: Mapping[str, tuple[str, Sequence[str | int]]]) -> ModelProto:
+        """`outputs`: name -> tensor, float32, and its shape; what was marked is given out too."""
+        named = {name: tensor for name, (tensor, _) in outputs.items()} | (self._marks if self.marked else {})
         nodes = [
             helper.make_node("Identity", [tensor], [name], name=f"{name}/Identity") for name, tensor in named.items()
         ]
         weights = [numpy_helper.from_array(value, name) for name, value in self._weights.items()]
-        shapes = {name: ["batch", None, None] for name in named} | {"logits": shape}
-        outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-        graph = helper.make_graph([*self._nodes, *nodes], "classifier", inputs, outputs, weights)
+        shapes = {name: outputs[name][1] if name in outputs else ["batch", None, None] for name in named}
+        given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+        graph = helper.make_graph([*self._nodes, *nodes], "classifier", inputs, given, weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._opset)])

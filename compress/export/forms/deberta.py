@@ -16,17 +16,19 @@ from ...models.heads import head_of
 
 
 class DebertaForm(nn.Module):
-    """Of the classifier `model`, of texts or of tokens, whose other weights it shares: its modules have the names that they have there."""
+    """Of the `model`, of texts or of tokens, whose other weights it shares: its modules have the names that they have there."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.deberta = _Encoder(model.deberta)
-        self.pooler = nn.Identity() if head_of(model).per_token else model.pooler
-        self.classifier = model.classifier
+        head = head_of(model)
+        self.pooler = nn.Identity() if head.per_token else model.pooler
+        self._last = head.on_tokens or "classifier"
+        setattr(self, self._last, getattr(model, self._last))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         """Logits [batch, class], or [batch, length, label], from [batch, length] tensors."""
-        return self.classifier(self.pooler(self.deberta(input_ids, attention_mask, token_type_ids)))
+        return getattr(self, self._last)(self.pooler(self.deberta(input_ids, attention_mask, token_type_ids)))
 
 
 class _Encoder(nn.Module):

@@ -19,22 +19,22 @@ _LEAST = -1e30  # what transformers adds to the scores of padding
 
 
 class XLNetForm(nn.Module):
-    """Of the classifier `model`, of texts or of tokens, whose other weights it shares: its modules have the names that they have there."""
+    """Of the `model`, of texts or of tokens, whose other weights it shares: its modules have the names that they have there."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.transformer = _Encoder(model.transformer)
-        self._per_token = head_of(model).per_token
-        if self._per_token:
-            self.classifier = model.classifier
+        self._on_tokens = head_of(model).on_tokens
+        if self._on_tokens:
+            setattr(self, self._on_tokens, getattr(model, self._on_tokens))
         else:
             self.sequence_summary, self.logits_proj = model.sequence_summary, model.logits_proj
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         """Logits [batch, class], or [batch, length, label], from [batch, length] tensors."""
         states = self.transformer(input_ids, attention_mask, token_type_ids)
-        if self._per_token:
-            return self.classifier(states)
+        if self._on_tokens:
+            return getattr(self, self._on_tokens)(states)
         return self.logits_proj(self.sequence_summary(last_tokens(states, attention_mask)))
 
 

@@ -12,7 +12,6 @@ from .fields import Field
 if TYPE_CHECKING:
     from ...corpus import SpecialIds
 
-_OF_TOKENS = (("classifier", None),)  # what a classifier of tokens does to the last state of each
 RELATIVE_BUCKETS = 32  # of distances: rows of a `relative_bias`
 Setting = Callable[..., Any]  # like `getattr` of a teacher's config: (BERT's name of a setting[, default]) -> its value
 
@@ -126,9 +125,9 @@ class Family:
         """transformers' name of the attention that models are loaded with."""
         return "eager" if self.own_attention or not self.captures_attention else "sdpa"
 
-    def head_on(self, *, per_token: bool) -> tuple[tuple[str, str | None], ...]:
-        """`head`, or that of a classifier of tokens."""
-        return _OF_TOKENS if per_token and self.head else self.head
+    def head_on(self, tokens: str | None) -> tuple[tuple[str, str | None], ...]:
+        """`head`, or that of a model of `tokens`: the module of this name on the last state of each."""
+        return ((tokens, None),) if tokens and self.head else self.head
 
     def reads_segments(self, types: int) -> bool:
         """Whether a model with a table of so many segments takes `token_type_ids`: not where it knows but one."""

@@ -10,12 +10,14 @@ from .classification import CLASSIFICATION
 from .head import Head
 from .multilabel import MULTILABEL
 from .regression import REGRESSION
+from .span import SPAN
 from .tagging import TAGGING
 
 HEADS: dict[KindName, Head] = {
     "classification": CLASSIFICATION,
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
+    "span": SPAN,
     "regression": REGRESSION,
 }
 
@@ -31,7 +33,7 @@ def auto_class(head: Head) -> Any:
 
 def head_named(architectures: Sequence[str]) -> Head:
     """The head of a model by the names of its class, as config.json lists them; that of classes where none tells."""
-    heads = (head for head in HEADS.values() for name in architectures if name.endswith(head.suffix))
+    heads = (head for head in HEADS.values() for name in architectures if head.is_of(name))
     return next(heads, CLASSIFICATION)
 
 

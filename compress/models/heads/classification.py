@@ -6,7 +6,7 @@ from .head import Head
 
 CLASSIFICATION = Head(
     model="AutoModelForSequenceClassification",
-    suffix="ForSequenceClassification",
+    suffixes=("ForSequenceClassification",),
     trained=("classifier.", "logits_proj."),
     new=("classifier.", "pre_classifier.", "pooler.", "head.", "sequence_summary.", "logits_proj."),
 )

@@ -14,18 +14,34 @@ Loss = Callable[[Any, "Tensor", Any, Mapping[str, "Tensor"]], "Tensor"]  # of (s
 
 @dataclass(frozen=True)
 class Head:
-    """`model`: the class of transformers that loads any family with this head; `suffix` ends the names of the families' own.
+    """`model`: the class of transformers that loads any family with this head; `suffixes` end the names of the families' own, but
+    those of `others`, which have another head.
 
     `trained`: what names of the head's own weights begin with. `new`: parts of the names of weights that a checkpoint
     without the head may lack. `losses`: by the name of a loss on logits, what it is for this kind, where that is not what it
-    is for classes. `equal`: losses that are another for this kind. `per_token`: its logits are [batch, length, label], of every
-    token, and the losses on them means over tokens.
+    is for classes. `equal`: losses that are another for this kind.
+
+    `on_tokens`: the module that takes each token's last state to logits [batch, length, label], in all families that have names for
+    their parts; None: it reads one token. `token_losses`: the losses on logits are means over tokens, not over rows of a batch.
+    `outputs`: of transformers' model, and of the graph; where there are several, logits are these side by side.
     """
 
     model: str
-    suffix: str
+    suffixes: tuple[str, ...]
     trained: tuple[str, ...]
     new: tuple[str, ...]
     losses: Mapping[str, Loss] = field(default_factory=dict)
     equal: Mapping[str, str] = field(default_factory=dict)
-    per_token: bool = False
+    others: tuple[str, ...] = ()
+    on_tokens: str | None = None
+    token_losses: bool = False
+    outputs: tuple[str, ...] = ("logits",)
+
+    @property
+    def per_token(self) -> bool:
+        """Whether every token has logits."""
+        return self.on_tokens is not None
+
+    def is_of(self, architecture: str) -> bool:
+        """Whether a class of transformers, by its name, has this head."""
+        return architecture.endswith(self.suffixes) and architecture not in self.others

@@ -26,9 +26,10 @@ def _from_gold(spec: Any, student: Tensor, teacher: Any, batch: Mapping[str, Ten
 
 TAGGING = Head(
     model="AutoModelForTokenClassification",
-    suffix="ForTokenClassification",
+    suffixes=("ForTokenClassification",),
     trained=("classifier.",),
     new=("classifier.", "head."),  # ModernBERT has a layer before the classifier
     losses={"soft_target": _from_teacher, "soft_cross_entropy": _towards_teacher, "hard_label": _from_gold},
-    per_token=True,
+    on_tokens="classifier",
+    token_losses=True,
 )

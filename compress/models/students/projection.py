@@ -18,7 +18,7 @@ from ..families import FAMILIES
 from ..heads import head_of
 from . import algebra
 from .activations import Array, Point, Sample, array, fill, observe, observed_batches
-from .parts import TABLES, TASKS, layer_parts
+from .parts import TABLES, TASKS, head_parts, layer_parts
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _head(model: Any) -> _Head | None:
 def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
     """Pooler and classifier: of the pooler's neurons those that move the classes most, since tanh acts on each alone."""
     if head_of(teacher).per_token:
-        _project_token_head(pair, student.classifier, teacher.classifier)
+        _project_token_head(pair, *(head_parts(model)[0] for model in (student, teacher)))
         return
     mine, theirs = _head(student), _head(teacher)
     if mine is None or theirs is None:

@@ -6,9 +6,12 @@ from typing import Any
 
 from ...errors import CompressError
 from ...runtime.kinds import output_names
+from ...spec.kinds import KINDS, KindName
 
 
-def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: str, where: str) -> tuple[int, ...] | None:
+def label_order(
+    checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: KindName, where: str
+) -> tuple[int, ...] | None:
     """For each class of the task, its row in the checkpoint's head; None where the names say nothing: the checkpoint's
     LABEL_0, LABEL_1, …, or the task's 0, 1, …, which are then the rows' numbers.
 
@@ -20,7 +23,7 @@ def label_order(checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: str
             f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the {kind} task "
             f"{len(expected)}: {list(expected)}"
         )
-    if not task:
+    if not task or KINDS[kind].outputs:  # transformers' class says which row is which
         return None
     mine = {_plain(name): index for index, name in enumerate(checkpoint)}
     if set(mine) != {_plain(name) for name in task} or len(mine) != len(task):
@@ -40,7 +43,7 @@ def _plain(name: str) -> str:
 
 
 def _output_layer(model: Any) -> Any:
-    head = model.logits_proj if hasattr(model, "logits_proj") else model.classifier
+    head = next(getattr(model, name) for name in ("logits_proj", "qa_outputs", "classifier") if hasattr(model, name))
     return getattr(head, "out_proj", head)
 
 

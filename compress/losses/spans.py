@@ -1,0 +1,62 @@
+"""Where an answer begins and where it ends: two distributions over the tokens of a window, by the logits of start and end.
+
+A window's distributions are over the tokens that are `compared` (1, else 0): those of the context and [CLS], which stands for no
+answer. A window always has that one. No token is picked out, as in `tokens`: those that do not count have no probability.
+"""
+
+from jaxtyping import Float, Int
+
+from .tensors import Tensor
+
+
+def span_cross_entropy_loss(
+    logits: Float[Tensor, "batch length 2"],
+    labels: Int[Tensor, "batch 2"],
+    compared: Int[Tensor, "batch length"],
+) -> Float[Tensor, ""]:
+    """Cross-entropy with the gold positions in nats: the mean of that of the start and that of the end, averaged over the windows
+    (Devlin et al. 2019, arXiv:1810.04805, §4.2). `labels`: positions of compared tokens, of the answer's first and last one."""
+    import torch.nn.functional as F
+
+    return F.nll_loss(_log_probabilities(logits, compared), labels)
+
+
+def span_kl_loss(
+    student: Float[Tensor, "batch length 2"],
+    teacher: Float[Tensor, "batch length 2"],
+    compared: Int[Tensor, "batch length"],
+    *,
+    temperature: float,
+) -> Float[Tensor, ""]:
+    """T² · KL(teacher_T ‖ student_T) in nats, the mean of that of the start and that of the end, averaged over the windows.
+
+    Zero exactly where the distributions agree (Hinton et al. 2015, arXiv:1503.02531, §2).
+    """
+    target = _log_probabilities(teacher / temperature, compared)
+    prediction = _log_probabilities(student / temperature, compared)
+    return temperature**2 * (target.exp() * (target - prediction)).sum(1).mean()
+
+
+def span_soft_cross_entropy_loss(
+    student: Float[Tensor, "batch length 2"],
+    teacher: Float[Tensor, "batch length 2"],
+    compared: Int[Tensor, "batch length"],
+    *,
+    temperature: float,
+) -> Float[Tensor, ""]:
+    """-Σ p_teacher · log p_student of both softmax(logits / T), in nats, the mean of that of the start and that of the end, averaged
+    over the windows. No T² (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 10)."""
+    target = _log_probabilities(teacher / temperature, compared).exp()
+    prediction = _log_probabilities(student / temperature, compared)
+    return -(target * prediction).sum(1).mean()
+
+
+def _log_probabilities(
+    logits: Float[Tensor, "batch length 2"], compared: Int[Tensor, "batch length"]
+) -> Float[Tensor, "batch length 2"]:
+    """Over the tokens, of start and of end. Of a token that is not compared the lowest number and not -∞, whose product with its
+    probability, 0, is none."""
+    import torch
+
+    lowest = torch.finfo(logits.dtype).min
+    return logits.masked_fill(compared[..., None] == 0, lowest).log_softmax(1)

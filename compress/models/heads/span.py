@@ -1,0 +1,40 @@
+"""Logits of start and end for every token, from its last state alone, by transformers' classes for question answering."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...losses.spans import span_cross_entropy_loss, span_kl_loss, span_soft_cross_entropy_loss
+from ...sessions import SPAN_LOGITS
+from .head import Head
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def _from_teacher(spec: Any, student: Tensor, teacher: Any, batch: Mapping[str, Tensor]) -> Tensor:
+    return span_kl_loss(student, teacher, batch["compared"], temperature=spec.temperature)
+
+
+def _towards_teacher(spec: Any, student: Tensor, teacher: Any, batch: Mapping[str, Tensor]) -> Tensor:
+    return span_soft_cross_entropy_loss(student, teacher, batch["compared"], temperature=spec.temperature)
+
+
+def _from_gold(spec: Any, student: Tensor, teacher: Any, batch: Mapping[str, Tensor]) -> Tensor:
+    return span_cross_entropy_loss(student, batch["labels"], batch["compared"])
+
+
+SPAN = Head(
+    model="AutoModelForQuestionAnswering",
+    suffixes=(
+        "ForQuestionAnswering",
+        "ForQuestionAnsweringSimple",
+    ),  # the second is XLNet's; its first is a beam search
+    others=("XLNetForQuestionAnswering",),
+    trained=("qa_outputs.", "classifier."),  # ModernBERT calls it as it calls that of tokens, and has a layer before it
+    new=("qa_outputs.", "classifier.", "head."),
+    losses={"soft_target": _from_teacher, "soft_cross_entropy": _towards_teacher, "hard_label": _from_gold},
+    on_tokens="qa_outputs",
+    outputs=SPAN_LOGITS,
+)

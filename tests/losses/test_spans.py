@@ -1,0 +1,143 @@
+"""Losses on the logits of start and end, against sums written out over the tokens that count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from loss_checks import grad, softmax
+
+from compress.losses.features import LAST_HIDDEN, LOGITS
+from compress.losses.hard_label import HardLabel
+from compress.losses.hidden_cosine import HiddenCosine
+from compress.losses.loss import LossSpec
+from compress.losses.soft_cross_entropy import SoftCrossEntropy
+from compress.losses.soft_target import SoftTarget
+from compress.losses.spans import span_cross_entropy_loss, span_kl_loss, span_soft_cross_entropy_loss
+from compress.objective import Objective
+
+STUDENT, TEACHER = torch.randn(2, 3, 6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
+# [CLS], question, separator, two tokens of the context, separator; [CLS] is last in the second; nothing but it in the third.
+COMPARED = torch.tensor([[1, 0, 0, 1, 1, 0], [0, 0, 1, 1, 0, 1], [1, 0, 0, 0, 0, 0]])
+LABELS = torch.tensor([[3, 4], [5, 5], [0, 0]])
+
+
+def rows(logits: torch.Tensor, temperature: float = 1.0) -> list[np.ndarray]:
+    """Of each window and side the probabilities of the tokens that count."""
+    pairs = zip(logits, COMPARED.bool(), strict=True)
+    return [softmax(window[which, side].numpy()[None] / temperature)[0] for window, which in pairs for side in (0, 1)]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_kl_is_the_mean_of_start_and_end_over_the_windows(temperature: float) -> None:
+    pairs = zip(rows(TEACHER, temperature), rows(STUDENT, temperature), strict=True)
+    expected = temperature**2 * np.mean([(p * np.log(p / q)).sum() for p, q in pairs])
+    found = span_kl_loss(STUDENT, TEACHER, COMPARED, temperature=temperature)
+    assert float(found) == pytest.approx(expected, rel=1e-9)
+    assert float(span_kl_loss(STUDENT, STUDENT, COMPARED, temperature=temperature)) == 0
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_soft_cross_entropy_is_the_mean_of_start_and_end_over_the_windows(temperature: float) -> None:
+    pairs = zip(rows(TEACHER, temperature), rows(STUDENT, temperature), strict=True)
+    expected = np.mean([-(p * np.log(q)).sum() for p, q in pairs])
+    found = span_soft_cross_entropy_loss(STUDENT, TEACHER, COMPARED, temperature=temperature)
+    assert float(found) == pytest.approx(expected, rel=1e-9)
+
+
+def test_cross_entropy_is_the_mean_of_start_and_end_over_the_windows() -> None:
+    # Among the tokens that count, the gold ones are these.
+    gold = [1, 2, 2, 2, 0, 0]
+    expected = np.mean([-np.log(q[place]) for q, place in zip(rows(STUDENT), gold, strict=True)])
+    assert float(span_cross_entropy_loss(STUDENT, LABELS, COMPARED)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_cross_entropy_is_transformers_own_where_every_token_counts() -> None:
+    everywhere = torch.ones_like(COMPARED)
+    own = [torch.nn.functional.cross_entropy(STUDENT[..., side], LABELS[:, side]) for side in (0, 1)]
+    assert float(span_cross_entropy_loss(STUDENT, LABELS, everywhere)) == pytest.approx(float(sum(own) / 2), rel=1e-12)
+
+
+def losses(dtype: torch.dtype = torch.float64) -> dict[str, Any]:
+    teacher = TEACHER.to(dtype)
+    return {
+        "kl": lambda x: span_kl_loss(x, teacher, COMPARED, temperature=2.0),
+        "soft": lambda x: span_soft_cross_entropy_loss(x, teacher, COMPARED, temperature=2.0),
+        "hard": lambda x: span_cross_entropy_loss(x, LABELS, COMPARED),
+    }
+
+
+@pytest.mark.parametrize("name", ["kl", "soft", "hard"])
+def test_other_tokens_have_neither_a_share_nor_a_gradient(name: str) -> None:
+    loss = losses()[name]
+    slopes = grad(loss, STUDENT)
+    assert bool(slopes.isfinite().all())
+    counted = COMPARED.bool() & torch.tensor([[True], [True], [False]])  # one token alone is certain
+    assert torch.equal(slopes.abs().sum(-1) > 0, counted)
+    changed = torch.where(COMPARED.bool()[..., None], STUDENT, 50 * STUDENT)
+    assert float(loss(changed)) == pytest.approx(float(loss(STUDENT)), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["kl", "soft", "hard"])
+def test_padding_never_changes_them(name: str) -> None:
+    student, teacher = (torch.nn.functional.pad(logits, (0, 0, 0, 5), value=9.0) for logits in (STUDENT, TEACHER))
+    compared = torch.nn.functional.pad(COMPARED, (0, 5))
+    found = {
+        "kl": lambda: span_kl_loss(student, teacher, compared, temperature=2.0),
+        "soft": lambda: span_soft_cross_entropy_loss(student, teacher, compared, temperature=2.0),
+        "hard": lambda: span_cross_entropy_loss(student, LABELS, compared),
+    }[name]()
+    assert float(found) == pytest.approx(float(losses()[name](STUDENT)), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["kl", "soft", "hard"])
+def test_large_logits_stay_finite_in_fp32(name: str) -> None:
+    huge = STUDENT.float() * 1e4
+    loss = losses(torch.float32)[name]
+    assert bool(loss(huge).isfinite()) and bool(grad(loss, huge).isfinite().all())
+
+
+def test_the_gradient_of_cross_entropy_is_probability_less_gold_over_all_sides() -> None:
+    slopes = grad(losses()["hard"], STUDENT)
+    shares = torch.where(COMPARED.bool()[..., None], STUDENT, -torch.inf).softmax(1)
+    gold = torch.nn.functional.one_hot(LABELS, 6).transpose(1, 2)
+    torch.testing.assert_close(slopes, (shares - gold) / 6, rtol=0, atol=1e-12)  # three windows, two sides
+
+
+@pytest.mark.parametrize("name", ["kl", "soft", "hard"])
+def test_no_tensor_s_shape_depends_on_which_tokens_count(name: str) -> None:
+    """On tensors without values, as a GPU's are where nobody waits for it: what picks tokens out fails there."""
+    student, teacher = (torch.empty(3, 5, 2, device="meta") for _ in range(2))
+    compared = torch.empty(3, 5, dtype=torch.int64, device="meta")
+    found = {
+        "kl": lambda: span_kl_loss(student, teacher, compared, temperature=2.0),
+        "soft": lambda: span_soft_cross_entropy_loss(student, teacher, compared, temperature=2.0),
+        "hard": lambda: span_cross_entropy_loss(student, compared[:, :2], compared),
+    }[name]()
+    assert found.shape == ()
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        (HardLabel(), lambda: span_cross_entropy_loss(STUDENT, LABELS, COMPARED)),
+        (SoftTarget(temperature=2.0), lambda: span_kl_loss(STUDENT, TEACHER, COMPARED, temperature=2.0)),
+        (
+            SoftCrossEntropy(temperature=3.0),
+            lambda: span_soft_cross_entropy_loss(STUDENT, TEACHER, COMPARED, temperature=3.0),
+        ),
+    ],
+)
+def test_a_recipes_losses_are_those_of_the_kind(loss: LossSpec, expected: Any) -> None:
+    objective = Objective([loss], kind="span")
+    (found,) = objective({LOGITS: STUDENT}, {LOGITS: TEACHER}, {"labels": LABELS, "compared": COMPARED}).values()
+    assert float(found) == pytest.approx(float(expected()), rel=1e-5)  # computed in fp32
+    assert objective.means_over == {loss.name: "examples"}
+
+
+def test_losses_on_states_are_means_over_tokens_and_those_on_logits_over_windows() -> None:
+    objective = Objective([HardLabel(), SoftTarget(), HiddenCosine()], kind="span")
+    assert objective.means_over == {"hard_label": "examples", "soft_target": "examples", "hidden_cosine": "tokens"}
+    assert LAST_HIDDEN in objective.student_features

@@ -1,0 +1,279 @@
+"""Models with a head that finds answers: their sizes, what a student takes from its teacher's, and which checkpoints have one."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from family_teachers import KINDS, WHOLE_LAYERS, classifier_of, reader_of, tagger_of, teacher_of
+from plain_teachers import plain_reader
+from text_batches import batches
+from torch.utils.flop_counter import FlopCounterMode
+
+from compress.errors import CompressError
+from compress.losses.hard_label import HardLabel
+from compress.losses.hidden_cosine import HiddenCosine
+from compress.losses.soft_cross_entropy import SoftCrossEntropy
+from compress.losses.soft_target import SoftTarget
+from compress.models.cards import RandomInit, StudentCard
+from compress.models.checkpoints import has_head, label_fields, load_classifier, other_head
+from compress.models.dimensions import Dimensions, dimensions, read_config
+from compress.models.families import FAMILIES
+from compress.models.features import compute_features, logits_of
+from compress.models.heads import HEADS, head_of
+from compress.models.random_models import random_classifier, random_config
+from compress.models.students import build_encoder, build_student, load_body, not_kept, student_dimensions
+from compress.objective import Objective
+from compress.pipeline.training.labels import label_order, lower_outputs, reorder_head
+
+NAMES = ("start", "end")
+PLAIN = ("deberta-v2", "xlnet")
+LENGTH, SHORT = 12, 5
+
+
+@cache
+def reader(family: str) -> Any:
+    return plain_reader(family) if family in PLAIN else reader_of(family)
+
+
+def batch() -> dict[str, Any]:
+    ids, mask = torch.randint(6, 90, (2, LENGTH), generator=torch.Generator().manual_seed(3)), torch.ones(2, LENGTH)
+    mask[1, SHORT:] = 0
+    types = torch.zeros_like(ids)
+    types[:, 3:] = 1
+    return {"input_ids": ids, "attention_mask": mask.long(), "token_type_ids": types * mask.long()}
+
+
+def logits(model: Any, inputs: dict[str, Any] | None = None) -> Any:
+    with torch.no_grad():
+        return compute_features(model, inputs or batch(), ("logits",))["logits"]
+
+
+def sizes(card: StudentCard, teacher: Any) -> Dimensions:
+    return student_dimensions(card, dimensions(teacher.config.to_dict(), classes=2, kind="span"))
+
+
+def card(layers: int = 4, **more: Any) -> StudentCard:
+    return StudentCard(**{"name": "s", "title": "S", "layers": layers, **more})
+
+
+def built(wanted: StudentCard, teacher: Any, sample: Any = None) -> Any:
+    return build_student(wanted.of(teacher.config.model_type), teacher, sizes(wanted, teacher), sample).eval()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_parameters_and_flops_are_those_of_transformers_model(family: str) -> None:
+    model, length = reader(family), 20
+    model.set_attn_implementation("eager")
+    found = dimensions(model.config.to_dict(), classes=2, kind="span")
+    assert found.parameters == model.num_parameters()
+    inputs = {"input_ids": torch.full((1, length), 7)}
+    if family == "xlnet":  # which multiplies by segments only where it is told of them
+        inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(**inputs)
+    assert found.flops_per_example(length) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_start_and_end_stand_side_by_side_and_padding_never_changes_them(family: str) -> None:
+    model = reader(family)
+    found = logits(model)
+    assert found.shape == (2, LENGTH, 2) and found.dtype == torch.float32
+    taken = {name: value for name, value in batch().items() if name != "token_type_ids" or family not in _OF_ONE}
+    with torch.no_grad():
+        output = model(**taken)
+    real = batch()["attention_mask"].bool()
+    for side, own in enumerate((output.start_logits, output.end_logits)):
+        torch.testing.assert_close(
+            found[real][:, side], own[real], rtol=0, atol=2e-6
+        )  # fp32, attention by another code
+    alone = logits(model, {name: value[1:, :SHORT] for name, value in batch().items()})
+    torch.testing.assert_close(found[1:, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums over other lengths
+
+
+# Families that take no segments, or know but one.
+_OF_ONE = ("distilbert", "roberta", "xlm-roberta", "camembert", "modernbert", "mpnet", "deberta-v2")
+
+
+def test_an_encoder_has_no_logits() -> None:
+    with pytest.raises(CompressError, match="the model has no head"):
+        logits_of(classifier_of("bert").base_model(**batch()))
+
+
+@pytest.mark.parametrize("family", [*KINDS, "mpnet"])
+def test_with_all_layers_a_student_is_its_teacher(family: str) -> None:
+    teacher = reader(family)
+    student = built(card(), teacher)
+    assert type(student) is type(teacher)
+    assert torch.equal(logits(student), logits(teacher))
+
+
+def test_a_student_of_deberta_is_its_teacher() -> None:
+    teacher = reader("deberta-v2")
+    assert torch.equal(logits(built(card(3), teacher)), logits(teacher))
+
+
+@pytest.mark.parametrize("family", [*(name for name in KINDS if name not in WHOLE_LAYERS), "mpnet"])
+def test_a_bert_of_any_teacher_has_its_last_layer(family: str) -> None:
+    teacher = reader(family)
+    wanted = card(2, architecture="bert")
+    student = built(wanted, teacher)
+    assert type(student).__name__ == "BertForQuestionAnswering"
+    assert student.num_parameters() == sizes(wanted, teacher).parameters
+    assert torch.equal(student.qa_outputs.weight, teacher.qa_outputs.weight)
+    assert torch.equal(student.qa_outputs.bias, teacher.qa_outputs.bias)
+    told = not_kept(wanted.of(family), {"student": sizes(wanted, teacher), "teacher": sizes(card(), teacher)})
+    assert not [line for line in told if "classifier" in line]
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra"])
+def test_a_converted_student_has_the_last_layer_and_is_near_its_teacher(family: str) -> None:
+    teacher = reader(family)
+    width = dimensions(teacher.config.to_dict(), classes=2).embedding
+    wanted = card(4, architecture="albert", init="convert", albert={"embedding": width, "share": "none"})
+    student = built(wanted, teacher, batches(1, 8, 90))
+    assert type(student).__name__ == "AlbertForQuestionAnswering"
+    assert torch.equal(student.qa_outputs.weight, teacher.qa_outputs.weight)
+    inputs = batch() if family != "distilbert" else batch() | {"token_type_ids": torch.zeros(2, LENGTH).long()}
+    real = inputs["attention_mask"].bool()
+    # Up to the epsilon of LayerNorm, which is in another place.
+    torch.testing.assert_close(logits(student, inputs)[real], logits(teacher, inputs)[real], rtol=0, atol=1e-2)
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet", "ernie"])
+def test_a_projected_student_is_its_teacher_at_full_width_and_near_it_below(family: str) -> None:
+    teacher, sample = reader(family), batches(4, 15, 90)
+    texts, real = batch(), batch()["attention_mask"].bool()
+    whole = built(card(architecture=family, init="project"), teacher, sample)
+    torch.testing.assert_close(
+        logits(whole)[real], logits(teacher)[real], rtol=0, atol=1e-4
+    )  # gains refitted per layer
+    narrow = card(architecture=family, init="project", hidden=24, intermediate=48)
+    mine, theirs = (logits(model, texts)[real] for model in (built(narrow, teacher, sample), teacher))
+    pairs = torch.stack([(each - each.mean(0)).flatten() for each in (mine, theirs)])
+    assert torch.corrcoef(pairs)[0, 1] > 0.5  # of a teacher whose weights are random; 0 of a random head
+
+
+@pytest.mark.parametrize("pooler", [False, True])
+def test_a_trained_encoder_goes_into_a_student_without_its_pooler(pooler: bool, tmp_path: Path) -> None:
+    teacher, wanted = reader("bert"), card(2)
+    encoder: Any = build_encoder(wanted, classifier_of("bert").base_model, sizes(wanted, teacher))
+    encoder.save_pretrained(tmp_path)
+    assert any(name.startswith("pooler.") for name in encoder.state_dict())
+    student = built(wanted, teacher)
+    with torch.no_grad():
+        for parameter in student.base_model.parameters():
+            parameter.zero_()
+    load_body(student, tmp_path, pooler=pooler)
+    assert all(
+        torch.equal(tensor, encoder.state_dict()[name]) for name, tensor in student.base_model.state_dict().items()
+    )
+
+
+def test_config_json_names_the_class_and_the_outputs_and_no_problem_type(tmp_path: Path) -> None:
+    reader("bert").save_pretrained(tmp_path / "teacher")
+    model: Any = load_classifier(tmp_path / "teacher", kind="span", labels=NAMES, trained=True)
+    model.save_pretrained(tmp_path / "saved")
+    config = json.loads((tmp_path / "saved" / "config.json").read_text())
+    assert config["architectures"] == ["BertForQuestionAnswering"]
+    assert config["id2label"] == {"0": "start", "1": "end"}
+    assert config.get("problem_type") is None
+    assert label_fields("span", NAMES)["num_labels"] == 2
+
+
+def saved(model: Any, folder: Path) -> dict[str, Any]:
+    model.save_pretrained(folder)
+    return read_config(folder)
+
+
+@pytest.mark.parametrize("family", ["bert", "modernbert", "xlnet"])
+def test_a_checkpoint_has_the_head_of_its_class(family: str, tmp_path: Path) -> None:
+    spans = saved(reader(family), tmp_path / "spans")
+    assert has_head(tmp_path / "spans", spans, "span")
+    assert other_head(spans, "span") is None
+    for kind in ("tagging", "classification", "regression"):
+        assert not has_head(tmp_path / "spans", spans, kind)
+        assert other_head(spans, kind) == type(reader(family)).__name__
+    assert head_of(reader(family)) is HEADS["span"]
+
+
+def test_other_heads_are_not_those_that_find_answers(tmp_path: Path) -> None:
+    tags = saved(tagger_of("modernbert"), tmp_path / "tags")  # whose last layer has the same name
+    assert not has_head(tmp_path / "tags", tags, "span")
+    assert other_head(tags, "span") == "ModernBertForTokenClassification"
+    assert other_head({"architectures": ["BertForMaskedLM"]}, "span") is None
+    search = {"architectures": ["XLNetForQuestionAnswering"]}  # by a beam, with answers of another form
+    assert other_head(search, "span") == "XLNetForQuestionAnswering"
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
+def test_a_checkpoint_without_a_head_is_given_one(family: str, tmp_path: Path) -> None:
+    teacher_of(family, tmp_path, masked_lm=True)
+    model: Any = load_classifier(tmp_path, kind="span", labels=NAMES, trained=False)
+    assert head_of(model) is HEADS["span"]
+    assert model.config.num_labels == 2 and model.config.problem_type is None
+    last = "classifier" if family == "modernbert" else "qa_outputs"
+    with pytest.raises(CompressError, match=rf"lacks 2 of the model's weights, e\.g\. {last}\.bias"):
+        load_classifier(tmp_path, kind="span", labels=NAMES, trained=True)
+
+
+def test_an_xlnet_keeps_no_states_for_the_next_text(tmp_path: Path) -> None:
+    saved(reader("xlnet"), tmp_path)
+    model: Any = load_classifier(tmp_path, kind="span", labels=NAMES, trained=True).eval()
+    with torch.no_grad():
+        assert getattr(model(**batch()), "mems", None) is None
+    torch.testing.assert_close(logits(model), logits(reader("xlnet")), rtol=0, atol=1e-6)
+
+
+def test_a_model_with_random_weights_has_the_head() -> None:
+    init = RandomInit(
+        architecture="bert", layers=1, hidden=16, heads=2, intermediate=32, vocabulary=50, max_positions=16
+    )
+    model: Any = random_classifier(random_config(init), kind="span", labels=NAMES)
+    assert type(model).__name__ == "BertForQuestionAnswering"
+    assert model.qa_outputs.out_features == 2
+
+
+@pytest.mark.parametrize("family", ["bert", "modernbert", "xlnet"])
+def test_transformers_class_says_which_row_is_which(family: str, tmp_path: Path) -> None:
+    for names in (NAMES, ("LABEL_0", "LABEL_1"), ("no", "yes")):
+        assert label_order(names, NAMES, kind="span", where="teacher") is None
+    with pytest.raises(CompressError, match="the checkpoint has 3 labels"):
+        label_order(("a", "b", "c"), NAMES, kind="span", where="teacher")
+    reader(family).save_pretrained(tmp_path)
+    model: Any = load_classifier(tmp_path, kind="span", labels=NAMES, trained=True).eval()
+    before = logits(model)
+    reorder_head(model, [1, 0])
+    assert torch.equal(logits(model), before[..., [1, 0]])
+    lower_outputs(model, 0.5)
+    torch.testing.assert_close(logits(model), before[..., [1, 0]] - 0.5, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "mpnet", "modernbert"])
+@pytest.mark.parametrize(
+    "loss", [HardLabel(), SoftTarget(), SoftCrossEntropy(), HiddenCosine()], ids=lambda loss: loss.name
+)
+def test_no_loss_sees_padding(loss: Any, family: str) -> None:
+    student, teacher = reader_of(family), reader(family)
+    with torch.no_grad():
+        for parameter in student.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    objective, found, slopes = Objective((loss,), kind="span"), [], []
+    for more in (0, 7):
+        inputs = {name: torch.nn.functional.pad(value, (0, more)) for name, value in batch().items()}
+        inputs["labels"] = torch.tensor([[4, 6], [0, 0]])
+        inputs["compared"] = inputs["attention_mask"] * (torch.arange(LENGTH + more) % 3 != 2)
+        targets = compute_features(teacher, inputs, objective.teacher_features)
+        (term,) = objective(compute_features(student, inputs, objective.student_features), targets, inputs).values()
+        student.zero_grad()
+        term.backward()
+        found.append(term.item())
+        slopes.append(torch.cat([p.grad.flatten() for p in student.parameters() if p.grad is not None]))
+    assert found[0] > 1e-4
+    assert found[1] == pytest.approx(found[0], rel=2e-5)  # fp32; sums of other lengths round differently
+    torch.testing.assert_close(slopes[1], slopes[0], rtol=0, atol=2e-5 * slopes[0].abs().max().item())
