@@ -11,6 +11,7 @@ import tokenizers
 NEVER = -1e9  # the score of an answer that cannot be given: below those of models, and finite
 QUESTION_TOKENS = 64  # more of a question are cut off, as in SQuAD's scripts
 ANSWER_TOKENS = 30  # of an answer, at most, as in SQuAD's scripts
+MOST_ANSWERS = 20  # of a question, that are held
 _OVERLAP = 4  # a window shares one token in so many of the passage's with the one before it
 
 
@@ -121,7 +122,7 @@ class Passages:
 class Best:
     """The likeliest answers to the questions of `cut`, of which only `most` a question are held, whatever the windows' number."""
 
-    def __init__(self, cut: Cut, *, most: int = 20) -> None:
+    def __init__(self, cut: Cut, *, most: int = MOST_ANSWERS) -> None:
         self._cut, self._most = cut, most
         self._found: list[list[tuple[float, int, int]]] = [[] for _ in range(cut.questions)]  # (-score, start, end)
         self._none = np.full(cut.questions, np.inf, np.float32)
