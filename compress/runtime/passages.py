@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -53,7 +54,8 @@ class Cut:
 
 
 class Passages:
-    """Cuts (question, context) pairs into windows of at most `max_length` tokens, special ones included, for a copy of `tokenizer`.
+    """Cuts (question, context) pairs into windows of at most `max_length` tokens, special ones included, for a copy of `tokenizer`; also in
+    several threads.
 
     Every window has the question, cut to `QUESTION_TOKENS` or to half of the room, whichever is less, and a part of the context; one
     shares a quarter of its room with the one before. An answer may begin only at tokens that the window has most context of, on the
@@ -66,6 +68,7 @@ class Passages:
         self.max_length, self.answer_tokens = max_length, answer_tokens
         self._room = max_length - self._tokenizer.num_special_tokens_to_add(True)
         self._pairs = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
+        self._lock = threading.Lock()  # how `_pairs` cuts is set anew for each length of questions
         self._cls_last = self._tokenizer.encode("a", "a").sequence_ids[:1] == [0]
 
     def __call__(self, questions: Sequence[str], contexts: Sequence[str]) -> Cut:
@@ -89,11 +92,11 @@ class Passages:
         for length in np.unique(lengths):
             room = self._room - int(length)
             overlap = min(max(room // _OVERLAP, 1), room - 1)
-            self._pairs.enable_truncation(self.max_length, stride=overlap, strategy="only_second")
             numbers = np.flatnonzero(lengths == length).tolist()
-            for number, found in zip(
-                numbers, self._pairs.encode_batch([(questions[i], contexts[i]) for i in numbers]), strict=True
-            ):
+            with self._lock:
+                self._pairs.enable_truncation(self.max_length, stride=overlap, strategy="only_second")
+                encodings = self._pairs.encode_batch([(questions[i], contexts[i]) for i in numbers])
+            for number, found in zip(numbers, encodings, strict=True):
                 windows[number] = [found, *found.overflowing], overlap
         return windows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -157,6 +158,17 @@ def test_a_question_above_its_tokens_ends_where_a_word_does_or_before() -> None:
         cut = Passages(make(), 12)(["ab" * 400, "x" * 300 + " film" * 30, "漢字" * 90], ["film"] * 3)
         assert max(one.sequence_ids.count(0) for one in cut.encodings) <= 4, name
         assert len(cut.encodings) >= 3
+
+
+def test_threads_do_not_cut_for_one_another() -> None:
+    """The overlap of windows depends on the question's length, and is a setting of the tokenizer."""
+    passages = Passages(wordpiece(True, True), 40)
+    pairs = [("a " * (number % 18), "good bad film " * 60) for number in range(18)]
+    alone = [passages([question], [context]) for question, context in pairs]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda pair: passages([pair[0]], [pair[1]]), pairs * 20))
+    for place, cut in enumerate(together):
+        assert [one.ids for one in cut.encodings] == [one.ids for one in alone[place % 18].encodings]
 
 
 def answered(question: str, context: str, places: Mapping[int, tuple[float, float]], **options: int) -> Best:
