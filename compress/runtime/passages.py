@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 import tokenizers
@@ -69,7 +70,10 @@ class Passages:
         self._room = max_length - self._tokenizer.num_special_tokens_to_add(True)
         self._pairs = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
         self._lock = threading.Lock()  # how `_pairs` cuts is set anew for each length of questions
-        self._cls_last = self._tokenizer.encode("a", "a").sequence_ids[:1] == [0]
+        pair = self._tokenizer.encode("a", "a")
+        self._cls_last = pair.sequence_ids[:1] == [0]
+        texts = zip(pair.sequence_ids, pair.type_ids, strict=True)
+        self._segment = next((segment for text, segment in texts if text == 1), 1)
 
     def __call__(self, questions: Sequence[str], contexts: Sequence[str]) -> Cut:
         """Texts [question] and [question] -> their windows. Either may be empty."""
@@ -97,8 +101,12 @@ class Passages:
                 self._pairs.enable_truncation(self.max_length, stride=overlap, strategy="only_second")
                 encodings = self._pairs.encode_batch([(questions[i], contexts[i]) for i in numbers])
             for number, found in zip(numbers, encodings, strict=True):
-                windows[number] = [found, *found.overflowing], overlap
+                windows[number] = [found, *map(self._typed, found.overflowing)], overlap
         return windows
+
+    def _typed(self, window: tokenizers.Encoding) -> tokenizers.Encoding:
+        """With the segment that the tokenizer gives a second text: in what it cuts off tokenizers 0.23 gives it 1 in any case."""
+        return window if self._segment == 1 else cast(tokenizers.Encoding, _Typed(window, self._segment))
 
     def _shorten(self, questions: list[str], number: int) -> int:
         """Cut a question in place where it has too many tokens; how many it has then. A part of a word may have more than it had in
@@ -120,6 +128,25 @@ class Passages:
             stop = end - overlap + (overlap + 1) // 2 if number < len(windows) - 1 else end
             bounds.append((first, end, len(encoding) - 1 if self._cls_last else 0, begin, stop))
         return bounds
+
+
+@dataclass(frozen=True)
+class _Typed:
+    """An Encoding, but for the segment of its second text."""
+
+    encoding: tokenizers.Encoding
+    segment: int
+
+    @property
+    def type_ids(self) -> list[int]:
+        types = zip(self.encoding.type_ids, self.encoding.sequence_ids, strict=True)
+        return [self.segment if text == 1 else given for given, text in types]
+
+    def __len__(self) -> int:
+        return len(self.encoding)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.encoding, name)
 
 
 class Best:

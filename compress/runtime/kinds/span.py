@@ -17,8 +17,8 @@ Span = tuple[int, int, float]  # start and end in characters of the context, and
 class Answer:
     """A part of the context, `answer == context[start:end]`, in characters; "" from 0 to 0 where the question has no answer there.
 
-    The fields are those of transformers' pipeline. `score` is its probability among the best spans and, where a question
-    may have none, no answer: a softmax over the sums of their start and end logits.
+    The fields are those of transformers 4's pipeline `question-answering`. `score` is its probability among the best spans and,
+    where a question may have none, no answer: a softmax over the sums of their start and end logits.
     """
 
     answer: str
