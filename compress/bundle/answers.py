@@ -12,8 +12,7 @@ from ..errors import CheckFailed
 from ..runtime.folder import MODEL_FILES, read_settings, unpadded_beside
 from ..runtime.kinds import output_names
 from ..sessions import open_session
-from ..tasks import TASK_KINDS
-from .comparing import compared, flips, most_flips, recorded, unit_of
+from .comparing import compared, decides, differences, flips, most_flips, named, recorded, unit_of
 from .document import BundleInfo
 from .probes import probe_logits, unpadded_logits
 from .report import Step
@@ -88,10 +87,10 @@ def _unpadded_probe(folder: Path, info: BundleInfo, precision: str) -> str:
 def _agreement(info: BundleInfo, now: dict[str, np.ndarray], precision: str) -> str:
     there = flips(info, recorded(info, precision), recorded(info, "fp32"))
     here, rows = flips(info, now[precision], now["fp32"]), len(now[precision])
-    mean = float(np.abs(now[precision] - now["fp32"]).mean())
+    mean = float(differences(info, now[precision], now["fp32"]).mean())
     detail = f"mean difference {mean:.2g}"
-    if TASK_KINDS[info.task.kind].decides:
-        detail = f"same label on {rows - here} of {rows} {unit_of(info)}s ({rows - there} where it was made), {detail}"
+    if decides(info):
+        detail = f"same {named(info)} on {rows - here} of {rows} {unit_of(info)}s ({rows - there} where it was made), {detail}"
     if here > there + most_flips(info, rows):
         raise CheckFailed(f"{detail}; use onnx/{MODEL_FILES['fp32']} on this CPU")
     return detail

@@ -57,13 +57,14 @@ def front_matter(info: BundleInfo, has_checkpoint: bool) -> dict[str, Any]:
         fields["base_model_relation"] = "quantized" if _quantized(info) else "finetune"
     if info.dataset:
         fields["datasets"] = [info.dataset]
-    fields["widget"] = [dict(zip(("text", "text_pair"), _sample(info), strict=False))]
+    second = "context" if KINDS[info.task.kind].unit == "question" else "text_pair"
+    fields["widget"] = [dict(zip(("text", second), _sample(info), strict=False))]
     fields["model-index"] = [{"name": info.title or info.name, "results": _index(info)}]
     return fields
 
 
 def _sample(info: BundleInfo) -> tuple[str, ...]:
-    return sample(info.task.name, len(info.text_columns), by_word=KINDS[info.task.kind].unit == "word")
+    return sample(info.task.name, len(info.text_columns), unit=KINDS[info.task.kind].unit)
 
 
 def _one_line(value: Any) -> Any:
@@ -126,6 +127,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "sample": _spelled(_sample(info)),
         "bibtex": bibtex(info.recipe.get("paper")),
         "words": KIND_WORDS[info.task.kind],
+        "named_labels": bool(info.task.labels) and KINDS[info.task.kind].named_labels,
         "pair": len(info.text_columns) == 2,
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
         "dtypes": " and ".join(f'"{DTYPES[name]}"' for name in info.models if name in DTYPES),

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..errors import CheckFailed
 from ..fidelity import differ
-from ..spec.kinds import KINDS
+from ..runtime.passages import NEVER
+from ..spec.kinds import KINDS, Unit
 from ..tasks import TASK_KINDS
 from .document import BundleInfo
 from .probes import rows_of
@@ -20,38 +21,62 @@ FP32_TOLERANCE = 5e-4
 INT8_TOLERANCE = 0.25
 INT8_TIMES_QUANTIZATION_ERROR = 3.0
 FLIPS = 2  # of the sixteen probe texts, of a quantized model
+FLIPPED_ANSWERS = 4  # of the sixteen probe questions: each has hundreds of spans, so that some are near a tie
 FLIPPED_WORDS = (
     0.02  # of the probe's words, where these are labelled: each text has many, and some are always near a tie
 )
 
 
 def recorded(info: BundleInfo, precision: str) -> np.ndarray:
-    """float [text, label] or [word, label], the probe's. CheckFailed: there are none of this form, or of another shape."""
+    """float [text, label], [word, label] or [question, 4], the probe's. CheckFailed: there are none of this form, or of another shape."""
     rows = info.probe.logits.get(precision, ())  # type: ignore[call-overload]
     expected = rows_of(info.task.kind, info.probe.texts)
-    if len(rows) != expected or any(len(row) != len(info.labels) for row in rows) or not rows:
-        what = unit_of(info)
-        raise CheckFailed(f"bundle.json: probe.logits.{precision}: expected one row per {what}, one column per label")
+    questions = unit_of(info) == "question"
+    columns = 4 if questions else len(info.labels)
+    if len(rows) != expected or any(len(row) != columns for row in rows) or not rows:
+        each = "start, end, score and none" if questions else "one column per label"
+        raise CheckFailed(f"bundle.json: probe.logits.{precision}: expected one row per {unit_of(info)}, {each}")
     return np.array(rows)
 
 
-def unit_of(info: BundleInfo) -> str:
-    """What of the probe is decided on: a text or a word."""
+def unit_of(info: BundleInfo) -> Unit:
+    """What of the probe is decided on: a text, a word or a question."""
     return KINDS[info.task.kind].unit
 
 
 def most_flips(info: BundleInfo, rows: int) -> int:
     """How many of the probe's decisions a quantized model may take otherwise."""
-    return max(FLIPS, int(FLIPPED_WORDS * rows)) if KINDS[info.task.kind].unit == "word" else FLIPS
+    if unit_of(info) == "question":
+        return FLIPPED_ANSWERS
+    return max(FLIPS, int(FLIPPED_WORDS * rows)) if unit_of(info) == "word" else FLIPS
+
+
+def differences(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Of the logits, or the scores of answers: where an answer stands is no quantity."""
+    return np.abs(first - second)[:, _quantities(info)]
+
+
+def _quantities(info: BundleInfo) -> slice:
+    return slice(2, 4) if unit_of(info) == "question" else slice(None)
+
+
+def decides(info: BundleInfo) -> bool:
+    """Whether answers are decisions, which may change."""
+    return unit_of(info) == "question" or TASK_KINDS[info.task.kind].decides
+
+
+def named(info: BundleInfo) -> str:
+    """What is decided: a label, or an answer."""
+    return "answer" if unit_of(info) == "question" else "label"
 
 
 def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.ndarray) -> tuple[str, bool]:
     """(what to say, whether it is as near as kernels of two CPUs may be), of logits of one form, as `recorded` has them."""
-    largest = float(np.abs(found - expected).max())
+    largest = float(differences(info, found, expected).max())
     limit, changed = _limit(info, precision), flips(info, found, expected)
     detail = f"largest difference {largest:.2g} (at most {limit:.2g})"
-    if TASK_KINDS[info.task.kind].decides:
-        detail += f", labels changed {changed} of {len(found)}"
+    if decides(info):
+        detail += f", {named(info)}s changed {changed} of {len(found)}"
     return detail, largest <= limit and changed <= (0 if precision == "fp32" else most_flips(info, len(found)))
 
 
@@ -65,14 +90,17 @@ def compared(info: BundleInfo, precision: str, found: np.ndarray) -> str:
 
 def _limit(info: BundleInfo, precision: str) -> float:
     expected = recorded(info, precision)
-    scale = max(1.0, float(np.abs(expected).max()))
+    quantities = expected[:, _quantities(info)]
+    scale = max(1.0, float(np.abs(quantities[quantities > NEVER]).max(initial=0.0)))
     if precision == "fp32":
         return FP32_TOLERANCE * scale
-    own = float(np.abs(expected - recorded(info, "fp32")).max()) if "fp32" in info.models else 0.0
+    own = float(differences(info, expected, recorded(info, "fp32")).max()) if "fp32" in info.models else 0.0
     return max(INT8_TOLERANCE * scale, INT8_TIMES_QUANTIZATION_ERROR * own)
 
 
 def flips(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> int:
-    """Texts, or words, whose label differs; none where answers are no labels."""
+    """Texts, words or questions that are answered otherwise; none where answers are no decisions."""
+    if unit_of(info) == "question":
+        return int(differ(first[:, :2], second[:, :2]).sum())
     kind = TASK_KINDS[info.task.kind]
     return int(differ(kind.answers(first), kind.answers(second)).sum()) if kind.decides else 0

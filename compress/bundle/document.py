@@ -35,7 +35,8 @@ class FileEntry(_Record):
 
 
 class Probe(_Record):
-    """Fixed texts of ours and the logits that each model gave for them, one text at a time."""
+    """Fixed texts of ours and the logits that each model gave for them, one text at a time; of a question start and end of the
+    answer, in characters, its score, and that of no answer."""
 
     texts: tuple[tuple[str, ...], ...]
     logits: dict[Precision, tuple[tuple[float, ...], ...]]
@@ -92,7 +93,7 @@ class BundleInfo(_Record):
     text_columns: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
     labels: Annotated[tuple[str, ...], Field(min_length=1)]
     max_length: Annotated[int, Field(ge=1)] = Field(
-        description="tokens, special tokens included; longer texts are cut, or read in windows where words are labelled"
+        description="tokens, special tokens included; longer texts are cut, or read in windows where words or spans are found"
     )
     models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
     graphs: dict[Precision, GraphFile] = Field(default_factory=dict, description="which file is which of `models`")

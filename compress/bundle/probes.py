@@ -10,13 +10,14 @@ import numpy as np
 import tokenizers
 
 from ..errors import CheckFailed
-from ..runtime import load
+from ..runtime import Reader, load
 from ..runtime.batches import padded
 from ..runtime.folder import find_model, read_settings, read_tokenizer
+from ..runtime.passages import Best, Cut, Passages
 from ..runtime.reading import Text
 from ..runtime.unpadded import open_unpadded
 from ..runtime.words import Places, Windower, word_spans
-from ..spec.kinds import KINDS, KindName
+from ..spec.kinds import KINDS, KindName, Unit
 
 # Written for this purpose, in no data set. Plain and odd ones: accents, emoji, digits, markup, one word,
 # nothing at all, and one that is longer than any limit.
@@ -56,11 +57,34 @@ FOLLOW_UPS = (
     "",
     "Nobody explained the delay. " * 60,
 )
+# To SENTENCES, of which the last is too short to be read in windows: LONG_PASSAGE takes its place.
+QUESTIONS = (
+    "How long does the kettle take?",
+    "What would I not sit through again?",
+    "Was the repair easy?",
+    "Where is the author born?",
+    "What did they blame?",
+    "How long was it?",
+    "Which causes does the report list?",
+    "When was the gate left open?",
+    "By how much did prices rise in Zürich?",
+    "What worked at once? 😀",
+    "fine?",
+    "WHAT DO I NOT SEE",
+    "When do prices go back up?",
+    "Was fällt in Japan?",
+    "Is there anything to read?",
+    "Who was blamed for the key, and where did coffee become cheaper? " * 12,
+)
+LONG_PASSAGE = " ".join(f"In chapter {number} it says: {text}" for number, text in enumerate(SENTENCES[:14] * 4))
 _PADDING = 3  # columns that the mask hides
 
 
-def probe_texts(columns: int, *, most_words: int | None = None) -> tuple[tuple[str, ...], ...]:
-    """Sixteen examples of one or two texts, of so many words at most: of a task that labels words each one's logits are kept."""
+def probe_texts(columns: int, *, unit: Unit = "text", most_words: int | None = None) -> tuple[tuple[str, ...], ...]:
+    """Sixteen examples of one or two texts, of so many words at most: of a task that labels words each one's logits are kept. Of
+    questions the second text is the context."""
+    if unit == "question":
+        return tuple(zip(QUESTIONS, (*SENTENCES[:-1], LONG_PASSAGE), strict=True))
     if columns == 2:
         return tuple(zip(SENTENCES, FOLLOW_UPS, strict=True))
     return tuple((text if most_words is None else " ".join(text.split(" ")[:most_words]),) for text in SENTENCES)
@@ -68,13 +92,20 @@ def probe_texts(columns: int, *, most_words: int | None = None) -> tuple[tuple[s
 
 @dataclass(frozen=True)
 class ProbeRows:
-    """Texts as a model reads them, a row for each, or for each window of one; `places` where words are labelled."""
+    """Texts as a model reads them, a row for each, or for each window of one; `places` where words are labelled, `cut` where questions
+    are answered."""
 
     encodings: list[tokenizers.Encoding]
-    places: Places | None
+    places: Places | None = None
+    cut: Cut | None = None
 
     def collected(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """float32 [text, class], or [word, label], of each row's outputs, [class] or [length, label], padding included."""
+        """float32 [text, class], [word, label] or [question, 4], of each row's outputs, [class] or [length, label], padding included."""
+        if self.cut is not None:
+            best = Best(self.cut, most=1)
+            for window, row in enumerate(outputs):
+                best.add(np.array([window]), row[None])
+            return best.outputs(impossible=True)
         if self.places is None:
             return np.stack(outputs)
         found = self.places.unread(
@@ -89,8 +120,11 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
     """Of the bundle's tokenizer."""
     settings = read_settings(folder)
     tokenizer = read_tokenizer(folder / "tokenizer.json", settings)
-    if not settings.kind.words:
-        return ProbeRows(tokenizer.encode_batch_fast(examples(texts)), None)
+    if settings.kind.unit == "text":
+        return ProbeRows(tokenizer.encode_batch_fast(examples(texts)))
+    if settings.kind.unit == "question":
+        cut = Passages(tokenizer, settings.max_length)(*zip(*texts, strict=True))
+        return ProbeRows(cut.encodings, cut=cut)
     plain = [text for (text,) in texts]
     windows = Windower(tokenizer, settings.max_length)(plain, [word_spans(text) for text in plain])
     return ProbeRows(windows.encodings, windows.places)
@@ -116,9 +150,13 @@ def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], 
 
 
 def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...], threads: int | None) -> np.ndarray:
-    """float32 [text, class], or [word, label], one text at a time, so that no answer depends on another. CheckFailed: non-finite."""
+    """float32 [text, class], [word, label] or [question, 4] (`Reader.outputs`, with no answer where that is likelier whatever the task),
+    one text at a time, so that no answer depends on another. CheckFailed: non-finite."""
     model = load(folder, precision=precision, threads=threads, verify=False)  # `verify` hashes all
-    logits = model.logits(examples(texts), batch_size=1)
+    if isinstance(model, Reader):
+        logits = model.outputs([(question, context) for question, context in texts], impossible=True, batch_size=1)
+    else:
+        logits = model.logits(examples(texts), batch_size=1)
     if not np.isfinite(logits).all():
         raise CheckFailed(f"{model.model}: gives non-finite scores for plain sentences; do not use this model")
     return logits

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..spec.kinds import Unit
+
 LANGUAGES = "en"  # of all tasks named here
 SAMPLES: dict[str, tuple[str, ...]] = {
     "cola": ("The letter was read to the whole class.",),
@@ -18,12 +20,15 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     "toy-similarity": ("the old man opens the door", "a man opens the window"),
 }
 _NAMES = "Marie Curie moved from Warsaw to Paris in 1891."
+_QUESTION = "Where did Marie Curie move from?"
 _OTHERS = {1: ("A slow start, and a fine end.",), 2: ("The kettle boils.", "The water is hot.")}
 
 
-def sample(task: str, columns: int, *, by_word: bool = False) -> tuple[str, ...]:
-    """`columns` texts: the task's own, or a general one where it is not known here. `by_word`: for a model that labels words."""
-    if by_word:
+def sample(task: str, columns: int, *, unit: Unit = "text") -> tuple[str, ...]:
+    """`columns` texts: the task's own, or a general one where it is not known here. `unit`: what the model answers."""
+    if unit == "word":
         return (_NAMES,)
+    if unit == "question":
+        return _QUESTION, _NAMES
     known = SAMPLES.get(task, ())
     return known if len(known) == columns else _OTHERS[columns]

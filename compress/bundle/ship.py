@@ -133,8 +133,10 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
     result, model = source.result, next(iter(source.models.values())).name
     weights = "student" if model == "student" and result.student_origin is not None else "teacher"
     licence = result.settings.get(f"{weights}_licence")
-    by_word = KINDS[result.task.kind].unit == "word"
-    texts = probe_texts(len(source.columns), most_words=source.max_length + _SOME if by_word else None)
+    unit = KINDS[result.task.kind].unit
+    texts = probe_texts(
+        len(source.columns), unit=unit, most_words=source.max_length + _SOME if unit == "word" else None
+    )
     logits = {name: probe_logits(folder, name, texts, threads=1).tolist() for name in source.graphs}
     return BundleInfo(
         name=result.run,

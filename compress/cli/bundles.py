@@ -17,7 +17,7 @@ from ..errors import CheckFailed, CompressError
 from ..spec.limits import MOST_THREADS
 
 if TYPE_CHECKING:
-    from ..runtime import Classifier, Tagger
+    from ..runtime import Classifier, Reader, Tagger
 
 Text = str | tuple[str, str]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
@@ -98,9 +98,9 @@ def predict(
     verify: Verify = True,
     json: Json = False,
 ) -> None:
-    """Answer with a bundle: label and score, tab-separated; or the entities of each text.
+    """Answer with a bundle: label and score, tab-separated; the entities of each text; or answer and score.
 
-    A line on stdin is a text, or a pair with a tab between. Answers come while stdin, or a file, is read.
+    A line on stdin is a text, or a pair with a tab between: a question and its context. Answers come while stdin, or a file, is read.
     """
     from ..runtime import load
     from .predictions import answers
@@ -113,8 +113,10 @@ def predict(
     model = load(
         bundle, precision=precision, threads=threads, runtime=runtime, precision_hint=precision_hint, verify=verify
     )
-    if pair is not None and model.settings.kind.words:
+    if pair is not None and model.settings.kind.unit == "word":
         raise CompressError(f"--pair: {bundle} labels the words of one text; leave --pair out")
+    if model.settings.kind.unit == "question" and pair is None and source is None and texts and texts != ["-"]:
+        raise CompressError(f"--pair: {bundle} answers questions about texts; give the context of each with --pair")
     if source is not None:
         _answer_file(model, source, output, text=text, pair=pair[0] if pair else None, label=label)
         return
@@ -150,7 +152,7 @@ def _check_sources(
         raise CompressError(f"--pair: expected one column of --input, found {len(pair)}")
 
 
-def _answer_file(model: Classifier | Tagger, source: Path, output: Path | None, **columns: str | None) -> None:
+def _answer_file(model: Classifier | Tagger | Reader, source: Path, output: Path | None, **columns: str | None) -> None:
     from .predictions import predict_file
 
     try:
@@ -162,11 +164,11 @@ def _answer_file(model: Classifier | Tagger, source: Path, output: Path | None, 
         typer.echo(told, err=output is None)
 
 
-def _plain_line(model: Classifier | Tagger) -> Callable[[Text, Any], str]:
+def _plain_line(model: Classifier | Tagger | Reader) -> Callable[[Text, Any], str]:
     return lambda _, answer: model.settings.kind.line(answer)
 
 
-def _json_line(model: Classifier | Tagger) -> Callable[[Text, Any], str]:
+def _json_line(model: Classifier | Tagger | Reader) -> Callable[[Text, Any], str]:
     """Every line tells what computed it, so that answers of several runs can be put together."""
     import json
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..metrics import Headline
-    from ..runtime import Classifier, Prediction, Tagger
+    from ..runtime import Classifier, Prediction, Reader, Tagger
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added
 _SAMPLES = 2000
@@ -28,16 +28,18 @@ _METRICS = {"classification": ("accuracy", "f1_macro")}  # of other kinds the us
 Text = str | tuple[str, str] | list[str]
 
 
-def answers(model: Classifier | Tagger, texts: Iterator[Any], window: int | None = None) -> Iterator[Any]:
+def answers(model: Classifier | Tagger | Reader, texts: Iterator[Any], window: int | None = None) -> Iterator[Any]:
     """What `model` answers each text with, in order, as they come."""
-    from ..runtime import Tagger
+    from ..runtime import Reader, Tagger
 
+    if isinstance(model, Reader):
+        return model.answers(texts, window=window)
     asked = model.tag if isinstance(model, Tagger) else model.classify
     return asked(texts, window=window)
 
 
 def predict_file(
-    model: Classifier | Tagger,
+    model: Classifier | Tagger | Reader,
     path: Path,
     output: Path | None,
     *,
@@ -47,10 +49,11 @@ def predict_file(
 ) -> str | None:
     """Answer every row of `path`; the rows with their predictions go to `output`, or stdout. What the scores are, in a line,
     where `label` names a column of them. Raises `CompressError`."""
-    words = model.settings.kind.words
-    if words and label is not None:
+    unit = model.settings.kind.unit
+    if unit != "text" and label is not None:
+        does = {"word": "labels words", "question": "answers questions"}[unit]
         raise CompressError(
-            f"--label: files are scored for labels of texts, and {model.folder} labels words; "
+            f"--label: files are scored for labels of texts, and {model.folder} {does}; "
             "`compress verify` scores it with --task or --data-dir"
         )
     rows = Rows(path)
@@ -64,7 +67,7 @@ def predict_file(
         writer = Writer(out, form, rows.delimiter if form == rows.suffix else "")
         scores = _Scores(model, label)
         read, kept = tee(iter(rows))
-        texts = (_text(names, row, label, words=words) for row in read)
+        texts = (_text(names, row, label, words=unit == "word") for row in read)
         count = 0
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
         for count, (answer, row) in enumerate(zip(answers(model, texts), kept, strict=False), 1):
@@ -92,7 +95,7 @@ def _new(path: Path) -> Iterator[IO[str]]:
             raise
 
 
-def _columns(model: Classifier | Tagger, text: str | None, pair: str | None) -> tuple[str, ...]:
+def _columns(model: Classifier | Tagger | Reader, text: str | None, pair: str | None) -> tuple[str, ...]:
     own = model.settings.columns
     if text is None and pair is None and own is not None:
         return own
@@ -141,7 +144,7 @@ def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
 class _Scores:
     """What the answers are worth where the rows have labels, in the column `label`."""
 
-    def __init__(self, model: Classifier | Tagger, label: str | None) -> None:
+    def __init__(self, model: Classifier | Tagger | Reader, label: str | None) -> None:
         self._label, self._names = label, model.labels
         self._kind: Any = next(name for name, kind in ANSWER_KINDS.items() if kind is model.settings.kind)
         self._gold: list[Any] = []

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class KindWords:
     """`pipeline_tag`: as model hubs name the kind. `example`: the Python line of a model card that turns `logits`
     [text, output] into answers. `answer`: how the runtime is asked; `optimum`: the class of optimum that opens a bundle. `cut`: what
-    becomes of a longer text."""
+    becomes of a longer text. `outputs`: of the graph, in Python, and `results`: what the example calls them; `truncation`: more
+    arguments of its `enable_truncation`."""
 
     pipeline_tag: str
     output: str
@@ -19,7 +20,18 @@ class KindWords:
     answer: str = "Classifier"
     optimum: str = "ORTModelForSequenceClassification"
     cut: str = "cut to {} tokens"
+    outputs: str = '["logits"]'
+    results: str = "logits"
+    truncation: str = ""
 
+
+# Of a model card: the best span of each context.
+_SPANS = """\
+for (_, context), one, start, end in zip(texts, encoded, starts, ends):
+    inside = [i for i, text in enumerate(one.sequence_ids) if text == 1]  # the context's tokens
+    spans = [(start[i] + end[j], i, j) for i in inside for j in inside if i <= j < i + 30]
+    score, first, last = max(spans)
+    print(context[one.offsets[first][0] : one.offsets[last][1]].strip())"""
 
 KIND_WORDS: dict[str, KindWords] = {
     "classification": KindWords(
@@ -50,14 +62,18 @@ KIND_WORDS: dict[str, KindWords] = {
     ),
     "span": KindWords(
         pipeline_tag="question-answering",
-        output="the logits of an answer's first and last token, of every token of question and context",
-        example='print(logits[0].argmax(axis=1), logits[1].argmax(axis=1))',
-        limit="It answers with a part of the context, and with one even where the context does not tell, unless it was trained on questions "
-        "without an answer.",
+        output="two logits per token, `start_logits` and `end_logits`; the answer is the part of the context whose first and last token "
+        "have the largest sum, none where that of [CLS] is larger and the task has questions without an answer",
+        example=_SPANS,
+        limit="It answers with a part of the context, and with one even where the context does not tell, unless it was trained on "
+        "questions without an answer.",
         divergence="KL divergence from fp32, nats",
         answer="Reader",
         optimum="ORTModelForQuestionAnswering",
-        cut="of which the model reads {} tokens at a time; bert-compress reads longer texts in windows that overlap",
+        cut="of which the model reads {} tokens at a time; bert-compress reads longer contexts in windows that overlap",
+        outputs='["start_logits", "end_logits"]',
+        results="starts, ends",
+        truncation=', strategy="only_second"',
     ),
     "regression": KindWords(
         pipeline_tag="text-classification",

@@ -7,15 +7,18 @@ from typing import Unpack
 
 from .classifier import Classifier
 from .folder import read_settings
-from .kinds import Entity, LabelsPrediction, Prediction
+from .kinds import Answer, Entity, LabelsPrediction, Prediction
+from .kinds.kind import Unit
 from .opened import Options
+from .reader import Reader
 from .tagger import Tagger
 
-__all__ = ["Classifier", "Entity", "LabelsPrediction", "Prediction", "Tagger", "load"]
+__all__ = ["Answer", "Classifier", "Entity", "LabelsPrediction", "Prediction", "Reader", "Tagger", "load"]
+
+_CLASSES: dict[Unit, type[Classifier | Tagger | Reader]] = {"text": Classifier, "word": Tagger, "question": Reader}
 
 
-def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger:
-    """A `Tagger` where the model of `folder` labels words, else a `Classifier`; with their options. `predict` of either gives a
-    list of answers. Raises as they do."""
-    words = read_settings(Path(folder)).kind.words
-    return Tagger(folder, **options) if words else Classifier(folder, **options)
+def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger | Reader:
+    """A `Tagger` where the model of `folder` labels words, a `Reader` where it answers questions, else a `Classifier`; with their
+    options. `predict` of each gives a list of answers. Raises as they do."""
+    return _CLASSES[read_settings(Path(folder)).kind.unit](folder, **options)

@@ -12,7 +12,7 @@ from ..errors import CheckFailed
 from .cutting import Cutter
 from .kinds import Prediction
 from .opened import Opened, Options, check_sizes
-from .reading import MOST, Reader, Text
+from .reading import MOST, Text, TextReader
 
 
 class Classifier(Opened):
@@ -24,12 +24,12 @@ class Classifier(Opened):
     read once more, the first time. Raises `CompressError` naming the file or the argument that is missing or wrong.
     """
 
-    _words = False
+    _unit = "text"
 
     def __init__(self, folder: str | Path, **options: Unpack[Options]) -> None:
         super().__init__(folder, **options)
         self._cutter = Cutter(self.tokenizer)
-        self._reader = Reader(self.settings.columns)
+        self._reader = TextReader(self.settings.columns)
 
     def classify(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 from ..errors import CompressError
 from ..sessions import open_session, open_sharing
 
+LOGITS, SPAN_LOGITS = "logits", ["start_logits", "end_logits"]
 KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -21,7 +23,8 @@ class Engine(Protocol):
     hint: str | None  # the precision that the runtime computes in, where it has a choice
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
-        """Integer [rows, length] by input name -> logits [rows, labels], of a model that labels tokens [rows, length, labels].
+        """Integer [rows, length] by input name -> logits [rows, labels], of a model that labels tokens [rows, length, labels], and of one
+        that finds spans [rows, length, 2], the start and the end logit of each token.
         CompressError: the runtime failed."""
         ...
 
@@ -39,13 +42,23 @@ class OnnxRuntime:
         names = [item.name for item in self._session.get_outputs()]
         if not names:
             raise CompressError(f"{path}: expected an output `logits`, found none")
-        self._output = "logits" if "logits" in names else names[0]
+        self._outputs = wanted_outputs(names)
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
         try:
-            return np.asarray(self._session.run([self._output], batch)[0])
+            return joined([np.asarray(found) for found in self._session.run(self._outputs, batch)])
         except Exception as error:  # the binding's own types share no base but Exception
             raise CompressError(f"{self.path}: ONNX Runtime failed: {' '.join(str(error).split())}") from None
+
+
+def wanted_outputs(names: Sequence[str]) -> list[str]:
+    """Of a graph's outputs, of which there is one or more: `logits`, or those of spans, else the first."""
+    return next((wanted for wanted in ([LOGITS], SPAN_LOGITS) if set(wanted) <= set(names)), list(names[:1]))
+
+
+def joined(outputs: Sequence[np.ndarray]) -> np.ndarray:
+    """What `wanted_outputs` gave, as `Engine.run` gives it."""
+    return outputs[0] if len(outputs) == 1 else np.stack(outputs, axis=-1)
 
 
 def known_inputs(path: Path, found: dict[str, str], types: dict[str, type]) -> dict[str, type]:

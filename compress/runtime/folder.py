@@ -12,6 +12,7 @@ import tokenizers
 from ..errors import CompressError
 from ..regular import read_regular
 from .kinds import ANSWER_KINDS, AnswerKind
+from .kinds.kind import Unit
 
 MODEL_FILES = {
     "int8": "model_quantized.onnx",
@@ -20,14 +21,16 @@ MODEL_FILES = {
     "qdq": "model_qdq.onnx",
 }
 UNPADDED = "_unpadded.onnx"
-TOKEN_CLASSIFIER = "ForTokenClassification"  # how transformers' classes for it end
+# What the models of transformers' classes with this in their names answer; those of others answer a text.
+_UNITS: dict[str, Unit] = {"ForTokenClassification": "word", "ForQuestionAnswering": "question"}
 _MOST_JSON, _MOST_TOKENIZER = 64 << 20, 1 << 30  # bytes
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a folder says of its model. `columns` is None where nothing says how many texts an example has."""
+    """What a folder says of its model. `columns` is None where nothing says how many texts an example has;
+    `impossible`: a question may have no answer."""
 
     labels: tuple[str, ...]
     kind: AnswerKind
@@ -35,6 +38,7 @@ class Settings:
     max_length: int
     pad_id: int
     truncation_side: str
+    impossible: bool = False
 
 
 def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
@@ -87,13 +91,14 @@ def read_settings(folder: Path) -> Settings:
         max_length=_max_length(folder, bundle, tokenizer, config),
         pad_id=whole_number(folder / "config.json", config, "pad_token_id", 0),
         truncation_side="left" if tokenizer.get("truncation_side") == "left" else "right",
+        impossible=bool(_task(bundle).get("unanswerable")),
     )
 
 
 def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], outputs: int) -> AnswerKind:
     """Of the kinds whose models have the class that config.json names, the first that fits."""
-    words, problem = _labels_words(folder, config, bundle), config.get("problem_type")
-    kinds = [kind for kind in ANSWER_KINDS.values() if kind.words == words]
+    unit, problem = _unit(folder, config, bundle), config.get("problem_type")
+    kinds = [kind for kind in ANSWER_KINDS.values() if kind.unit == unit]
     for kind in kinds:
         if kind.fits(problem, outputs):
             return kind
@@ -101,20 +106,24 @@ def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], outputs:
     raise CompressError(f"{folder / 'config.json'}: problem_type: expected {known}, found {problem}")
 
 
-def _labels_words(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> bool:
+def _task(bundle: dict[str, Any]) -> dict[str, Any]:
+    return task if isinstance(task := bundle.get("task"), dict) else {}
+
+
+def _unit(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> Unit:
     """By the model's class; where config.json names none, by the kind of task in bundle.json."""
-    task = bundle.get("task")
-    kind = ANSWER_KINDS.get(str(task.get("kind"))) if isinstance(task, dict) else None
+    kind = ANSWER_KINDS.get(str(_task(bundle).get("kind")))
     found = config.get("architectures")
     if not isinstance(found, list) or not found:
-        return kind is not None and kind.words
-    words = str(found[0]).endswith(TOKEN_CLASSIFIER)
-    if kind is not None and kind.words != words:
+        return "text" if kind is None else kind.unit
+    units: list[Unit] = [unit for name, unit in _UNITS.items() if name in str(found[0])]
+    unit: Unit = units[0] if units else "text"
+    if kind is not None and kind.unit != unit:
         raise CompressError(
             f"{folder / 'config.json'}: architectures: found {found[0]}, which does not belong to a task of the kind "
-            f"{task['kind']}, as bundle.json has it; ship or download the bundle again"  # type: ignore[index]
+            f"{_task(bundle)['kind']}, as bundle.json has it; ship or download the bundle again"
         )
-    return words
+    return unit
 
 
 def read_json(path: Path, optional: bool = False, expected: str = EXPECTED) -> dict[str, Any]:
@@ -177,7 +186,8 @@ def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:
     if not path.exists():
         raise CompressError(f"{path}: no such file; {EXPECTED}")
     tokenizer = open_tokenizer(path)
-    special = tokenizer.num_special_tokens_to_add(settings.columns is not None and len(settings.columns) == 2)
+    pair = settings.kind.unit == "question" or (settings.columns is not None and len(settings.columns) == 2)
+    special = tokenizer.num_special_tokens_to_add(pair)
     if settings.max_length <= special:  # tokenizers would then silently not cut at all
         raise CompressError(
             f"{path}: max_length is {settings.max_length}; expected more than the {special} special tokens"

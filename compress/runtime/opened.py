@@ -13,9 +13,16 @@ from ..errors import CompressError
 from .batches import chunks, padded, tokens_per_run
 from .engine import Engine
 from .folder import read_settings, read_tokenizer
+from .kinds.kind import Unit
 from .listed import Listed
 from .runtimes import open_engine
 from .unpadded import UnpaddedForm
+
+_OPENED_BY: dict[Unit, tuple[str, str]] = {
+    "text": ("labels texts", "Classifier"),
+    "word": ("labels the words of texts", "Tagger"),
+    "question": ("answers questions about texts", "Reader"),
+}
 
 
 class Options(TypedDict, total=False):
@@ -31,7 +38,7 @@ class Options(TypedDict, total=False):
 class Opened:
     """How a folder is opened, and its model run; `Classifier` says what the options are."""
 
-    _words: ClassVar[bool]  # whether it answers each word of a text, or each text
+    _unit: ClassVar[Unit]  # what it answers
 
     def __init__(
         self,
@@ -82,11 +89,11 @@ class Opened:
         return self._engine.hint
 
     def _check_kind(self) -> None:
-        if self.settings.kind.words == self._words:
+        if self.settings.kind.unit == self._unit:
             return
-        does, other = ("texts", "Classifier") if self._words else ("the words of texts", "Tagger")
+        does, other = _OPENED_BY[self.settings.kind.unit]
         raise CompressError(
-            f"{self.folder}: its model labels {does}; open it with compress.runtime.{other}, "
+            f"{self.folder}: its model {does}; open it with compress.runtime.{other}, "
             "or with compress.runtime.load, which takes the right one"
         )
 
@@ -104,7 +111,7 @@ class Opened:
         batch = padded(encodings, engine.inputs, self.settings.pad_id)
         outputs = engine.run(batch)
         rows, length = batch["input_ids"].shape
-        expected = [rows, *([length] if self._words else []), len(self.labels)]
+        expected = [rows, *([] if self._unit == "text" else [length]), len(self.labels)]
         if list(outputs.shape) != expected:
             raise CompressError(
                 f"{engine.path}: expected scores {expected} (config.json has {len(self.labels)} labels), "

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import CompressError
 from ..machine import usable_cores
 from ..sessions import check_graph_file
-from .engine import known_inputs
+from .engine import joined, known_inputs, wanted_outputs
 from .folder import find_model
 
 
@@ -69,7 +69,8 @@ class OpenVino:
         types = {"i64": np.int64, "i32": np.int32}
         found = {item.get_any_name(): item.get_element_type().get_type_name() for item in self._model.inputs}
         self.inputs = known_inputs(path, found, types)
-        self._output = next((i for i, item in enumerate(self._model.outputs) if "logits" in item.get_names()), 0)
+        names = [min(item.get_names(), default=str(i)) for i, item in enumerate(self._model.outputs)]
+        self._outputs = [names.index(name) for name in wanted_outputs(names)]
         self._requests = threading.local()  # a request holds the arrays of one call: one for each thread
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
@@ -79,4 +80,4 @@ class OpenVino:
             outputs = self._requests.request.infer(batch)
         except RuntimeError as error:
             raise CompressError(f"{self.path}: OpenVINO failed: {' '.join(str(error).split())}") from None
-        return np.array(outputs[self._output])
+        return joined([np.array(outputs[place]) for place in self._outputs])

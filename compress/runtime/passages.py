@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 import tokenizers
@@ -11,6 +13,7 @@ import tokenizers
 NEVER = -1e9  # the score of an answer that cannot be given: below those of models, and finite
 QUESTION_TOKENS = 64  # more of a question are cut off, as in SQuAD's scripts
 ANSWER_TOKENS = 30  # of an answer, at most, as in SQuAD's scripts
+MOST_ANSWERS = 20  # of a question, that are held
 _OVERLAP = 4  # a window shares one token in so many of the passage's with the one before it
 
 
@@ -52,7 +55,8 @@ class Cut:
 
 
 class Passages:
-    """Cuts (question, context) pairs into windows of at most `max_length` tokens, special ones included, for a copy of `tokenizer`.
+    """Cuts (question, context) pairs into windows of at most `max_length` tokens, special ones included, for a copy of `tokenizer`; also in
+    several threads.
 
     Every window has the question, cut to `QUESTION_TOKENS` or to half of the room, whichever is less, and a part of the context; one
     shares a quarter of its room with the one before. An answer may begin only at tokens that the window has most context of, on the
@@ -65,7 +69,11 @@ class Passages:
         self.max_length, self.answer_tokens = max_length, answer_tokens
         self._room = max_length - self._tokenizer.num_special_tokens_to_add(True)
         self._pairs = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
-        self._cls_last = self._tokenizer.encode("a", "a").sequence_ids[:1] == [0]
+        self._lock = threading.Lock()  # how `_pairs` cuts is set anew for each length of questions
+        pair = self._tokenizer.encode("a", "a")
+        self._cls_last = pair.sequence_ids[:1] == [0]
+        texts = zip(pair.sequence_ids, pair.type_ids, strict=True)
+        self._segment = next((segment for text, segment in texts if text == 1), 1)
 
     def __call__(self, questions: Sequence[str], contexts: Sequence[str]) -> Cut:
         """Texts [question] and [question] -> their windows. Either may be empty."""
@@ -88,13 +96,17 @@ class Passages:
         for length in np.unique(lengths):
             room = self._room - int(length)
             overlap = min(max(room // _OVERLAP, 1), room - 1)
-            self._pairs.enable_truncation(self.max_length, stride=overlap, strategy="only_second")
             numbers = np.flatnonzero(lengths == length).tolist()
-            for number, found in zip(
-                numbers, self._pairs.encode_batch([(questions[i], contexts[i]) for i in numbers]), strict=True
-            ):
-                windows[number] = [found, *found.overflowing], overlap
+            with self._lock:
+                self._pairs.enable_truncation(self.max_length, stride=overlap, strategy="only_second")
+                encodings = self._pairs.encode_batch([(questions[i], contexts[i]) for i in numbers])
+            for number, found in zip(numbers, encodings, strict=True):
+                windows[number] = [found, *map(self._typed, found.overflowing)], overlap
         return windows
+
+    def _typed(self, window: tokenizers.Encoding) -> tokenizers.Encoding:
+        """With the segment that the tokenizer gives a second text: in what it cuts off tokenizers 0.23 gives it 1 in any case."""
+        return window if self._segment == 1 else cast(tokenizers.Encoding, _Typed(window, self._segment))
 
     def _shorten(self, questions: list[str], number: int) -> int:
         """Cut a question in place where it has too many tokens; how many it has then. A part of a word may have more than it had in
@@ -118,10 +130,29 @@ class Passages:
         return bounds
 
 
+@dataclass(frozen=True)
+class _Typed:
+    """An Encoding, but for the segment of its second text."""
+
+    encoding: tokenizers.Encoding
+    segment: int
+
+    @property
+    def type_ids(self) -> list[int]:
+        types = zip(self.encoding.type_ids, self.encoding.sequence_ids, strict=True)
+        return [self.segment if text == 1 else given for given, text in types]
+
+    def __len__(self) -> int:
+        return len(self.encoding)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.encoding, name)
+
+
 class Best:
     """The likeliest answers to the questions of `cut`, of which only `most` a question are held, whatever the windows' number."""
 
-    def __init__(self, cut: Cut, *, most: int = 20) -> None:
+    def __init__(self, cut: Cut, *, most: int = MOST_ANSWERS) -> None:
         self._cut, self._most = cut, most
         self._found: list[list[tuple[float, int, int]]] = [[] for _ in range(cut.questions)]  # (-score, start, end)
         self._none = np.full(cut.questions, np.inf, np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from ..errors import CompressError
 
@@ -12,13 +12,16 @@ Text = str | tuple[str, str]
 
 FIRST = 256  # examples of a stream's first window: answers begin early, and sorting still pays
 MOST = 4096  # examples, and
+MOST_CHARACTERS = 1 << 24  # of a text in which answers have places, which are float32 numbers
 CHARACTERS = 1_000_000  # characters: together they bound the memory of a window
 
 Example = TypeVar("Example")
 
 
 class Windowed(ABC, Generic[Example]):
-    """Examples as they are checked by `_checked`, in windows."""
+    """Examples as they are checked by `_checked`, in windows. `name`: what messages call them."""
+
+    name: ClassVar[str] = "texts"
 
     def windows(self, texts: object, most: int | None = None) -> Iterator[list[Example]]:
         """Windows in order, read only when they are asked for.
@@ -35,7 +38,9 @@ class Windowed(ABC, Generic[Example]):
         if isinstance(texts, str):
             return [texts]
         if not isinstance(texts, Iterable) or isinstance(texts, (Mapping, bytes)):
-            raise CompressError(f"texts: expected texts in a list or a stream, found {type(texts).__name__}")
+            raise CompressError(
+                f"{self.name}: expected {self.name} in a list or a stream, found {type(texts).__name__}"
+            )
         return texts
 
     def _windows(self, source: Iterable[object], limit: int, most: int) -> Iterator[list[Example]]:
@@ -63,7 +68,7 @@ class Windowed(ABC, Generic[Example]):
     def _characters(self, example: Example) -> int: ...
 
 
-class Reader(Windowed[Text]):
+class TextReader(Windowed[Text]):
     """What an example of a task may be. `columns` names its texts, one or two; None where nothing says."""
 
     def __init__(self, columns: tuple[str, ...] | None) -> None:
@@ -80,14 +85,29 @@ class Reader(Windowed[Text]):
         found = "a text" if isinstance(example, str) else "a pair" if pair else type(example).__name__
         if found not in self._accepted:
             names = "" if self.columns is None else f" ({', '.join(self.columns)})"
-            raise CompressError(f"texts[{index}]: expected {' or '.join(self._accepted)}{names}, found {found}")
+            raise CompressError(f"{self.name}[{index}]: expected {' or '.join(self._accepted)}{names}, found {found}")
         text: Text = (example[0], example[1]) if pair else example  # type: ignore[index, assignment]
         for part in _parts(text):
-            check_unicode(f"texts[{index}]", part)
+            check_unicode(f"{self.name}[{index}]", part)
         return text
 
     def _characters(self, example: Text) -> int:
         return sum(map(len, _parts(example)))
+
+
+class PairReader(TextReader):
+    """Pairs of texts: a question and its context."""
+
+    name = "pairs"
+
+    def _checked(self, index: int, example: object) -> tuple[str, str]:
+        first, second = super()._checked(index, example)
+        if len(second) >= MOST_CHARACTERS:
+            raise CompressError(
+                f"pairs[{index}]: {len(second):,} characters of {(self.columns or ('', 'context'))[1]}; expected less than "
+                f"{MOST_CHARACTERS:,}, give parts of it"
+            )
+        return first, second
 
 
 def check_unicode(place: str, text: str) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from tokenizer_toys import TOKENIZERS, text, wordpiece
 from tokenizers import Tokenizer, processors
 
+from compress.runtime.batches import padded
 from compress.runtime.passages import NEVER, Best, Cut, Passages
 
 EACH = pytest.mark.parametrize("name", list(TOKENIZERS))
@@ -115,6 +117,21 @@ def test_a_batch_of_windows_is_as_one_after_another() -> None:
     np.testing.assert_array_equal(together.outputs(impossible=True), apart.outputs(impossible=True))
 
 
+@EACH
+def test_every_window_has_the_segments_of_a_pair(name: str) -> None:
+    """tokenizers gives the second text of all windows but the first segment 1, whatever its template says: RoBERTa has none such."""
+    own = TOKENIZERS[name]()
+    cut, pair = Passages(own, 16)(["a film"], ["good bad film " * 9]), own.encode("a film", "good")
+    segments = dict(zip(pair.sequence_ids, pair.type_ids, strict=True))
+    assert len(cut.encodings) > 2
+    for one in cut.encodings:
+        assert len(one.type_ids) == len(one.ids) == len(one)
+        for whose, segment in zip(one.sequence_ids, one.type_ids, strict=True):
+            assert whose is None or segment == segments[whose]
+    encoded = padded(cut.encodings, {"token_type_ids": np.int64}, 0)["token_type_ids"]
+    assert encoded.max() == max(pair.type_ids)
+
+
 def test_cls_may_be_last() -> None:
     cut = Passages(cls_last(), 14)(["a film", ""], ["good bad film " * 9, ""])
     for window, encoding in enumerate(cut.encodings):
@@ -157,6 +174,17 @@ def test_a_question_above_its_tokens_ends_where_a_word_does_or_before() -> None:
         cut = Passages(make(), 12)(["ab" * 400, "x" * 300 + " film" * 30, "漢字" * 90], ["film"] * 3)
         assert max(one.sequence_ids.count(0) for one in cut.encodings) <= 4, name
         assert len(cut.encodings) >= 3
+
+
+def test_threads_do_not_cut_for_one_another() -> None:
+    """The overlap of windows depends on the question's length, and is a setting of the tokenizer."""
+    passages = Passages(wordpiece(True, True), 40)
+    pairs = [("a " * (number % 18), "good bad film " * 60) for number in range(18)]
+    alone = [passages([question], [context]) for question, context in pairs]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda pair: passages([pair[0]], [pair[1]]), pairs * 20))
+    for place, cut in enumerate(together):
+        assert [one.ids for one in cut.encodings] == [one.ids for one in alone[place % 18].encodings]
 
 
 def answered(question: str, context: str, places: Mapping[int, tuple[float, float]], **options: int) -> Best:

@@ -15,7 +15,7 @@ from runtime_toys import SINGLES, WORDS, bag
 from compress.errors import CheckFailed, CompressError
 from compress.runtime import Classifier, Prediction
 from compress.runtime.batches import tokens_per_run
-from compress.runtime.reading import Reader
+from compress.runtime.reading import TextReader
 
 
 def ragged(count: int) -> Iterator[str]:
@@ -63,7 +63,7 @@ def test_answers_come_before_the_stream_is_read_to_its_end(folder: Path) -> None
 
 
 def test_windows_grow_to_their_bounds() -> None:
-    reader = Reader(None)
+    reader = TextReader(None)
     assert [len(window) for window in reader.windows(iter(["x"] * 12000))] == [256, 512, 1024, 2048, 4096, 4064]
     assert [len(window) for window in reader.windows(["x"] * 9000)] == [4096, 4096, 808], "a list is all there"
     long = "x" * 300_000

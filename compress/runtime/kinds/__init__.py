@@ -6,6 +6,7 @@ from .classification import CLASSIFICATION
 from .kind import AnswerKind, LabelsPrediction, Names, Prediction
 from .multilabel import MULTILABEL
 from .regression import REGRESSION
+from .span import SPAN, Answer
 from .tagging import TAGGING, Entity
 
 # A folder that says nothing but its config.json is of the first kind that fits.
@@ -13,10 +14,11 @@ ANSWER_KINDS: dict[str, AnswerKind] = {
     "regression": REGRESSION,
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
+    "span": SPAN,
     "classification": CLASSIFICATION,
 }
 
-__all__ = ["ANSWER_KINDS", "AnswerKind", "Entity", "LabelsPrediction", "Prediction", "output_names"]
+__all__ = ["ANSWER_KINDS", "Answer", "AnswerKind", "Entity", "LabelsPrediction", "Prediction", "output_names"]
 
 
 def output_names(kind: str, labels: Names) -> Names:

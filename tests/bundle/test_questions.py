@@ -1,0 +1,181 @@
+"""A bundle that answers questions: its probe, what verification says of it, its card and its files for servers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import yaml
+from onnx import numpy_helper
+from reader_toys import finder
+
+from compress.bundle import BundleInfo, read_bundle
+from compress.bundle.answers import answer_steps
+from compress.bundle.card import render
+from compress.bundle.comparing import compared, distance, recorded
+from compress.bundle.document import Probe
+from compress.bundle.graph_files import graph_file
+from compress.bundle.probes import QUESTIONS, probe_logits, probe_rows, probe_texts
+from compress.bundle.report import check
+from compress.bundle.triton import _config
+from compress.errors import CheckFailed
+from compress.graphs import set_metadata
+from compress.runtime import Reader
+from compress.runtime.batches import padded
+from compress.runtime.engine import OnnxRuntime
+
+TEXTS = probe_texts(2, unit="question")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = finder(tmp_path / "finder", max_length=48)
+    path = made / "onnx" / "model.onnx"
+    model = onnx.load(path)
+    set_metadata(model, {"labels": json.dumps(["start", "end"])})
+    onnx.save(model, path)
+    return made
+
+
+@pytest.fixture
+def info(folder: Path, bundle_of: Callable[[str], Path]) -> BundleInfo:
+    """What ship writes, of another bundle but for what a task of questions has."""
+    other = read_bundle(bundle_of("toy-entailment"))
+    task = other.task.model_copy(
+        update={"kind": "span", "labels": ("start", "end"), "metrics": ("exact_match", "f1_span"), "name": "pages"}
+    )
+    scores = {"dev": {"exact_match": 70.0, "f1_span": 81.25}}
+    fp32 = other.models["fp32"].model_copy(update={"scores": scores})
+    return other.model_copy(
+        update={
+            "task": task,
+            "labels": ("start", "end"),
+            "text_columns": ("question", "context"),
+            "max_length": 48,
+            "models": {"fp32": fp32},
+            "graphs": {"fp32": graph_file(folder, "fp32")},
+            "baseline": fp32,
+            "probe": Probe(texts=TEXTS, logits={"fp32": probe_logits(folder, "fp32", TEXTS, threads=1).tolist()}),
+        }
+    )
+
+
+def checks(folder: Path, info: BundleInfo) -> dict[str, tuple[bool, str]]:
+    found = [check(step.name, step.found) for step in answer_steps(folder, info)]
+    return {one.name: (one.passed, one.detail) for one in found}
+
+
+def test_the_probe_has_questions_contexts_and_a_context_of_several_windows(folder: Path) -> None:
+    assert len(TEXTS) == len(QUESTIONS) == 16
+    rows = probe_rows(folder, TEXTS)
+    assert rows.cut is not None
+    assert np.bincount(rows.cut.question).max() > 5
+    big = max(len(context.split()) for _, context in TEXTS)
+    assert big > 512  # more than a window of any model here
+
+
+def test_rows_one_by_one_give_what_the_reader_gives(folder: Path) -> None:
+    """As the unpadded form and the simulation of other CPUs are run."""
+    rows, engine = probe_rows(folder, TEXTS), OnnxRuntime(folder / "onnx" / "model.onnx", 1)
+    outputs = [engine.run(padded([one, one], engine.inputs, 0))[1] for one in rows.encodings]
+    expected = probe_logits(folder, "fp32", TEXTS, threads=1)
+    np.testing.assert_array_equal(rows.collected(outputs), expected)
+    pairs = [(question, context) for question, context in TEXTS]
+    np.testing.assert_array_equal(Reader(folder, threads=1).outputs(pairs, impossible=True), expected)
+    assert ((expected[:, 3] > expected[:, 2]) == (expected[:, 1] == 0)).all()
+    assert 2 < (expected[:, 1] > 0).sum() < 16
+
+
+def test_a_sound_bundle_passes(folder: Path, info: BundleInfo) -> None:
+    """Its tolerance is a share of the largest score; that of an empty context, which is not one, takes no part."""
+    largest = recorded(info, "fp32")[:, 2:].max()
+    assert 20 < largest < 40
+    expected = f"largest difference 0 (at most {5e-4 * largest:.2g}), answers changed 0 of 16"
+    assert checks(folder, info) == {"labels": (True, "start, end"), "probe fp32": (True, expected)}
+
+
+def test_other_weights_are_seen(folder: Path, info: BundleInfo) -> None:
+    path = folder / "onnx" / "model.onnx"
+    model = onnx.load(path)
+    (words,) = (tensor for tensor in model.graph.initializer if tensor.name == "words")
+    words.CopyFrom(numpy_helper.from_array(1.01 * numpy_helper.to_array(words), "words"))
+    onnx.save(model, path)
+    passed, detail = checks(folder, info)["probe fp32"]
+    assert not passed
+    assert "this CPU does not compute what the bundle's record says" in detail
+
+
+def test_places_of_answers_are_no_quantities(info: BundleInfo) -> None:
+    """Of a quantized model a few answers may stand elsewhere, however far; the tolerance is that of the scores."""
+    own = recorded(info, "fp32").astype(np.float32)
+    both = info.model_copy(
+        update={
+            "models": {"fp32": info.models["fp32"], "int8": info.models["fp32"]},
+            "probe": Probe(texts=TEXTS, logits={"fp32": own.tolist(), "int8": own.tolist()}),
+        }
+    )
+    for count, near in ((4, True), (5, False)):
+        found = own.copy()
+        found[:count, :2] += 300
+        detail, passed = distance(both, "int8", found, own)
+        assert (detail.split(",")[1], passed) == (f" answers changed {count} of 16", near)
+    found = own.copy()
+    found[3, 2] += 100
+    assert not distance(both, "int8", found, own)[1]
+    assert not distance(both, "fp32", np.concatenate([own[:, :2] + 1, own[:, 2:]], axis=1), own)[1]
+
+
+def test_a_record_of_another_shape_is_refused(info: BundleInfo) -> None:
+    short = info.model_copy(update={"probe": Probe(texts=TEXTS, logits={"fp32": [[1.0, 2.0]] * 16})})  # type: ignore[arg-type]
+    with pytest.raises(CheckFailed, match="expected one row per question, start, end, score and none"):
+        compared(short, "fp32", np.zeros((16, 4)))
+
+
+def test_the_card_says_what_it_is(info: BundleInfo) -> None:
+    card = render(info)
+    front = yaml.safe_load(card.split("---\n")[1])
+    assert front["pipeline_tag"] == "question-answering"
+    assert list(front["widget"][0]) == ["text", "context"]
+    assert [each["name"] for each in front["model-index"][0]["results"][0]["metrics"]] == ["Exact match", "Answer F1"]
+    assert "ORTModelForQuestionAnswering" in card
+    assert "(start, end)" not in card
+    assert "two texts (question, context)" in card
+
+
+def test_the_programs_of_the_card_answer(tmp_path: Path, info: BundleInfo) -> None:
+    """Both print from the best start to the best end. The toy's vocabulary has the first letter of Paris, and "in"."""
+    says = {"p": (30.0, 0.0), "in": (0.0, 30.0)}
+    folder = finder(tmp_path / "x", says=says, max_length=96)
+    first, second, *_ = render(info.model_copy(update={"max_length": 96})).split("```python\n")[1:]
+    printed = []
+    for program in (first, second):
+        done = subprocess.run(
+            [sys.executable, "-c", program.split("```")[0]], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout.strip())
+    assert printed[0] == "Paris in"
+    assert printed[1].startswith("[Answer(answer='Paris in', score=")
+
+
+def test_a_server_gets_both_outputs_and_no_file_of_labels(folder: Path, info: BundleInfo) -> None:
+    text = _config("x", info, "fp32", folder / "onnx" / "model.onnx")
+    for name in ("start_logits", "end_logits"):
+        assert f'name: "{name}" data_type: TYPE_FP32 dims: [ -1 ]' in text
+    assert "labels.txt" not in text
+
+
+def test_labels_in_another_order_are_seen(folder: Path, info: BundleInfo, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"id2label": {"0": "end", "1": "start"}}))
+    passed, detail = checks(copy, info)["labels"]
+    assert not passed
+    assert detail == "config.json has ['end', 'start'], bundle.json ['start', 'end']"

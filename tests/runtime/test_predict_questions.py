@@ -1,0 +1,96 @@
+"""`compress predict` with a model that answers questions: answers as lines, as JSON and in columns."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from reader_toys import finder
+from runtime_toys import describe
+
+from compress.runtime import Reader
+
+PROGRAM = [sys.executable, "-c", "from compress.cli import main; main()", "predict"]
+PAIRS = [("who is it", "so it is the guy in that text"), ("where", "it is in"), ("what", "a short text"), ("who", "")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = finder(tmp_path / "x")
+    describe(made, task={"kind": "span", "unanswerable": True}, text_columns=["question", "context"], max_length=24)
+    return made
+
+
+def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, input=lines, timeout=120)
+
+
+def test_a_line_for_each_question(folder: Path) -> None:
+    done = predict(folder, lines="\n".join("\t".join(pair) for pair in PAIRS))
+    expected = [f"{one.answer or '-'}\t{one.score:.4f}" for one in Reader(folder).predict(PAIRS)]
+    assert done.stdout.splitlines() == expected
+    assert [line.split("\t")[0] for line in expected] == ["the guy", "in", "-", "-"]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_question_and_its_context_as_arguments(folder: Path) -> None:
+    questions, contexts = zip(*PAIRS[:2], strict=True)
+    done = predict(folder, *questions, *(word for context in contexts for word in ("--pair", context)))
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["the guy", "in"]
+    assert predict(folder, "who", "--pair", "the\n guy").stdout.startswith("the guy\t")
+
+
+def test_json_lines_have_the_place_of_the_answer(folder: Path) -> None:
+    done = predict(folder, "--json", lines="\n".join("\t".join(pair) for pair in PAIRS[1:3]))
+    first, none = map(json.loads, done.stdout.splitlines())
+    assert first["text"] == [*PAIRS[1]]
+    assert (first["answer"], first["start"], first["end"]) == ("in", 6, 8)
+    assert first.keys() == {"text", "answer", "score", "start", "end", "precision", "runtime"}
+    assert (none["answer"], none["start"], none["end"]) == ("", 0, 0)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_rows_get_a_column_of_answers(folder: Path, tmp_path: Path, suffix: str) -> None:
+    path, out = tmp_path / "in.jsonl", tmp_path / f"out{suffix}"
+    path.write_text("\n".join(json.dumps({"q": question, "context": context}) for question, context in PAIRS))
+    done = predict(folder, "-i", path, "-o", out, "--text", "q", "--pair", "context")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
+    lines = out.read_text().splitlines()
+    rows = list(csv.DictReader(lines)) if suffix == ".csv" else list(map(json.loads, lines))
+    expected = Reader(folder).predict(PAIRS)
+    assert [row["prediction"] for row in rows] == [one.answer for one in expected]
+    assert [float(row["prediction_score"]) for row in rows] == [round(one.score, 6) for one in expected]
+
+
+@pytest.mark.parametrize(
+    ("row", "words", "expected"),
+    [
+        ({"question": "a", "context": 7}, (), "in.jsonl: line 1: context: expected text, found int"),
+        ({"question": "a"}, (), "in.jsonl: line 1: no column 'context'"),
+        ({"question": "a", "context": "b"}, ("--label", "answers"), "x answers questions; `compress verify` scores it"),
+    ],
+)
+def test_what_is_wrong_is_one_line(folder: Path, tmp_path: Path, row: object, words: tuple, expected: str) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps(row))
+    done = predict(folder, "-i", path, "-o", tmp_path / "out.jsonl", *words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert expected in done.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_question_needs_its_context(folder: Path) -> None:
+    done = predict(folder, "who is it")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr == f"error: --pair: {folder} answers questions about texts; give the context of each with --pair\n"
+    )
+    done = predict(folder, lines="who is it\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: stdin:1: expected two texts with a tab between them; found 'who is it'\n",
+    )
