@@ -125,7 +125,7 @@ def tuning_fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> Tun
     return {
         "examples": len(fp32),
         "flips": flips,
-        "mean_abs_logit_change": logit_difference(fp32, int8)[0],
+        "mean_abs_logit_change": logit_difference(kind.logits(fp32), kind.logits(int8))[0],
         "fp32_tuning_score": scores[0],
         "int8_tuning_score": scores[1],
     }
