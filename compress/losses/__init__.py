@@ -6,6 +6,7 @@ from .hard_label import HARD_LABEL
 from .hidden_cosine import HIDDEN_COSINE
 from .hidden_mse import HIDDEN_MSE
 from .loss import Loss
+from .margin_mse import MARGIN_MSE
 from .masked_lm import MASKED_LM
 from .masked_soft_target import MASKED_SOFT_TARGET
 from .next_sentence import NEXT_SENTENCE
@@ -17,6 +18,7 @@ from .soft_target import SOFT_TARGET
 LOSSES: dict[str, Loss] = {
     "soft_target": SOFT_TARGET,
     "hard_label": HARD_LABEL,
+    "margin_mse": MARGIN_MSE,
     "hidden_cosine": HIDDEN_COSINE,
     "soft_cross_entropy": SOFT_CROSS_ENTROPY,
     "embedding_mse": EMBEDDING_MSE,

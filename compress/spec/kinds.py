@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-KindName = Literal["classification", "multilabel", "tagging", "regression"]
+KindName = Literal["classification", "multilabel", "tagging", "ranking", "regression"]
 Unit = Literal["text", "word"]  # what a model's outputs are of
 MetricName = Literal[
-    "accuracy", "entity_f1", "f1", "f1_macro", "f1_micro", "matthews", "mean_average_precision", "pearson", "spearman"
+    "accuracy",
+    "entity_f1",
+    "f1",
+    "f1_macro",
+    "f1_micro",
+    "matthews",
+    "mean_average_precision",
+    "mrr@10",
+    "ndcg@10",
+    "pearson",
+    "spearman",
 ]
 
 
@@ -16,13 +26,14 @@ MetricName = Literal[
 class KindFields:
     """`metrics`: those that fit the kind; its own files are scored by the first `usual` of them. `named_labels`: whether its labels have
     names, the same ones in all examples. `many`: whether an example may have several of these. `unit`: what is labelled, answered
-    and scored."""
+    and scored. `grouped`: whether examples are pairs of texts, of which those with the same first text belong together."""
 
     metrics: tuple[MetricName, ...]
     named_labels: bool
     usual: int = 1
     many: bool = False
     unit: Unit = "text"
+    grouped: bool = False
 
 
 KINDS: dict[KindName, KindFields] = {
@@ -31,5 +42,6 @@ KINDS: dict[KindName, KindFields] = {
         metrics=("f1_micro", "f1_macro", "mean_average_precision", "accuracy"), named_labels=True, usual=2, many=True
     ),
     "tagging": KindFields(metrics=("entity_f1", "accuracy"), named_labels=True, unit="word"),
+    "ranking": KindFields(metrics=("ndcg@10", "mrr@10"), named_labels=False, usual=2, grouped=True),
     "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
 }

@@ -9,6 +9,7 @@ from ...spec.kinds import KindName
 from .classification import CLASSIFICATION
 from .head import Head
 from .multilabel import MULTILABEL
+from .ranking import RANKING
 from .regression import REGRESSION
 from .tagging import TAGGING
 
@@ -16,6 +17,7 @@ HEADS: dict[KindName, Head] = {
     "classification": CLASSIFICATION,
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
+    "ranking": RANKING,
     "regression": REGRESSION,
 }
 

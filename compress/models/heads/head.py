@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...losses.loss import Unit
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -18,8 +20,8 @@ class Head:
 
     `trained`: what names of the head's own weights begin with. `new`: parts of the names of weights that a checkpoint
     without the head may lack. `losses`: by the name of a loss on logits, what it is for this kind, where that is not what it
-    is for classes. `equal`: losses that are another for this kind. `per_token`: its logits are [batch, length, label], of every
-    token, and the losses on them means over tokens.
+    is for classes. `equal`: losses that are another for this kind. `means_over`: what losses are means over, where not over
+    examples. `per_token`: its logits are [batch, length, label], of every token.
     """
 
     model: str
@@ -28,4 +30,5 @@ class Head:
     new: tuple[str, ...]
     losses: Mapping[str, Loss] = field(default_factory=dict)
     equal: Mapping[str, str] = field(default_factory=dict)
+    means_over: Mapping[str, Unit] = field(default_factory=dict)
     per_token: bool = False
