@@ -15,7 +15,8 @@ class Split:
     """One split in file order.
 
     `texts` has one list per text column; `labels` are int64 class ids [example], float32 scores [example], uint8 [example, label], or,
-    object [example], int32 [word, 3] of label id, start and end in characters.
+    object [example], int32 [word, 3] of label id, start and end in characters; or float64 [example, 2] of relevance and the number
+    of the query.
     """
 
     texts: tuple[list[str], ...]
@@ -28,6 +29,11 @@ class Split:
     def labels_words(self) -> bool:
         """Whether each word of a text has a label."""
         return self.labels.dtype == object
+
+    @property
+    def ranks_groups(self) -> bool:
+        """Whether examples are passages of queries."""
+        return self.labels.dtype == np.float64
 
     def select(self, indices: np.ndarray) -> Split:
         """The examples at `indices`, in that order."""
