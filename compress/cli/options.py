@@ -40,7 +40,7 @@ Text = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the texts. Default: text; tokens, of a word a line.",
+        help="Column of the texts. Default: text; tokens, of a word a line; query, beside passage.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -53,7 +53,7 @@ Label = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="Column of the labels or scores; for multilabel also several columns of 0 and 1, with commas between. Default: label; "
-        "tags, of a word a line.",
+        "tags, of a word a line; relevance or score.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -61,8 +61,9 @@ KindOfTask = Annotated[
     str | None,
     typer.Option(
         "--kind",
-        help="classification, multilabel, tagging or regression. Default: tagging where texts are lists of words, multilabel where labels "
-        "are lists, regression where they are numbers with a decimal point.",
+        help="classification, multilabel, tagging, ranking or regression. Default: tagging where texts are lists of words, multilabel "
+        "where labels are lists, ranking where the columns are query and passage and labels are numbers, regression where they are "
+        "numbers with a decimal point.",
         rich_help_panel=OWN_FILES,
     ),
 ]

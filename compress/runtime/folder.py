@@ -12,6 +12,7 @@ import tokenizers
 from ..errors import CompressError
 from ..regular import read_regular
 from .kinds import ANSWER_KINDS, AnswerKind
+from .kinds.ranking import RANKING, is_cross_encoder
 
 MODEL_FILES = {
     "int8": "model_quantized.onnx",
@@ -93,12 +94,19 @@ def read_settings(folder: Path) -> Settings:
 def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], outputs: int) -> AnswerKind:
     """Of the kinds whose models have the class that config.json names, the first that fits."""
     words, problem = _labels_words(folder, config, bundle), config.get("problem_type")
-    kinds = [kind for kind in ANSWER_KINDS.values() if kind.words == words]
+    ranks = _ranks(config, bundle, outputs)
+    kinds = [kind for kind in ANSWER_KINDS.values() if kind.words == words and (ranks or kind is not RANKING)]
     for kind in kinds:
         if kind.fits(problem, outputs):
             return kind
     known = " or ".join(str(kind.problem_type) for kind in kinds)
     raise CompressError(f"{folder / 'config.json'}: problem_type: expected {known}, found {problem}")
+
+
+def _ranks(config: dict[str, Any], bundle: dict[str, Any], outputs: int) -> bool:
+    """Whether one output is the relevance of a passage, and no other score: by bundle.json, or where there is none by config.json."""
+    task = bundle.get("task")
+    return task.get("kind") == "ranking" if isinstance(task, dict) else is_cross_encoder(config, outputs)
 
 
 def _labels_words(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> bool:

@@ -62,12 +62,12 @@ class TaskSpec(Spec):
     title: str | None = Field(default=None, description="what reports call it; default: the name")
     kind: KindName = Field(
         default="classification",
-        description="what an answer is: a label, any number of labels, a label for each word, or a score",
+        description="what an answer is: a label, any number of labels, a label for each word, the order of a query's passages, or a score",
     )
     text: Columns = Field(description="one column, or two for pairs of texts")
     label: str | tuple[str, ...] = Field(
-        description="column of the label, of the list of labels, tags or spans, or of the score; of a multilabel task also several "
-        "columns of 0 and 1, one for each label"
+        description="column of the label, of the list of labels, tags or spans, of the relevance, or of the score; of a multilabel task "
+        "also several columns of 0 and 1, one for each label"
     )
     labels: tuple[str, ...] | None = Field(
         default=None,
@@ -103,6 +103,8 @@ class TaskSpec(Spec):
         self._check_label_columns()
         if KINDS[self.kind].unit == "word" and len(self.text) > 1:
             raise ValueError(f"`text` of a {self.kind} task is one column, found {list(self.text)}")
+        if KINDS[self.kind].grouped and len(self.text) != 2:
+            raise ValueError(f"`text` of a {self.kind} task is two columns, [query, passage], found {list(self.text)}")
         if not KINDS[self.kind].named_labels and self.labels:
             raise ValueError(f"a {self.kind} task has no `labels`")
         if (KINDS[self.kind].many or KINDS[self.kind].unit == "word") and self.positive is not None:

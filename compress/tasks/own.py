@@ -28,6 +28,7 @@ from .kinds.tagging import listed_tags
 from .spans import SPANS
 from .tables import Table, brief, label_values, refuse
 
+QUERY, PASSAGE, RELEVANCES = "query", "passage", ("relevance", "score")  # names of columns of a ranking
 _SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
 
 
@@ -38,8 +39,8 @@ class OwnFiles:
 
     `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels or scores. `kind`: by
     default tagging where texts are lists of words or labels are spans, multilabel where labels are lists, regression where they are
-    numbers with a decimal point, else classification. Of a multilabel task `label` may be several columns of 0 and 1, with commas
-    between. `max_length`: tokens.
+    numbers with a decimal point, ranking where the columns are called query and passage and the labels are numbers, else
+    classification. Of a multilabel task `label` may be several columns of 0 and 1, with commas between. `max_length`: tokens.
     """
 
     train: Path
@@ -108,6 +109,9 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     _check_words(own)
     for option, name in zip(("--text", "--pair"), own.texts, strict=False):
         check_column(table, option, name)
+    own = replace(own, kind="ranking") if ranks(table, own) else own
+    if own.kind == "ranking" and own.pair is None:
+        raise CompressError("--pair: a ranking task has two columns of text; name that of the passages")
     label = _label_columns(table, own)
     for name in (label,) if isinstance(label, str) else label:
         check_column(table, "--label", name)
@@ -127,13 +131,29 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
 
 def with_words(own: OwnFiles, table: Table) -> OwnFiles:
     """Where nobody named the columns, and none has the usual name: those of a word a line, or of spans."""
-    usual = {"text": (WORDS,), "label": (TAGS, SPANS)}
+    usual = {"text": (WORDS, QUERY), "label": (TAGS, SPANS, *RELEVANCES)}
     found = {
         field: next((name for name in names if name in table.columns), field)
         for field, names in usual.items()
         if getattr(own, field) == field and field not in table.columns
     }
+    if found.get("text") == QUERY and own.pair is None and PASSAGE in table.columns:
+        found["pair"] = PASSAGE
     return replace(own, **found)
+
+
+def ranks(table: Table, own: OwnFiles) -> bool:
+    """Whether nobody says what kind of task it is, the columns are called those of queries and passages, the labels are numbers of at
+    least 0, and some query has passages of different ones."""
+    if own.kind is not None or own.texts != (QUERY, PASSAGE) or own.label not in table.columns:
+        return own.kind == "ranking"
+    values = table.columns[own.label]
+    if not all(_written(value) and not isinstance(value, bool) and _is_number(str(value)) for value in values):
+        return False
+    scores: dict[str, set[float]] = {}
+    for query, value in zip(map(str, table.columns[QUERY]), map(float, values), strict=True):
+        scores.setdefault(query, set()).add(value)
+    return min(map(float, values), default=-1) >= 0 and any(len(found) > 1 for found in scores.values())
 
 
 def _has_words(table: Table, own: OwnFiles) -> bool:

@@ -57,5 +57,6 @@ GRAPH_HEADS: dict[KindName, GraphHead] = {
     "classification": _FIRST_TOKEN,
     "multilabel": _FIRST_TOKEN,
     "tagging": _EVERY_TOKEN,
+    "ranking": _FIRST_TOKEN,
     "regression": _FIRST_TOKEN,
 }

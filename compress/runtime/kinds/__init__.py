@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from .classification import CLASSIFICATION
-from .kind import AnswerKind, LabelsPrediction, Names, Prediction
+from .kind import AnswerKind, LabelsPrediction, Names, Prediction, RelevancePrediction
 from .multilabel import MULTILABEL
+from .ranking import RANKING
 from .regression import REGRESSION
 from .tagging import TAGGING, Entity
 
 # A folder that says nothing but its config.json is of the first kind that fits.
 ANSWER_KINDS: dict[str, AnswerKind] = {
+    "ranking": RANKING,
     "regression": REGRESSION,
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
     "classification": CLASSIFICATION,
 }
 
-__all__ = ["ANSWER_KINDS", "AnswerKind", "Entity", "LabelsPrediction", "Prediction", "output_names"]
+__all__ = [
+    "ANSWER_KINDS",
+    "AnswerKind",
+    "Entity",
+    "LabelsPrediction",
+    "Prediction",
+    "RelevancePrediction",
+    "output_names",
+]
 
 
 def output_names(kind: str, labels: Names) -> Names:

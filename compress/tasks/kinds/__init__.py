@@ -7,6 +7,7 @@ from compress.spec.kinds import KindName
 from .classification import CLASSIFICATION
 from .kind import TaskKind
 from .multilabel import MULTILABEL
+from .ranking import RANKING
 from .regression import REGRESSION
 from .tagging import TAGGING
 
@@ -14,6 +15,7 @@ TASK_KINDS: dict[KindName, TaskKind] = {
     "classification": CLASSIFICATION,
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
+    "ranking": RANKING,
     "regression": REGRESSION,
 }
 
