@@ -13,6 +13,8 @@ from compress.metrics.ranks import queries_of
 
 from .encoded import Encoded
 
+TOO_FEW = "passages of a query are learnt from beside each other, so expected at least 2"
+
 
 @dataclass(frozen=True)
 class EncodedQueries(Encoded):
@@ -61,9 +63,7 @@ class QuerySampler:
 
     def __init__(self, labels: np.ndarray, batch_size: int, seed: int) -> None:
         if batch_size < 2:
-            raise CompressError(
-                f"batch_size is {batch_size}; passages of a query are learnt from beside each other, so expected at least 2"
-            )
+            raise CompressError(f"batch_size is {batch_size}; {TOO_FEW}")
         self._labels, self._seed = np.asarray(labels), seed
         self._queries = queries_of(self._labels)
         self._parts = [-(-len(rows) // batch_size) for rows in self._queries]
@@ -94,6 +94,11 @@ class QuerySampler:
         rows = rng.permutation(rows)
         rows = rows[np.argsort(-self._labels[rows, 0], kind="stable")]
         return [rows[part::parts] for part in range(parts)]
+
+
+def largest_query(labels: np.ndarray) -> int:
+    """Passages of the query that has most."""
+    return max(map(len, queries_of(labels)), default=0)
 
 
 def _packed(sizes: list[int], room: int) -> list[list[int]]:
