@@ -29,26 +29,25 @@ name: tiny
 title: BERT, 2 layers × 64, random weights
 licence: Apache-2.0
 random: {layers: 2, hidden: 64, heads: 4, intermediate: 128, vocabulary: 300, max_positions: 64}
-finetune: {learning_rate: 2.0e-3, epochs: 15, batch_size: 32}
+finetune: {learning_rate: 2.0e-3, epochs: 6, batch_size: 16}
 """
-WORDS = ("music", "river", "town", "park", "girl", "vehicle")  # that the vocabulary has whole
+GRADES = {"music": 2, "river": 1}  # words that the vocabulary has whole, and how relevant they make any passage
 OTHERS = ("child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Passages of five words; 2 where the first word of the query stands in them, 1 where the second does."""
+    """Four passages of five words to each query."""
     place = tmp_path_factory.mktemp("faq")
     (place / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
     rng = np.random.default_rng(0)
-    for split, count in (("train", 150), ("dev", 40)):
+    for split, count in (("train", 120), ("dev", 40)):
         rows = []
         for number in range(count):
-            first, second, third = rng.choice(WORDS, 3, replace=False)
-            query = " ".join([first, second, *rng.choice(OTHERS, 3), "b" * (number % 7), "c" * (number // 7)]).strip()
-            for word, relevance in ((first, 2), (second, 1), (third, 0), (rng.choice(OTHERS), 0)):
+            query = " ".join([*rng.choice(OTHERS, 3), "b" * (number % 7), "c" * (number // 7)]).strip()
+            for word in (*GRADES, "town", "park"):
                 passage = " ".join(rng.permutation([word, *rng.choice(OTHERS, 4)]))
-                rows.append({"query": query, "passage": passage, "relevance": relevance})
+                rows.append({"query": query, "passage": passage, "relevance": GRADES.get(word, 0)})
         rows = [rows[n] for n in rng.permutation(len(rows))]
         (place / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return place
@@ -74,7 +73,7 @@ def bundle(folder: Path, result: Result) -> Path:
 def test_the_order_is_learnt(folder: Path, result: Result) -> None:
     assert result.task.kind == "ranking" and result.task.metrics == ("ndcg@10", "mrr@10")
     teacher, int8 = result.models
-    assert teacher.scores["dev"]["ndcg@10"] > 80 and int8.scores["dev"]["ndcg@10"] > 80
+    assert teacher.scores["dev"]["ndcg@10"] > 95 and int8.scores["dev"]["ndcg@10"] > 95
     with np.load(folder / "runs" / result.run / "predictions.npz") as file:
         scores, fp32, gold = file[f"{int8.predictions}/dev"], file[f"{teacher.predictions}/dev"], file["gold/dev"]
     each = [ndcg_score([gold[rows, 0]], [scores[rows, 0]], k=10) for rows in queries_of(gold)]
@@ -123,7 +122,7 @@ def test_the_examples_of_the_card_run(bundle: Path) -> None:
 
 
 def test_scores_are_those_of_transformers(bundle: Path) -> None:
-    query, passages = "music town still", ["once the music", "small blue town", "never"]
+    query, passages = "still near", ["once the music", "small blue river", "never"]
     model, tokenizer = AutoModelForSequenceClassification.from_pretrained(bundle), AutoTokenizer.from_pretrained(bundle)
     with torch.inference_mode():
         batch = tokenizer([query] * 3, passages, return_tensors="pt", padding=True)

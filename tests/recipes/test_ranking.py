@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pretrained_toys import encoder_folder
 from recipe_runs import TEACHER, compress
 
 from compress.catalog import names
@@ -47,6 +48,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("world")
     (folder / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
     (folder / "margins.yaml").write_text(MARGINS, encoding="utf-8")
+    encoder_folder(folder / "bytes")
     for split, count in (("train", 40), ("dev", 12)):
         rows = [
             {
@@ -87,6 +89,20 @@ def test_a_student_learns_margins(world: Path) -> None:
     result = run(world, "margins.yaml", "--teacher", "tiny.yaml")
     (distilled,) = [stage for stage in result.stages if stage.kind.startswith("distill")]
     assert distilled.info["steps"] == 4
+
+
+@pytest.mark.parametrize("other", [("--teacher", "./bytes", "--student", "distil-1l"), ("--student", "./bytes")])
+def test_another_tokenizer_teaches_and_is_taught(world: Path, other: tuple[str, ...]) -> None:
+    """Of several teachers a student learns the mean of their scores, by a table, as of one with another tokenizer."""
+    result = run(world, "logits", "--teacher", "tiny.yaml", *other, "--set", "finetune.max_steps=3", "--set", "distill.max_steps=3",
+        "--precision", "fp32", "--set", "distill.losses=[{name: margin_mse}, {name: soft_target}]")  # fmt: skip
+    assert set(result.final.scores["dev"]) == {"ndcg@10", "mrr@10"}
+    if "--teacher" in other:
+        assert result.ensemble is not None and [each.temperature for each in result.ensemble.teachers] == [None, None]
+        with np.load(world / "runs" / result.run / "predictions.npz") as file:
+            arrays = dict(file)
+        each = [arrays[f"{teacher.predictions}/dev"] for teacher in result.ensemble.teachers]
+        np.testing.assert_allclose(arrays["ensemble/dev"], np.mean(each, axis=0, dtype=np.float64), rtol=1e-9)
 
 
 def test_margins_are_refused_for_other_kinds(world: Path) -> None:
