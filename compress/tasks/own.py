@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Sequence
@@ -25,10 +24,11 @@ from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS, natural
 from .kinds.multilabel import listed_names
 from .kinds.tagging import listed_tags
+from .number_texts import are_scores, is_number, pointed
+from .own_queries import PASSAGE, QUERY, RELEVANCES, ranks
 from .spans import SPANS
 from .tables import Table, brief, label_values, refuse
 
-QUERY, PASSAGE, RELEVANCES = "query", "passage", ("relevance", "score")  # names of columns of a ranking
 _SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
 
 
@@ -109,7 +109,8 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     _check_words(own)
     for option, name in zip(("--text", "--pair"), own.texts, strict=False):
         check_column(table, option, name)
-    own = replace(own, kind="ranking") if ranks(table, own) else own
+    if own.kind is None and ranks(table, own.texts, own.label):
+        own = replace(own, kind="ranking")
     if own.kind == "ranking" and own.pair is None:
         raise CompressError("--pair: a ranking task has two columns of text; name that of the passages")
     label = _label_columns(table, own)
@@ -140,20 +141,6 @@ def with_words(own: OwnFiles, table: Table) -> OwnFiles:
     if found.get("text") == QUERY and own.pair is None and PASSAGE in table.columns:
         found["pair"] = PASSAGE
     return replace(own, **found)
-
-
-def ranks(table: Table, own: OwnFiles) -> bool:
-    """Whether nobody says what kind of task it is, the columns are called those of queries and passages, the labels are numbers of at
-    least 0, and some query has passages of different ones."""
-    if own.kind is not None or own.texts != (QUERY, PASSAGE) or own.label not in table.columns:
-        return own.kind == "ranking"
-    values = table.columns[own.label]
-    if not all(_written(value) and not isinstance(value, bool) and _is_number(str(value)) for value in values):
-        return False
-    scores: dict[str, set[float]] = {}
-    for query, value in zip(map(str, table.columns[QUERY]), map(float, values), strict=True):
-        scores.setdefault(query, set()).add(value)
-    return min(map(float, values), default=-1) >= 0 and any(len(found) > 1 for found in scores.values())
 
 
 def _has_words(table: Table, own: OwnFiles) -> bool:
@@ -249,12 +236,10 @@ def read_kind(
     numbered = list(zip(table.numbers, values, strict=True))
     refuse(table.place, table.unit, [(n, f"{label}: no label") for n, value in numbered if not _written(value)])
     if kind is None:
-        commas = [
-            (n, f"{label}: found {brief(v)}; write {_pointed(v)!r}") for n, v in numbered if not _is_number(str(v))
-        ]
-        if all(_is_number(_pointed(value)) for value in values):
+        commas = [(n, f"{label}: found {brief(v)}; write {pointed(v)!r}") for n, v in numbered if not is_number(str(v))]
+        if all(is_number(pointed(value)) for value in values):
             refuse(table.place, table.unit, commas)
-        kind = "regression" if _are_scores(values) else "classification"
+        kind = "regression" if are_scores(values) else "classification"
         names = _names(values) if kind == "classification" else ()
         if len(names) > MOST_UNLISTED_LABELS:
             raise CompressError(
@@ -284,28 +269,6 @@ def _written(value: Any) -> bool:
 
 def _names(values: Sequence[Any]) -> tuple[str, ...]:
     return tuple(sorted({label_text(value) for value in values}, key=natural))
-
-
-def _are_scores(values: Sequence[Any]) -> bool:
-    """All are numbers, and some are written as numbers that need not be whole."""
-    texts = {str(value).strip() for value in values if not isinstance(value, bool)}
-    return len(texts) > 0 and all(map(_is_number, map(str, values))) and any(not _is_whole(text) for text in texts)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text)) and "_" not in text
-    except ValueError:
-        return False
-
-
-def _pointed(value: Any) -> str:
-    """A number with a decimal comma as one with a point."""
-    return str(value).replace(",", ".", 1)
-
-
-def _is_whole(text: str) -> bool:
-    return text.lstrip("+-").isdecimal()
 
 
 def task_name(train: Path) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from compress.errors import CompressError
 from compress.losses.loss import Unit
-from compress.metrics.ranks import queries_of
+from compress.metrics.ranks import queries_of, scored_queries
 
 from .encoded import Encoded
 
@@ -43,9 +43,11 @@ class EncodedQueries(Encoded):
         return super().followed_by(replace(other, labels=labels))
 
     def spread(self, count: int) -> np.ndarray:
-        """Whole queries, evenly spread over those sorted by their mean length, as many as fit in `count` rows, but one at least."""
-        queries = sorted(queries_of(self.labels), key=lambda rows: float(self.lengths[rows].mean()))
-        most = max(1, min(count * len(queries) // max(1, len(self)), len(queries)))
+        """Whole queries, evenly spread over those sorted by their mean length, as many as fit in `count` rows, but one at least; of those
+        that can be scored, where there are any."""
+        scored = scored_queries(self.labels) or queries_of(self.labels)
+        queries = sorted(scored, key=lambda rows: float(self.lengths[rows].mean()))
+        most = max(1, min(count * len(queries) // max(1, sum(map(len, queries))), len(queries)))
         return np.concatenate([queries[i] for i in np.linspace(0, len(queries) - 1, most).round().astype(int)])
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:

@@ -96,6 +96,7 @@ def test_a_sample_has_whole_queries_and_parts_stay_apart() -> None:
     assert isinstance(taken, EncodedQueries) and len(rows) == len(set(rows))
     for number in np.unique(taken.labels[:, 1]):
         assert (taken.labels[:, 1] == number).sum() == (encoded.labels[:, 1] == number).sum()
+        assert encoded.labels[encoded.labels[:, 1] == number, 0].any()  # it can be scored
     both = taken.followed_by(encoded)
     assert isinstance(both, EncodedQueries)
     assert len(np.unique(both.labels[:, 1])) == len(np.unique(taken.labels[:, 1])) + len(SIZES)

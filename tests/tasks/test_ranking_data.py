@@ -153,6 +153,27 @@ def test_one_query_is_held_out_where_a_tenth_is_less(tmp_path: Path) -> None:
         carve(spec_of(), data.tuning, "here")
 
 
+def test_a_tuning_file_loses_whole_queries_that_are_reported(tmp_path: Path) -> None:
+    own(
+        tmp_path, rows_of(10), [(query.replace("Query", "dev"), passage, value) for query, passage, value in rows_of(4)]
+    )
+    tuning = [
+        ("dev 0", "other passage", 1),
+        ("dev 0", "passage 2", 0),
+        ("new", "x", 0),
+        ("new", "y", 1),
+        ("new", "z", 0),
+    ]
+    path = write(tmp_path / "tuning.jsonl", tuning)
+    data = load_training(spec_of(), tmp_path, None, path)
+    assert data.tuning.texts[0] == ["new"] * 3 and len(data.train) == 40
+    write(path, [*tuning[:2], ("new", "x", 0), ("new", "y", 0), ("new", "z", 0)])
+    with pytest.raises(
+        CompressError, match=r"tuning\.jsonl: no query that is in no reported split has a relevant passage"
+    ):
+        load_training(spec_of(), tmp_path, None, path)
+
+
 def test_init_writes_a_task_of_ranking(tmp_path: Path) -> None:
     files = own(tmp_path, rows_of(30))
     text = task_yaml(guessed(files, ()), tmp_path / "faq.yaml")
