@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from .version import __version__
 
 if TYPE_CHECKING:
     from .pipeline import BenchSettings, Listener, Plan
     from .results import Result
+    from .spec.kinds import KindName
     from .spec.recipe import Recipe
 
 __all__ = ["Options", "__version__", "plan", "run"]
@@ -29,7 +30,7 @@ class Options(TypedDict, total=False):
     text: str
     pair: str | None
     label: str
-    kind: Literal["classification", "multilabel", "regression"] | None
+    kind: KindName | None
     max_length: int | None
     teacher: str | Sequence[str] | None
     student: str | None

@@ -10,7 +10,7 @@ from .losses import LOSSES
 from .losses.features import LAST_HIDDEN, TOKEN_SCORES
 from .losses.loss import LossSpec, Pairs, Unit
 from .models.features import Batch, Features
-from .models.heads import HEADS
+from .models.heads import HEADS, Head
 from .models.masked_head import MaskedLmHeads
 from .spec.kinds import KindName
 
@@ -53,7 +53,7 @@ class Objective(nn.Module):
             raise ValueError(f"losses {names}: what reads masked tokens needs masked-LM heads")
         if masked_lm is not None and self.heads_run[0]:
             self.student_features |= masked_lm.student_features
-        self.means_over: dict[str, Unit] = {name: _mean_over(name, head.token_losses) for name in names}
+        self.means_over: dict[str, Unit] = {name: _mean_over(name, head) for name in names}
         self.projections = nn.ModuleDict(
             {
                 name: _projection(*widths)
@@ -100,12 +100,9 @@ class Objective(nn.Module):
         return student[feature]
 
 
-def _mean_over(name: str, token_losses: bool) -> Unit:
-    """What the loss is a mean over; `token_losses`: whether the task's labels are those of tokens."""
-    loss = LOSSES[name]
-    if token_losses and loss.reads == "classes":
-        return "compared" if loss.needs_teacher else "labelled"
-    return "tokens" if loss.per_token else "examples"
+def _mean_over(name: str, head: Head) -> Unit:
+    """What the loss is a mean over."""
+    return head.means_over.get(name, "tokens" if LOSSES[name].per_token else "examples")
 
 
 def _read(compared: frozenset[str]) -> frozenset[str]:

@@ -31,6 +31,14 @@ class EntityFlips(_Record):
     entities: Count
 
 
+class QueryFlips(_Record):
+    """Of the `queries` of a split, those whose best passage is another one than that of the fp32 model; of equal scores the first in the
+    file is the best."""
+
+    changed: Count
+    queries: Count
+
+
 class Delta(_Record):
     """Headline score against another model's on the same examples: the baseline's (the fp32 teacher), or that of the fp32
     model which a quantized one was made from. Positive: better than that one."""
@@ -72,3 +80,4 @@ class Fidelity(_Record):
     )
     int8_calibration_error: Points | None = None
     entity_flips: EntityFlips | None = Field(default=None, description="where labels of words are those of entities")
+    query_flips: QueryFlips | None = Field(default=None, description="where passages are ranked")

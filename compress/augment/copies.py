@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
+Copied = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
 @dataclass(frozen=True)
 class Augmented:
     """New examples, by source example, and int64 [example] the source of each in the split they were made from."""
@@ -38,6 +41,8 @@ def augment(
     candidates: int,
     seed: int,
     outside: int | None = None,
+    fixed: int = 0,
+    copied: Copied = lambda labels, sources, copy: labels[sources],
     work: Path | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Augmented:
@@ -48,7 +53,8 @@ def augment(
     source or an earlier copy is dropped. The draws depend on `seed` and the example's number alone.
     Where words are labelled, a copy's labels stand where its words do; `outside` is then the label of what is in no entity, and other
     words are never replaced: another name need not be of the same type. Where spans answer questions, the questions alone are rewritten:
-    answers stand in their texts, and were looked for there as they are.
+    answers stand in their texts, and were looked for there as they are. `fixed`: the first so many texts of an example stay as they are.
+    `copied` makes the labels of copies, as `TaskKind.copied`.
     `tokenizer` says which words it knows, where no masked language model with its own does. `work`: a folder for this
     very call's finished parts, from which an interrupted call goes on. `on_progress` gets (words done, words in all)
     of the masked language model.
@@ -56,7 +62,7 @@ def augment(
     """
     _check(proposers, copies, probability, candidates)
     texts = words_of(split)
-    drawn = _Drawing(seed, copies, probability, texts, _kept_words(texts, split, outside))
+    drawn = _Drawing(seed, copies, probability, texts, _kept_words(texts, split, outside, fixed))
     found = find_candidates(texts, drawn.needed(), tokenizer, proposers, candidates, work=work, on_progress=on_progress)
     columns: list[list[str]] = [[] for _ in split.texts]
     source: list[int] = []
@@ -71,15 +77,19 @@ def augment(
     if not source:
         raise CompressError("augmentation made no new example: the texts hold no word that can be replaced")
     rows = np.array(source, np.int64)
-    labels = of_words(moved) if split.labels_words else split.labels[rows]
+    copy = np.arange(len(rows)) - np.searchsorted(rows, rows)  # sources are in order
+    labels = of_words(moved) if split.labels_words else copied(split.labels, rows, copy)
     return Augmented(Split(tuple(columns), labels), rows)
 
 
-def _kept_words(texts: Texts, split: Split, outside: int | None) -> list[np.ndarray] | None:
+def _kept_words(texts: Texts, split: Split, outside: int | None, fixed: int) -> list[np.ndarray] | None:
     """Of each example which of its words are never replaced, bool [word]; None: there are none."""
     if split.labels_spans:
         sizes = [[len(texts.spans[number]) for number in numbers] for numbers in texts.of_example]
         return [np.arange(question + context) >= question for question, context in sizes]
+    if fixed:
+        columns = ([len(texts.spans[number]) for number in numbers] for numbers in texts.of_example)
+        return [np.arange(sum(words)) < sum(words[:fixed]) for words in columns]
     if outside is None or not split.labels_words:
         return None
     kept = []
@@ -234,4 +244,11 @@ def read_augmented(folder: Path) -> Split:
     if field != "label":
         width = 3 if field == "words" else 2
         return Split(tuple(columns), of_words([np.array(label, np.int32).reshape(-1, width) for label in labels]))
-    return Split(tuple(columns), np.array(labels, np.int64 if isinstance(labels[0], int) else np.float32))
+    return Split(tuple(columns), np.array(labels, _type_of(labels[0])))
+
+
+def _type_of(label: Any) -> type:
+    """As `Split` has it: of a class, of relevance and query, of a score or of flags."""
+    if isinstance(label, int):
+        return np.int64
+    return np.float64 if isinstance(label, list) and isinstance(label[0], float) else np.float32

@@ -109,8 +109,8 @@ def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
         raise CompressError(f"{path}: id2label: expected the task's {list(expected)}, found {names}")
     config["id2label"] = {str(index): name for index, name in enumerate(expected)}
     config["label2id"] = {name: index for index, name in enumerate(expected)}
-    config |= {"problem_type": problem} if (problem := ANSWER_KINDS[task.kind].problem_type) else {}
-    return config
+    kind = ANSWER_KINDS[task.kind]
+    return config | ({"problem_type": kind.problem_type} if kind.problem_type else {}) | dict(kind.config)
 
 
 def _of_transformers_js(source: Source) -> dict[str, Any]:

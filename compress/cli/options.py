@@ -40,7 +40,7 @@ Text = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the texts. Default: text; tokens, of a word a line; question, of SQuAD's.",
+        help="Column of the texts. Default: text; tokens, of a word a line; question, of SQuAD's; query, beside passage.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -57,7 +57,7 @@ Label = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="Column of the labels or scores; for multilabel also several columns of 0 and 1, with commas between. Default: label; "
-        "tags, of a word a line; answers, of SQuAD's.",
+        "tags, of a word a line; answers, of SQuAD's; relevance or score, of passages.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -65,9 +65,9 @@ KindOfTask = Annotated[
     str | None,
     typer.Option(
         "--kind",
-        help="classification, multilabel, tagging, span or regression. Default: span where labels are answers with their places, "
-        "tagging where texts are lists of words, multilabel where labels are lists, regression where they are numbers with a decimal "
-        "point.",
+        help="classification, multilabel, tagging, span, ranking or regression. Default: span where labels are answers with their places, "
+        "tagging where texts are lists of words, multilabel where labels are lists, ranking where the columns are query and passage and "
+        "labels are numbers, regression where they are numbers with a decimal point.",
         rich_help_panel=OWN_FILES,
     ),
 ]

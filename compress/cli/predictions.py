@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CompressError, did_you_mean
-from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction
+from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction, RelevancePrediction
 from ..runtime.reading import check_unicode
 from ..tabular import label_list, label_text
 from .row_files import Row, Rows, Writer, suffix_of
@@ -65,7 +65,7 @@ def predict_file(
         form = rows.suffix if output is None else suffix_of(output, "--output")
         out = sys.stdout if output is None else stack.enter_context(_new(output))
         writer = Writer(out, form, rows.delimiter if form == rows.suffix else "")
-        scores = _Scores(model, label)
+        scores = _Scores(model, label, names[0])
         read, kept = tee(iter(rows))
         texts = (_text(names, row, label, words=unit == "word") for row in read)
         count = 0
@@ -144,8 +144,9 @@ def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
 class _Scores:
     """What the answers are worth where the rows have labels, in the column `label`."""
 
-    def __init__(self, model: Classifier | Tagger | Reader, label: str | None) -> None:
-        self._label, self._names = label, model.labels
+    def __init__(self, model: Classifier | Tagger | Reader, label: str | None, query: str) -> None:
+        self._label, self._names, self._query = label, model.labels, query
+        self._queries: dict[str, int] = {}  # of passages, the text in the column `query` -> its number
         self._kind: Any = next(name for name, kind in ANSWER_KINDS.items() if kind is model.settings.kind)
         self._gold: list[Any] = []
         self._outputs: list[Any] = []
@@ -163,8 +164,15 @@ class _Scores:
             self._gold.append(self._id(row, value))
             self._outputs.append([name == answer.label for name in self._names])
         else:
-            self._gold.append(_number(row, self._label, value))
+            gold = _number(row, self._label, value)
+            self._gold.append(self._relevance(row, gold) if isinstance(answer, RelevancePrediction) else gold)
             self._outputs.append([answer.score])
+
+    def _relevance(self, row: Row, gold: float) -> tuple[float, int]:
+        """With the number of its query."""
+        if gold < 0:
+            raise CompressError(f"{row.place}: {self._label}: expected a relevance of at least 0, found {gold:g}")
+        return gold, self._queries.setdefault(row.values[self._query], len(self._queries))
 
     def _flags(self, row: Row, value: Any) -> list[bool]:
         """Of a list of labels, by their names or numbers."""

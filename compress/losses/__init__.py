@@ -6,6 +6,7 @@ from .hard_label import HARD_LABEL
 from .hidden_cosine import HIDDEN_COSINE
 from .hidden_mse import HIDDEN_MSE
 from .loss import Loss
+from .margin_mse import MARGIN_MSE
 from .masked_lm import MASKED_LM
 from .masked_soft_target import MASKED_SOFT_TARGET
 from .next_sentence import NEXT_SENTENCE
@@ -23,6 +24,7 @@ LOSSES: dict[str, Loss] = {
     "hidden_mse": HIDDEN_MSE,
     "attention_mse": ATTENTION_MSE,
     "relation_kl": RELATION_KL,
+    "margin_mse": MARGIN_MSE,
     "sentence_order": SENTENCE_ORDER,
     "next_sentence": NEXT_SENTENCE,
     "masked_lm": MASKED_LM,

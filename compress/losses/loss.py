@@ -13,9 +13,9 @@ Compared = tuple[
     tuple[str, str | None], ...
 ]  # features of the student, each with the teacher's that it is held against
 Reads = Literal["classes", "states", "tokens", "pairs"]
-Unit = Literal[
-    "examples", "tokens", "labelled", "compared"
-]  # tokens: all real ones, those with a label, or that a teacher answers
+# tokens: all real ones, those with a label, or that a teacher answers; of ranked examples the queries, those with a relevant
+# passage, or the pairs of passages that are not as relevant as each other
+Unit = Literal["examples", "tokens", "labelled", "compared", "queries", "ranked", "margins"]
 
 
 class LossSpec(Spec):
@@ -49,7 +49,7 @@ class Loss:
     `pairs` of its segments. `compares(spec, layers)` names the features. `per_token`: the value is a mean over real tokens, not
     over examples; micro-batches are weighted accordingly. `projected`: the student's features are taken to the teacher's width
     first, where widths differ. `head_classes`: to so many logits first, by a learned layer. `problem(spec, student, teacher)`
-    says what the loss asks of the two models and does not find.
+    says what the loss asks of the two models and does not find. `kinds`: of tasks that it is for; all, if it does not say.
     """
 
     spec: type[Any]
@@ -60,6 +60,7 @@ class Loss:
     projected: bool = False
     head_classes: int | None = None
     problem: Callable[[Any, Any, Any], str | None] = _fits
+    kinds: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:

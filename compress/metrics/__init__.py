@@ -7,6 +7,7 @@ from .confusion import ClassHeadline
 from .correlation import CorrelationHeadline
 from .headline import FEWEST, Headline, Pairs, check_lengths
 from .labels import LabelsHeadline
+from .ranks import RanksHeadline
 from .tags import TagsHeadline, are_entities
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Headline",
     "LabelsHeadline",
     "Pairs",
+    "RanksHeadline",
     "TagsHeadline",
     "are_entities",
     "check_lengths",

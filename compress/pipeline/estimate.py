@@ -21,7 +21,7 @@ from ..spec.kinds import KINDS
 from ..spec.stages import OnText
 from ..store import Store
 from ..store.manifest import NAME
-from ..tasks import Split, encode
+from ..tasks import QuerySampler, Split, encode
 from .memory import Memory, stage_memory
 from .plan import Node, Plan
 from .plan.sources import TaskSource
@@ -172,7 +172,8 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
         loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in losses
     )
     each, once = 3 * model.flops_per_example(length), 0.0
-    steps = None if examples is None else max(1, round(spec.epochs * math.ceil(examples / spec.batch_size)))
+    size = _batch(plan, node)
+    steps = None if examples is None else max(1, round(spec.epochs * math.ceil(examples / size)))
     if spec.max_steps is not None:
         steps = spec.max_steps if steps is None else min(steps, spec.max_steps)
     if ENSEMBLE in node.inputs:
@@ -182,7 +183,7 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
         table = examples is not None and _answers_once(plan, node, examples)
         once, each = ((examples or 0) * forward, each) if table else (0.0, each + forward)
     steps = None if steps is None else max(1, steps - done)
-    flops, memory = (steps or 0) * spec.batch_size * each + once, stage_memory(plan, node, gpu=gpu)
+    flops, memory = (steps or 0) * size * each + once, stage_memory(plan, node, gpu=gpu)
     return Work(node.key, node.label, node.stage, steps, flops, model, memory)
 
 
@@ -196,7 +197,7 @@ def _answers_once(plan: Plan, node: Node[Any], examples: int) -> bool:
     unit = KINDS[plan.task.spec.kind].unit
     if unit in ("word", "question"):  # they have tokens that no table of answers holds
         return unit == "word" and not plan.shares_tokenizer
-    whole = spec.max_steps is None or spec.max_steps >= math.ceil(examples / spec.batch_size)
+    whole = spec.max_steps is None or spec.max_steps >= math.ceil(examples / _batch(plan, node))
     return spec.epochs >= 1 and whole
 
 
@@ -219,6 +220,15 @@ def _examples(plan: Plan, node: Node[Any]) -> int | None:
         found = sum(_bytes(source.path) for source in sources if isinstance(source, FileSource)) / _BYTES_PER_TOKEN
         tokens = round(min(found, tokens or found))
     return None if tokens is None else max(1, round(tokens / _length(plan, node)))
+
+
+def _batch(plan: Plan, node: Node[Any]) -> float:
+    """Examples of a batch: all that it may have, but where batches hold whole queries, which seldom fill them."""
+    size = node.spec.batch_size
+    if isinstance(node.spec, OnText) or not KINDS[plan.task.spec.kind].grouped or size < 2:
+        return size
+    train = plan.task.data.train
+    return len(train) / len(QuerySampler(train.labels, size, seed=0))
 
 
 def _windows(plan: Plan, node: Node[Any]) -> float:

@@ -21,7 +21,9 @@ from ..losses.features import ATTENTION, HIDDEN, LOGITS, TOKEN_SCORES, parse
 from ..losses.masked_lm import MaskedTokens
 from ..models.dimensions import Dimensions
 from ..models.layer_maps import matched_layers
+from ..spec.kinds import KINDS
 from ..spec.stages import Losses, OnText, QuantizeAware
+from ..tasks import largest_query
 from .plan import Node, Plan
 from .plan.teachers import ENSEMBLE
 from .training.text import stage_losses, text_length
@@ -67,6 +69,8 @@ def stage_memory(plan: Plan, node: Node[Any], *, gpu: bool) -> Memory:
     half = plan.precision == "bf16" and not isinstance(spec, QuantizeAware)  # which trains in fp32
     how = Forward(half, gpu, dropout=spec.dropout != 0, rounded=isinstance(spec, QuantizeAware))
     examples, length = min(spec.micro_batch_size or spec.batch_size, spec.batch_size), longest(plan, node)
+    if KINDS[plan.task.spec.kind].grouped and not isinstance(spec, OnText):  # whose passages go through one forward
+        examples = max(examples, min(spec.batch_size, largest_query(plan.task.data.train.labels)))
     theirs = model if isinstance(spec, QuantizeAware) else teacher
     losses = stage_losses(node) or ([MaskedTokens()] if isinstance(spec, OnText) else [])
     taught = any(LOSSES[loss.name].needs_teacher for loss in losses)

@@ -12,7 +12,10 @@ from ..models.checkpoints import largest_number, load_tokenizer
 from ..models.families import FAMILIES
 from ..models.weights import layers_in, weight_files
 from ..paths import check_folder, nearest
+from ..spec.kinds import KINDS
+from ..spec.stages import OnText, Training
 from ..tasks import is_at_hand
+from ..tasks.query_batches import TOO_FEW
 from .plan import Node, Plan
 from .plan.teachers import TeacherSource
 
@@ -51,8 +54,18 @@ def check_plan(plan: Plan, root: Path) -> None:
     if plan.pretrained is not None and any(node.outside.get("pretrained") for node in missing):
         _checkpoint_fits(plan.pretrained)
     for node in missing:
+        _check_batch(plan, node)
         if node.kind.check is not None:
             node.kind.check(plan, node)
+
+
+def _check_batch(plan: Plan, node: Node[Spec]) -> None:
+    """A batch has room for passages beside each other, where these are ranked."""
+    spec, task = node.spec, plan.task.spec
+    if KINDS[task.kind].grouped and isinstance(spec, Training) and not isinstance(spec, OnText) and spec.batch_size < 2:
+        raise CompressError(
+            f"recipe {plan.recipe.name}, stage {node.stage}: batch_size is {spec.batch_size}; {TOO_FEW}"
+        )
 
 
 def _missing(plan: Plan, root: Path) -> list[Node[Spec]]:

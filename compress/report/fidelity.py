@@ -38,10 +38,10 @@ def section(task: Task) -> Section | None:
     if not models:
         return None
     seeds = any(len(variant.runs) > 1 for variant, _, _ in models)
-    decided = TASK_KINDS[task.first.task.kind].decides
-    lines = [_line(variant, each, seeds, decided) for variant, _, found in models for each in found]
+    flips = _flips_column(task)
+    lines = [_line(variant, each, seeds, flips) for variant, _, found in models for each in found]
     caption = f"{task.first.task.title}: quantized models beside the fp32 models they were made from"
-    table = Table(caption, _columns(seeds, decided), tuple(lines), headings=3 if seeds else 2)
+    table = Table(caption, _columns(seeds, flips), tuple(lines), headings=3 if seeds else 2)
     details = (_detail(f"{variant.label}, {name}", found, seeds) for variant, name, found in models)
     return Section(table, tuple(detail for detail in details if detail.tables))
 
@@ -55,13 +55,21 @@ def _quantized(variant: Variant) -> dict[str, list[Found]]:
     return found
 
 
-def _columns(seeds: bool, decided: bool) -> tuple[Column, ...]:
+def _flips_column(task: Task) -> Column | None:
+    """What changes are counted; None: answers are scores, which change everywhere a little."""
+    if KINDS[task.first.task.kind].grouped:
+        return Column("Best passage changes", "share of queries")
+    return Column("Flips", "share") if TASK_KINDS[task.first.task.kind].decides else None
+
+
+def _columns(seeds: bool, flips: Column | None) -> tuple[Column, ...]:
+    decided = flips is not None and flips.text == "Flips"
     return (
         Column("Recipe", numeric=False),
         Column("Model", numeric=False),
         *((Column("Seed", numeric=False),) if seeds else ()),
         Column("Against its fp32", "points, 95% interval"),
-        *((Column("Flips", "share"),) if decided else ()),
+        *((flips,) if flips else ()),
         Column("Logit difference", "mean / worst"),
         *((Column("Calibration error", "points, fp32 / int8"),) if decided else ()),
         Column("Matmuls", "int8 / fp32"),
@@ -69,11 +77,15 @@ def _columns(seeds: bool, decided: bool) -> tuple[Column, ...]:
     )
 
 
-def _line(variant: Variant, found: Found, seeds: bool, decided: bool) -> Line:
+def _line(variant: Variant, found: Found, seeds: bool, column: Column | None) -> Line:
     run, model, fidelity = found
+    decided = column is not None and column.text == "Flips"
     flips = Cell(NOTHING)
     if fidelity.flips is not None and fidelity.flip_rate is not None:
         flips = Cell(f"{fidelity.flips:,}", f"({numbers.percent(fidelity.flip_rate)}{_of_entities(fidelity)})")
+    if fidelity.query_flips is not None:
+        found_flips = fidelity.query_flips
+        flips = Cell(f"{found_flips.changed:,}", f"({numbers.percent(found_flips.changed / found_flips.queries)})")
     differences = (fidelity.mean_logit_difference, fidelity.worst_logit_difference)
     errors = (fidelity.fp32_calibration_error, fidelity.int8_calibration_error)
     cells = (
@@ -81,7 +93,7 @@ def _line(variant: Variant, found: Found, seeds: bool, decided: bool) -> Line:
         Cell(title(model)),
         *((Cell(str(run.seed)),) if seeds else ()),
         against(fidelity.delta),
-        *((flips,) if decided else ()),
+        *((flips,) if column else ()),
         _pair(differences, numbers.significant),
         *((_pair(errors, numbers.points),) if decided else ()),
         _pair(_matmuls(model), str),

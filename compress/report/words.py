@@ -75,6 +75,15 @@ KIND_WORDS: dict[str, KindWords] = {
         results="starts, ends",
         truncation=', strategy="only_second"',
     ),
+    "ranking": KindWords(
+        pipeline_tag="text-ranking",
+        output="one score, the higher the more relevant the second text is to the first",
+        example="print(logits[:, 0])",
+        limit="Its scores put the passages of one query in order. Scores of different queries need not compare, and their sigmoids are no "
+        "frequencies. It gives a score for any two texts.",
+        divergence="mean squared difference to fp32",
+        answer="Ranker",
+    ),
     "regression": KindWords(
         pipeline_tag="text-classification",
         output="one score",
@@ -107,6 +116,8 @@ METRIC_WORDS: dict[str, MetricWords] = {
     "mean_average_precision": MetricWords(
         "Mean average precision", "mean average precision", ("mean_average_precision", "Mean average precision")
     ),
+    "mrr@10": MetricWords("MRR@10", "MRR@10", ("mrr_at_10", "MRR@10")),
+    "ndcg@10": MetricWords("nDCG@10", "nDCG@10", ("ndcg_at_10", "nDCG@10")),
     "pearson": MetricWords("Pearson", "Pearson", ("pearsonr", "Pearson correlation")),
     "spearman": MetricWords("Spearman", "Spearman", ("spearmanr", "Spearman correlation")),
 }

@@ -7,18 +7,33 @@ from typing import Unpack
 
 from .classifier import Classifier
 from .folder import read_settings
-from .kinds import Answer, Entity, LabelsPrediction, Prediction
+from .kinds import Answer, Entity, LabelsPrediction, Prediction, RelevancePrediction
 from .kinds.kind import Unit
+from .kinds.ranking import RANKING
 from .opened import Options
+from .ranker import Ranked, Ranker
 from .reader import Reader
 from .tagger import Tagger
 
-__all__ = ["Answer", "Classifier", "Entity", "LabelsPrediction", "Prediction", "Reader", "Tagger", "load"]
+__all__ = [
+    "Answer",
+    "Classifier",
+    "Entity",
+    "LabelsPrediction",
+    "Prediction",
+    "Ranked",
+    "Ranker",
+    "Reader",
+    "RelevancePrediction",
+    "Tagger",
+    "load",
+]
 
 _CLASSES: dict[Unit, type[Classifier | Tagger | Reader]] = {"text": Classifier, "word": Tagger, "question": Reader}
 
 
 def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger | Reader:
-    """A `Tagger` where the model of `folder` labels words, a `Reader` where it answers questions, else a `Classifier`; with their
-    options. `predict` of each gives a list of answers. Raises as they do."""
-    return _CLASSES[read_settings(Path(folder)).kind.unit](folder, **options)
+    """A `Tagger` where the model of `folder` labels words, a `Reader` where it answers questions, a `Ranker`, which is a `Classifier` too,
+    where it ranks passages, else a `Classifier`; with their options. `predict` of each gives a list of answers. Raises as they do."""
+    kind = read_settings(Path(folder)).kind
+    return Ranker(folder, **options) if kind is RANKING else _CLASSES[kind.unit](folder, **options)

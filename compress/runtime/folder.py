@@ -13,6 +13,7 @@ from ..errors import CompressError
 from ..regular import read_regular
 from .kinds import ANSWER_KINDS, AnswerKind
 from .kinds.kind import Unit
+from .kinds.ranking import RANKING, is_cross_encoder
 
 MODEL_FILES = {
     "int8": "model_quantized.onnx",
@@ -98,7 +99,8 @@ def read_settings(folder: Path) -> Settings:
 def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], outputs: int) -> AnswerKind:
     """Of the kinds whose models have the class that config.json names, the first that fits."""
     unit, problem = _unit(folder, config, bundle), config.get("problem_type")
-    kinds = [kind for kind in ANSWER_KINDS.values() if kind.unit == unit]
+    ranks = _ranks(config, bundle, outputs)
+    kinds = [kind for kind in ANSWER_KINDS.values() if kind.unit == unit and (ranks or kind is not RANKING)]
     for kind in kinds:
         if kind.fits(problem, outputs):
             return kind
@@ -108,6 +110,12 @@ def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], outputs:
 
 def _task(bundle: dict[str, Any]) -> dict[str, Any]:
     return task if isinstance(task := bundle.get("task"), dict) else {}
+
+
+def _ranks(config: dict[str, Any], bundle: dict[str, Any], outputs: int) -> bool:
+    """Whether one output is the relevance of a passage, and no other score: by bundle.json, or where there is none by config.json."""
+    task = _task(bundle)
+    return task.get("kind") == "ranking" if task else is_cross_encoder(config, outputs)
 
 
 def _unit(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> Unit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-KindName = Literal["classification", "multilabel", "tagging", "span", "regression"]
+KindName = Literal["classification", "multilabel", "tagging", "span", "ranking", "regression"]
 Unit = Literal["text", "word", "question"]  # what a model's outputs are of
 MetricName = Literal[
     "accuracy",
@@ -17,6 +17,8 @@ MetricName = Literal[
     "f1_span",
     "matthews",
     "mean_average_precision",
+    "mrr@10",
+    "ndcg@10",
     "pearson",
     "spearman",
 ]
@@ -29,7 +31,8 @@ class KindFields:
     """`metrics`: those that fit the kind; its own files are scored by the first `usual` of them. `named_labels`: whether its labels have
     names, the same ones in all examples. `many`: whether an example may have several of these. `unit`: what is labelled, answered
     and scored. `outputs`: what a model of a kind whose labels have no names gives, where that is more than one number.
-    `columns`: of texts, how many there may be. `max_length`: tokens, of files that no task file speaks of."""
+    `columns`: of texts, how many there may be. `max_length`: tokens, of files that no task file speaks of. `grouped`: whether examples
+    are pairs of texts, of which those with the same first text belong together."""
 
     metrics: tuple[MetricName, ...]
     named_labels: bool
@@ -39,6 +42,7 @@ class KindFields:
     outputs: tuple[str, ...] = ()
     columns: tuple[int, ...] = (1, 2)
     max_length: int = MAX_LENGTH
+    grouped: bool = False
 
 
 KINDS: dict[KindName, KindFields] = {
@@ -56,5 +60,6 @@ KINDS: dict[KindName, KindFields] = {
         columns=(2,),
         max_length=384,
     ),
+    "ranking": KindFields(metrics=("ndcg@10", "mrr@10"), named_labels=False, usual=2, columns=(2,), grouped=True),
     "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
 }

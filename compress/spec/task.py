@@ -63,12 +63,13 @@ class TaskSpec(Spec):
     title: str | None = Field(default=None, description="what reports call it; default: the name")
     kind: KindName = Field(
         default="classification",
-        description="what an answer is: a label, any number of labels, a label for each word, a span of a text, or a score",
+        description="what an answer is: a label, any number of labels, a label for each word, a span of a text, the order of a query's "
+        "passages, or a score",
     )
     text: Columns = Field(description="one column, or two for pairs of texts, or for questions and their contexts")
     label: str | tuple[str, ...] = Field(
-        description="column of the label, of the list of labels, tags, spans or answers, or of the score; of a multilabel task also "
-        "several columns of 0 and 1, one for each label"
+        description="column of the label, of the list of labels, tags, spans or answers, of the relevance, or of the score; of a "
+        "multilabel task also several columns of 0 and 1, one for each label"
     )
     labels: tuple[str, ...] | None = Field(
         default=None,
@@ -119,7 +120,11 @@ class TaskSpec(Spec):
 
     def _check_text_columns(self) -> None:
         if len(self.text) not in KINDS[self.kind].columns:
-            wanted = "one column" if KINDS[self.kind].columns == (1,) else "two columns, of questions and of contexts"
+            wanted = "one column"
+            if KINDS[self.kind].columns == (2,):
+                wanted = (
+                    f"two columns, {'[query, passage]' if KINDS[self.kind].grouped else 'of questions and of contexts'}"
+                )
             raise ValueError(f"`text` of a {self.kind} task is {wanted}, found {list(self.text)}")
 
     def _check_label_columns(self) -> None:

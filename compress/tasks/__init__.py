@@ -13,6 +13,7 @@ from .hub import dataset_id
 from .kinds import TASK_KINDS, TaskKind
 from .load import check_data_dir, fingerprint, is_at_hand, load_reported, load_training, reported_rows
 from .own import OwnFiles, own_files, own_task
+from .query_batches import QuerySampler, largest_query
 from .resolve import resolve_task
 from .scoring import gold_of, headline, headline_of, score
 from .span_batches import EncodedSpans
@@ -29,6 +30,7 @@ __all__ = [
     "EncodedSpans",
     "EncodedWords",
     "OwnFiles",
+    "QuerySampler",
     "ReportedData",
     "Split",
     "TaskBatches",
@@ -46,6 +48,7 @@ __all__ = [
     "headline",
     "headline_of",
     "is_at_hand",
+    "largest_query",
     "load_reported",
     "load_training",
     "near",

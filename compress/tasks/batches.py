@@ -12,6 +12,7 @@ from compress.runtime.cutting import Cutter
 
 from .data import Split
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+from .query_batches import EncodedQueries, QuerySampler
 from .span_batches import encode_spans
 from .word_batches import encode_words
 
@@ -49,7 +50,7 @@ def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> En
         lengths = [len(encoding) for encoding in encodings]
         ids += ragged([encoding.ids for encoding in encodings], lengths, np.int32)
         types += ragged([encoding.type_ids for encoding in encodings], lengths, np.int8)
-    return Encoded(ids, types, split.labels)
+    return (EncodedQueries if split.ranks_groups else Encoded)(ids, types, split.labels)
 
 
 class BucketSampler:
@@ -99,11 +100,16 @@ def collate(encoded: Encoded, indices: np.ndarray, pad_id: int) -> dict[str, np.
 
 
 class TaskBatches:
-    """A split's examples in length-bucketed batches, for the training loop; ids are positions in the split."""
+    """A split's examples in length-bucketed batches, or of passages in batches of whole queries, for the training loop; ids are
+    positions in the split."""
 
     def __init__(self, encoded: Encoded, *, batch_size: int, pad_id: int, seed: int) -> None:
         self.encoded, self.pad_id, self.seed = encoded, pad_id, seed
-        self._sampler = BucketSampler(encoded.lengths, batch_size, seed)
+        self._sampler = (
+            QuerySampler(encoded.labels, batch_size, seed)
+            if isinstance(encoded, EncodedQueries)
+            else BucketSampler(encoded.lengths, batch_size, seed)
+        )
         self._epoch = -1
         self._batches: list[np.ndarray] = []
 
@@ -120,7 +126,10 @@ class TaskBatches:
         return self.encoded.lengths[indices]
 
     def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
-        return self.encoded.counts(unit)[indices]
+        return self.encoded.counts(unit, indices)
+
+    def groups(self, indices: np.ndarray) -> np.ndarray | None:
+        return self.encoded.groups(indices)
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         return collate(self.encoded, indices, self.pad_id)

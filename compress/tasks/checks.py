@@ -21,6 +21,8 @@ def to_split(spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bo
     kind = TASK_KINDS[spec.kind]
     labels = kind.read_labels(rows, names)
     if training and not kind.varied(labels):
+        if kind.unvaried is not None:
+            raise CompressError(f"{rows.place}: {kind.unvaried}")
         gold = kind.gold(labels)
         raise CompressError(
             f"{rows.place}: all {len(gold):,} {KINDS[spec.kind].unit}s have the label {kind.written(gold[0], names)!r}; "

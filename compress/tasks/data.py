@@ -16,7 +16,7 @@ class Split:
 
     `texts` has one list per text column; `labels` are int64 class ids [example], float32 scores [example], uint8 [example, label], or,
     object [example], int32 [word, 3] of label id, start and end in characters, or int32 [answer, 2] of start and end in characters of the
-    second text.
+    second text; or float64 [example, 2] of relevance and the number of the query.
     """
 
     texts: tuple[list[str], ...]
@@ -34,6 +34,11 @@ class Split:
     def labels_spans(self) -> bool:
         """Whether labels are spans of the second text that answer the first one, a question."""
         return self.labels.dtype == object and len(self.texts) == 2
+
+    @property
+    def ranks_groups(self) -> bool:
+        """Whether examples are passages of queries."""
+        return self.labels.dtype == np.float64
 
     def select(self, indices: np.ndarray) -> Split:
         """The examples at `indices`, in that order."""

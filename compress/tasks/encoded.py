@@ -35,14 +35,14 @@ class Encoded:
     def _rows(self, indices: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         return [self.input_ids[index] for index in indices], [self.token_type_ids[index] for index in indices]
 
-    def take(self, indices: np.ndarray) -> Encoded:
+    def take(self, indices: np.ndarray) -> Self:
         """These rows alone, in this order."""
-        return Encoded(*self._rows(indices), self.labels[indices])
+        return type(self)(*self._rows(indices), self.labels[indices])
 
-    def followed_by(self, other: Encoded) -> Encoded:
+    def followed_by(self, other: Encoded) -> Self:
         """The rows of both, in this order."""
         ids, types = [*self.input_ids, *other.input_ids], [*self.token_type_ids, *other.token_type_ids]
-        return Encoded(ids, types, np.concatenate([self.labels, other.labels]))
+        return type(self)(ids, types, np.concatenate([self.labels, other.labels]))
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """float32 [example, output], from rows and their outputs [row, output], in any order."""
@@ -52,9 +52,19 @@ class Encoded:
             outputs[rows] = found
         return outputs
 
-    def counts(self, unit: Unit) -> np.ndarray:
-        """Of each row the tokens that have a label, or that student and teacher are compared at."""
-        return self.lengths
+    def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
+        """Of each of these rows the tokens that have a label, or that student and teacher are compared at; or how much of what
+        losses are means over it adds to the rows before it."""
+        return self.lengths[indices]
+
+    def groups(self, indices: np.ndarray) -> np.ndarray | None:
+        """The number of the group of each of these rows, int64, where training must not part groups."""
+        return None
+
+    def spread(self, count: int) -> np.ndarray:
+        """At most `count` rows, evenly spread over those sorted by length; int64."""
+        order = np.argsort(self.lengths, kind="stable")
+        return order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
 
     def compared_by_answers(self) -> Self:
         """For a student that reads other tokens than its teacher, or a table of answers."""

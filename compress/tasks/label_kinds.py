@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from compress.tabular import label_text
 from .columns import Rows
 from .kinds.classification import MOST_UNLISTED_LABELS, natural
 from .kinds.multilabel import listed_names
+from .number_texts import are_scores, is_number, pointed
 from .tables import Table, brief, label_values, refuse
 
 
@@ -32,12 +32,10 @@ def read_kind(
     numbered = list(zip(table.numbers, values, strict=True))
     refuse(table.place, table.unit, [(n, f"{label}: no label") for n, value in numbered if not _written(value)])
     if kind is None:
-        commas = [
-            (n, f"{label}: found {brief(v)}; write {_pointed(v)!r}") for n, v in numbered if not _is_number(str(v))
-        ]
-        if all(_is_number(_pointed(value)) for value in values):
+        commas = [(n, f"{label}: found {brief(v)}; write {pointed(v)!r}") for n, v in numbered if not is_number(str(v))]
+        if all(is_number(pointed(value)) for value in values):
             refuse(table.place, table.unit, commas)
-        kind = "regression" if _are_scores(values) else "classification"
+        kind = "regression" if are_scores(values) else "classification"
         names = _names(values) if kind == "classification" else ()
         if len(names) > MOST_UNLISTED_LABELS:
             raise CompressError(
@@ -67,25 +65,3 @@ def _written(value: Any) -> bool:
 
 def _names(values: Sequence[Any]) -> tuple[str, ...]:
     return tuple(sorted({label_text(value) for value in values}, key=natural))
-
-
-def _are_scores(values: Sequence[Any]) -> bool:
-    """All are numbers, and some are written as numbers that need not be whole."""
-    texts = {str(value).strip() for value in values if not isinstance(value, bool)}
-    return len(texts) > 0 and all(map(_is_number, map(str, values))) and any(not _is_whole(text) for text in texts)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text)) and "_" not in text
-    except ValueError:
-        return False
-
-
-def _pointed(value: Any) -> str:
-    """A number with a decimal comma as one with a point."""
-    return str(value).replace(",", ".", 1)
-
-
-def _is_whole(text: str) -> bool:
-    return text.lstrip("+-").isdecimal()

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from compress.errors import CompressError
+from compress.metrics.ranks import scored_queries
+from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
 from .checks import to_split
@@ -52,7 +54,12 @@ def load_training(
         train, own = train.select(kept), train.select(held)
     else:
         notes += _check_tuning(rows["tuning"].place, own, train, splits)
-        own = _without(rows["tuning"].place, own, splits)
+        grouped = KINDS[spec.kind].grouped
+        own = _without(rows["tuning"].place, own, splits, grouped=grouped)
+        if grouped and not scored_queries(own.labels):
+            raise CompressError(
+                f"{rows['tuning'].place}: no query that is in no reported split has a relevant passage; expected other queries"
+            )
     unread = rows["train"].unread
     advice = () if unread is None else (unread_note(rows["train"].place, unread, spec.text[0]),)
     return TrainingData(spec, names, train, own, origin.found[0], tuple(notes), origin.fingerprint(), advice)
@@ -142,12 +149,18 @@ def _check_tuning(place: str, tuning: Split, train: Split, reported: dict[str, S
     return notes
 
 
-def _without(place: str, tuning: Split, reported: dict[str, Split]) -> Split:
-    """The examples whose text no reported split has: scores are reported on texts that nothing was chosen by."""
-    known = {row for split in reported.values() for row in normalized(split)}
-    kept = np.flatnonzero([row not in known for row in normalized(tuning)])
+def _without(place: str, tuning: Split, reported: dict[str, Split], *, grouped: bool) -> Split:
+    """The examples whose text no reported split has: scores are reported on texts that nothing was chosen by. `grouped`: those whose
+    first text none has, so that no query is parted."""
+    known = {row for split in reported.values() for row in _keys(split, grouped)}
+    kept = np.flatnonzero([row not in known for row in _keys(tuning, grouped)])
     if not len(kept):
         raise CompressError(
             f"{place}: all of its texts stand in splits that scores are reported on; expected other examples"
         )
     return tuning.select(kept)
+
+
+def _keys(split: Split, grouped: bool) -> list[str]:
+    """What tells whether an example stands in another split."""
+    return normalized(Split(split.texts[:1], split.labels) if grouped else split)

@@ -21,6 +21,7 @@ from .delimited import read_table
 from .kinds import TASK_KINDS
 from .kinds.tagging import listed_tags
 from .label_kinds import read_kind
+from .own_queries import PASSAGE, QUERY, RELEVANCES, ranks
 from .spans import SPANS
 from .tables import Table, brief
 
@@ -34,8 +35,9 @@ class OwnFiles:
 
     `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels, scores or answers. `kind`: by
     default span where labels are answers, tagging where texts are lists of words or labels are spans, multilabel where labels are
-    lists, regression where they are numbers with a decimal point, else classification. Of a multilabel task `label` may be several
-    columns of 0 and 1, with commas between. `max_length`: tokens.
+    lists, ranking where the columns are called query and passage and the labels are numbers, regression where they are numbers with a
+    decimal point, else classification. Of a multilabel task `label` may be several columns of 0 and 1, with commas between.
+    `max_length`: tokens.
     """
 
     train: Path
@@ -104,6 +106,10 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     _check_words(own)
     for option, name in zip(("--text", "--pair"), own.texts, strict=False):
         check_column(table, option, name)
+    if own.kind is None and ranks(table, own.texts, own.label):
+        own = replace(own, kind="ranking")
+    if own.kind == "ranking" and own.pair is None:
+        raise CompressError("--pair: a ranking task has two columns of text; name that of the passages")
     label = _label_columns(table, own)
     for name in (label,) if isinstance(label, str) else label:
         check_column(table, "--label", name)
@@ -125,19 +131,21 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
 
 
 def with_words(own: OwnFiles, table: Table) -> OwnFiles:
-    """Where nobody named the columns, and none has the usual name: those of questions, of a word a line, or of spans."""
+    """Where nobody named the columns, and none has the usual name: those of questions, of a word a line, of spans, or of passages."""
     asked = replace(own, text=QUESTION, pair=CONTEXT, label=ANSWERS)
     named = (own.text, own.pair, own.label) != ("text", None, "label") or not table.columns.keys().isdisjoint(
         ("text", "label")
     )
     if not named and table.columns.keys() >= {*asked.texts, ANSWERS} and are_answers(table.columns[ANSWERS]):
         return asked
-    usual = {"text": (WORDS,), "label": (TAGS, SPANS)}
+    usual = {"text": (WORDS, QUERY), "label": (TAGS, SPANS, *RELEVANCES)}
     found = {
         field: next((name for name in names if name in table.columns), field)
         for field, names in usual.items()
         if getattr(own, field) == field and field not in table.columns
     }
+    if found.get("text") == QUERY and own.pair is None and PASSAGE in table.columns:
+        found["pair"] = PASSAGE
     return replace(own, **found)
 
 

@@ -29,8 +29,11 @@ from .tables import Table, brief, label_values
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *CONLL)
 _DEV = ("dev", "validation", "valid", "val", "test", "eval")
 _LONGER = {"text": "cut", "word": "read in windows that overlap", "question": "read in windows that overlap"}
-_LABEL_WORDS = {str: "column of the labels, scores or answers", tuple: "columns of 0 and 1, one for each label"}
-_LABELS = ("label", "labels", "class", "category", "target", "score", "stars", "rating", "sentiment", "intent", "topic",
+_LABEL_WORDS = {
+    str: "column of the labels, scores, relevances or answers",
+    tuple: "columns of 0 and 1, one for each label",
+}
+_LABELS = ("label", "labels", "class", "category", "target", "relevance", "score", "stars", "rating", "sentiment", "intent", "topic",
     "tags", "ner_tags", "entities", "answers",
 )  # fmt: skip
 _TEXTS = (
@@ -135,7 +138,7 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         "",
         f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports",
         f"kind: {spec.kind}  # classification: one of some labels; multilabel: any; tagging: one for each word; span: a part of a text; "
-        "regression: a score",
+        "ranking: the order of the passages of a query; regression: a score",
         f"text: {_flow(list(spec.text))}  # one column, or two for pairs of texts{_besides(rest)}",
         f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
     ]

@@ -9,11 +9,14 @@ from hashlib import blake2b
 import numpy as np
 
 from compress.errors import CompressError
+from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
 from .data import Split
 from .grouping import NOWHERE, context_groups, copies, source_groups
 from .kinds import TASK_KINDS
+from .kinds.ranking import varied_queries
+from .words import words_of
 
 SEED = b"tuning-2"
 _PARTS = 20  # of the split: a phrase or text that stands in more than one of them counts as common, if need be
@@ -30,6 +33,8 @@ def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndar
     are never parted: of groups that are all too large the smallest is drawn.
     Raises `CompressError` when train is too small to spare any example.
     """
+    if KINDS[spec.kind].grouped:
+        return carve_queries(spec, split, place)
     goal = max(min(spec.tuning_examples, int(len(split) * spec.tuning_fraction)), 1)
     strata = TASK_KINDS[spec.kind].strata(split.labels)
     quotas = _quotas(Counter(strata), goal)
@@ -49,6 +54,31 @@ def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndar
         )
     held = np.zeros(len(split), dtype=bool)
     held[drawn] = True
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndarray]:
+    """As `carve`, of passages of queries: all of a query's are drawn together, with those of queries of the same words.
+
+    Queries are drawn in the order of a hash of their words while they fit in the split, but one in any case. Those whose passages are
+    all as relevant as each other have nothing to choose by and stay in train. Passages that several queries share are usual, and
+    join none.
+    """
+    known: dict[str, int] = {}
+    query = np.array([known.setdefault(words_of(text), len(known)) for text in split.texts[0]], np.int64)
+    merged = np.column_stack([split.labels[:, 0], query])
+    digests = [_digest(words.encode("utf-8", "surrogatepass")) for words in known]
+    ranked = sorted(varied_queries(merged), key=lambda rows: digests[query[rows[0]]])
+    if len(ranked) < 2:
+        raise CompressError(
+            f"{place}: {len(split):,} passages of {len(known):,} queries are too few to hold some out for tuning; expected two queries "
+            "at least that have passages of different relevance, or a tuning split of its own"
+        )
+    goal = min(spec.tuning_examples, int(len(split) * spec.tuning_fraction))
+    held = np.zeros(len(split), dtype=bool)
+    held[ranked[0]] = True
+    for rows in ranked[1:-1]:
+        held[rows] = held.sum() + len(rows) <= goal
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 

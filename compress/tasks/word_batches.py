@@ -37,8 +37,8 @@ class EncodedWords(Encoded):
         tokens = np.unique(np.stack([windows, self.places.position[words]]), axis=1)
         return np.bincount(tokens[0], minlength=len(self))
 
-    def counts(self, unit: Unit) -> np.ndarray:
-        return self._labelled if unit == "labelled" or self.by_word else self.lengths
+    def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
+        return (self._labelled if unit == "labelled" or self.by_word else self.lengths)[indices]
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """float32 [word, label], from windows and their outputs [window, length, label], in any order. A word without a token is
@@ -61,9 +61,10 @@ class EncodedWords(Encoded):
     def followed_by(self, other: Encoded) -> EncodedWords:
         if not isinstance(other, EncodedWords):
             raise TypeError("words are followed by words")
-        both = super().followed_by(other)
+        ids, types = [*self.input_ids, *other.input_ids], [*self.token_type_ids, *other.token_type_ids]
+        labels = np.concatenate([self.labels, other.labels])
         places = self.places.followed_by(other.places, len(self))
-        return EncodedWords(both.input_ids, both.token_type_ids, both.labels, places, self.by_word)
+        return EncodedWords(ids, types, labels, places, self.by_word)
 
     def compared_by_answers(self) -> EncodedWords:
         return replace(self, by_word=True)

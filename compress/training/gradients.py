@@ -57,12 +57,12 @@ class Gradients:
         before = state.Moment(self.modules)
         terms = self._in_memory(batch, following, before)
         if processes.count() > 1:
-            terms = self._add_up(terms.sum(0), before, len(sharing.share(batch)) / len(batch))[None]
+            terms = self._add_up(terms.sum(0), before, len(self._share_of(batch)) / len(batch))[None]
         return self._names, terms
 
     def _in_memory(self, batch: np.ndarray, following: np.ndarray | None, before: state.Moment) -> Tensor:
         """A step that found no memory is done again from where it began, dropout included, in smaller parts."""
-        share = sharing.share(batch)
+        share = self._share_of(batch)
         while True:
             size = min(self.micro or len(batch), max(1, len(share)))
             try:
@@ -78,18 +78,41 @@ class Gradients:
     def _parts(self, share: np.ndarray, batch: np.ndarray, size: int) -> list[np.ndarray]:
         """What goes through a forward each. An empty one goes at no weight: every process is to have the same losses and
         gradients, and where weights are split as many forwards."""
-        parts = [share[start : start + size] for start in range(0, len(share), size)]
-        largest = sharing.largest_share(batch) if self.split else 1
-        return parts + [share[:0]] * (-(-largest // (self.micro or largest)) - len(parts))
+        parts = sharing.parts(share, self.data.groups(share), size)
+        return parts + [share[:0]] * (self._forwards(batch) - len(parts))
+
+    def _forwards(self, batch: np.ndarray) -> int:
+        """How many every process does, at least."""
+        if not self.split:
+            return 1
+        groups = self.data.groups(batch)
+        if groups is None:
+            largest = sharing.largest_share(batch)
+            return -(-largest // (self.micro or largest))
+        shares = [sharing.share(batch, groups, rank) for rank in range(processes.count())]
+        return max(len(sharing.parts(own, self.data.groups(own), self.micro or len(batch))) for own in shares)
+
+    def _share_of(self, batch: np.ndarray) -> np.ndarray:
+        return sharing.share(batch, self.data.groups(batch))
 
     def _first_of(self, batch: np.ndarray | None) -> np.ndarray | None:
         """What of a batch goes through a forward first."""
-        return None if batch is None else _shown(sharing.share(batch)[: self.micro], batch)
+        if batch is None:
+            return None
+        share = self._share_of(batch)
+        first = sharing.parts(share, self.data.groups(share), self.micro or len(batch))
+        return _shown(first[0] if first else share, batch)
+
+    @property
+    def _least(self) -> str:
+        """The least that goes through a forward."""
+        grouped = self.data.groups(np.zeros(0, np.int64)) is not None
+        return "query's passages (batch_size is the most of them)" if grouped else "example"
 
     def _halve(self, size: int) -> None:
         if size == 1:
             raise CompressError(
-                "out of memory with one example at a time; lower max_length, or train where there is more memory"
+                f"out of memory with one {self._least} at a time; lower max_length, or train where there is more memory"
             )
         if self.split:
             raise CompressError(

@@ -46,6 +46,15 @@ class Labelled(Protocol):
         ...
 
 
+@runtime_checkable
+class Grouped(Protocol):
+    """Batches of which what stands together must go through one forward."""
+
+    def groups(self, indices: np.ndarray) -> np.ndarray | None:
+        """The number of each example's group, int64; those of a group stand side by side. None: no example needs another."""
+        ...
+
+
 class Loader:
     """`data`, of which `expect` begins to collate what will be asked for next. One thread at a time uses `data`, which may keep
     what it made last. Without `ahead`, as on a CPU, whose cores have enough to do, nothing is made before it is asked for.
@@ -78,6 +87,10 @@ class Loader:
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         with self._lock:
             return self._data.lengths(indices)
+
+    def groups(self, indices: np.ndarray) -> np.ndarray | None:
+        """As `Grouped` has it."""
+        return self._data.groups(indices) if isinstance(self._data, Grouped) else None
 
     def count(self, unit: Unit, indices: np.ndarray) -> float:
         """How many of `unit` the examples hold."""

@@ -168,7 +168,8 @@ class _Run:
 
     def _batch(self, number: int) -> np.ndarray:
         """Ids of the examples of optimizer step `number`, from 0."""
-        return grown(self.settings, number, self.total, self.data.indices(number))
+        indices = self.data.indices(number)
+        return grown(self.settings, number, self.total, indices, self.data.groups(indices))
 
     def _checked(self, names: list[str], terms: Tensor) -> dict[str, float]:
         """The losses of the batch, once they and the gradient are known to be finite, and clipped.

@@ -30,14 +30,18 @@ def learning_rate(settings: Training, step: int, total: int) -> float:
     return settings.learning_rate * left
 
 
-def grown(settings: Training, step: int, total: int, batch: np.ndarray) -> np.ndarray:
+def grown(settings: Training, step: int, total: int, batch: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
     """The examples of `batch` that optimizer step `step` (from 0) trains on: all, once `batch_warmup` is over.
 
     Before, a part that grows linearly, spread evenly over the batch, which may be sorted by length. Batches stay where
-    they are in the order: the examples that a smaller one leaves out come again with the next epoch.
+    they are in the order: the examples that a smaller one leaves out come again with the next epoch. Of `groups`, the number of
+    each example's, the first whole ones that fit, but one at least.
     """
     warmup = round((settings.batch_warmup or 0.0) * total)
     if step >= warmup:
         return batch
     count = math.ceil(len(batch) * (_SMALLEST + (1 - _SMALLEST) * step / warmup))
+    if groups is not None:
+        ends = np.append(np.flatnonzero(np.diff(groups)) + 1, len(batch))
+        return batch[: max(ends[0], ends[ends <= count].max(initial=0))]
     return batch[np.arange(count) * len(batch) // count]

@@ -23,17 +23,44 @@ from .state import trainable
 _FAR = 1_000_003  # between the seeds of two processes
 
 
-def share(batch: np.ndarray) -> np.ndarray:
-    """The part of `batch`, ids of examples, that is this process's: disjoint, nothing left out, sizes that differ by at most 1.
+def share(batch: np.ndarray, groups: np.ndarray | None = None, rank: int | None = None) -> np.ndarray:
+    """The part of `batch`, ids of examples, that is this process's, or the `rank`-th's: disjoint, nothing left out, sizes that differ
+    by at most 1.
 
-    Every count-th, since a batch may be sorted by length. Empty where there are more processes than examples.
+    Every count-th, since a batch may be sorted by length. Empty where there are more processes than examples. `groups`, the number of
+    each example's: whole ones, the next largest to the process that has least.
     """
-    return batch[processes.rank() :: processes.count()]
+    rank, count = processes.rank() if rank is None else rank, processes.count()
+    if groups is None or count == 1:
+        return batch[rank::count]
+    runs = sorted(_runs(batch, groups), key=len, reverse=True)  # stable: the same in every process
+    shares: list[list[np.ndarray]] = [[] for _ in range(count)]
+    for run in runs:
+        min(shares, key=lambda own: sum(map(len, own))).append(run)
+    return np.concatenate([batch[:0], *shares[rank]])
 
 
 def largest_share(batch: np.ndarray) -> int:
-    """Examples in the largest `share` that a process has of it."""
+    """Examples in the largest `share` that a process has of it, where examples have no groups."""
     return -(-len(batch) // processes.count())
+
+
+def parts(share: np.ndarray, groups: np.ndarray | None, size: int) -> list[np.ndarray]:
+    """What of a share goes through a forward each: `size` examples; of `groups` whole ones, as many as fit, but one at least."""
+    if groups is None:
+        return [share[start : start + size] for start in range(0, len(share), size)]
+    found: list[np.ndarray] = []
+    for run in _runs(share, groups):
+        if found and len(found[-1]) + len(run) <= size:
+            found[-1] = np.concatenate([found[-1], run])
+        else:
+            found.append(run)
+    return found
+
+
+def _runs(batch: np.ndarray, groups: np.ndarray) -> list[np.ndarray]:
+    """The examples of each group, which stand side by side."""
+    return np.split(batch, np.flatnonzero(np.diff(groups)) + 1) if len(batch) else []
 
 
 def own_seed(seed: int) -> int:

@@ -148,6 +148,7 @@ def test_every_loss_is_registered_under_the_name_that_recipes_give_it():
         "bernoulli",
         "documents",
         "features",
+        "listwise",
         "loss",
         "spans",
         "squared_error",

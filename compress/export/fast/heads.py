@@ -58,5 +58,6 @@ GRAPH_HEADS: dict[KindName, GraphHead] = {
     "multilabel": _FIRST_TOKEN,
     "tagging": _EVERY_TOKEN,
     "span": _EVERY_TOKEN,
+    "ranking": _FIRST_TOKEN,
     "regression": _FIRST_TOKEN,
 }

@@ -9,6 +9,7 @@ from ...spec.kinds import KindName
 from .classification import CLASSIFICATION
 from .head import Head
 from .multilabel import MULTILABEL
+from .ranking import RANKING
 from .regression import REGRESSION
 from .span import SPAN
 from .tagging import TAGGING
@@ -18,6 +19,7 @@ HEADS: dict[KindName, Head] = {
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
     "span": SPAN,
+    "ranking": RANKING,
     "regression": REGRESSION,
 }
 

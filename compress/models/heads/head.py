@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...losses.loss import Unit
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -19,11 +21,11 @@ class Head:
 
     `trained`: what names of the head's own weights begin with. `new`: parts of the names of weights that a checkpoint
     without the head may lack. `losses`: by the name of a loss on logits, what it is for this kind, where that is not what it
-    is for classes. `equal`: losses that are another for this kind.
+    is for classes. `equal`: losses that are another for this kind. `means_over`: what losses are means over, where not over examples.
 
     `on_tokens`: the module that takes each token's last state to logits [batch, length, label], in all families that have names for
-    their parts; None: it reads one token. `token_losses`: the losses on logits are means over tokens, not over rows of a batch.
-    `outputs`: of transformers' model, and of the graph; where there are several, logits are these side by side.
+    their parts; None: it reads one token. `outputs`: of transformers' model, and of the graph; where there are several, logits are
+    these side by side.
     """
 
     model: str
@@ -32,9 +34,9 @@ class Head:
     new: tuple[str, ...]
     losses: Mapping[str, Loss] = field(default_factory=dict)
     equal: Mapping[str, str] = field(default_factory=dict)
+    means_over: Mapping[str, Unit] = field(default_factory=dict)
     others: tuple[str, ...] = ()
     on_tokens: str | None = None
-    token_losses: bool = False
     outputs: tuple[str, ...] = ("logits",)
 
     @property

@@ -30,6 +30,6 @@ TAGGING = Head(
     trained=("classifier.",),
     new=("classifier.", "head."),  # ModernBERT has a layer before the classifier
     losses={"soft_target": _from_teacher, "soft_cross_entropy": _towards_teacher, "hard_label": _from_gold},
+    means_over={"soft_target": "compared", "soft_cross_entropy": "compared", "hard_label": "labelled"},
     on_tokens="classifier",
-    token_losses=True,
 )

@@ -60,12 +60,24 @@ def own_checkpoint(draft: Draft) -> dict[str, str]:
 def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
     """Raises `CompressError` for losses that need what this student, or its teacher, lacks, and for a map of other layers."""
     _check_positions(draft, stage)
+    _check_kind(draft, spec, stage)
     if not draft.shares_tokenizer:
         _check_logits_alone(draft, spec, stage)
     teacher, student = draft.sizes["teacher"], draft.sizes["student"]
     where = f"recipe {draft.recipe.name}, stage {stage}, student {draft.student.name if draft.student else ''}"
     check_losses(spec.losses, student=student, teacher=teacher, where=where)
     check_layer_map(draft, spec, stage, "student", "teacher")
+
+
+def _check_kind(draft: Draft, spec: Losses, stage: str) -> None:
+    kind = draft.task.spec.kind
+    for loss in spec.losses:
+        kinds = LOSSES[loss.name].kinds
+        if kinds is not None and kind not in kinds and loss.weight > 0:
+            raise draft.fails(
+                stage,
+                f"loss {loss.name} is for {' and '.join(kinds)} tasks, and {draft.task.spec.name} is a {kind} task; leave it out",
+            )
 
 
 ON_CLASSES = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes")

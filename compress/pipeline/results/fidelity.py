@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...fidelity import calibration_error, flipped, logit_difference
-from ...recorded_fidelity import Delta, EntityFlips, Fidelity, Flip
+from ...recorded_fidelity import Delta, EntityFlips, Fidelity, Flip, QueryFlips
 from ...tasks import TaskKind
 
 
@@ -25,6 +25,7 @@ def fidelity(
     """`fp32`, `int8`: logits [example, output] of one split in file order, or [word, label]; `gold`: what they are held against
     (`TaskKind.gold`), with the names `labels`."""
     mean, worst = logit_difference(kind.logits(fp32), kind.logits(int8))
+    moved = kind.query_flips(fp32, int8, gold)
     return Fidelity(
         reference=reference,
         split=split,
@@ -32,6 +33,7 @@ def fidelity(
         delta=delta,
         mean_logit_difference=mean,
         worst_logit_difference=worst,
+        query_flips=moved and QueryFlips(changed=moved[0], queries=moved[1]),
         **_decisions(fp32, int8, gold, labels, kind),
     )
 

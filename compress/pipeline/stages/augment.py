@@ -13,8 +13,10 @@ from ...metrics.tags import OUTSIDE
 from ...models.checkpoints import load_encoder, load_tokenizer
 from ...models.masked_lm import has_masked_lm_head, load_masked_lm
 from ...paths import from_home
+from ...spec.kinds import KINDS
 from ...spec.recipe import Stage
 from ...spec.stages import Augment
+from ...tasks import TASK_KINDS
 from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
 from ..plan.fields import for_task
 from ..plan.teachers import resolve_teacher
@@ -82,7 +84,7 @@ def run(job: Job[Augment]) -> AugmentInfo:
     """-> `augmented.jsonl`."""
     from ...augment import Proposers, augment, write_augmented
 
-    spec, train, names = job.spec, job.context.task.data.train, job.context.labels
+    spec, train, names, kind = job.spec, job.context.task.data.train, job.context.labels, job.context.kind
     made = augment(
         train,
         tokenizer=job.plan.teacher.tokenizer,
@@ -92,6 +94,8 @@ def run(job: Job[Augment]) -> AugmentInfo:
         candidates=spec.candidates,
         seed=job.node.seed,
         outside=names.index(OUTSIDE) if are_entities(names) else None,
+        fixed=1 if KINDS[kind].grouped else 0,
+        copied=TASK_KINDS[kind].copied,
         work=job.work,
         on_progress=partial(job.context.listener.progress, "words"),
     )

@@ -41,7 +41,7 @@ def length_stratified(encoded: Encoded, pad: int, count: int, *, tokens: int = 4
     has at most `tokens` of them, padding included."""
     from ...tasks import collate, sorted_chunks
 
-    chosen = _stratified(encoded, count)
+    chosen = encoded.spread(count)
     return [collate(encoded, chosen[chunk], pad) for chunk in sorted_chunks(encoded.lengths[chosen], tokens)]
 
 
@@ -105,10 +105,10 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
     if quantizer_of(spec).counts_flips and kind.decides and missing > 0:
         train = context.task.encoded("train", tokenizer, length)
         rows = -(-missing * len(train) // max(1, len(train.labels)))  # of so many decisions
-        every = tuning.followed_by(train.take(np.sort(_stratified(train, rows))))
+        every = tuning.followed_by(train.take(np.sort(train.spread(rows))))
         texts["train"] = len(every.labels) - len(tuning.labels)
         context.notice(_of_train(texts, f"{KINDS[data.spec.kind].unit}s"))
-    chosen = np.sort(_stratified(tuning, _FEW))
+    chosen = np.sort(tuning.spread(_FEW))
     few = tuning.take(chosen)
 
     def points(logits: np.ndarray, encoded: Encoded) -> float:
@@ -133,11 +133,6 @@ def _of_train(texts: Mapping[str, int], what: str) -> str:
         f"quantize: auto: decisions that change are counted on {texts['tuning']:,} {what} of the tuning split and "
         f"{texts['train']:,} of train, which the model has seen: of new texts more may change"
     )
-
-
-def _stratified(encoded: Encoded, count: int) -> np.ndarray:
-    order = np.argsort(encoded.lengths, kind="stable")
-    return order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
 
 
 def _times(path: Path, length: int) -> dict[str, float]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from .classification import CLASSIFICATION
-from .kind import AnswerKind, LabelsPrediction, Names, Prediction
+from .kind import AnswerKind, LabelsPrediction, Names, Prediction, RelevancePrediction
 from .multilabel import MULTILABEL
+from .ranking import RANKING
 from .regression import REGRESSION
 from .span import SPAN, Answer
 from .tagging import TAGGING, Entity
 
 # A folder that says nothing but its config.json is of the first kind that fits.
 ANSWER_KINDS: dict[str, AnswerKind] = {
+    "ranking": RANKING,
     "regression": REGRESSION,
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
@@ -18,7 +20,16 @@ ANSWER_KINDS: dict[str, AnswerKind] = {
     "classification": CLASSIFICATION,
 }
 
-__all__ = ["ANSWER_KINDS", "Answer", "AnswerKind", "Entity", "LabelsPrediction", "Prediction", "output_names"]
+__all__ = [
+    "ANSWER_KINDS",
+    "Answer",
+    "AnswerKind",
+    "Entity",
+    "LabelsPrediction",
+    "Prediction",
+    "RelevancePrediction",
+    "output_names",
+]
 
 
 def output_names(kind: str, labels: Names) -> Names:

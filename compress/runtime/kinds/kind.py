@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -35,6 +35,17 @@ class LabelsPrediction(Prediction):
 
 
 @dataclass(frozen=True)
+class RelevancePrediction(Prediction):
+    """Of a task that ranks passages: `score` is the model's output, the higher the more relevant; `probability` is its sigmoid.
+
+    Scores of one query's passages compare. Trained against each other alone, a model is free to add the same number to all scores of
+    a query: take no probability for a share of relevant passages without measuring.
+    """
+
+    probability: float = 0.0
+
+
+@dataclass(frozen=True)
 class AnswerKind:
     """How the outputs of a model for one kind of task become answers."""
 
@@ -49,6 +60,7 @@ class AnswerKind:
     line: Callable[[Any], str]  # an answer as `compress predict` prints it
     cells: Callable[[Any], tuple[Any, float | None]]  # the same for a file: the answer, and how sure the model is
     fields: Callable[[Any], dict[str, Any]] = vars  # the same for a line of JSON
+    config: Mapping[str, Any] = field(default_factory=dict)  # what else a bundle's config.json has
     unit: Unit = (
         "text"  # what is answered: a text, each word of it by a model …ForTokenClassification, or a question about it
     )

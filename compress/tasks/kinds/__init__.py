@@ -7,6 +7,7 @@ from compress.spec.kinds import KindName
 from .classification import CLASSIFICATION
 from .kind import TaskKind
 from .multilabel import MULTILABEL
+from .ranking import RANKING
 from .regression import REGRESSION
 from .span import SPAN
 from .tagging import TAGGING
@@ -16,6 +17,7 @@ TASK_KINDS: dict[KindName, TaskKind] = {
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
     "span": SPAN,
+    "ranking": RANKING,
     "regression": REGRESSION,
 }
 

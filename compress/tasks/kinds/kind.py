@@ -63,10 +63,16 @@ class TaskKind:
     types: Callable[[np.ndarray, np.ndarray, Names], dict[str, TypeScore]] = lambda outputs, gold, names: {}
     entity_flips: Callable[[np.ndarray, np.ndarray, np.ndarray, Names], tuple[int, int] | None] = lambda *_: None
     # of (fp32 outputs, others, gold, names): entities that are not both models', and all; None: labels are of no entities
+    query_flips: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
+    # of (fp32 outputs, others, gold): queries whose best passage is another one, and all; None: examples are no passages
     prepared: Callable[[TaskSpec, Rows], Rows] = lambda spec, rows: rows  # in the form that `read_labels` takes
     varied: Callable[[np.ndarray], bool] = lambda labels: (
         len(np.unique(labels, axis=0)) > 1
     )  # labels are not all the same
+    unvaried: str | None = None  # what a train that is not `varied` lacks, where it is not a second label
+    copied: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda labels, sources, copy: labels[
+        sources
+    ]  # of a split's labels, each copy's source in it, and which copy of it, from 0: the copies' labels
     gold: Callable[[np.ndarray], np.ndarray] = _itself  # of labels
     right: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # of (outputs, gold): which answers are right,
     # bool [example]; None as of `confidence`

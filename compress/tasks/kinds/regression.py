@@ -17,14 +17,15 @@ from .kind import TaskKind
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 
 
-def _read_scores(rows: Rows) -> np.ndarray:
+def read_scores(rows: Rows, what: str = "score") -> np.ndarray:
+    """float32 [example]. CompressError names the lines that are none."""
     scores, problems = np.zeros(len(rows), dtype=np.float32), []
     for index, (number, value) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
         score = _number(value)
         if math.isfinite(score) and abs(score) < LARGEST_SCORE:
             scores[index] = score
         else:
-            problems.append((number, f"expected a finite score, found {brief(value)}"))
+            problems.append((number, f"expected a finite {what}, found {brief(value)}"))
     refuse(rows.place, rows.unit, problems)
     return scores
 
@@ -38,7 +39,7 @@ def _number(value: Any) -> float:
 
 REGRESSION = TaskKind(
     label_names=lambda spec, train: (),
-    read_labels=lambda rows, names: _read_scores(rows),
+    read_labels=lambda rows, names: read_scores(rows),
     written=lambda label, names: float(label),
     present=lambda labels: set(),
     strata=lambda labels: [0] * len(labels),

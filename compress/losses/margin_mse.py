@@ -1,0 +1,19 @@
+from typing import Literal
+
+from .features import LOGITS
+from .listwise import margin_mse_loss
+from .loss import Batch, Loss, LossSpec, always
+from .tensors import Tensor
+
+
+class MarginMse(LossSpec):
+    """Squared error of the teacher's margins between more and less relevant passages of a query; for ranking alone."""
+
+    name: Literal["margin_mse"] = "margin_mse"
+
+
+def _compute(spec: MarginMse, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    return margin_mse_loss(student[:, 0], teacher[:, 0], batch["labels"], batch["groups"])
+
+
+MARGIN_MSE = Loss(MarginMse, "classes", always(LOGITS, LOGITS), _compute, kinds=("ranking",))

@@ -1,0 +1,86 @@
+"""How relevant a passage is to a query; the passages of one query are put in order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from compress.errors import CompressError
+from compress.metrics import RanksHeadline
+from compress.metrics.ranks import best_passages, queries_of, scored_queries
+from compress.spec.task import TaskSpec
+
+from ..columns import Rows
+from ..tables import brief, refuse
+from .kind import Names, TaskKind
+from .regression import REGRESSION, read_scores
+
+
+def _read(rows: Rows, names: Names) -> np.ndarray:
+    """float64 [pair, 2]: the relevance, and the number of the query, from 0 in the order in which they first stand."""
+    relevance = read_scores(rows, "relevance")
+    wrong = np.flatnonzero(relevance < 0).tolist()
+    found = [(rows.numbers[i], f"expected a relevance of at least 0, found {brief(rows.labels[i])}") for i in wrong]
+    refuse(rows.place, rows.unit, found)
+    if len(rows) and not relevance.any():
+        raise CompressError(
+            f"{rows.place}: no passage has a relevance above 0: nothing can be learnt or scored; is it the right column?"
+        )
+    known: dict[Any, int] = {}
+    queries = [known.setdefault(query, len(known)) for query in rows.texts[0]]
+    return np.column_stack([relevance, queries]).astype(np.float64)
+
+
+def noted(spec: TaskSpec, rows: Rows) -> Rows:
+    """With notes on how many queries there are, and to how many of them nothing is relevant."""
+    try:
+        gold = _read(rows, ()) if all(isinstance(query, str) for query in rows.texts[0]) else None
+    except CompressError:
+        gold = None
+    if gold is None:
+        return rows  # what cannot be read is refused with its lines where all else is checked
+    queries, scored = len(queries_of(gold)), len(scored_queries(gold))
+    notes = [f"{len(gold):,} passages of {queries:,} queries"]
+    if scored < queries:
+        notes.append(
+            f"{queries - scored:,} of {queries:,} queries have no passage with a relevance above 0, and are left out of scores"
+        )
+    return replace(rows, notes=(*rows.notes, *notes))
+
+
+def varied_queries(labels: np.ndarray) -> list[np.ndarray]:
+    """The rows of each query that has passages of different relevance."""
+    return [rows for rows in queries_of(labels) if len(np.unique(labels[rows, 0])) > 1]
+
+
+def _copied(labels: np.ndarray, sources: np.ndarray, copy: np.ndarray) -> np.ndarray:
+    """The first copies of a query's passages are a query of their own, and so are the second ones."""
+    made = labels[sources]
+    made[:, 1] += (copy + 1) * (labels[:, 1].max() + 1)
+    return made
+
+
+def _query_flips(fp32: np.ndarray, other: np.ndarray, gold: np.ndarray) -> tuple[int, int]:
+    first, second = (best_passages(outputs, gold) for outputs in (fp32, other))
+    return int((first != second).sum()), len(first)
+
+
+RANKING: TaskKind = replace(
+    REGRESSION,
+    read_labels=_read,
+    written=lambda label, names: float(label[0]),
+    headline=lambda metrics, positive, names: RanksHeadline(metrics),
+    constant=lambda train, names: np.zeros(1),
+    constant_words="giving all passages the same score",
+    label_words="how relevant the second text is to the first",
+    kept=lambda outputs: np.column_stack([outputs[:, 0], np.zeros(len(outputs))]),  # of the shape of gold
+    outputs=lambda kept, names: kept[:, :1],
+    fits=lambda kept, names: kept.ndim == 2 and kept.shape[1] == 2,
+    query_flips=_query_flips,
+    prepared=noted,
+    varied=lambda labels: len(varied_queries(labels)) > 0,
+    unvaried="no query has passages of different relevance; training needs some, such as one passage of 1 and others of 0 a query",
+    copied=_copied,
+)

@@ -1,0 +1,119 @@
+"""Passages of queries in tokens, and batches that hold all passages of each of their queries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from compress.errors import CompressError
+from compress.losses.loss import Unit
+from compress.metrics.ranks import queries_of, scored_queries
+
+from .encoded import Encoded
+
+TOO_FEW = "passages of a query are learnt from beside each other, so expected at least 2"
+
+
+@dataclass(frozen=True)
+class EncodedQueries(Encoded):
+    """Rows are pairs of a query and a passage; `labels` float64 [pair, 2]: the relevance, and the number of the query."""
+
+    def groups(self, indices: np.ndarray) -> np.ndarray:
+        return self.labels[indices, 1].astype(np.int64)
+
+    def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
+        """Of "queries" and "ranked" a query's first row among `indices` counts 1 and the others 0; of "margins" each row counts the
+        rows of its query that are less relevant."""
+        counted = np.zeros(len(indices), np.int64)
+        labels = self.labels[indices]
+        for rows in queries_of(labels):
+            relevance = labels[rows, 0]
+            if unit == "margins":
+                counted[rows] = np.searchsorted(np.sort(relevance), relevance)
+            elif unit == "queries" or (relevance > 0).any():
+                counted[rows[0]] = 1
+        return self.lengths[indices] if unit == "tokens" else counted
+
+    def followed_by(self, other: Encoded) -> EncodedQueries:
+        """The rows of both, in this order; no query of one is taken for one of the other."""
+        labels = other.labels.copy()
+        labels[:, 1] += self.labels[:, 1].max(initial=-1) + 1
+        return super().followed_by(replace(other, labels=labels))
+
+    def spread(self, count: int) -> np.ndarray:
+        """Whole queries, evenly spread over those sorted by their mean length, as many as fit in `count` rows, but one at least; of those
+        that can be scored, where there are any."""
+        scored = scored_queries(self.labels) or queries_of(self.labels)
+        queries = sorted(scored, key=lambda rows: float(self.lengths[rows].mean()))
+        most = max(1, min(count * len(queries) // max(1, sum(map(len, queries))), len(queries)))
+        return np.concatenate([queries[i] for i in np.linspace(0, len(queries) - 1, most).round().astype(int)])
+
+    def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        """`labels` float32 [pair], the relevance; `groups` int64 [pair], the number of the query."""
+        return {"labels": self.labels[indices, 0].astype(np.float32), "groups": self.groups(indices)}
+
+
+class QuerySampler:
+    """Batches of whole queries, at most `batch_size` pairs each. The order depends on (seed, epoch) alone.
+
+    A query of more pairs is parted into as few parts as can be, whose sizes differ by one at most; in every epoch its pairs are dealt
+    to them anew, in the order of their relevance, so that each part gets its share of the relevant ones. Which sizes go together
+    is settled once, so that every epoch has as many batches; which queries of a size do is drawn in every epoch.
+    """
+
+    def __init__(self, labels: np.ndarray, batch_size: int, seed: int) -> None:
+        if batch_size < 2:
+            raise CompressError(f"batch_size is {batch_size}; {TOO_FEW}")
+        self._labels, self._seed = np.asarray(labels), seed
+        self._queries = queries_of(self._labels)
+        self._parts = [-(-len(rows) // batch_size) for rows in self._queries]
+        sizes = [
+            len(rows[part::parts])
+            for rows, parts in zip(self._queries, self._parts, strict=True)
+            for part in range(parts)
+        ]
+        self._bins = _packed(sizes, batch_size)
+
+    def __len__(self) -> int:
+        return len(self._bins)
+
+    def epoch(self, number: int) -> list[np.ndarray]:
+        """Index arrays in shuffled order; every pair once, those of a query, or of a part of one, side by side."""
+        rng = np.random.default_rng([self._seed % 2**64, number])
+        ready: dict[int, list[np.ndarray]] = defaultdict(list)
+        for place in rng.permutation(len(self._queries)):
+            for part in self._dealt(int(place), rng):
+                ready[len(part)].append(part)
+        batches = [np.concatenate([ready[size].pop() for size in sizes]) for sizes in self._bins]
+        return [batches[i] for i in rng.permutation(len(batches))]
+
+    def _dealt(self, query: int, rng: np.random.Generator) -> list[np.ndarray]:
+        rows, parts = self._queries[query], self._parts[query]
+        if parts == 1:
+            return [rows]
+        rows = rng.permutation(rows)
+        rows = rows[np.argsort(-self._labels[rows, 0], kind="stable")]
+        return [rows[part::parts] for part in range(parts)]
+
+
+def largest_query(labels: np.ndarray) -> int:
+    """Passages of the query that has most."""
+    return max(map(len, queries_of(labels)), default=0)
+
+
+def _packed(sizes: list[int], room: int) -> list[list[int]]:
+    """The sizes in bins of at most `room`: from the largest down, each into the fullest bin that it fits in (best fit decreasing)."""
+    bins: list[list[int]] = []
+    by_room: dict[int, list[int]] = defaultdict(list)  # room left -> bins
+    for size in sorted(sizes, reverse=True):
+        left = next((left for left in range(size, room) if by_room[left]), None)
+        if left is None:
+            bins.append([])
+            left, place = room, len(bins) - 1
+        else:
+            place = by_room[left].pop()
+        bins[place].append(size)
+        by_room[left - size].append(place)
+    return bins

@@ -1,0 +1,66 @@
+"""Fine-tune a small cross-encoder on questions and passages of a made-up FAQ, distil it, ship it and put passages in order."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import random
+from pathlib import Path
+
+import compress
+from compress.bundle import ship, verify
+from compress.runtime import Ranker
+
+TOPICS = ("garden", "kitchen", "window", "door", "car", "boat", "book", "phone", "river", "school")
+ASKED = ("how do i clean a {}", "where is the {}", "what does a {} cost", "when was the {} made")
+TOLD = ("you clean a {} with water", "the {} is near the house", "a {} costs very little", "the {} was made last year")
+
+
+def write(path: Path, count: int, seed: int) -> Path:
+    """Four passages a question: the answer (2), another question's on the same thing (1), and two on other things (0)."""
+    rng = random.Random(seed)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["query", "passage", "relevance"])
+        for number in range(count):
+            (topic, *others), (form, other) = rng.sample(TOPICS, 3), rng.sample(range(len(ASKED)), 2)
+            query = f"{ASKED[form].format(topic)} , {number}"
+            passages = [(TOLD[form].format(topic), 2), (TOLD[other].format(topic), 1)]
+            passages += [(TOLD[form].format(each), 0) for each in others]
+            rows.writerows([query, passage, relevance] for passage, relevance in rng.sample(passages, len(passages)))
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--teacher", default="bert-mini", help="a card, or the folder of a cross-encoder of yours")
+    parser.add_argument(
+        "--out", type=Path, default=Path("rerank"), help="folder for the files, the runs and the bundle"
+    )
+    parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: the recipe's")
+    options = parser.parse_args()
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    train, dev = write(options.out / "faq.csv", 200, seed=1), write(options.out / "dev.csv", 40, seed=2)
+    steps = [] if options.steps is None else [f"{stage}.max_steps={options.steps}" for stage in ("finetune", "distill")]
+    (result,) = compress.run(
+        "logits",
+        train=train,
+        dev=dev,
+        max_length=32,
+        teacher=options.teacher,
+        root=options.out / "runs",
+        bench=None,
+        overrides=["distill.losses=[{name: margin_mse}, {name: soft_target}, {name: hard_label}]", *steps],
+    )
+    for model in result.models:
+        print(f"{model.name} {model.precision}: {model.scores['dev']}")
+
+    bundle = ship(options.out / "runs" / result.run, options.out / "bundle", store=options.out / "runs" / ".store")
+    print(f"verified: {verify(bundle).passed}")
+    for found in Ranker(bundle).rank("where is the boat", [told.format("boat") for told in TOLD]):
+        print(f"{found.score:+.3f}  {found.passage}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Passages of queries, from the user's files to the order in which a shipped bundle puts them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import ndcg_score
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+import compress
+from compress.bundle import ship, verify
+from compress.errors import CompressError
+from compress.metrics.ranks import best_passages, queries_of
+from compress.pipeline import Request, plan_all
+from compress.report.intervals import metric_of
+from compress.report.predictions import find_predictions, load_answers, write_answers
+from compress.results import Result
+from compress.runtime import Classifier, Ranker, RelevancePrediction, load
+from compress.tasks import OwnFiles
+
+TEACHER = """\
+name: tiny
+title: BERT, 2 layers × 64, random weights
+licence: Apache-2.0
+random: {layers: 2, hidden: 64, heads: 4, intermediate: 128, vocabulary: 300, max_positions: 64}
+finetune: {learning_rate: 2.0e-3, epochs: 6, batch_size: 16}
+"""
+GRADES = {"music": 2, "river": 1}  # words that the vocabulary has whole, and how relevant they make any passage
+OTHERS = ("child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four passages of five words to each query."""
+    place = tmp_path_factory.mktemp("faq")
+    (place / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 120), ("dev", 40)):
+        rows = []
+        for number in range(count):
+            query = " ".join([*rng.choice(OTHERS, 3), "b" * (number % 7), "c" * (number // 7)]).strip()
+            for word in (*GRADES, "town", "park"):
+                passage = " ".join(rng.permutation([word, *rng.choice(OTHERS, 4)]))
+                rows.append({"query": query, "passage": passage, "relevance": GRADES.get(word, 0)})
+        rows = [rows[n] for n in rng.permutation(len(rows))]
+        (place / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return place
+
+
+def options(folder: Path) -> dict[str, object]:
+    files = {"train": folder / "train.jsonl", "dev": folder / "dev.jsonl", "max_length": 32}
+    return {**files, "teacher": str(folder / "tiny.yaml"), "root": folder / "runs", "bench": None, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def result(folder: Path) -> Result:
+    (found,) = compress.run("int8", overrides=["quantize.method=static"], **options(folder))  # type: ignore[arg-type]
+    return found
+
+
+@pytest.fixture(scope="module")
+def bundle(folder: Path, result: Result) -> Path:
+    source = folder / "runs" / result.run
+    return ship(source, folder / "bundle", store=folder / "runs" / ".store", with_checkpoint=True)
+
+
+def test_the_order_is_learnt(folder: Path, result: Result) -> None:
+    assert result.task.kind == "ranking" and result.task.metrics == ("ndcg@10", "mrr@10")
+    teacher, int8 = result.models
+    assert teacher.scores["dev"]["ndcg@10"] > 95 and int8.scores["dev"]["ndcg@10"] > 95
+    with np.load(folder / "runs" / result.run / "predictions.npz") as file:
+        scores, fp32, gold = file[f"{int8.predictions}/dev"], file[f"{teacher.predictions}/dev"], file["gold/dev"]
+    each = [ndcg_score([gold[rows, 0]], [scores[rows, 0]], k=10) for rows in queries_of(gold)]
+    assert int8.scores["dev"]["ndcg@10"] == pytest.approx(100 * np.mean(each), abs=1e-3)
+    fidelity = int8.fidelity
+    assert fidelity is not None and fidelity.flips is None and fidelity.query_flips is not None
+    assert fidelity.query_flips.queries == 40
+    assert fidelity.query_flips.changed == int((best_passages(fp32, gold) != best_passages(scores, gold)).sum())
+
+
+def test_a_report_keeps_what_its_scores_are_of(cli, folder: Path, result: Result, tmp_path: Path) -> None:
+    """The copy has the relevances and the queries, for its intervals are over queries."""
+    runs = [folder / "runs"]
+    write_answers([result], runs, tmp_path / "per_example.npz")
+    (tmp_path / "results.json").write_text("{}")
+    model = result.models[1]
+    for places in (runs, [tmp_path]):
+        file = find_predictions(result, places)
+        assert file is not None
+        (outputs,), gold = load_answers(file, result, [model.predictions])
+        assert metric_of(result, model, outputs, gold, file)(outputs, gold) == pytest.approx(model.headline, abs=0.01)
+    said = cli("report", folder / "runs" / result.run, "-o", tmp_path / "report")
+    assert said.code == 0, said.err
+    page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "nDCG@10" in page and "MRR@10" in page and "Best passage changes" in page
+
+
+def test_a_bundle_verifies_and_says_what_it_gives(bundle: Path) -> None:
+    report = verify(bundle, simulate=True)
+    assert report.passed, [check for check in report.checks if not check.passed]
+    config = json.loads((bundle / "config.json").read_text())
+    assert config["problem_type"] == "regression" and config["id2label"] == {"0": "score"}
+    assert config["sentence_transformers"] == {"activation_fn": "torch.nn.modules.linear.Identity"}
+    card = (bundle / "README.md").read_text(encoding="utf-8")
+    assert "pipeline_tag: text-ranking" in card and "ndcg_at_10" in card
+
+
+def test_the_examples_of_the_card_run(bundle: Path) -> None:
+    first, second, *_ = (bundle / "README.md").read_text(encoding="utf-8").split("```python\n")[1:]
+    for example in (first, second):
+        done = subprocess.run(
+            [sys.executable, "-c", example.split("```")[0]], cwd=bundle, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("[")
+
+
+def test_scores_are_those_of_transformers(bundle: Path) -> None:
+    query, passages = "still near", ["once the music", "small blue river", "never"]
+    model, tokenizer = AutoModelForSequenceClassification.from_pretrained(bundle), AutoTokenizer.from_pretrained(bundle)
+    with torch.inference_mode():
+        batch = tokenizer([query] * 3, passages, return_tensors="pt", padding=True)
+        expected = model.eval()(**batch).logits[:, 0].numpy()
+    ranker = Ranker(bundle, precision="fp32")
+    ranked = ranker.rank(query, passages)
+    assert [found.place for found in ranked] == np.argsort(-expected).tolist()
+    np.testing.assert_allclose([found.score for found in ranked], np.sort(expected)[::-1], rtol=1e-4, atol=1e-5)
+    assert [found.passage for found in ranked] == [passages[found.place] for found in ranked]
+    assert ranker.rank(query, passages, top=1) == ranked[:1] and ranker.rank(query, []) == []
+    for answer, score in zip(ranker.predict([(query, passage) for passage in passages]), expected, strict=True):
+        assert isinstance(answer, RelevancePrediction)
+        assert answer.score == pytest.approx(score, rel=1e-4, abs=1e-5)
+        assert answer.probability == pytest.approx(1 / (1 + np.exp(-score)), rel=1e-4)
+
+
+def test_of_equal_scores_the_first_given_comes_first(bundle: Path) -> None:
+    ranked = Ranker(bundle, precision="fp32").rank("music", ["once", "the music", "once", "once"], batch_size=1)
+    assert [found.place for found in ranked if found.passage == "once"] == [0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((3, ["a"]), "query: expected a text, found int"),
+        (("a", "b"), "passages: expected texts in a list, found str"),
+        (("a", ["b", None]), r"passages\[1\]: expected a text, found NoneType"),
+        (("a", ["b"], 0), "top is 0; expected at least 1"),
+    ],
+)
+def test_what_cannot_be_ranked(bundle: Path, arguments: tuple, said: str) -> None:
+    with pytest.raises(CompressError, match=said):
+        Ranker(bundle).rank(*arguments)
+
+
+def test_a_ranking_opens_as_one(bundle: Path, tmp_path: Path) -> None:
+    """Also a cross-encoder's folder without bundle.json; another score is no ranking."""
+    assert isinstance(load(bundle), Ranker) and isinstance(load(bundle), Classifier)
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    for name in ("tokenizer.json", "tokenizer_config.json", "onnx/model.onnx"):
+        (plain / Path(name).name).write_bytes((bundle / name).read_bytes())
+    config = json.loads((bundle / "config.json").read_text())
+    (plain / "config.json").write_text(json.dumps(config))
+    assert isinstance(load(plain), Ranker)
+    (plain / "config.json").write_text(json.dumps({k: v for k, v in config.items() if k != "sentence_transformers"}))
+    assert type(load(plain)) is Classifier
+    with pytest.raises(CompressError, match=r"its model ranks no passages; open it with compress\.runtime\.load"):
+        Ranker(plain)
+
+
+def test_predict_prints_scores_and_scores_a_file(cli, bundle: Path, folder: Path, tmp_path: Path) -> None:
+    said = cli("predict", bundle, "music town", "--pair", "the music")
+    assert said.code == 0 and float(said.out)
+    (line,) = cli("predict", bundle, "--json", "music town", "--pair", "the music").out.splitlines()
+    answer = json.loads(line)
+    assert answer["score"] == pytest.approx(float(said.out), abs=1e-4) and 0 < answer["probability"] < 1
+    assert "label" not in answer and "scores" not in answer
+    told = cli(
+        "predict", bundle, "--input", folder / "dev.jsonl", "--label", "relevance", "--output", tmp_path / "o.csv"
+    )
+    assert "160 texts: ndcg@10 " in told.err + told.out and "mrr@10 " in told.err + told.out
+    assert (tmp_path / "o.csv").read_text().splitlines()[0] == "query,passage,relevance,prediction"
+
+
+def test_predict_refuses_relevances_below_0(cli, bundle: Path, tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"query": "x", "passage": "y", "relevance": -1}\n')
+    said = cli("predict", bundle, "--input", path, "--label", "relevance")
+    assert said.code == 2 and "relevance: expected a relevance of at least 0, found -1" in said.err
+
+
+def test_a_cross_encoder_is_adopted_as_a_teacher(bundle: Path, folder: Path, tmp_path: Path) -> None:
+    teacher = tmp_path / "teacher"
+    teacher.mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        (teacher / name).write_bytes((bundle / name).read_bytes())
+    own = OwnFiles(folder / "train.jsonl", folder / "dev.jsonl", max_length=32)
+    (plan,) = plan_all(Request(("int8",), (), own=own, teacher=str(teacher), root=tmp_path / "runs"))
+    assert plan.nodes[0].kind.name == "adopt"

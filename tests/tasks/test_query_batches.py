@@ -1,0 +1,102 @@
+"""Batches of whole queries, and what losses over them are means over."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compress.errors import CompressError
+from compress.tasks import Split, TaskBatches, encode, wordpiece
+from compress.tasks.query_batches import EncodedQueries, QuerySampler
+
+SIZES = [1, 3, 2, 7, 20, 4, 4, 9, 1, 33, 5]
+
+
+def labels(sizes: list[int] = SIZES, seed: int = 0) -> np.ndarray:
+    """Of mixed rows; numbers of queries with gaps."""
+    rng = np.random.default_rng(seed)
+    query = rng.permutation(np.repeat(np.arange(len(sizes)) * 2 + 5, sizes))
+    return np.column_stack([rng.choice([0.0, 0.0, 1.0, 2.0], len(query)), query])
+
+
+def queries() -> EncodedQueries:
+    gold = labels()
+    texts = (["small town"] * len(gold), [f"river {'near ' * (n % 9)}" for n in range(len(gold))])
+    encoded = encode(wordpiece(300), Split(texts, gold), 24)
+    assert isinstance(encoded, EncodedQueries)
+    return encoded
+
+
+@pytest.mark.parametrize("size", [2, 3, 8, 16, 64])
+def test_an_epoch_has_every_pair_once_in_whole_queries(size: int) -> None:
+    gold = labels()
+    sampler = QuerySampler(gold, size, seed=3)
+    epochs = [sampler.epoch(number) for number in range(4)]
+    for batches in epochs:
+        assert len(batches) == len(sampler)
+        np.testing.assert_array_equal(np.sort(np.concatenate(batches)), np.arange(len(gold)))
+        assert max(map(len, batches)) <= size
+    for number, count in zip(*np.unique(gold[:, 1], return_counts=True), strict=True):
+        holding = [batch for batch in epochs[0] if number in gold[batch, 1]]
+        assert len(holding) == -(-count // size)  # one batch, or as few parts as can be
+        for batch in holding:  # side by side
+            assert (np.diff(np.flatnonzero(gold[batch, 1] == number)) == 1).all()
+    assert any(not np.array_equal(one, other) for one, other in zip(*epochs[:2], strict=True))
+    np.testing.assert_array_equal(np.concatenate(sampler.epoch(1)), np.concatenate(epochs[1]))
+
+
+def test_the_relevant_passages_of_a_large_query_are_dealt_evenly() -> None:
+    gold = np.column_stack([[2.0] * 3 + [1.0] * 3 + [0.0] * 54, np.zeros(60)])
+    parts = QuerySampler(gold, 20, seed=0).epoch(0)
+    assert [sorted(gold[part, 0])[-2:] for part in parts] == [[1.0, 2.0]] * 3
+    other = QuerySampler(gold, 20, seed=0).epoch(1)
+    assert {frozenset(part) for part in parts} != {frozenset(part) for part in other}
+
+
+def test_batches_are_filled() -> None:
+    """Small queries go beside large ones."""
+    gold = labels([10] * 12 + [2] * 36)
+    assert len(QuerySampler(gold, 16, seed=0)) == 12
+
+
+def test_a_batch_of_one_pair_teaches_nothing() -> None:
+    with pytest.raises(CompressError, match="batch_size is 1; passages of a query are learnt from beside each other"):
+        QuerySampler(labels(), 1, seed=0)
+
+
+def test_counts_add_up_over_whole_queries() -> None:
+    encoded = queries()
+    gold = encoded.labels
+    data = TaskBatches(encoded, batch_size=16, pad_id=0, seed=1)
+    batch = data.indices(0)
+    groups = data.groups(batch)
+    assert groups is not None
+    relevance = [gold[batch[groups == number], 0] for number in np.unique(groups)]
+    expected = {
+        "queries": len(relevance),
+        "ranked": sum(bool(values.any()) for values in relevance),
+        "margins": sum(int((values[:, None] > values[None, :]).sum()) for values in relevance),
+        "tokens": int(encoded.lengths[batch].sum()),
+    }
+    for unit, count in expected.items():
+        assert data.counts(unit, batch).sum() == count, unit  # type: ignore[arg-type]
+
+
+def test_a_batch_has_relevance_and_queries() -> None:
+    encoded = queries()
+    batch = TaskBatches(encoded, batch_size=16, pad_id=0, seed=1).collate(np.array([3, 1]))
+    assert batch["labels"].dtype == np.float32 and batch["labels"].tolist() == encoded.labels[[3, 1], 0].tolist()
+    assert batch["groups"].dtype == np.int64 and batch["groups"].tolist() == encoded.labels[[3, 1], 1].tolist()
+
+
+def test_a_sample_has_whole_queries_and_parts_stay_apart() -> None:
+    encoded = queries()
+    rows = encoded.spread(20)
+    taken = encoded.take(np.sort(rows))
+    assert isinstance(taken, EncodedQueries) and len(rows) == len(set(rows))
+    for number in np.unique(taken.labels[:, 1]):
+        assert (taken.labels[:, 1] == number).sum() == (encoded.labels[:, 1] == number).sum()
+        assert encoded.labels[encoded.labels[:, 1] == number, 0].any()  # it can be scored
+    both = taken.followed_by(encoded)
+    assert isinstance(both, EncodedQueries)
+    assert len(np.unique(both.labels[:, 1])) == len(np.unique(taken.labels[:, 1])) + len(SIZES)

@@ -1,0 +1,181 @@
+"""Passages of queries: files, notes, refusals, the tuning split."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compress.errors import CompressError
+from compress.spec.task import Files, TaskSpec
+from compress.tasks import OwnFiles, load_reported, load_training, own_task
+from compress.tasks.template import guessed, task_yaml
+from compress.tasks.tuning import carve
+
+Triple = tuple[str, str, Any]
+
+
+def rows_of(queries: int, passages: int = 4) -> list[Triple]:
+    """The pairs of all queries, mixed: one passage of each is relevant, and all queries share the same passages."""
+    rows = [(f"Query {q}", f"passage {p}", int(p == q % passages)) for q in range(queries) for p in range(passages)]
+    return [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
+
+
+def write(path: Path, rows: list[Triple], label: str = "relevance") -> Path:
+    lines = [json.dumps({"query": query, "passage": passage, label: value}) for query, passage, value in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def own(folder: Path, train: list[Triple], dev: list[Triple] | None = None, label: str = "relevance") -> OwnFiles:
+    paths = write(folder / "faq.jsonl", train, label), write(folder / "dev.jsonl", dev or rows_of(5), label)
+    return OwnFiles(*paths)
+
+
+def spec_of(**fields: Any) -> TaskSpec:
+    usual = {
+        "name": "faq",
+        "kind": "ranking",
+        "text": ["query", "passage"],
+        "label": "relevance",
+        "metrics": ["mrr@10"],
+    }
+    return TaskSpec.model_validate(usual | {"files": Files(train="faq.jsonl", dev="dev.jsonl")} | fields)
+
+
+@pytest.mark.parametrize("label", ["relevance", "label", "score"])
+def test_files_with_columns_of_these_names_are_a_ranking(tmp_path: Path, label: str) -> None:
+    spec, folder = own_task(own(tmp_path, rows_of(30), label=label))
+    assert (spec.kind, spec.text, spec.label) == ("ranking", ("query", "passage"), label)
+    assert spec.metrics == ("ndcg@10", "mrr@10") and spec.known_labels == ()
+    data = load_training(spec, folder, None)
+    assert data.train.labels.dtype == np.float64 and data.train.labels.shape[1] == 2
+    assert "train: 120 passages of 30 queries" in data.notes
+
+
+def test_pairs_of_one_label_a_query_stay_a_classification(tmp_path: Path) -> None:
+    """As of questions with an answer each, which is right or wrong."""
+    train = [(f"query {n}", f"passage {n}", n % 2) for n in range(30)]
+    assert own_task(own(tmp_path, train, label="label"))[0].kind == "classification"
+    files = OwnFiles(tmp_path / "faq.jsonl", tmp_path / "dev.jsonl", kind="ranking")
+    with pytest.raises(
+        CompressError, match=r"faq\.jsonl: no query has passages of different relevance; training needs"
+    ):
+        load_training(*own_task(files), None)
+
+
+def test_what_the_user_says_comes_first(tmp_path: Path) -> None:
+    files = own(tmp_path, rows_of(30), label="label")
+    said = OwnFiles(files.train, files.dev, kind="classification")
+    assert own_task(said)[0].kind == "classification"
+    with pytest.raises(CompressError, match="--pair: a ranking task has two columns of text"):
+        own_task(OwnFiles(files.train, files.dev, text="query", kind="ranking"))
+
+
+def test_queries_are_numbered_as_they_first_stand(tmp_path: Path) -> None:
+    train = [("b", "x", 2.5), ("a", "x", 0), ("b", "y", 0), ("a", "y", "1")]
+    own(tmp_path, rows_of(4), train)
+    split = load_reported(spec_of(), tmp_path, None).splits["dev"]
+    assert split.labels.tolist() == [[2.5, 0], [0, 1], [0, 0], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (-1, r"faq\.jsonl: line 3: expected a relevance of at least 0, found -1"),
+        ("high", r"faq\.jsonl: line 3: expected a finite relevance, found 'high'"),
+        (None, r"line 3: expected a finite relevance, found None"),
+    ],
+)
+def test_a_relevance_that_is_none_is_refused_with_its_line(tmp_path: Path, bad: Any, said: str) -> None:
+    rows = rows_of(10)
+    rows[2] = (*rows[2][:2], bad)
+    own(tmp_path, rows)
+    with pytest.raises(CompressError, match=said):
+        load_training(spec_of(), tmp_path, None)
+
+
+def test_a_split_without_anything_relevant_is_refused_before_training(tmp_path: Path) -> None:
+    own(tmp_path, rows_of(10), [("a", "x", 0), ("a", "y", 0)])
+    with pytest.raises(CompressError, match=r"dev\.jsonl: no passage has a relevance above 0"):
+        load_training(spec_of(), tmp_path, None)
+
+
+def test_queries_without_a_relevant_passage_are_counted(tmp_path: Path) -> None:
+    own(tmp_path, rows_of(10), [*rows_of(3), ("none", "x", 0), ("none", "y", 0)])
+    notes = load_training(spec_of(), tmp_path, None).notes
+    assert "dev: 1 of 4 queries have no passage with a relevance above 0, and are left out of scores" in notes
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"text": ["query"]}, r"`text` of a ranking task is two columns, \[query, passage\], found \['query'\]"),
+        ({"metrics": ["accuracy"]}, "do not fit kind `ranking`"),
+        ({"labels": ["no", "yes"]}, "a ranking task has no `labels`"),
+        ({"kind": "regression"}, r"metrics \['mrr@10'\] do not fit kind `regression`"),
+    ],
+)
+def test_what_a_task_file_may_not_say(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        spec_of(**fields)
+
+
+def test_the_tuning_split_has_whole_queries(tmp_path: Path) -> None:
+    """Although all share their passages; and queries that differ in case alone stay together."""
+    rows = [*rows_of(40), *((query.upper(), passage, value) for query, passage, value in rows_of(10))]
+    own(tmp_path, rows)
+    data = load_training(spec_of(), tmp_path, None)
+    train, tuning = ({text.lower() for text in split.texts[0]} for split in (data.train, data.tuning))
+    assert tuning and not train & tuning
+    assert 10 <= len(data.tuning) <= 20 and len(data.train) + len(data.tuning) == 200
+    assert all(
+        (data.tuning.labels[data.tuning.labels[:, 1] == query, 0] > 0).any() for query in data.tuning.labels[:, 1]
+    )
+
+
+def test_the_same_queries_are_drawn_from_a_file_in_another_order(tmp_path: Path) -> None:
+    found = []
+    for rows in (rows_of(40), rows_of(40)[::-1]):
+        own(tmp_path, rows)
+        found.append(sorted(load_training(spec_of(), tmp_path, None).tuning.texts[0]))
+    assert found[0] == found[1]
+
+
+def test_one_query_is_held_out_where_a_tenth_is_less(tmp_path: Path) -> None:
+    own(tmp_path, rows_of(3, passages=20))
+    data = load_training(spec_of(), tmp_path, None)
+    assert len(data.tuning) == 20 and len(set(data.tuning.texts[0])) == 1
+    with pytest.raises(CompressError, match=r"20 passages of 1 queries are too few .*; expected two queries at least"):
+        carve(spec_of(), data.tuning, "here")
+
+
+def test_a_tuning_file_loses_whole_queries_that_are_reported(tmp_path: Path) -> None:
+    own(
+        tmp_path, rows_of(10), [(query.replace("Query", "dev"), passage, value) for query, passage, value in rows_of(4)]
+    )
+    tuning = [
+        ("dev 0", "other passage", 1),
+        ("dev 0", "passage 2", 0),
+        ("new", "x", 0),
+        ("new", "y", 1),
+        ("new", "z", 0),
+    ]
+    path = write(tmp_path / "tuning.jsonl", tuning)
+    data = load_training(spec_of(), tmp_path, None, path)
+    assert data.tuning.texts[0] == ["new"] * 3 and len(data.train) == 40
+    write(path, [*tuning[:2], ("new", "x", 0), ("new", "y", 0), ("new", "z", 0)])
+    with pytest.raises(
+        CompressError, match=r"tuning\.jsonl: no query that is in no reported split has a relevant passage"
+    ):
+        load_training(spec_of(), tmp_path, None, path)
+
+
+def test_init_writes_a_task_of_ranking(tmp_path: Path) -> None:
+    files = own(tmp_path, rows_of(30))
+    text = task_yaml(guessed(files, ()), tmp_path / "faq.yaml")
+    assert "kind: ranking" in text and "text: [query, passage]" in text and "label: relevance" in text
+    assert "metrics: [ndcg@10, mrr@10]" in text

@@ -1,0 +1,105 @@
+"""Where passages are ranked, a batch in parts, on one process or several, has the gradients of the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from training_toys import fit, toy_data, toy_model
+
+from compress import processes
+from compress.losses.hard_label import HardLabel
+from compress.losses.margin_mse import MarginMse
+from compress.losses.soft_target import SoftTarget
+from compress.models.features import Features, compute_features
+from compress.models.random_models import random_classifier
+from compress.objective import Objective
+from compress.spec.stages import Training
+from compress.tasks.query_batches import EncodedQueries
+from compress.training import sharing
+from compress.training.schedule import grown
+
+
+def ranker(seed: int) -> Any:
+    """With weights so large that texts get different scores."""
+    torch.manual_seed(seed)
+    model = random_classifier(toy_model(dropout=0).config.to_dict(), kind="ranking", labels=())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(8 if parameter.ndim > 1 else 1)
+    return model
+
+
+def passages() -> EncodedQueries:
+    """Queries of 1 to 7 passages; some have nothing relevant."""
+    texts, rng = toy_data(), np.random.default_rng(4)
+    query = np.sort(rng.integers(0, len(texts) // 4, len(texts)))
+    relevance = rng.choice([0.0, 0.0, 0.0, 1.0, 2.0], len(texts))
+    return EncodedQueries(texts.input_ids, texts.token_type_ids, np.column_stack([relevance, query]))
+
+
+def gradients(work: Path, micro: int | None) -> dict[str, Tensor]:
+    """Of the first step, before clipping changes them (the limit is out of reach)."""
+    model, other, found = ranker(1), ranker(2).eval(), list[dict[str, Tensor]]()
+
+    def teacher(batch: dict[str, Tensor], indices: np.ndarray) -> Features:
+        with torch.no_grad():
+            return compute_features(other, batch, ["logits"])
+
+    def record(optimizer: Any, arguments: Any, keywords: Any) -> None:
+        found.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+
+    objective = Objective((SoftTarget(weight=2.0), HardLabel(), MarginMse(weight=3.0)), kind="ranking")
+    settings = Training(max_steps=1, batch_size=16, micro_batch_size=micro, max_grad_norm=1e9)
+    handle = register_optimizer_step_pre_hook(record)
+    try:
+        fit(model, settings, work, objective=objective, teacher=teacher, data=passages())
+    finally:
+        handle.remove()
+    return found[0]
+
+
+@pytest.mark.parametrize("micro", [1, 5])
+def test_parts_add_up(tmp_path: Path, micro: int):
+    """A micro-batch of one example is of one query."""
+    whole, parts = gradients(tmp_path / "whole", None), gradients(tmp_path / "parts", micro)
+    assert whole.keys() == parts.keys()
+    largest = max(grad.abs().max().item() for grad in whole.values())
+    assert largest > 0.01
+    for (
+        name,
+        grad,
+    ) in whole.items():  # fp32 sums in another order, of parts that cancel: moving all scores changes nothing
+        torch.testing.assert_close(parts[name], grad, rtol=1e-4, atol=3e-6 * largest, msg=name)
+
+
+GROUPS = np.repeat([4, 1, 9, 2, 7], [3, 5, 1, 4, 3])
+BATCH = np.arange(100, 100 + len(GROUPS))
+
+
+def test_parts_hold_whole_queries():
+    parts = sharing.parts(BATCH, GROUPS, 8)
+    assert [len(part) for part in parts] == [8, 8]
+    assert [len(part) for part in sharing.parts(BATCH, GROUPS, 4)] == [3, 5, 1, 4, 3]
+    np.testing.assert_array_equal(np.concatenate(parts), BATCH)
+
+
+def test_processes_share_whole_queries(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(processes, "count", lambda: 2)
+    shares = [sharing.share(BATCH, GROUPS, rank) for rank in range(2)]
+    np.testing.assert_array_equal(np.sort(np.concatenate(shares)), BATCH)
+    numbers = [set(GROUPS[share - 100]) for share in shares]
+    assert not numbers[0] & numbers[1] and abs(len(shares[0]) - len(shares[1])) <= 2
+    assert len(sharing.share(BATCH[:3], GROUPS[:3], 1)) == 0
+
+
+def test_a_growing_batch_has_whole_queries():
+    settings = Training(batch_warmup=0.9)
+    sizes = [len(grown(settings, step, 10, BATCH, GROUPS)) for step in range(10)]
+    ends = set(np.cumsum([3, 5, 1, 4, 3]).tolist())
+    assert sizes[0] == 3 and set(sizes) <= ends and sizes == sorted(sizes) and len(set(sizes)) > 2
