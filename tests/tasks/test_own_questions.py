@@ -24,8 +24,8 @@ def renamed(rows: list[dict[str, Any]], names: tuple[str, ...]) -> str:
 
 
 def own_of(folder: Path, form: str = "list", names: tuple[str, ...] = USUAL, **fields: Any) -> OwnFiles:
-    files = (renamed(records(rows, form), names) for rows in (TRAIN, DEV))
-    return OwnFiles(*written(folder, *files, ".jsonl"), **fields)
+    train, dev = (renamed(records(rows, form), names) for rows in (TRAIN, DEV))
+    return OwnFiles(*written(folder, train, dev, ".jsonl"), **fields)
 
 
 def test_squads_files_need_no_options(tmp_path: Path) -> None:
