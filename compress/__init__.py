@@ -1,7 +1,8 @@
 """Compress a BERT teacher by a recipe, measure what it cost, ship a verified int8 ONNX bundle.
 
-`compress.run(...)` is the command line's `run`; `compress.runtime.Classifier`, `Tagger` where words are labelled and `Reader`
-where questions are answered, work with a shipped bundle and import neither torch nor anything else of this package.
+`compress.run(...)` is the command line's `run`; `compress.runtime.Classifier`, `Tagger` where words are labelled, `Reader` where
+questions are answered, and `Ranker` where passages are put in order, work with a shipped bundle and import neither torch nor
+anything else of this package.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from .tensors import Tensor
 
 
 class HardLabel(LossSpec):
-    """Cross-entropy with the gold label; for regression, squared error."""
+    """Cross-entropy with the gold label; for ranking, of a query's passages with their relevances; for regression, squared error."""
 
     name: Literal["hard_label"] = "hard_label"
 

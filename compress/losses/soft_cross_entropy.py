@@ -10,7 +10,7 @@ from .tensors import Tensor
 
 
 class SoftCrossEntropy(LossSpec):
-    """Cross-entropy with the teacher's softened classes; for regression, squared error to the gold score."""
+    """Cross-entropy with the teacher's softened classes, for ranking its passages; for regression, squared error to the gold score."""
 
     name: Literal["soft_cross_entropy"] = "soft_cross_entropy"
     temperature: PositiveNumber = Field(

@@ -10,7 +10,7 @@ from .tensors import Tensor
 
 
 class SoftTarget(LossSpec):
-    """T² · KL(teacher ‖ student) of the classes; for regression, squared error to the teacher's score."""
+    """T² · KL(teacher ‖ student) of the classes; for ranking, of passages; for regression, squared error to the teacher's score."""
 
     name: Literal["soft_target"] = "soft_target"
     temperature: PositiveNumber = Field(

@@ -111,6 +111,14 @@ def test_a_bundle_verifies_and_says_what_it_gives(bundle: Path) -> None:
     assert "pipeline_tag: text-ranking" in card and "ndcg_at_10" in card
 
 
+def test_a_task_file_from_init_scores_a_bundle_again(cli, bundle: Path, folder: Path, tmp_path: Path) -> None:
+    task = tmp_path / "faq.yaml"
+    said = cli("init", "--train", folder / "train.jsonl", "--dev", folder / "dev.jsonl", "--max-length", 32, "-o", task)
+    assert said.code == 0, said.err
+    said = cli("verify", bundle, "--task", task)
+    assert said.code == 0 and said.out.count("mrr@10 100.00 (recorded 100.00)") == 2, said.out + said.err
+
+
 def test_the_examples_of_the_card_run(bundle: Path) -> None:
     first, second, *_ = (bundle / "README.md").read_text(encoding="utf-8").split("```python\n")[1:]
     for example in (first, second):

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import datasets
 import numpy as np
 import pytest
 
 from compress.errors import CompressError
-from compress.spec.task import Files, TaskSpec
+from compress.spec.task import Files, Hub, TaskSpec
 from compress.tasks import OwnFiles, load_reported, load_training, own_task
 from compress.tasks.template import guessed, task_yaml
 from compress.tasks.tuning import carve
@@ -172,6 +173,19 @@ def test_a_tuning_file_loses_whole_queries_that_are_reported(tmp_path: Path) -> 
         CompressError, match=r"tuning\.jsonl: no query that is in no reported split has a relevant passage"
     ):
         load_training(spec_of(), tmp_path, None, path)
+
+
+def test_columns_of_a_saved_data_set(tmp_path: Path) -> None:
+    names = ("query", "passage", "relevance")
+    parts: Any = {
+        split: datasets.Dataset.from_dict(dict(zip(names, map(list, zip(*rows_of(count), strict=True)), strict=True)))
+        for split, count in (("train", 12), ("validation", 3))
+    }
+    datasets.DatasetDict(parts).save_to_disk(str(tmp_path / "saved"))
+    spec = spec_of(files=None, hub=Hub(path="saved"))
+    data = load_training(spec, tmp_path, None)
+    assert (len(data.train), len(data.tuning)) == (44, 4) and data.train.ranks_groups
+    assert load_reported(spec, tmp_path, None).splits["dev"].labels[:, 0].sum() == 3
 
 
 def test_init_writes_a_task_of_ranking(tmp_path: Path) -> None:
