@@ -22,8 +22,9 @@ TEMPLATE = Path(__file__).with_name("card.md.j2")
 DTYPES = {"fp32": "fp32", "int8": "q8"}  # what transformers.js calls them
 
 
-def render(info: BundleInfo, *, has_checkpoint: bool = False) -> str:
-    """Markdown with YAML front matter. `has_checkpoint`: transformers opens the folder too."""
+def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True) -> str:
+    """Markdown with YAML front matter. `has_checkpoint`: the weights are in the folder too; `known`: transformers, and what goes by its
+    families, knows the model's."""
     import jinja2
     import yaml
 
@@ -31,17 +32,21 @@ def render(info: BundleInfo, *, has_checkpoint: bool = False) -> str:
 
     # Values of one line each: a parser that looks for the closing `---` alone finds no other.
     front = yaml.safe_dump(
-        _one_line(front_matter(info, has_checkpoint)), sort_keys=False, allow_unicode=True, width=math.inf
+        _one_line(front_matter(info, has_checkpoint and known, known=known)),
+        sort_keys=False,
+        allow_unicode=True,
+        width=math.inf,
     )
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     environment.filters |= {"md": escape, "code": code_span}
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(info=info, front=front, recipe=info.recipe.get("name", "unknown"), **_facts(info))
+    told = {"known": known, "has_checkpoint": has_checkpoint, "recipe": info.recipe.get("name", "unknown")}
+    return template.render(info=info, front=front, **told, **_facts(info))
 
 
-def front_matter(info: BundleInfo, has_checkpoint: bool) -> dict[str, Any]:
+def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) -> dict[str, Any]:
     """What hubs read. No licence is claimed where the teacher's is not known."""
     fields: dict[str, Any] = {}
     if info.licence:
@@ -50,7 +55,7 @@ def front_matter(info: BundleInfo, has_checkpoint: bool) -> dict[str, Any]:
         fields["language"] = LANGUAGES
     fields["library_name"] = "transformers" if has_checkpoint else "onnx"
     fields["pipeline_tag"] = KIND_WORDS[info.task.kind].pipeline_tag
-    js = ["transformers.js"] if any(name in DTYPES for name in info.models) else []
+    js = ["transformers.js"] if known and any(name in DTYPES for name in info.models) else []
     fields["tags"] = ["onnx", "bert-compress", *js, *(["int8"] if _quantized(info) else [])]
     if info.base_model:
         fields["base_model"] = info.base_model

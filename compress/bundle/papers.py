@@ -5,6 +5,12 @@ from __future__ import annotations
 _ARXIV = "arXiv:"
 # arXiv id -> key, title, authors, year. A test holds it against the recipes of the catalogue.
 _PAPERS: dict[str, tuple[str, str, str, int]] = {
+    "1503.02531": (
+        "hinton2015distilling",
+        "Distilling the Knowledge in a Neural Network",
+        "Hinton, Geoffrey and Vinyals, Oriol and Dean, Jeff",
+        2015,
+    ),
     "1712.05877": (
         "jacob2017quantization",
         "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",

@@ -13,6 +13,7 @@ from typing import Any
 from .. import machine
 from ..errors import CompressError
 from ..models.dimensions import has_segments, read_config
+from ..models.families import FAMILIES
 from ..models.tokenizer_settings import tokenizer_settings_of
 from ..models.vocabularies import tokenizer_settings
 from ..paths import without_places
@@ -79,7 +80,9 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool, claims: Mapping[s
             shutil.copyfile(path, folder / path.name)
     info = _describe(folder, source)
     info = info.model_copy(update={key: value for key, value in claims.items() if value is not None})
-    (folder / "README.md").write_text(card.render(info, has_checkpoint=with_checkpoint), encoding="utf-8")
+    (folder / "README.md").write_text(
+        card.render(info, has_checkpoint=with_checkpoint, known=_known(source)), encoding="utf-8"
+    )
     write_bundle(info.model_copy(update={"files": measure(folder)}), folder)
 
 
@@ -116,7 +119,12 @@ def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
 def _of_transformers_js(source: Source) -> dict[str, Any]:
     """Which file transformers.js opens by default; in Node it would be the fp32 one."""
     dtype = next((DTYPES[name] for name in MODEL_FILES if name in source.graphs and name in DTYPES), None)
-    return {"transformers.js_config": {"dtype": dtype}} if dtype else {}
+    return {"transformers.js_config": {"dtype": dtype}} if dtype and _known(source) else {}
+
+
+def _known(source: Source) -> bool:
+    """Whether transformers has the model's family."""
+    return FAMILIES[read_config(source.checkpoint)["model_type"]].own_model is None
 
 
 def _tokenizer_config(checkpoint: Path, max_length: int) -> dict[str, Any]:

@@ -119,6 +119,8 @@ def _start(plan: Plan) -> str | None:
         return f"pre-trained, from {plan.pretrained.card.title}"
     if layers is not None:
         return f"copying teacher layers {layers}, counted from 0"
+    if card.init == "static":
+        return "from the teacher's token vectors"
     if card.albert is None or card.init == "random":
         return "from random weights"
     block = card.albert.block

@@ -17,7 +17,7 @@ from ..runtime.kinds import output_names
 from ..shared_weights import share_weights
 from ..spec.kinds import KindName
 from .cleaning import clean
-from .fast import build_fast, first_difference
+from .fast import build_fast, first_difference, has_tokens
 from .parity import TOLERANCE, check_parity, fast_tolerance
 from .tracing import SEGMENTS, Traced, load, trace
 
@@ -56,7 +56,7 @@ def export_onnx(
     unpadded.unlink(missing_ok=True)  # of an earlier file
     try:
         errors, unpadded_errors = _write(traced, model, path, graph), {}
-        if graph == "fast":
+        if graph == "fast" and has_tokens(traced.model):
             unpadded_errors = _write(traced, _unpadded(traced, model, path), unpadded, "unpadded")
     except BaseException:
         path.unlink(missing_ok=True)

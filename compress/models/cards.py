@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, model_validator
 
 from ..catalog import load_card
-from ..fields import Fraction, Name, Positive, Spec
+from ..fields import Fraction, Name, Positive, PositiveNumber, Spec
 from ..spec.stages import Finetune
 from ..spec.stages.finetune import lists
 from .families import FAMILIES, Family
@@ -132,7 +132,7 @@ class TeacherCard(Spec):
 
 Layers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]  # of the teacher, from 0
 LayerRule = Literal["every_other", "first", "last"] | Layers
-Init = Literal["copy", "random", "project", "convert", "pretrained"]
+Init = Literal["copy", "random", "project", "convert", "pretrained", "static"]
 
 
 class Albert(Spec):
@@ -152,6 +152,18 @@ class Albert(Spec):
     )
 
 
+class Static(Spec):
+    """Where the vectors of a static student come from: each token of the vocabulary alone through the teacher."""
+
+    states: Literal["last", "mean"] = Field(
+        default="last",
+        description="the token's state after the last layer, or the mean of its states before and after all layers",
+    )
+    rarity: PositiveNumber = Field(
+        default=1e-3, description="a: a token of frequency p in the training texts weighs a / (a + p)"
+    )
+
+
 class StudentCard(Spec):
     """A student's architecture, and how its weights start. Dimensions left out are the teacher's."""
 
@@ -163,7 +175,9 @@ class StudentCard(Spec):
         "student of its own family; left out: as the teacher",
     )
     layers: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="layers; of an ALBERT, all repeats of its blocks; left out with `init: pretrained` alone"
+        default=0,
+        description="layers; of an ALBERT, all repeats of its blocks; left out with `init: pretrained`, and of a `static`, "
+        "which has none",
     )
     hidden: Positive | None = Field(default=None, description="width of hidden states")
     heads: Positive | None = Field(default=None, description="attention heads per layer")
@@ -172,7 +186,7 @@ class StudentCard(Spec):
         default="copy",
         description="copy: the teacher's weights, at its sizes; project: those of a wider teacher along the principal directions of "
         "its activations; convert: the teacher's in ALBERT's form; random: none of them; pretrained: those of a `checkpoint` of its own, "
-        "with its sizes and its tokenizer",
+        "with its sizes and its tokenizer; static: the teacher's token vectors, of a `static`",
         exclude_if=lambda value: value == "copy",  # what is dumped decides the store's keys
     )
     copy_layers: LayerRule = Field(
@@ -180,6 +194,9 @@ class StudentCard(Spec):
     )
     albert: Albert | None = Field(
         default=None, exclude_if=lambda value: value is None, description="of an `albert` alone"
+    )
+    static: Static | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="of a `static` alone, with `init: static`"
     )
     checkpoint: str | None = Field(
         default=None,
@@ -196,7 +213,8 @@ class StudentCard(Spec):
         own = self.model_fields_set - {"name", "title", "init", "checkpoint"}
         if pretrained and own:
             raise ValueError(f"{min(own)}: a pre-trained student is as its checkpoint; leave it out")
-        if not pretrained and not self.layers:
+        layerless = self.family is not None and self.family.layerless
+        if not pretrained and not self.layers and not layerless:
             raise ValueError("layers: expected how many; only a student with `init: pretrained` has its checkpoint's")
         return self
 
@@ -232,6 +250,15 @@ class StudentCard(Spec):
             return None
         inits = ", ".join(f"`{init}`" for init in own)
         return f"init: expected one of {inits} for a student `{family.name}`; found `{self.init}`"
+
+    @model_validator(mode="after")
+    def _layerless_has_no_layers(self) -> StudentCard:
+        layerless = self.family is not None and self.family.layerless
+        if layerless and (beyond := self.model_fields_set & {"layers", "heads", "copy_layers"}):
+            raise ValueError(f"{min(beyond)}: a `{self.architecture}` has no layers; leave it out")
+        if self.static is not None and self.init != "static":
+            raise ValueError("`static` and `init: static` come together; found `static` alone")
+        return self
 
     @model_validator(mode="after")
     def _sharing_can_be_said(self) -> StudentCard:

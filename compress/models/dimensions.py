@@ -80,6 +80,8 @@ class Dimensions:
     def flops_per_example(self, length: float) -> float:
         """Multiply-adds × 2 of all matmuls for one text of `length` tokens; look-ups count nothing."""
         layers = self.layers * self.inner_layers * self._counts.layer_flops(self, length)
+        if self._counts.own_rest_flops is not None:
+            return layers + self._counts.own_rest_flops(self, length)
         return layers + rest_flops(self, length, dense_of_tokens=self._counts.dense_of_tokens)
 
     @property
@@ -90,6 +92,8 @@ class Dimensions:
         return self.flops_per_example(length) / length
 
     def __str__(self) -> str:
+        if not self.layers:
+            return f"table {self.vocabulary} x {self.hidden}, FFN {self.intermediate}"
         return f"{self.layers} x {self.hidden}, {self.heads} heads, FFN {self.intermediate}"
 
 
@@ -181,7 +185,11 @@ def dimensions(
         raise CompressError(f"{path}: a size that a {family.name} has is missing: {error}") from None
     except _NO_NUMBER as error:
         raise CompressError(f"{path}: the sizes of a {family.name} are whole numbers: {error}") from None
-    counted = (hidden, layers, sizes.heads, sizes.intermediate, sizes.vocabulary, sizes.positions)
+    if family.layerless and sizes.per_token:
+        raise CompressError(
+            f"{path}: a {family.name} has one vector for a text, and a task of kind {kind} asks of each word"
+        )
+    counted = (hidden, layers or family.layerless, sizes.heads, sizes.intermediate, sizes.vocabulary, sizes.positions)
     if min(counted) < 1 or hidden % sizes.heads:
         raise CompressError(
             f"{path}: expected sizes of 1 or more and heads that divide the hidden size, found {layers} layers, hidden {hidden}, "

@@ -20,6 +20,8 @@ def fast_graph_problem(config: Mapping[str, Any], *, family: str | None = None) 
     source, made = FAMILIES.get(config["model_type"]), FAMILIES.get(name)
     if source is None or made is None or not made.fast:
         return f"this {name} is of none of them"
+    if made.layerless:
+        return None
     if config.get("inner_group_num") not in (None, 1):
         return f"this {name} has several layers in one"
     activation = config.get(source.own_name("hidden_act")) or "gelu"

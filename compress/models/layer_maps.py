@@ -79,6 +79,8 @@ def _lacking(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | 
     """What the loss reads that cannot be had of a model of this family."""
     loss = LOSSES[spec.name]
     pairs = loss.compares(spec, ((1, 1),))
+    if loss.reads != "classes" and FAMILIES[student.architecture].layerless:
+        return f"{spec.name}: a {student.architecture} student has no layers, and so no states to compare"
     for sizes, read in ((student, [mine for mine, _ in pairs]), (teacher, [theirs for _, theirs in pairs if theirs])):
         family = FAMILIES[sizes.architecture]
         if not family.captures_attention and any(name.partition("[")[0] in ATTENTION for name in read):

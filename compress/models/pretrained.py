@@ -82,9 +82,12 @@ def check_loading(folder: Path, loading: dict[str, Any], is_new: Callable[[str],
 
 
 def transformers_config(fields: Mapping[str, Any]) -> Any:
-    """transformers' own config of a model with these fields, which say its `model_type`."""
+    """transformers' own config of a model with these fields, which say its `model_type`; where that is ours, its Auto classes know
+    the model from here on."""
     from transformers import AutoConfig
 
+    if (register := FAMILIES[fields["model_type"]].own_model) is not None:
+        register()
     return AutoConfig.for_model(**{name: value for name, value in fields.items() if name != TOKENIZER_CLASS})
 
 

@@ -57,7 +57,7 @@ def make_plan(
     if pretrained is not None:
         sizes["student"] = pretrained.dimensions(classes, task.spec.kind)
     elif card is not None:
-        sizes["student"] = _student_sizes(recipe, card, sizes["teacher"])
+        sizes["student"] = _student_sizes(recipe, card, sizes["teacher"], texts=len(task.spec.text))
     base = seed if base_seed is None else base_seed
     own = {"pretrained": pretrained, "others": tuple(others)}
     draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes, **own)
@@ -181,9 +181,9 @@ def _start_notes(draft: Draft) -> tuple[str, ...]:
     return tuple(not_kept(draft.student, draft.sizes)) if draft.student is not None else ()
 
 
-def _student_sizes(recipe: Recipe, card: StudentCard, teacher: Dimensions) -> Dimensions:
+def _student_sizes(recipe: Recipe, card: StudentCard, teacher: Dimensions, *, texts: int) -> Dimensions:
     try:
-        return student_dimensions(card, teacher)
+        return student_dimensions(card, teacher, texts=texts)
     except CompressError as error:
         raise CompressError(f"{error}{fitting_students(recipe, teacher, layers=card.layers, init=card.init)}") from None
 

@@ -23,7 +23,8 @@ def family_table() -> str:
     rows = ["| teacher | " + " | ".join(heads) + " |", "|-" * (len(heads) + 1) + "|"]
     rows += [
         f"| {FAMILIES[name].title} | {' | '.join(_student(*column, name) for column in columns.items())} |"
-        for name in FAMILIES
+        for name, family in FAMILIES.items()
+        if not family.layerless  # of such a teacher there is no base model of so many layers
     ]
     return "\n".join(rows)
 

@@ -72,6 +72,13 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
         "student",
         None,
     ),
+    "static": (
+        f"""
+  - finetune: {{{SHORT}}}
+  - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: hard_label}}]}}""",
+        "student",
+        "name: narrow\ntitle: Static\narchitecture: static\nhidden: 16\ninit: static\n",
+    ),
 }
 
 
@@ -134,7 +141,7 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
     return seen
 
 
-PRECISIONS = [("layers", "fp32"), ("copied", "fp32"), ("next", "bf16"), ("logits", "bf16")]
+PRECISIONS = [("layers", "fp32"), ("copied", "fp32"), ("next", "bf16"), ("logits", "bf16"), ("static", "bf16")]
 
 
 @pytest.mark.parametrize(("name", "precision"), PRECISIONS)

@@ -6,6 +6,7 @@ from typing import Any
 
 from onnx import ModelProto, TensorProto, helper
 
+from ...models.families import FAMILIES
 from ...models.heads import HEADS
 from ...spec.kinds import KindName
 from .attention import make_masks
@@ -14,7 +15,14 @@ from .heads import GRAPH_HEADS
 from .layers import run_layers
 from .padding import Padded, Unpadded
 from .reading import read_encoder
+from .static import build_static_graph
 from .writing import OPSET, Graph
+
+
+def has_tokens(model: Any) -> bool:
+    """Whether the model's graph has states of tokens, which padding can be left out of."""
+    family = FAMILIES.get(model.config.model_type)
+    return family is None or not family.layerless
 
 
 def build_fast(
@@ -26,12 +34,15 @@ def build_fast(
     unpadded: bool = False,
     marked: bool = False,
 ) -> ModelProto | None:
-    """The ONNX model of a transformers model for tasks of `kind`; None where its form is not known here.
+    """The ONNX model of a transformers model for tasks of `kind`; None where its form is not known here; a model without states of tokens
+    has no unpadded one.
 
     Inputs and outputs are those of the plain export; without `pairs`, of texts that are all of one segment, there is no
     input `token_type_ids`. `opset`: 20 to 23. `unpadded`: see `Unpadded`. `marked`: the states after each part are outputs too, under the
     part's name.
     """
+    if not has_tokens(model):
+        return None if unpadded else build_static_graph(model, opset=opset)
     encoder = read_encoder(model)
     if encoder is None:
         return None

@@ -22,16 +22,16 @@ def read_encoder(model: Any) -> Encoder | None:
     embeddings, types = f"{prefix}.embeddings", getattr(config, "type_vocab_size", 0)
     positions = _positions(model, embeddings)
     encoder = Encoder(
-        words=_table(model, f"{embeddings}.word_embeddings"),
+        words=read_table(model, f"{embeddings}.word_embeddings"),
         positions=positions,
-        types=_table(model, f"{embeddings}.token_type_embeddings") if types else None,
+        types=read_table(model, f"{embeddings}.token_type_embeddings") if types else None,
         embedding_norm=_norm(model, f"{embeddings}.LayerNorm"),
         projection=_projection(model, family),
         blocks=_blocks(model, family),
         heads=config.num_attention_heads,
         activation=family.setting(config, "hidden_act"),
         head=tuple(
-            (_linear(model, path.replace("base_model.", f"{prefix}.")), activation)
+            (read_linear(model, path.replace("base_model.", f"{prefix}.")), activation)
             for path, activation in family.head_on(head_of(model).on_tokens)
         ),
         prefix=prefix,
@@ -43,10 +43,10 @@ def read_encoder(model: Any) -> Encoder | None:
 def _positions(model: Any, embeddings: str) -> Array:
     """From a text's first token on, with the row of the task type, which is 0 in all texts."""
     config = model.config
-    table = _table(model, f"{embeddings}.position_embeddings")
+    table = read_table(model, f"{embeddings}.position_embeddings")
     table = table[first_position(config.model_type, config.pad_token_id) :]
     return (
-        table + _table(model, f"{embeddings}.task_type_embeddings")[0]
+        table + read_table(model, f"{embeddings}.task_type_embeddings")[0]
         if getattr(config, "use_task_id", False)
         else table
     )
@@ -63,7 +63,7 @@ def _blocks(model: Any, family: Family) -> tuple[Block, ...]:
 
 def _block(model: Any, path: str, family: Family) -> Block:
     parts: dict[str, Any] = {
-        part: (_norm if part.endswith("norm") else _linear)(model, f"{path}.{name}")
+        part: (_norm if part.endswith("norm") else read_linear)(model, f"{path}.{name}")
         for part, name in family.layer.items()
     }
     return Block(**parts)
@@ -74,7 +74,7 @@ def _projection(model: Any, family: Family) -> Linear | None:
     embedding = getattr(model.config, "embedding_size", hidden)
     if family.projection is None or not family.projects(embedding=embedding, hidden=hidden):
         return None
-    return _linear(model, f"{model.base_model_prefix}.{family.projection}")
+    return read_linear(model, f"{model.base_model_prefix}.{family.projection}")
 
 
 def _relative(model: Any, family: Family, positions: int) -> Relative | None:
@@ -87,7 +87,7 @@ def _relative(model: Any, family: Family, positions: int) -> Relative | None:
     return Relative(name, _array(table(rows)).T[None])
 
 
-def _linear(model: Any, path: str) -> Linear:
+def read_linear(model: Any, path: str) -> Linear:
     module = model.get_submodule(path)
     return Linear(path, _array(module.weight), None if module.bias is None else _array(module.bias))
 
@@ -97,7 +97,7 @@ def _norm(model: Any, path: str) -> Norm:
     return Norm(path, _array(module.weight), _array(module.bias), float(module.eps))
 
 
-def _table(model: Any, path: str) -> Array:
+def read_table(model: Any, path: str) -> Array:
     return _array(model.get_submodule(path).weight)
 
 

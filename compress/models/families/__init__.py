@@ -11,6 +11,7 @@ from .modernbert import MODERNBERT
 from .mpnet import MPNET
 from .record import RELATIVE_BUCKETS, Family, MaskedLmHead, Setting, Student
 from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
+from .static import STATIC
 from .xlnet import XLNET
 
 __all__ = ["FAMILIES", "RELATIVE_BUCKETS", "Counts", "Family", "MaskedLmHead", "Setting", "Sizes", "Student"]
@@ -19,6 +20,6 @@ FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
         *(BERT, DISTILBERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, ALBERT, MPNET, ERNIE),
-        *(MODERNBERT, DEBERTA, XLNET),
+        *(MODERNBERT, DEBERTA, XLNET, STATIC),
     )
 }

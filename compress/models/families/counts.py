@@ -79,13 +79,15 @@ def rest_flops(sizes: Sizes, length: float, *, dense_of_tokens: bool) -> float:
 class Counts:
     """Formulas over `Sizes`. Parameters of the `embeddings`, of one `layer` with weights of its own, and of the `rest`, which
     includes the head and what layers share. `layer_flops`: multiply-adds × 2 of all matmuls of a layer, for a text of so many
-    tokens. `dense_of_tokens`: a head on every token has the layer before the classifier too."""
+    tokens. `dense_of_tokens`: a head on every token has the layer before the classifier too. `own_rest_flops`: as `layer_flops`, of
+    all that is no layer, where that is another than of the rest (`rest_flops`)."""
 
     embeddings: Callable[[Sizes], int] = bert_embeddings
     layer: Callable[[Sizes], int] = bert_layer
     rest: Callable[[Sizes], int] = bert_rest
     layer_flops: Callable[[Sizes, float], float] = bert_layer_flops
     dense_of_tokens: bool = False
+    own_rest_flops: Callable[[Sizes, float], float] | None = None
 
 
 BERT_COUNTS = Counts()

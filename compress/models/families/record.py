@@ -63,6 +63,9 @@ class Family:
     `captures_attention`: whether scores, queries, keys and values can be taken out of a running model.
     `packs_documents`: whether the documents of a sequence can be kept from seeing each other.
     `own_attention`: the module of a layer that attends by code of its own, not through transformers' `AttentionInterface`.
+    `layerless`: a text is the mean of its tokens' vectors: no layers, no states of tokens, one output for a text. Its students start
+    from the token vectors of any teacher that has layers.
+    `own_model`: makes transformers know the classes of a family that it has not.
     `relative_bias`: the encoder's table [bucket, head] of values that attention adds to its scores, by the distance of two tokens.
     `projection`: the module that takes embeddings to the hidden size; `always_projected`: even between equal sizes.
     `pooler`: the linear layer of the encoder's pooler; None: it has none.
@@ -102,6 +105,8 @@ class Family:
     captures_attention: bool = True
     packs_documents: bool = True
     own_attention: str | None = None
+    layerless: bool = False
+    own_model: Callable[[], None] | None = None
     relative_bias: str | None = None
     projection: str | None = None
     always_projected: bool = False

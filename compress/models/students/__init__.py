@@ -7,11 +7,13 @@ from .copying import load_body
 from .factorising import table_errors
 from .notes import not_kept
 from .sizes import PRETRAINED, check_has_students, sample_tokens, student_dimensions, with_article
+from .static import build_static
 
 __all__ = [
     "CONVERSION",
     "PRETRAINED",
     "build_encoder",
+    "build_static",
     "build_student",
     "check_has_students",
     "evaluating",

@@ -11,7 +11,7 @@ from ..families import FAMILIES
 
 def not_kept(card: StudentCard, sizes: Mapping[str, Dimensions]) -> tuple[str, ...]:
     """A line each, for a student that starts from its teacher's weights; `sizes` of `student` and `teacher`."""
-    if card.init == "random":
+    if card.init in ("random", "static"):
         return ()
     lines = _lines(card, sizes["student"], sizes["teacher"])
     return tuple(f"student {card.name}: {line}" for line in lines)

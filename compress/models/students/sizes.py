@@ -10,6 +10,7 @@ from ..dimensions import Dimensions
 from ..families import FAMILIES, Family
 from ..layer_maps import copied_layers, distinct_blocks
 from .activations import FEW_TOKENS
+from .static import static_dimensions
 
 PRETRAINED = "a pre-trained student learns from its logits (recipe logits, --student minilm-l6 or DIR)"
 _SIZES = ("hidden", "heads", "intermediate")
@@ -22,9 +23,12 @@ def sample_tokens(card: StudentCard) -> int:
     return {"project": FEW_TOKENS, "convert": _COUNTED_TOKENS}.get(card.init, 0)
 
 
-def student_dimensions(card: StudentCard, teacher: Dimensions) -> Dimensions:
-    """The student's sizes. Raises `CompressError` naming the two things that do not fit."""
+def student_dimensions(card: StudentCard, teacher: Dimensions, *, texts: int = 1) -> Dimensions:
+    """The student's sizes, for a task whose examples have so many `texts`. Raises `CompressError` naming the two things that do not
+    fit."""
     card = card.of(teacher.architecture)
+    if card.family is not None and card.family.layerless:
+        return static_dimensions(card, card.family, teacher, texts=texts)
     family = _family(card, teacher)
     sizes = {name: getattr(card, name) or getattr(teacher, name) for name in _SIZES}
     if sizes["hidden"] % sizes["heads"]:

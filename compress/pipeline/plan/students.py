@@ -70,8 +70,10 @@ def _card(name: str) -> StudentCard | None:
 def check_family(recipe: Recipe, teacher: Dimensions) -> None:
     """Raises `CompressError` for a teacher whose family no card of the recipe is for, or its losses are not, at any depth."""
     where, own = f"recipe {recipe.name}", FAMILIES[teacher.architecture]
-    check_has_students(teacher, where)
     cards = _cards(recipe, teacher)
+    if cards and all(_is_layerless(card) for card in cards):
+        return
+    check_has_students(teacher, where)
     titles = {FAMILIES[card.architecture].title for card in cards if isinstance(card.architecture, str)}
     if cards and not any(card.init == "pretrained" or card.architecture in own.students for card in cards):
         theirs, mine = " or ".join(sorted(titles)), ", ".join(FAMILIES[name].title for name in own.students)
@@ -81,6 +83,10 @@ def check_family(recipe: Recipe, teacher: Dimensions) -> None:
         )
     for stage, losses in () if own.captures_attention else _losses(recipe):
         check_losses(losses, student=teacher, teacher=teacher, where=f"{where}, stage {stage}")
+
+
+def _is_layerless(card: StudentCard) -> bool:
+    return card.family is not None and card.family.layerless
 
 
 def _cards(recipe: Recipe, teacher: Dimensions) -> list[StudentCard]:
@@ -123,7 +129,7 @@ def fitting_students(recipe: Recipe, teacher: Dimensions, *, layers: float, init
 
 def _fits(recipe: Recipe, card: StudentCard, teacher: Dimensions) -> bool:
     """With fewer layers, but for what shares them; and with all that the recipe's losses read."""
-    if card.init in ("pretrained", "random") or (card.init != "convert" and card.layers >= teacher.layers):
+    if card.init in ("pretrained", "random", "static") or (card.init != "convert" and card.layers >= teacher.layers):
         return False
     try:
         student = student_dimensions(card, teacher)

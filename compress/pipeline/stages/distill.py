@@ -21,6 +21,7 @@ from ..training.info import TrainingInfo
 from .augment import AUGMENTED
 from .ensemble import check_answers_alone, ensemble_inputs, table
 from .general import ENCODER
+from .token_vectors import token_vector_inputs
 
 _SEVERAL = (
     "{name}: card {card} lists values for `finetune` to choose among, and a student is trained with one; say it with "
@@ -43,6 +44,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     inputs |= {"encoder": ENCODER} if draft.has(ENCODER) and "student" not in draft.latest else {}
     inputs |= {"augmented": AUGMENTED} if draft.has(AUGMENTED) else {}
     inputs |= ensemble_inputs(draft, spec, stage.id)
+    inputs |= token_vector_inputs(draft, stage.id)
     described = seeded(draft, spec, draft.seed) | described_student(draft) | described_threshold(draft)
     outside = {"data": draft.task.fingerprint} | own_checkpoint(draft)
     draft.add(DISTILL, name, "student", spec, described, inputs=inputs, outside=outside, stage=stage.id)
@@ -64,7 +66,8 @@ def run(job: Job[Distill]) -> TrainingInfo:
     student, start = initial_student(job, teacher, theirs)
     own = job.plan.pretrained.tokenizer if job.plan.pretrained is not None else theirs
     answers = table(job.inputs[ENSEMBLE]) if ENSEMBLE in job.inputs else None
-    training = TrainingRun(job, student, student_objective(job.plan, job.spec), answers=answers)
+    whole = None if job.plan.sizes["student"].layers else "it has no layers to part"
+    training = TrainingRun(job, student, student_objective(job.plan, job.spec), answers=answers, whole=whole)
     from_tables = job.plan.shares_tokenizer or answers is not None
     info = training.on_task(own, teacher, None if from_tables else theirs)
     if start is not None:

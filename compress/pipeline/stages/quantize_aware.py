@@ -43,6 +43,12 @@ def plan(draft: Draft, stage: Stage) -> None:
             f"trains what the fast graph computes; {fast_graph_is_for()}, and {problem}: leave it out with "
             f"--set {stage.id}.enabled=false --set quantize.method=smoothquant",
         )
+    if not draft.sizes[before].layers:
+        raise draft.fails(
+            stage.id,
+            f"trains layers for int8, and a {draft.sizes[before].architecture} has none; its int8 file needs no training: leave it out "
+            f"with --set {stage.id}.enabled=false --set quantize.method=smoothquant",
+        )
     spec = for_task(draft, (stage.spec,), QuantizeAware)
     check_layer_map(draft, spec, stage.id, before, before)
     described = seeded(draft, spec, draft.seed) | {"precision": "fp32"} | described_threshold(draft)

@@ -23,6 +23,7 @@ from .pretrain import PRETRAIN
 from .quantize import QUANTIZE
 from .quantize_aware import QUANTIZE_AWARE
 from .teacher_logits import TEACHER_LOGITS
+from .token_vectors import TOKEN_VECTORS
 from .tokenize import TOKENIZE
 
 _KINDS = (
@@ -37,6 +38,7 @@ _KINDS = (
     AUGMENT,
     TEACHER_LOGITS,
     ENSEMBLE_KIND,
+    TOKEN_VECTORS,
     DISTILL,
     QUANTIZE_AWARE,
     EXPORT,

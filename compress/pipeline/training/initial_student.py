@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -16,7 +17,17 @@ from ...models.cards import StudentCard
 from ...models.checkpoints import load_classifier, load_encoder, pad_id
 from ...models.features import compute_features
 from ...models.layer_maps import layer_pairs
-from ...models.students import build_encoder, build_student, evaluating, load_body, sample_tokens, table_errors, thinned
+from ...models.students import (
+    build_encoder,
+    build_static,
+    build_student,
+    evaluating,
+    load_body,
+    sample_tokens,
+    table_errors,
+    thinned,
+)
+from ...models.token_vectors import VECTORS
 from ..plan import Context, Inputs, Job, Plan
 from ..plan.teachers import TeacherSource
 from .info import Start
@@ -34,6 +45,10 @@ def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Mod
         student = _pretrained_classifier(plan.pretrained, context)
         _load_encoder(student, inputs)
         return student, None
+    if not plan.sizes["student"].layers:
+        made = inputs.get("token_vectors")
+        vectors = None if made is None else np.load(made.path / VECTORS, allow_pickle=False)
+        return build_static(teacher, plan.sizes["student"], tokenizer, vectors), None
     sample, tokens = None, sample_tokens(card)
     if tokens and "encoder" not in inputs:
         sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=tokens)

@@ -1,0 +1,93 @@
+"""Static students: a mean of token vectors, and one hidden layer (Arora et al. 2017, SIF; Tulkens and van Dongen 2024, Model2Vec).
+
+No encoder's layers, no positions: order is lost, and a text costs a look-up for each token and one small layer. transformers has no
+such model; ours is registered with its Auto classes where one is loaded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .counts import Counts, Sizes
+from .fields import COMMON, MOST_TOKENS, MOST_WIDE, PROBABILITY, Field, whole
+from .record import Family, Setting, Student
+
+_MOST_SPECIAL = 64
+_KEPT = ("initializer_range", "hidden_dropout_prob", "pad_token_id", "id2label", "label2id", "problem_type")
+
+
+def _are_tokens(value: Any) -> bool:
+    """A list of token numbers."""
+    return (
+        isinstance(value, list)
+        and len(value) <= _MOST_SPECIAL
+        and all(isinstance(token, int) and not isinstance(token, bool) and 0 <= token < MOST_TOKENS for token in value)
+    )
+
+
+def _register() -> None:
+    from ..static_model import register
+
+    register()
+
+
+def _settings(teacher: Setting) -> dict[str, Any]:
+    return {name: teacher(name) for name in _KEPT}
+
+
+def _features(sizes: Sizes) -> int:
+    """What the hidden layer reads: a mean; of pairs two, their difference and their product."""
+    return sizes.hidden * (4 if sizes.own["texts"] == 2 else 1)
+
+
+def _table(sizes: Sizes) -> int:
+    return sizes.vocabulary * sizes.hidden
+
+
+def _no_layer(sizes: Sizes) -> int:
+    return 0
+
+
+def _rest(sizes: Sizes) -> int:
+    """The hidden layer and the classifier, with biases."""
+    return (_features(sizes) + 1) * sizes.intermediate + (sizes.intermediate + 1) * sizes.classes
+
+
+def _no_layer_flops(sizes: Sizes, length: float) -> float:
+    return 0.0
+
+
+def _rest_flops(sizes: Sizes, length: float) -> float:
+    """A weighted sum of the vectors for each text, the hidden layer, and the classifier."""
+    means = 2 * length * sizes.hidden * sizes.own["texts"]
+    return means + 2 * sizes.intermediate * (_features(sizes) + sizes.classes)
+
+
+STATIC = Family(
+    name="static",
+    title="Static",
+    fields={
+        **COMMON,
+        "hidden_size": whole(1, MOST_WIDE),
+        "intermediate_size": whole(1, MOST_WIDE),
+        "hidden_dropout_prob": PROBABILITY,
+        "texts": whole(1, 2),
+        "special_token_ids": Field(_are_tokens, f"a list of at most {_MOST_SPECIAL} token numbers"),
+        "separator_token_id": whole(0, MOST_TOKENS - 1, nullable=True),
+    },
+    own_names={},
+    fixed={"num_hidden_layers": 0, "num_attention_heads": 1, "hidden_act": "relu"},
+    tokenizer="Bert",
+    wordpiece_class="BertTokenizer",
+    layer_path="",
+    layerless=True,
+    own_model=_register,
+    counts=Counts(
+        embeddings=_table, layer=_no_layer, rest=_rest, layer_flops=_no_layer_flops, own_rest_flops=_rest_flops
+    ),
+    own_sizes={"texts": 1},
+    captures_attention=False,
+    packs_documents=False,
+    head=(("pre_classifier", "relu"), ("classifier", None)),
+    student=Student(inits=("static", "random"), settings=_settings),
+)

@@ -1,0 +1,144 @@
+"""transformers' classes for static models: `StaticConfig`, `StaticModel` and `StaticForSequenceClassification`.
+
+They are ours: `register` makes the Auto classes know them, so that such a checkpoint is loaded, trained and saved as any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from huggingface_hub.dataclasses import strict
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
+
+
+@strict
+class StaticConfig(PreTrainedConfig):
+    """`hidden_size`: width of the token vectors. `texts`: of an example, 1 or 2. `special_token_ids`: tokens that do not count.
+    `separator_token_id`: the one behind which a pair's second text begins. `max_position_embeddings`: the longest text in tokens."""
+
+    model_type = "static"
+
+    vocab_size: int = 30522
+    hidden_size: int = 256
+    intermediate_size: int = 256
+    max_position_embeddings: int = 512
+    hidden_dropout_prob: float | int = 0.1
+    initializer_range: float = 0.02
+    texts: int = 1
+    special_token_ids: list[int] | tuple[int, ...] = ()
+    separator_token_id: int | None = None
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = None
+    eos_token_id: int | list[int] | None = None
+    tie_word_embeddings: bool = True
+
+    @property
+    def num_hidden_layers(self) -> int:
+        return 0
+
+
+class _Static(PreTrainedModel):
+    config_class = StaticConfig
+    base_model_prefix = "static"
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Layers as torch draws them; the table with variance 1, as that of token vectors has (`token_vectors`)."""
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight)
+        elif isinstance(module, nn.Linear):
+            module.reset_parameters()
+
+
+class StaticModel(_Static):
+    """Tokens to the means of their vectors."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.word_embeddings
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.word_embeddings = value
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "batch length"],
+        attention_mask: Int[Tensor, "batch length"] | None = None,
+        **unused: Any,
+    ) -> BaseModelOutputWithPooling:
+        """`pooler_output` [batch, hidden], or of pairs [batch, 4 · hidden]: u, v, |u - v|, u · v of the two texts' means.
+
+        A mean is over real tokens that are not special; without any it is 0. The second text is what follows the first separator;
+        one that a text itself holds counts as such.
+        """
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        means = _means(self.word_embeddings(input_ids), _counted(input_ids, mask, self.config))
+        return BaseModelOutputWithPooling(last_hidden_state=means, pooler_output=_compared(means))
+
+
+def _counted(ids: Tensor, mask: Tensor, config: Any) -> Tensor:
+    """Whether a token counts for a text: bool [batch, texts, length]."""
+    real = mask > 0
+    for special in config.special_token_ids:
+        real = real & (ids != special)
+    if config.texts == 1:
+        return real[:, None]
+    second = (ids == config.separator_token_id).long().cumsum(dim=1) > 0
+    return torch.stack([real & ~second, real & second], dim=1)
+
+
+def _means(vectors: Float[Tensor, "batch length hidden"], counted: Tensor) -> Float[Tensor, "batch texts hidden"]:
+    """Over the tokens that are `counted` [batch, texts, length]."""
+    weights = counted.to(vectors.dtype)
+    return weights @ vectors / weights.sum(dim=2, keepdim=True).clamp(min=1)
+
+
+def _compared(means: Float[Tensor, "batch texts hidden"]) -> Float[Tensor, "batch features"]:
+    if means.shape[1] == 1:
+        return means[:, 0]
+    first, second = means.unbind(dim=1)
+    return torch.cat([first, second, (first - second).abs(), first * second], dim=-1)
+
+
+class StaticForSequenceClassification(_Static):
+    """A hidden layer with a ReLU, and the outputs, from what `StaticModel` makes of the texts."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.static = StaticModel(config)
+        features = config.hidden_size * (4 if config.texts == 2 else 1)
+        self.pre_classifier = nn.Linear(features, config.intermediate_size)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.classifier = nn.Linear(config.intermediate_size, config.num_labels)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.static.word_embeddings
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.static.word_embeddings = value
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "batch length"],
+        attention_mask: Int[Tensor, "batch length"] | None = None,
+        **unused: Any,
+    ) -> SequenceClassifierOutput:
+        pooled = self.static(input_ids, attention_mask).pooler_output
+        hidden = self.dropout(self.pre_classifier(self.dropout(pooled)).relu())
+        return SequenceClassifierOutput(logits=self.classifier(hidden), hidden_states=())
+
+
+def register() -> None:
+    """Make transformers' Auto classes know static models; again is nothing."""
+    AutoConfig.register(StaticConfig.model_type, StaticConfig, exist_ok=True)
+    AutoModel.register(StaticConfig, StaticModel, exist_ok=True)
+    AutoModelForSequenceClassification.register(StaticConfig, StaticForSequenceClassification, exist_ok=True)

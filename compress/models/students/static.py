@@ -1,0 +1,81 @@
+"""Static students: their sizes, and one from its teacher's token vectors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...errors import CompressError
+from ..cards import StudentCard
+from ..dimensions import Dimensions
+from ..families import FAMILIES, Family
+from ..heads import auto_class, head_of
+from ..pretrained import transformers_config
+from ..token_vectors import text_frame
+
+
+def static_dimensions(card: StudentCard, family: Family, teacher: Dimensions, *, texts: int) -> Dimensions:
+    """Of a layerless student for examples of so many `texts`; no wider than its teacher, but with random vectors.
+
+    Raises `CompressError` for a teacher without states of tokens, and for a task that asks of each word.
+    """
+    where = f"student {card.name}"
+    if FAMILIES[teacher.architecture].layerless:
+        raise CompressError(f"{where} takes the states of its teacher's tokens, and a {teacher.architecture} has none")
+    if teacher.per_token:
+        raise CompressError(
+            f"{where} has one vector for a text, and the task asks of each word: choose another with --student, or another recipe"
+        )
+    wanted = card.hidden or teacher.hidden
+    hidden = wanted if card.init == "random" else min(wanted, teacher.hidden)
+    return replace(
+        teacher,
+        architecture=family.name,
+        layers=0,
+        blocks=0,
+        inner_layers=1,
+        hidden=hidden,
+        embedding=hidden,
+        heads=1,
+        intermediate=card.intermediate or hidden,
+        positions=teacher.positions - teacher.first_position,
+        first_position=0,
+        token_types=0,
+        own={"texts": texts},
+    )
+
+
+def build_static(teacher: Any, sizes: Dimensions, tokenizer: Any, vectors: np.ndarray | None) -> Any:
+    """A static model of `sizes`, with the labels of the model `teacher` and its `tokenizer`; its table is `vectors` [vocabulary, hidden],
+    None: random, and so are its layers, under torch's seed.
+
+    Raises `CompressError` for pairs whose two texts the tokenizer does not part.
+    """
+    import torch
+
+    family, frame = FAMILIES[sizes.architecture], text_frame(tokenizer)
+    if sizes.own["texts"] == 2 and frame.separator is None:
+        raise CompressError(
+            "a static student tells the texts of a pair by the token between them; the tokenizer puts none"
+        )
+    if family.student is None:
+        raise RuntimeError(f"no student is made as a {family.name}")
+    fields = {
+        "model_type": family.name,
+        "vocab_size": sizes.vocabulary,
+        "hidden_size": sizes.hidden,
+        "intermediate_size": sizes.intermediate,
+        "max_position_embeddings": sizes.positions,
+        "texts": sizes.own["texts"],
+        "special_token_ids": list(frame.special),
+        "separator_token_id": frame.separator,
+        **family.student.settings(partial(FAMILIES[teacher.config.model_type].setting, teacher.config)),
+    }
+    student = auto_class(head_of(teacher)).from_config(transformers_config(fields))
+    if vectors is not None:
+        with torch.no_grad():
+            student.get_input_embeddings().weight.copy_(torch.from_numpy(vectors))
+    return student

@@ -1,0 +1,131 @@
+"""Token vectors of a teacher: each token of its vocabulary alone through its encoder, on their principal axes, weighted by how rare
+the token is (Tulkens and van Dongen 2024, Model2Vec; the weights: Arora et al. 2017, A Simple but Tough-to-Beat Baseline, §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..corpus.special import MASK, PAD, plain, token_named
+from ..errors import CompressError
+
+VECTORS = "vectors.npy"  # the table, float32 [vocabulary, hidden]
+_BATCH = 1024  # tokens, each a text of three
+_ROWS = 8192  # of states that are in memory in float64 at a time
+
+
+@dataclass(frozen=True)
+class TextFrame:
+    """What a tokenizer puts around texts. `ids`, `types`: of a text of one token, which stands at `place`. `special`: ids that are no
+    part of a text. `separator`: the first id between the two texts of a pair; None where there is none, or where it begins them too."""
+
+    ids: tuple[int, ...]
+    types: tuple[int, ...]
+    place: int
+    special: tuple[int, ...]
+    separator: int | None
+
+
+def text_frame(tokenizer: Any) -> TextFrame:
+    """Raises `CompressError` for a tokenizer that has no token for the letter a."""
+    own = plain(tokenizer)
+    one, two = own.encode("a"), own.encode("a", "a")
+    texts = np.flatnonzero(np.array(two.special_tokens_mask) == 0)
+    places = np.flatnonzero(np.array(one.special_tokens_mask) == 0)
+    if not len(places):
+        raise CompressError("the tokenizer has no token for the letter a; expected one that reads texts")
+    first, last = int(places[0]), int(places[-1])
+    ids, types = ([*found[: first + 1], *found[last + 1 :]] for found in (one.ids, one.type_ids))
+    around = {number for number, special in zip(two.ids, two.special_tokens_mask, strict=True) if special}
+    named = {number for names in (PAD, MASK) if (number := token_named(own, names)) is not None}
+    special = tuple(sorted({*around, *ids[:first], *ids[first + 1 :], *named}))
+    end = int(texts[0]) + len(places)  # of the first text
+    separator = two.ids[end] if end < len(two.ids) and two.special_tokens_mask[end] else None
+    if separator in two.ids[:end]:
+        separator = None
+    return TextFrame(tuple(ids), tuple(types), first, special, separator)
+
+
+def token_states(
+    model: Any, frame: TextFrame, states: np.ndarray, *, mean: bool, on_progress: Callable[[int], None]
+) -> None:
+    """Fill `states` [vocabulary, hidden]: of each token, alone in a text, the last state; `mean`: the mean of its states before the
+    first layer and after each one. In batches, the model in evaluation mode."""
+    import torch
+
+    from .features import compute_features
+
+    device = next(model.parameters()).device
+    layers = range(model.config.num_hidden_layers + 1) if mean else [model.config.num_hidden_layers]
+    names = [f"hidden[{layer}]" for layer in layers]
+    for start in range(0, len(states), _BATCH):
+        numbers = torch.arange(start, min(start + _BATCH, len(states)), device=device)
+        with torch.inference_mode():
+            found = compute_features(model.eval(), _alone(numbers, frame), names)
+            each = torch.stack([found[name][:, frame.place].float() for name in names]).mean(dim=0)
+        states[start : start + len(numbers)] = each.cpu().numpy()
+        on_progress(start + len(numbers))
+
+
+def _alone(numbers: Any, frame: TextFrame) -> dict[str, Any]:
+    """A batch of texts of one token each."""
+    ids, types = (numbers.new_tensor(values).repeat(len(numbers), 1) for values in (frame.ids, frame.types))
+    ids[:, frame.place] = numbers
+    return {"input_ids": ids, "token_type_ids": types, "attention_mask": ids.new_ones(ids.shape)}
+
+
+def principal_axes(states: np.ndarray, rows: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """(mean [hidden], axes [hidden, width], share of the variance along them) of the `rows` (bool) of `states`, in float64.
+
+    The axes are the first right singular vectors of the centred matrix, exact, from its scatter matrix, so that a long vocabulary
+    need not be in memory at once. Of each the component of largest size is positive.
+    """
+    count, hidden = int(rows.sum()), states.shape[1]
+    mean = sum((block.sum(axis=0) for block in _blocks(states, rows)), np.zeros(hidden)) / count
+    scatter = np.zeros((hidden, hidden))
+    for block in _blocks(states, rows):
+        centred = block - mean
+        scatter += centred.T @ centred
+    variances, axes = np.linalg.eigh(scatter)
+    variances, axes = variances[::-1], axes[:, ::-1][:, :width]
+    signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+    return mean, axes * signs, float(variances[:width].sum() / max(variances.sum(), np.finfo(float).tiny))
+
+
+def _blocks(states: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
+    for start in range(0, len(states), _ROWS):
+        kept = rows[start : start + _ROWS]
+        yield states[start : start + _ROWS][kept].astype(np.float64)
+
+
+def token_frequencies(counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """p [vocabulary] of the tokens `rows` (bool) that were counted `counts` times in texts.
+
+    A token that no text has is as frequent as Zipf's law says of its rank, its place in the vocabulary, but never more than one that
+    was seen once. Other tokens have 0.
+    """
+    total, known = max(int(counts[rows].sum()), 1), int(rows.sum())
+    ranks = np.cumsum(rows)
+    harmonic = float((1.0 / np.arange(1, known + 1)).sum())
+    zipf = 1.0 / (np.maximum(ranks, 1) * harmonic)
+    found = np.where(counts > 0, counts / total, np.minimum(zipf, 1.0 / total))
+    return np.where(rows, found, 0.0)
+
+
+def weighted_vectors(
+    states: np.ndarray, rows: np.ndarray, frequencies: np.ndarray, *, width: int, a: float
+) -> tuple[np.ndarray, float]:
+    """(float32 [vocabulary, width], share of the variance that is kept): the `states` of `rows` (bool) along their principal axes, with
+    variance 1 on average, times a / (a + p). Rows of other tokens are 0."""
+    mean, axes, kept = principal_axes(states, rows, width)
+    vectors = np.zeros((len(states), width), np.float32)
+    for start in range(0, len(states), _ROWS):
+        part = slice(start, start + _ROWS)
+        vectors[part] = (states[part].astype(np.float64) - mean) @ axes
+    vectors[~rows] = 0
+    size = float(np.sqrt(np.mean(np.square(vectors[rows], dtype=np.float64))))
+    weights = a / (a + frequencies) / max(size, np.finfo(np.float32).tiny)
+    return vectors * weights[:, None].astype(np.float32), kept

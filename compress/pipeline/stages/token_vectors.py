@@ -1,0 +1,77 @@
+"""token_vectors: the table that a static student starts from, of the fine-tuned teacher and the task's training texts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+
+from ...fields import Positive, PositiveNumber, Spec
+from ...models.cards import Static
+from ...models.checkpoints import load_classifier, load_tokenizer
+from ..plan import TRAINING, Draft, Job, Kind
+
+_NAME, _STATES = "token_vectors", "states.npy"
+
+
+class TokenVectors(Spec):
+    """`hidden`: width of a vector. `states`, `rarity`: as the student's card says. `max_length`: tokens of a text that are counted."""
+
+    hidden: Positive
+    states: Literal["last", "mean"]
+    rarity: PositiveNumber
+    max_length: Positive
+
+
+class TokenVectorsInfo(TypedDict):
+    """`seen`: of the `tokens` those that training texts have. `variance_kept`: share, 0 to 1."""
+
+    tokens: int
+    seen: int
+    variance_kept: float
+
+
+def token_vector_inputs(draft: Draft, stage: str) -> dict[str, str]:
+    """The node, added, of a student that starts from token vectors and is yet to start; of any other none."""
+    card, sizes = draft.student, draft.sizes.get("student")
+    if card is None or sizes is None or card.init != "static" or "student" in draft.latest:
+        return {}
+    own = card.static or Static()
+    spec = TokenVectors(
+        hidden=sizes.hidden, states=own.states, rarity=own.rarity, max_length=draft.task.spec.max_length
+    )
+    inputs, outside = {"teacher": draft.latest["teacher"]}, {"data": draft.task.fingerprint}
+    described = spec.model_dump(mode="json")
+    made = draft.add(TOKEN_VECTORS, _NAME, "teacher", spec, described, inputs=inputs, outside=outside, stage=stage)
+    return {_NAME: made}
+
+
+def run(job: Job[TokenVectors]) -> TokenVectorsInfo:
+    """-> vectors.npy, float32 [vocabulary, hidden]. The states of all tokens stand on the disk, not in memory."""
+    from ...models.token_vectors import VECTORS, text_frame, token_frequencies, token_states, weighted_vectors
+    from ...training import make_accelerator
+
+    context, folder = job.context, job.inputs["teacher"].path
+    model: Any = load_classifier(folder, kind=context.kind, labels=context.labels, trained=True)
+    tokenizer, sizes = load_tokenizer(folder), job.plan.sizes["teacher"]
+    frame, count = text_frame(tokenizer), sizes.vocabulary
+    job.work.mkdir(parents=True, exist_ok=True)
+    states = np.lib.format.open_memmap(job.work / _STATES, "w+", np.float32, (count, sizes.hidden))
+    token_states(
+        model.to(make_accelerator(context.precision).device),
+        frame,
+        states,
+        mean=job.spec.states == "mean",
+        on_progress=lambda done: context.listener.progress("tokens", done, count),
+    )
+    rows = np.ones(count, bool)
+    rows[list(frame.special)] = False
+    texts = context.task.encoded("train", tokenizer, job.spec.max_length)
+    counts = np.bincount(np.concatenate(texts.input_ids), minlength=count)
+    frequencies = token_frequencies(counts, rows)
+    vectors, kept = weighted_vectors(states, rows, frequencies, width=job.spec.hidden, a=job.spec.rarity)
+    np.save(job.out / VECTORS, vectors, allow_pickle=False)
+    return {"tokens": count, "seen": int((counts[rows] > 0).sum()), "variance_kept": kept}
+
+
+TOKEN_VECTORS = Kind(_NAME, 1, TokenVectors, run, libraries=TRAINING)
