@@ -36,6 +36,11 @@ class Interrupted(BaseException):
         self.exit_code = 128 + signal_number
 
 
+def with_article(title: str) -> str:
+    """As the title of a family, or the name of a kind, is spoken: an MPNet, and a ModernBERT."""
+    return f"{'an' if title.startswith(('A', 'E', 'MP', 'X', 'e')) else 'a'} {title}"
+
+
 def readable(message: str) -> str:
     """`message` with long words and lines cut in their middle, and characters that a terminal would obey written out."""
     lines = message.split("\n")

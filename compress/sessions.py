@@ -28,6 +28,8 @@ SPAN_LOGITS = (
     "start_logits",
     "end_logits",
 )  # outputs of a graph that finds answers, as transformers and optimum call them
+VECTORS = "sentence_embedding"  # the output of a graph that turns texts into vectors, as sentence-transformers calls it
+_ANSWERS = (("logits",), SPAN_LOGITS, (VECTORS,))
 
 
 def read_structure(path: Path) -> Structure:
@@ -236,14 +238,24 @@ def _session(path: Path, model: str | bytes, options: onnxruntime.SessionOptions
         raise CompressError(f"{path}: ONNX Runtime cannot load it: {reason}") from None
 
 
-def graph_logits(names: Sequence[str], run: Callable[[Sequence[str]], Sequence[Any]]) -> np.ndarray:
-    """The logits of a graph whose outputs have these `names`; `run` gives those that it asks for. They are `logits`; of a graph that
-    finds answers those of the start and of the end [batch, length], side by side: [batch, length, 2]."""
+def wanted_outputs(names: Sequence[str]) -> list[str]:
+    """Of a graph's outputs, of which there is one or more, those that answer: `logits`, those of the start and of the end of a span,
+    or vectors; of a graph of others, its first."""
+    return next((list(wanted) for wanted in _ANSWERS if set(wanted) <= set(names)), list(names[:1]))
+
+
+def joined(outputs: Sequence[np.ndarray]) -> np.ndarray:
+    """What `wanted_outputs` gave as one array: of spans [batch, length] and [batch, length], side by side: [batch, length, 2]."""
     import numpy as np
 
-    wanted = SPAN_LOGITS if set(SPAN_LOGITS) <= set(names) else ("logits",)
-    first, *more = map(np.asarray, run(wanted))
-    return np.stack([first, *more], axis=-1) if more else first
+    return outputs[0] if len(outputs) == 1 else np.stack(outputs, axis=-1)
+
+
+def graph_logits(names: Sequence[str], run: Callable[[Sequence[str]], Sequence[Any]]) -> np.ndarray:
+    """What a graph answers whose outputs have these `names`; `run` gives those that it asks for."""
+    import numpy as np
+
+    return joined([*map(np.asarray, run(wanted_outputs(names)))])
 
 
 def run_logits(session: onnxruntime.InferenceSession, feed: Mapping[str, np.ndarray]) -> np.ndarray:

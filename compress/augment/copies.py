@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,7 +79,7 @@ def augment(
     rows = np.array(source, np.int64)
     copy = np.arange(len(rows)) - np.searchsorted(rows, rows)  # sources are in order
     labels = of_words(moved) if split.labels_words else copied(split.labels, rows, copy)
-    return Augmented(Split(tuple(columns), labels), rows)
+    return Augmented(replace(split, texts=tuple(columns), labels=labels), rows)
 
 
 def _kept_words(texts: Texts, split: Split, outside: int | None, fixed: int) -> list[np.ndarray] | None:

@@ -51,15 +51,17 @@ def check_length(path: Path, rows: Sequence[int], longest: int) -> None:
 def onnx_runner(path: Path, threads: int) -> Runner:
     import onnxruntime
 
-    from ..sessions import open_session
+    from ..sessions import open_session, wanted_outputs
 
     session = open_session(path, threads)
     known = session.get_modelmeta().custom_metadata_map
     names = [value.name for value in session.get_inputs()]
+    # A graph of vectors also has the states that they are made of, for tools that pool by themselves.
+    asked = wanted_outputs([value.name for value in session.get_outputs()])
 
     def prepare(rows: Sequence[int]) -> Callable[[], object]:
         given = feed(path, names, known, rows)
-        return lambda: session.run(None, given)
+        return lambda: session.run(asked, given)
 
     return Runner(f"onnxruntime {onnxruntime.__version__}", prepare)
 
@@ -89,13 +91,14 @@ def torch_runner(path: Path, threads: int) -> Runner:
     import torch
 
     from ..models.dimensions import read_config, usable_positions
-    from ..models.heads import auto_class, head_named
+    from ..models.heads import auto_class, head_named, without_pooler
     from ..models.pretrained import load_pretrained
 
     torch.set_num_threads(threads)
     config = read_config(path)
-    longest, auto = usable_positions(config), auto_class(head_named(config.get("architectures") or ()))
-    model, _ = load_pretrained(auto, path, "a classifier", attention="eager")
+    longest, head = usable_positions(config), head_named(config.get("architectures") or ())
+    model, _ = load_pretrained(auto_class(head), path, "a classifier", attention="eager")
+    model = without_pooler(model, head)
 
     def prepare(rows: Sequence[int]) -> Callable[[], object]:
         check_length(path, rows, longest)

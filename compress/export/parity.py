@@ -32,9 +32,11 @@ def fast_tolerance(layers: int) -> float:
 
 
 def check_parity(traced: Traced, path: Path, tolerance: float = TOLERANCE) -> dict[str, float]:
-    """Largest absolute error of the logits per shape ("batch x length"), ragged padding included; of logits of tokens those of real ones.
+    """Largest absolute error of the logits, or vectors, per shape ("batch x length"), ragged padding included; of logits of tokens
+    those of real ones.
 
-    The tolerance is relative to the largest logit, at least 1. CheckFailed lists every shape's error.
+    The tolerance is relative to the largest logit, at least 1; numbers of vectors, of length 1, are smaller, and so are their errors.
+    CheckFailed lists every shape's error.
     """
     session = open_session(path)
     errors: dict[str, float] = {}
@@ -42,7 +44,7 @@ def check_parity(traced: Traced, path: Path, tolerance: float = TOLERANCE) -> di
     for batch, length in shapes(traced.max_length):
         inputs = example(traced, batch, length)
         with torch.inference_mode():
-            expected = logits_of(traced.model(**inputs)).numpy()
+            expected = logits_of(traced.model, traced.model(**inputs), inputs["attention_mask"]).numpy()
         feed = {name: value.numpy() for name, value in inputs.items()}
         found = run_logits(session, feed)
         same_shape = found.shape == expected.shape

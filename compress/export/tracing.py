@@ -16,9 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CompressError
+from ..models.dimensions import read_config
 from ..models.families import FAMILIES
-from ..models.heads import HEADS, auto_class
+from ..models.heads import HEADS, STATES, auto_class, without_pooler
 from ..models.pretrained import load_pretrained
+from ..models.sentence_pooling import FIELD, pooling_of, read_pooling, read_states, sentence_vectors
 from ..spec.kinds import KindName
 from .forms import FORMS
 
@@ -41,7 +43,9 @@ class Traced:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        return HEADS[self.kind].outputs
+        """Of the graph; of an encoder alone the states, too, that its vectors are made of."""
+        head = HEADS[self.kind]
+        return (STATES, *head.outputs) if head.bare else head.outputs
 
 
 Outputs = Tensor | tuple[Tensor, ...]  # of a model: the one that it has, or all of several
@@ -65,9 +69,12 @@ class _AdditiveMask(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Outputs:
         hidden = (1.0 - attention_mask[:, None, None, :].to(torch.float32)) * torch.finfo(torch.float32).min
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        return self._given(self.traced(input_ids=input_ids, attention_mask=hidden, **more))
+        return self._given(self.traced(input_ids=input_ids, attention_mask=hidden, **more), attention_mask)
 
-    def _given(self, output: Any) -> Outputs:
+    def _given(self, output: Any, mask: Tensor) -> Outputs:
+        if STATES in self._outputs:
+            states = output.last_hidden_state
+            return read_states(self.traced, states), sentence_vectors(states, mask, pooling_of(self.traced))
         return _one_or_all([getattr(output, name) for name in self._outputs])
 
 
@@ -79,8 +86,10 @@ class _OwnForm(nn.Module):
         self.traced, self._several = form, len(outputs) > 1
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Outputs:
-        logits = self.traced(input_ids, attention_mask, token_type_ids)
-        return _one_or_all(logits.unbind(-1) if self._several else [logits])
+        found = self.traced(input_ids, attention_mask, token_type_ids)
+        if isinstance(found, tuple):
+            return found
+        return _one_or_all(found.unbind(-1) if self._several else [found])
 
 
 class _OwnMask(_AdditiveMask):
@@ -88,19 +97,23 @@ class _OwnMask(_AdditiveMask):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Outputs:
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        return self._given(self.traced(input_ids=input_ids, attention_mask=attention_mask, **more))
+        found = self.traced(input_ids=input_ids, attention_mask=attention_mask, **more)
+        return self._given(found, attention_mask)
 
 
 def load(checkpoint: Path, kind: KindName) -> Traced:
     """Read a checkpoint folder: safetensors only, eager attention, fp32. CompressError names the file."""
-    model, report = load_pretrained(auto_class(HEADS[kind]), checkpoint, "a classifier", attention="eager")
+    head = HEADS[kind]
+    fields = {FIELD: read_pooling(checkpoint, read_config(checkpoint))[0]} if head.bare else {}
+    model, report = load_pretrained(auto_class(head), checkpoint, "a classifier", attention="eager", **fields)
     lacking = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
+    lacking = {name for name in lacking if not (head.bare and name.startswith(head.new))}
     if lacking:
         missing = ", ".join(sorted(lacking))
         raise CompressError(
             f"{checkpoint / 'model.safetensors'}: expected the weights {missing}; found none, or of other sizes: fine-tune it first"
         )
-    return describe(model.eval(), kind)
+    return describe(without_pooler(model, head).eval(), kind)
 
 
 def describe(model: Any, kind: KindName = "classification") -> Traced:
@@ -111,7 +124,7 @@ def describe(model: Any, kind: KindName = "classification") -> Traced:
         model=model,
         kind=kind,
         inputs=INPUTS if segments else INPUTS[:2],
-        classes=config.num_labels,
+        classes=config.hidden_size if HEADS[kind].bare else config.num_labels,
         vocab_size=config.vocab_size,
         pad_id=config.pad_token_id or 0,
         max_length=_max_length(model),
@@ -158,8 +171,10 @@ def example(traced: Traced, batch: int, length: int) -> dict[str, Tensor]:
 
 
 def side_by_side(outputs: Outputs) -> Tensor:
-    """Logits, as `models.features.logits_of` has them."""
-    return outputs if isinstance(outputs, Tensor) else torch.stack(outputs, dim=-1)
+    """Logits, as `models.features.logits_of` has them: of states [batch, length, hidden] and vectors [batch, hidden] the vectors."""
+    if isinstance(outputs, Tensor):
+        return outputs
+    return outputs[-1] if outputs[0].ndim != outputs[-1].ndim else torch.stack(outputs, dim=-1)
 
 
 def trace(traced: Traced, opset: int) -> onnx.ModelProto:
@@ -204,7 +219,8 @@ def shapes(traced: Traced) -> tuple[dict[int, Any], ...]:
 
 
 def wrap(traced: Traced) -> nn.Module:
-    """The model with its logits alone as outputs, in the form that its family is traced in; else with the ready mask where it
+    """The model with its logits alone as outputs, or the last states and vectors, in the form that its family is traced in; else with
+    the ready mask where it
     gives the model's own logits, else with the model's own mask. Of local layers short examples would not tell: a ready
     mask is for all layers alike."""
     if traced.model.config.model_type in FORMS:

@@ -22,6 +22,7 @@ from .attention import added, captured
 from .dimensions import first_position
 from .families import FAMILIES
 from .heads import head_of
+from .sentence_pooling import FIELD, pooling_of, sentence_vectors
 
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
@@ -65,7 +66,7 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
     elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention:
         if "unpadded" in batch:
             del inputs["attention_mask"]
-        elif getattr(config, "classifier_pooling", "cls") == "cls" or head_of(model).per_token:
+        elif getattr(config, "classifier_pooling", "cls") == "cls" or head_of(model).per_token or head_of(model).bare:
             mask = inputs["attention_mask"].bool()
             seen = mask[:, None, None].expand(-1, -1, mask.shape[1], -1)
             inputs["attention_mask"] = _mask(config, seen)
@@ -116,6 +117,8 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
         output = model(**inputs, output_hidden_states=hidden)
     taken = attention if whole else _anchored(attention, output)
+    if (LOGITS, 0) in places.values():
+        taken = taken | {(LOGITS, 0): logits_of(model, output, batch["attention_mask"])}
     found = {name: _read(output, taken | pooled, place) for name, place in places.items()}
     return _words(model, names) | found
 
@@ -192,16 +195,17 @@ def _read(output: Any, inside: dict[Place, Tensor], place: Place) -> Tensor:
     kind, index = place
     if kind == HIDDEN:
         return output.hidden_states[index]
-    if kind == LOGITS:
-        return logits_of(output)
     return inside[place]
 
 
-def logits_of(output: Any) -> Tensor:
-    """Of what a model of transformers gives: [batch, classes], of a head of tokens [batch, length, labels], of which a head that finds
-    answers has two, start and end. CompressError: the model has no head."""
+def logits_of(model: Any, output: Any, mask: Tensor) -> Tensor:
+    """Of the `output` of a model of transformers: [batch, classes], of a head of tokens [batch, length, labels], of which a head that
+    finds answers has two, start and end; of an encoder whose config says how they are made, vectors of texts [batch, hidden], by the
+    `mask` of real tokens [batch, length]. CompressError: the model answers nothing."""
     if hasattr(output, SPAN_LOGITS[0]):
         return torch.stack([getattr(output, name) for name in SPAN_LOGITS], dim=-1)
-    if getattr(output, "logits", None) is None:
+    if getattr(output, "logits", None) is not None:
+        return output.logits
+    if not hasattr(model.config, FIELD):
         raise CompressError("unknown features ['logits']: the model has no head")
-    return output.logits
+    return sentence_vectors(output.last_hidden_state, mask, pooling_of(model))

@@ -39,9 +39,10 @@ def section(task: Task) -> Section | None:
         return None
     seeds = any(len(variant.runs) > 1 for variant, _, _ in models)
     flips = _flips_column(task)
-    lines = [_line(variant, each, seeds, flips) for variant, _, found in models for each in found]
+    vectors = any(each[2].mean_cosine is not None for _, _, found in models for each in found)
+    lines = [_line(variant, each, seeds, flips, vectors) for variant, _, found in models for each in found]
     caption = f"{task.first.task.title}: quantized models beside the fp32 models they were made from"
-    table = Table(caption, _columns(seeds, flips), tuple(lines), headings=3 if seeds else 2)
+    table = Table(caption, _columns(seeds, flips, vectors), tuple(lines), headings=3 if seeds else 2)
     details = (_detail(f"{variant.label}, {name}", found, seeds) for variant, name, found in models)
     return Section(table, tuple(detail for detail in details if detail.tables))
 
@@ -62,7 +63,7 @@ def _flips_column(task: Task) -> Column | None:
     return Column("Flips", "share") if TASK_KINDS[task.first.task.kind].decides else None
 
 
-def _columns(seeds: bool, flips: Column | None) -> tuple[Column, ...]:
+def _columns(seeds: bool, flips: Column | None, vectors: bool) -> tuple[Column, ...]:
     decided = flips is not None and flips.text == "Flips"
     return (
         Column("Recipe", numeric=False),
@@ -70,14 +71,15 @@ def _columns(seeds: bool, flips: Column | None) -> tuple[Column, ...]:
         *((Column("Seed", numeric=False),) if seeds else ()),
         Column("Against its fp32", "points, 95% interval"),
         *((flips,) if flips else ()),
-        Column("Logit difference", "mean / worst"),
+        *((Column("Cosine with fp32", "mean / worst"), Column("Ten nearest", "share kept")) if vectors else ()),
+        *(() if vectors else (Column("Logit difference", "mean / worst"),)),
         *((Column("Calibration error", "points, fp32 / int8"),) if decided else ()),
         Column("Matmuls", "int8 / fp32"),
         Column("Signal to noise", "dB, lowest part"),
     )
 
 
-def _line(variant: Variant, found: Found, seeds: bool, column: Column | None) -> Line:
+def _line(variant: Variant, found: Found, seeds: bool, column: Column | None, vectors: bool) -> Line:
     run, model, fidelity = found
     decided = column is not None and column.text == "Flips"
     flips = Cell(NOTHING)
@@ -94,12 +96,18 @@ def _line(variant: Variant, found: Found, seeds: bool, column: Column | None) ->
         *((Cell(str(run.seed)),) if seeds else ()),
         against(fidelity.delta),
         *((flips,) if column else ()),
-        _pair(differences, numbers.significant),
+        *(_of_vectors(fidelity) if vectors else (_pair(differences, numbers.significant),)),
         *((_pair(errors, numbers.points),) if decided else ()),
         _pair(_matmuls(model), str),
         Cell(_lowest(model)),
     )
     return Line(cells)
+
+
+def _of_vectors(fidelity: Fidelity) -> tuple[Cell, Cell]:
+    kept = fidelity.nearest_kept
+    cosines = _pair((fidelity.mean_cosine, fidelity.worst_cosine), lambda cosine: f"{cosine:.4f}")
+    return cosines, Cell(NOTHING if kept is None else numbers.percent(kept))
 
 
 def _of_entities(fidelity: Fidelity) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-KindName = Literal["classification", "multilabel", "tagging", "span", "ranking", "regression"]
-Unit = Literal["text", "word", "question"]  # what a model's outputs are of
+KindName = Literal["classification", "multilabel", "tagging", "span", "ranking", "regression", "embedding"]
+Unit = Literal[
+    "text", "word", "question", "pair"
+]  # what a model's outputs are of; pair: of two texts, each of which it reads alone
 MetricName = Literal[
     "accuracy",
     "entity_f1",
@@ -32,7 +34,8 @@ class KindFields:
     names, the same ones in all examples. `many`: whether an example may have several of these. `unit`: what is labelled, answered
     and scored. `outputs`: what a model of a kind whose labels have no names gives, where that is more than one number.
     `columns`: of texts, how many there may be. `max_length`: tokens, of files that no task file speaks of. `grouped`: whether examples
-    are pairs of texts, of which those with the same first text belong together."""
+    are pairs of texts, of which those with the same first text belong together. `learnt`: whether teachers are trained on the labels,
+    which else are to measure with alone, and the teacher is taken as it is."""
 
     metrics: tuple[MetricName, ...]
     named_labels: bool
@@ -43,6 +46,7 @@ class KindFields:
     columns: tuple[int, ...] = (1, 2)
     max_length: int = MAX_LENGTH
     grouped: bool = False
+    learnt: bool = True
 
 
 KINDS: dict[KindName, KindFields] = {
@@ -62,4 +66,7 @@ KINDS: dict[KindName, KindFields] = {
     ),
     "ranking": KindFields(metrics=("ndcg@10", "mrr@10"), named_labels=False, usual=2, columns=(2,), grouped=True),
     "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
+    "embedding": KindFields(
+        metrics=("spearman", "pearson"), named_labels=False, unit="pair", columns=(2,), learnt=False
+    ),
 }

@@ -6,10 +6,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from ..errors import with_article
 from ..fields import Fraction, Name, Positive, Spec
-from .kinds import KINDS, MAX_LENGTH, KindName, MetricName
+from .kinds import KINDS, MAX_LENGTH, KindName, MetricName, Unit
 
 Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
+
+_TWO_COLUMNS: dict[Unit, str] = {
+    "text": "[query, passage]",
+    "question": "of questions and of contexts",
+    "pair": "whose vectors are compared",
+}  # where there must be two
 
 
 class Files(Spec):
@@ -64,7 +71,7 @@ class TaskSpec(Spec):
     kind: KindName = Field(
         default="classification",
         description="what an answer is: a label, any number of labels, a label for each word, a span of a text, the order of a query's "
-        "passages, or a score",
+        "passages, a score, or a vector, whose cosine with another text's is held against a score",
     )
     text: Columns = Field(description="one column, or two for pairs of texts, or for questions and their contexts")
     label: str | tuple[str, ...] = Field(
@@ -119,13 +126,17 @@ class TaskSpec(Spec):
         return self
 
     def _check_text_columns(self) -> None:
-        if len(self.text) not in KINDS[self.kind].columns:
-            wanted = "one column"
-            if KINDS[self.kind].columns == (2,):
-                wanted = (
-                    f"two columns, {'[query, passage]' if KINDS[self.kind].grouped else 'of questions and of contexts'}"
-                )
-            raise ValueError(f"`text` of a {self.kind} task is {wanted}, found {list(self.text)}")
+        if len(self.text) in KINDS[self.kind].columns:
+            return
+        wanted = "one column"
+        if KINDS[self.kind].columns == (2,):
+            wanted = f"two columns, {_TWO_COLUMNS[KINDS[self.kind].unit]}"
+        raise ValueError(f"`text` of {with_article(self.kind)} task is {wanted}, found {list(self.text)}")
+
+    @property
+    def pairs(self) -> bool:
+        """Whether models read two texts at once."""
+        return len(self.text) == 2 and KINDS[self.kind].unit != "pair"
 
     def _check_label_columns(self) -> None:
         if isinstance(self.label, str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,11 +16,12 @@ class Split:
 
     `texts` has one list per text column; `labels` are int64 class ids [example], float32 scores [example], uint8 [example, label], or,
     object [example], int32 [word, 3] of label id, start and end in characters, or int32 [answer, 2] of start and end in characters of the
-    second text; or float64 [example, 2] of relevance and the number of the query.
+    second text; or float64 [example, 2] of relevance and the number of the query. `apart`: the two texts of an example are read one by one.
     """
 
     texts: tuple[list[str], ...]
     labels: np.ndarray
+    apart: bool = False
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -40,10 +41,14 @@ class Split:
         """Whether examples are passages of queries."""
         return self.labels.dtype == np.float64
 
+    def columns(self) -> tuple[Split, ...]:
+        """Each column of texts as a split of its own, with the same labels."""
+        return tuple(Split((texts,), self.labels) for texts in self.texts)
+
     def select(self, indices: np.ndarray) -> Split:
         """The examples at `indices`, in that order."""
         texts = tuple([column[i] for i in indices] for column in self.texts)
-        return Split(texts, self.labels[indices])
+        return replace(self, texts=texts, labels=self.labels[indices])
 
 
 def of_words(labels: Sequence[np.ndarray]) -> np.ndarray:

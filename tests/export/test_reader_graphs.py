@@ -145,7 +145,7 @@ def test_a_form_computes_what_the_model_does(family: str) -> None:
         inputs = example(traced, batch, length)
         real = inputs["attention_mask"].bool()
         with torch.no_grad():
-            found, expected = form(**inputs), logits_of(model(**inputs))
+            found, expected = form(**inputs), logits_of(model, model(**inputs), inputs["attention_mask"])
         assert found.shape == expected.shape == (batch, length, 2)
         torch.testing.assert_close(found[real], expected[real], rtol=0, atol=2e-6)  # fp32, another order
 
@@ -322,7 +322,8 @@ def test_a_model_in_training_for_int8_computes_what_its_file_does(
     spans = calibrate(written, sources, [feed], method="minmax", percentile=100)
     quant = FakeQuant(form, {name: (span.low, span.high) for name, span in spans.items()}, ranges="learned")
     with fake_quantized(model, quant), torch.no_grad():
-        found = logits_of(model(**{name: torch.from_numpy(value) for name, value in feed.items()})).numpy()
+        given = {name: torch.from_numpy(value) for name, value in feed.items()}
+        found = logits_of(model, model(**given), given["attention_mask"]).numpy()
     ranges = {name: Range(*ends) for name, ends in quant.found().items()}
     info = quantize_onnx(graph(family), tmp_path, spec, trained=Trained(ranges, {}, {}))
     assert info["int8_matmuls"] == len(ranges)

@@ -39,7 +39,8 @@ def test_a_program_gives_start_and_end(family: str, tmp_path: Path) -> None:
     tensors = [torch.from_numpy(feed()[name]) for name in found.inputs]
     with torch.no_grad():
         outputs, logits = found.module(*tensors), found.logits(found.module, tensors)
-        expected = logits_of(found.traced.model(**dict(zip(found.inputs, tensors, strict=True))))
+        given, model = dict(zip(found.inputs, tensors, strict=True)), found.traced.model
+        expected = logits_of(model, model(**given), given["attention_mask"])
     assert [each.shape for each in outputs] == [(3, 9), (3, 9)]
     real = torch.from_numpy(feed()["attention_mask"]).bool()
     torch.testing.assert_close(logits[real], expected[real], rtol=0, atol=2e-6)  # fp32, another order

@@ -150,6 +150,7 @@ def test_every_loss_is_registered_under_the_name_that_recipes_give_it():
         "features",
         "listwise",
         "loss",
+        "sentence_cosine",
         "spans",
         "squared_error",
         "tensors",

@@ -101,8 +101,9 @@ _OF_ONE = ("distilbert", "roberta", "xlm-roberta", "camembert", "modernbert", "m
 
 
 def test_an_encoder_has_no_logits() -> None:
+    encoder = classifier_of("bert").base_model
     with pytest.raises(CompressError, match="the model has no head"):
-        logits_of(classifier_of("bert").base_model(**batch()))
+        logits_of(encoder, encoder(**batch()), batch()["attention_mask"])
 
 
 @pytest.mark.parametrize("family", [*KINDS, "mpnet"])

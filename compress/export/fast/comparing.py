@@ -30,7 +30,7 @@ def first_difference(traced: Traced, *, opset: int, unpadded: bool) -> str | Non
     inputs = example(traced, 2, min(6, traced.max_length))
     with torch.inference_mode():
         output = traced.model(**inputs, output_hidden_states=True)
-    wanted = [*output.hidden_states, logits_of(output)]
+    wanted = [*output.hidden_states, logits_of(traced.model, output, inputs["attention_mask"])]
     real = inputs["attention_mask"].bool().numpy()
     for (name, found), expected in zip(_states(marked, inputs, traced.outputs).items(), wanted, strict=True):
         own, other = (_compared(each, real, found) for each in (found, expected.numpy()))

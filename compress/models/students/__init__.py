@@ -6,7 +6,7 @@ from .conversion import CONVERSION
 from .copying import load_body
 from .factorising import table_errors
 from .notes import not_kept
-from .sizes import PRETRAINED, check_has_students, sample_tokens, student_dimensions, with_article
+from .sizes import PRETRAINED, check_has_students, sample_tokens, student_dimensions
 from .static import build_static
 
 __all__ = [
@@ -23,5 +23,4 @@ __all__ = [
     "student_dimensions",
     "table_errors",
     "thinned",
-    "with_article",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...errors import CompressError
+from ...errors import CompressError, with_article
 from ..cards import StudentCard
 from ..dimensions import Dimensions
 from ..families import FAMILIES, Family
@@ -98,11 +98,6 @@ def _not_its_student(card: StudentCard, family: Family, own: Family) -> Compress
         f"the teacher is {own.name}, whose students are {students}: choose another with --student, or leave `architecture` "
         f"out of the card{other}"
     )
-
-
-def with_article(title: str) -> str:
-    """As a family's title is spoken: an MPNet, and a ModernBERT."""
-    return f"{'an' if title.startswith(('A', 'E', 'MP', 'X')) else 'a'} {title}"
 
 
 def _blocks(card: StudentCard, teacher: Dimensions) -> int:

@@ -25,6 +25,11 @@ def static_dimensions(card: StudentCard, family: Family, teacher: Dimensions, *,
     where = f"student {card.name}"
     if FAMILIES[teacher.architecture].layerless:
         raise CompressError(f"{where} takes the states of its teacher's tokens, and a {teacher.architecture} has none")
+    if not teacher.classes:
+        raise CompressError(
+            f"{where} answers by layers of its own, and the task asks for vectors of texts: choose another with --student, or another "
+            "recipe"
+        )
     if teacher.per_token:
         raise CompressError(
             f"{where} has one vector for a text, and the task asks of each word: choose another with --student, or another recipe"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from ...errors import CompressError
+from ...errors import CompressError, with_article
 from ...fields import Spec
 from ...losses import LOSSES
 from ...models.families import FAMILIES
@@ -47,7 +47,8 @@ def described_student(draft: Draft) -> dict[str, Any]:
     if draft.student is None:
         return {}
     if draft.pretrained is not None:
-        return {"student": {"init": draft.student.init}}
+        pooling = {} if KINDS[draft.task.spec.kind].learnt else {"pooling": draft.pretrained.pooling[0]}
+        return {"student": {"init": draft.student.init}, **pooling}
     conversion = {"conversion": CONVERSION} if draft.student.init == "convert" else {}
     return {"student": draft.student.model_dump(mode="json", exclude={"title"}), **conversion}
 
@@ -60,7 +61,7 @@ def own_checkpoint(draft: Draft) -> dict[str, str]:
 def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
     """Raises `CompressError` for losses that need what this student, or its teacher, lacks, and for a map of other layers."""
     _check_positions(draft, stage)
-    _check_kind(draft, spec, stage)
+    check_kind(draft, spec, stage)
     if not draft.shares_tokenizer:
         _check_logits_alone(draft, spec, stage)
     teacher, student = draft.sizes["teacher"], draft.sizes["student"]
@@ -69,18 +70,19 @@ def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
     check_layer_map(draft, spec, stage, "student", "teacher")
 
 
-def _check_kind(draft: Draft, spec: Losses, stage: str) -> None:
+def check_kind(draft: Draft, spec: Losses, stage: str) -> None:
+    """Raises `CompressError` for a loss that tasks of this kind do not have."""
     kind = draft.task.spec.kind
     for loss in spec.losses:
         kinds = LOSSES[loss.name].kinds
         if kinds is not None and kind not in kinds and loss.weight > 0:
             raise draft.fails(
                 stage,
-                f"loss {loss.name} is for {' and '.join(kinds)} tasks, and {draft.task.spec.name} is a {kind} task; leave it out",
+                f"loss {loss.name} is for {' and '.join(kinds)} tasks, and {draft.task.spec.name} is {with_article(kind)} task; leave it out",
             )
 
 
-ON_CLASSES = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes")
+ON_CLASSES = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes" and loss.kinds is None)
 
 
 def loss_on_states(spec: Losses) -> str | None:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...catalog import is_path, names
-from ...errors import CompressError
+from ...errors import CompressError, with_article
 from ...losses.loss import LossSpec
 from ...models.cards import StudentCard, load_student
 from ...models.dimensions import Dimensions
 from ...models.families import FAMILIES
 from ...models.layer_maps import check_losses
-from ...models.students import PRETRAINED, check_has_students, student_dimensions, with_article
+from ...models.students import PRETRAINED, check_has_students, student_dimensions
 from ...paths import from_home
 from ...spec.recipe import Recipe
 from ...spec.stages import Losses, QuantizeAware

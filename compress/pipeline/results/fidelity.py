@@ -35,6 +35,7 @@ def fidelity(
         worst_logit_difference=worst,
         query_flips=moved and QueryFlips(changed=moved[0], queries=moved[1]),
         **_decisions(fp32, int8, gold, labels, kind),
+        **kind.similarity(fp32, int8),
     )
 
 

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from ...errors import CompressError
+from ...errors import CompressError, with_article
 from ...fields import Spec
 from ...losses import LOSSES
 from ...spec.stages import Distill
@@ -44,7 +44,7 @@ def check_several(draft: Draft) -> None:
     kind = draft.task.spec.kind
     if TASK_KINDS[kind].mean is None:
         raise CompressError(
-            f"task {draft.task.spec.name}: answers of a {kind} task have no mean of several teachers ({names}); give one --teacher"
+            f"task {draft.task.spec.name}: answers of {with_article(kind)} task have no mean of several teachers ({names}); give one --teacher"
         )
 
 

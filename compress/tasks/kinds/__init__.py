@@ -5,6 +5,7 @@ from __future__ import annotations
 from compress.spec.kinds import KindName
 
 from .classification import CLASSIFICATION
+from .embedding import EMBEDDING
 from .kind import TaskKind
 from .multilabel import MULTILABEL
 from .ranking import RANKING
@@ -19,6 +20,7 @@ TASK_KINDS: dict[KindName, TaskKind] = {
     "span": SPAN,
     "ranking": RANKING,
     "regression": REGRESSION,
+    "embedding": EMBEDDING,
 }
 
 __all__ = ["TASK_KINDS", "TaskKind"]

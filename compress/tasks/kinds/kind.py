@@ -23,6 +23,10 @@ def _itself(value: Any) -> Any:
     return value
 
 
+def _of_names(names: Names) -> int | None:
+    return len(names) or 1
+
+
 @dataclass(frozen=True)
 class TaskKind:
     """One kind. `names` are the label names in the order of their ids, () for a kind without.
@@ -78,7 +82,9 @@ class TaskKind:
     # bool [example]; None as of `confidence`
     calibrated: bool = True  # whether `confidence` is how often answers should be right
     logits: Callable[[np.ndarray], np.ndarray] = _itself  # of outputs: those that are a model's own, not made of them
-    width: Callable[[Names], int] = lambda names: len(names) or 1  # outputs of an example
+    width: Callable[[Names], int | None] = _of_names  # outputs of an example; None: as many as the model has
+    similarity: Callable[[np.ndarray, np.ndarray], dict[str, Any]] = lambda fp32, other: {}
+    # of (fp32 outputs, others), where they are vectors: how near these are, by the fields of `recorded_fidelity.Fidelity`
     fitting: Callable[[Metrics, Names], Metrics] = lambda metrics, names: metrics  # those that such labels can have
 
     @property
