@@ -6,16 +6,20 @@ from pathlib import Path
 from typing import Unpack
 
 from .classifier import Classifier
+from .embedder import Embedder
 from .folder import read_settings
 from .kinds import Entity, LabelsPrediction, Prediction
+from .kinds.kind import Unit
 from .opened import Options
 from .tagger import Tagger
 
-__all__ = ["Classifier", "Entity", "LabelsPrediction", "Prediction", "Tagger", "load"]
+__all__ = ["Classifier", "Embedder", "Entity", "LabelsPrediction", "Prediction", "Tagger", "load"]
 
 
-def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger:
-    """A `Tagger` where the model of `folder` labels words, else a `Classifier`; with their options. `predict` of either gives a
-    list of answers. Raises as they do."""
-    words = read_settings(Path(folder)).kind.words
-    return Tagger(folder, **options) if words else Classifier(folder, **options)
+_CLASSES: dict[Unit, type[Classifier | Tagger | Embedder]] = {"text": Classifier, "word": Tagger, "pair": Embedder}
+
+
+def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger | Embedder:
+    """A `Tagger` where the model of `folder` labels words, an `Embedder` where it gives texts vectors, else a `Classifier`; with their
+    options. `predict` of each gives a list of answers. Raises as they do."""
+    return _CLASSES[read_settings(Path(folder)).kind.unit](folder, **options)

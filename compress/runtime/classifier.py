@@ -24,7 +24,7 @@ class Classifier(Opened):
     read once more, the first time. Raises `CompressError` naming the file or the argument that is missing or wrong.
     """
 
-    _words = False
+    _unit = "text"
 
     def __init__(self, folder: str | Path, **options: Unpack[Options]) -> None:
         super().__init__(folder, **options)

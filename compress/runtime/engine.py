@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 from ..errors import CompressError
 from ..sessions import open_session, open_sharing
 
+OUTPUTS = ("logits", "sentence_embedding")  # that are answers; a graph may have others beside
 KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -21,8 +23,8 @@ class Engine(Protocol):
     hint: str | None  # the precision that the runtime computes in, where it has a choice
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
-        """Integer [rows, length] by input name -> logits [rows, labels], of a model that labels tokens [rows, length, labels].
-        CompressError: the runtime failed."""
+        """Integer [rows, length] by input name -> logits [rows, labels], of a model that labels tokens [rows, length, labels], of
+        a sentence encoder vectors [rows, width]. CompressError: the runtime failed."""
         ...
 
 
@@ -39,13 +41,18 @@ class OnnxRuntime:
         names = [item.name for item in self._session.get_outputs()]
         if not names:
             raise CompressError(f"{path}: expected an output `logits`, found none")
-        self._output = "logits" if "logits" in names else names[0]
+        self._output = wanted_output(names)
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
         try:
             return np.asarray(self._session.run([self._output], batch)[0])
         except Exception as error:  # the binding's own types share no base but Exception
             raise CompressError(f"{self.path}: ONNX Runtime failed: {' '.join(str(error).split())}") from None
+
+
+def wanted_output(names: Sequence[str]) -> str:
+    """Of a graph's outputs, of which there is one or more, the answers: one of `OUTPUTS`, else the first."""
+    return next((name for name in OUTPUTS if name in names), names[0])
 
 
 def known_inputs(path: Path, found: dict[str, str], types: dict[str, type]) -> dict[str, type]:

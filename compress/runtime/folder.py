@@ -12,6 +12,7 @@ import tokenizers
 from ..errors import CompressError
 from ..regular import read_regular
 from .kinds import ANSWER_KINDS, AnswerKind
+from .kinds.kind import Unit
 
 MODEL_FILES = {
     "int8": "model_quantized.onnx",
@@ -20,14 +21,17 @@ MODEL_FILES = {
     "qdq": "model_qdq.onnx",
 }
 UNPADDED = "_unpadded.onnx"
-TOKEN_CLASSIFIER = "ForTokenClassification"  # how transformers' classes for it end
+# How the names of transformers' classes end whose models answer so; those of others answer a text.
+_UNITS: dict[str, Unit] = {"ForTokenClassification": "word", "Model": "pair"}
+_WIDTHS = ("hidden_size", "dim", "d_model")  # what families call the numbers of a token's vector
 _MOST_JSON, _MOST_TOKENIZER = 64 << 20, 1 << 30  # bytes
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a folder says of its model. `columns` is None where nothing says how many texts an example has."""
+    """What a folder says of its model. `columns` is None where nothing says how many texts an example has; `width`: numbers of a
+    vector, of a model that gives texts vectors and has no `labels`."""
 
     labels: tuple[str, ...]
     kind: AnswerKind
@@ -35,6 +39,7 @@ class Settings:
     max_length: int
     pad_id: int
     truncation_side: str
+    width: int = 0
 
 
 def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
@@ -78,22 +83,23 @@ def read_settings(folder: Path) -> Settings:
     config = read_json(folder / "config.json")
     bundle = read_json(folder / "bundle.json", optional=True)
     tokenizer = read_json(folder / "tokenizer_config.json", optional=True)
-    labels = label_names(folder / "config.json", config)
-    columns = bundle.get("text_columns")
+    unit, columns = _unit(folder, config, bundle), bundle.get("text_columns")
+    labels = () if unit == "pair" else label_names(folder / "config.json", config)
     return Settings(
         labels=labels,
-        kind=_kind(folder, config, bundle, len(labels)),
+        kind=_kind(folder, config, unit, len(labels)),
         columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2) else None,
         max_length=_max_length(folder, bundle, tokenizer, config),
         pad_id=whole_number(folder / "config.json", config, "pad_token_id", 0),
         truncation_side="left" if tokenizer.get("truncation_side") == "left" else "right",
+        width=_width(folder / "config.json", config) if unit == "pair" else 0,
     )
 
 
-def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], outputs: int) -> AnswerKind:
+def _kind(folder: Path, config: dict[str, Any], unit: Unit, outputs: int) -> AnswerKind:
     """Of the kinds whose models have the class that config.json names, the first that fits."""
-    words, problem = _labels_words(folder, config, bundle), config.get("problem_type")
-    kinds = [kind for kind in ANSWER_KINDS.values() if kind.words == words]
+    problem = config.get("problem_type")
+    kinds = [kind for kind in ANSWER_KINDS.values() if kind.unit == unit]
     for kind in kinds:
         if kind.fits(problem, outputs):
             return kind
@@ -101,20 +107,28 @@ def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], outputs:
     raise CompressError(f"{folder / 'config.json'}: problem_type: expected {known}, found {problem}")
 
 
-def _labels_words(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> bool:
+def _unit(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> Unit:
     """By the model's class; where config.json names none, by the kind of task in bundle.json."""
     task = bundle.get("task")
     kind = ANSWER_KINDS.get(str(task.get("kind"))) if isinstance(task, dict) else None
     found = config.get("architectures")
     if not isinstance(found, list) or not found:
-        return kind is not None and kind.words
-    words = str(found[0]).endswith(TOKEN_CLASSIFIER)
-    if kind is not None and kind.words != words:
+        return "text" if kind is None else kind.unit
+    unit: Unit = next((unit for end, unit in _UNITS.items() if str(found[0]).endswith(end)), "text")
+    if kind is not None and kind.unit != unit:
         raise CompressError(
             f"{folder / 'config.json'}: architectures: found {found[0]}, which does not belong to a task of the kind "
             f"{task['kind']}, as bundle.json has it; ship or download the bundle again"  # type: ignore[index]
         )
-    return words
+    return unit
+
+
+def _width(path: Path, config: dict[str, Any]) -> int:
+    """Of the vectors that the model of the config at `path` gives."""
+    name = next((name for name in _WIDTHS if config.get(name) is not None), _WIDTHS[0])
+    if width := whole_number(path, config, name, 0):
+        return width
+    raise CompressError(f"{path}: {name}: expected the numbers of a token's vector, found {config.get(name)!r}")
 
 
 def read_json(path: Path, optional: bool = False, expected: str = EXPECTED) -> dict[str, Any]:
@@ -177,7 +191,8 @@ def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:
     if not path.exists():
         raise CompressError(f"{path}: no such file; {EXPECTED}")
     tokenizer = open_tokenizer(path)
-    special = tokenizer.num_special_tokens_to_add(settings.columns is not None and len(settings.columns) == 2)
+    pair = settings.kind.unit != "pair" and settings.columns is not None and len(settings.columns) == 2
+    special = tokenizer.num_special_tokens_to_add(pair)
     if settings.max_length <= special:  # tokenizers would then silently not cut at all
         raise CompressError(
             f"{path}: max_length is {settings.max_length}; expected more than the {special} special tokens"

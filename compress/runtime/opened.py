@@ -13,9 +13,16 @@ from ..errors import CompressError
 from .batches import chunks, padded, tokens_per_run
 from .engine import Engine
 from .folder import read_settings, read_tokenizer
+from .kinds.kind import Unit
 from .listed import Listed
 from .runtimes import open_engine
 from .unpadded import UnpaddedForm
+
+_OPENED_BY: dict[Unit, tuple[str, str]] = {
+    "text": ("labels texts", "Classifier"),
+    "word": ("labels the words of texts", "Tagger"),
+    "pair": ("gives texts vectors", "Embedder"),
+}
 
 
 class Options(TypedDict, total=False):
@@ -31,7 +38,7 @@ class Options(TypedDict, total=False):
 class Opened:
     """How a folder is opened, and its model run; `Classifier` says what the options are."""
 
-    _words: ClassVar[bool]  # whether it answers each word of a text, or each text
+    _unit: ClassVar[Unit]  # what it answers
 
     def __init__(
         self,
@@ -58,12 +65,13 @@ class Opened:
 
     def __repr__(self) -> str:
         labels = ", ".join(self.labels[:4]) + (f", … ({len(self.labels)})" if len(self.labels) > 4 else "")
+        gives = f"labels: {labels}" if self.labels else f"vectors of {self.settings.width}"
         own = f"{type(self).__name__}({str(self.folder)!r}, precision={self.precision!r}"
-        return f"{own}, runtime={self.runtime!r}, labels: {labels})"
+        return f"{own}, runtime={self.runtime!r}, {gives})"
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the outputs in their order: those of the labels, or that of a score."""
+        """Names of the outputs in their order: those of the labels, or that of a score; none of the numbers of a vector."""
         return self.settings.labels
 
     @property
@@ -82,11 +90,11 @@ class Opened:
         return self._engine.hint
 
     def _check_kind(self) -> None:
-        if self.settings.kind.words == self._words:
+        if self.settings.kind.unit == self._unit:
             return
-        does, other = ("texts", "Classifier") if self._words else ("the words of texts", "Tagger")
+        does, other = _OPENED_BY[self.settings.kind.unit]
         raise CompressError(
-            f"{self.folder}: its model labels {does}; open it with compress.runtime.{other}, "
+            f"{self.folder}: its model {does}; open it with compress.runtime.{other}, "
             "or with compress.runtime.load, which takes the right one"
         )
 
@@ -104,10 +112,12 @@ class Opened:
         batch = padded(encodings, engine.inputs, self.settings.pad_id)
         outputs = engine.run(batch)
         rows, length = batch["input_ids"].shape
-        expected = [rows, *([length] if self._words else []), len(self.labels)]
+        width = len(self.labels) or self.settings.width
+        expected = [rows, *([length] if self._unit == "word" else []), width]
         if list(outputs.shape) != expected:
+            what, has = ("scores", "labels") if self.labels else ("sentence_embedding", "numbers for a token")
             raise CompressError(
-                f"{engine.path}: expected scores {expected} (config.json has {len(self.labels)} labels), "
+                f"{engine.path}: expected {what} {expected} (config.json has {width} {has}), "
                 f"found {list(outputs.shape)}; the model and config.json do not belong together"
             )
         return outputs

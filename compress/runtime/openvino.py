@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import CompressError
 from ..machine import usable_cores
 from ..sessions import check_graph_file
-from .engine import known_inputs
+from .engine import known_inputs, wanted_output
 from .folder import find_model
 
 
@@ -69,7 +69,8 @@ class OpenVino:
         types = {"i64": np.int64, "i32": np.int32}
         found = {item.get_any_name(): item.get_element_type().get_type_name() for item in self._model.inputs}
         self.inputs = known_inputs(path, found, types)
-        self._output = next((i for i, item in enumerate(self._model.outputs) if "logits" in item.get_names()), 0)
+        names = [min(item.get_names(), default=str(place)) for place, item in enumerate(self._model.outputs)]
+        self._output = names.index(wanted_output(names))
         self._requests = threading.local()  # a request holds the arrays of one call: one for each thread
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:

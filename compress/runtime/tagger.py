@@ -29,7 +29,7 @@ class Tagger(Opened):
     model reads goes through it in windows that overlap, and a word is decided in the one where it has most context.
     """
 
-    _words = True
+    _unit = "word"
 
     def __init__(self, folder: str | Path, **options: Unpack[Options]) -> None:
         super().__init__(folder, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .classification import CLASSIFICATION
+from .embedding import EMBEDDING, VectorAnswer
 from .kind import AnswerKind, LabelsPrediction, Names, Prediction
 from .multilabel import MULTILABEL
 from .regression import REGRESSION
@@ -13,10 +14,11 @@ ANSWER_KINDS: dict[str, AnswerKind] = {
     "regression": REGRESSION,
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
+    "embedding": EMBEDDING,
     "classification": CLASSIFICATION,
 }
 
-__all__ = ["ANSWER_KINDS", "AnswerKind", "Entity", "LabelsPrediction", "Prediction", "output_names"]
+__all__ = ["ANSWER_KINDS", "AnswerKind", "Entity", "LabelsPrediction", "Prediction", "VectorAnswer", "output_names"]
 
 
 def output_names(kind: str, labels: Names) -> Names:

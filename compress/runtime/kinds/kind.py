@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 Names = tuple[str, ...]
+Unit = Literal["text", "word", "pair"]  # what a model answers
 
 
 @dataclass(frozen=True)
@@ -46,4 +47,6 @@ class AnswerKind:
     line: Callable[[Any], str]  # an answer as `compress predict` prints it
     cells: Callable[[Any], tuple[Any, float | None]]  # the same for a file: the answer, and how sure the model is
     fields: Callable[[Any], dict[str, Any]] = vars  # the same for a line of JSON
-    words: bool = False  # whether each word of a text is answered, by a model …ForTokenClassification, and not the text
+    unit: Unit = (
+        "text"  # what is answered: a text, each word of it by a model …ForTokenClassification, or a text by a vector
+    )

@@ -91,5 +91,5 @@ TAGGING = AnswerKind(
     cells=lambda answer: (_listed(answer), None),
     line=_line,
     fields=lambda answer: {"entities": _listed(answer)},
-    words=True,
+    unit="word",
 )
