@@ -29,7 +29,7 @@ class Options(TypedDict, total=False):
     text: str
     pair: str | None
     label: str
-    kind: Literal["classification", "multilabel", "regression"] | None
+    kind: Literal["classification", "multilabel", "regression", "embedding"] | None
     max_length: int | None
     teacher: str | Sequence[str] | None
     student: str | None

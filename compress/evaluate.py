@@ -58,8 +58,10 @@ def _input_names(session: onnxruntime.InferenceSession, model: Path) -> list[str
 
 
 def _run(session: onnxruntime.InferenceSession, feed: dict[str, np.ndarray], model: Path) -> np.ndarray:
+    from .sessions import answer_name
+
     try:
-        return np.asarray(session.run(["logits"], feed)[0])
+        return np.asarray(session.run([answer_name(session)], feed)[0])
     except Exception as error:  # the binding's own types share no base but Exception
         shape = feed["input_ids"].shape
         reason = " ".join(str(error).split())

@@ -98,8 +98,9 @@ def stored_weight(graph: GraphProto, matmul: NodeProto) -> str | None:
 
 
 def output_matmuls(graph: GraphProto) -> tuple[str, ...]:
-    """The matmuls nearest to the graph's outputs: the classifier's."""
-    return _matmuls_behind(graph, INTEGER_MATMULS | FLOAT_MATMULS)
+    """The matmuls nearest to the graph's outputs: the classifier's. None where it has none, and its outputs are made of the last
+    LayerNormalization."""
+    return _matmuls_behind(graph, INTEGER_MATMULS | FLOAT_MATMULS | {"LayerNormalization"})
 
 
 def head_matmuls(graph: GraphProto) -> tuple[str, ...]:

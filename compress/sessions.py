@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
 _MOST = 2**31  # bytes of an ONNX file: protobuf's limit
+ANSWERS = LOGITS, VECTORS = "logits", "sentence_embedding"
 WEIGHTS = "weights_sha256"  # metadata of a graph whose weights are in another file: that file's
 
 
@@ -230,6 +231,12 @@ def _session(path: Path, model: str | bytes, options: onnxruntime.SessionOptions
             version = f"onnxruntime {onnxruntime.__version__}"
             raise CompressError(f"{path}: {version} has no kernel here for an operator of it: {reason}") from None
         raise CompressError(f"{path}: ONNX Runtime cannot load it: {reason}") from None
+
+
+def answer_name(session: onnxruntime.InferenceSession) -> str:
+    """What the graph calls what it answers: `logits`, or `sentence_embedding`, vectors; of a graph of others, its first output."""
+    names = [output.name for output in session.get_outputs()]
+    return next((name for name in ANSWERS if name in names), names[0])
 
 
 def real_rows(outputs: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,7 +71,7 @@ def augment(
         raise CompressError("augmentation made no new example: the texts hold no word that can be replaced")
     rows = np.array(source, np.int64)
     labels = of_words(moved) if split.labels_words else split.labels[rows]
-    return Augmented(Split(tuple(columns), labels), rows)
+    return Augmented(replace(split, texts=tuple(columns), labels=labels), rows)
 
 
 def _kept_words(texts: Texts, split: Split, outside: int | None) -> list[np.ndarray] | None:

@@ -51,15 +51,17 @@ def check_length(path: Path, rows: Sequence[int], longest: int) -> None:
 def onnx_runner(path: Path, threads: int) -> Runner:
     import onnxruntime
 
-    from ..sessions import open_session
+    from ..sessions import VECTORS, answer_name, open_session
 
     session = open_session(path, threads)
     known = session.get_modelmeta().custom_metadata_map
     names = [value.name for value in session.get_inputs()]
+    # A graph of vectors also has the states that they are made of, for tools that pool by themselves.
+    asked = [VECTORS] if answer_name(session) == VECTORS else None
 
     def prepare(rows: Sequence[int]) -> Callable[[], object]:
         given = feed(path, names, known, rows)
-        return lambda: session.run(None, given)
+        return lambda: session.run(asked, given)
 
     return Runner(f"onnxruntime {onnxruntime.__version__}", prepare)
 

@@ -12,6 +12,7 @@ from onnx import ModelProto
 from ..errors import CheckFailed, CompressError
 from ..graphs import check_model, get_metadata, matmuls, set_metadata, write_model
 from ..models.fast_graph import check_fast_graph
+from ..models.heads import HEADS
 from ..runtime.folder import unpadded_beside
 from ..runtime.kinds import output_names
 from ..shared_weights import share_weights
@@ -40,7 +41,8 @@ def export_onnx(
 
     Inputs: int64 [batch, length] `input_ids`, `attention_mask` and, where the model has more than one segment,
     `token_type_ids`; the fast graph of a task whose examples are not `pairs` has no such input. Output: float32 `logits`
-    [batch, class]. The metadata names task, kind and labels. `graph`: `plain` is torch's exporter's; `fast` is
+    [batch, class], or `sentence_embedding` [batch, hidden], each of length 1. The metadata names task, kind and labels. `graph`:
+    `plain` is torch's exporter's; `fast` is
     `build_fast`'s.
     Returns the largest error per shape and the counts of nodes and matmuls. CompressError: the
     checkpoint; CheckFailed: the outcome, and then no file is left.
@@ -48,7 +50,8 @@ def export_onnx(
     traced = load(Path(checkpoint), kind)
     if graph == "fast" and not pairs:
         traced = replace(traced, inputs=tuple(name for name in traced.inputs if name != SEGMENTS))
-    _check_outputs(Path(checkpoint), traced, len(output_names(kind, labels)))
+    if not HEADS[kind].bare:
+        _check_outputs(Path(checkpoint), traced, len(output_names(kind, labels)))
     model = _fast(Path(checkpoint), traced, opset) if graph == "fast" else _plain(traced, opset)
     set_metadata(model, _metadata(traced, task_name, labels))
     path = Path(out) / "model.onnx"

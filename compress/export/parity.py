@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from ..errors import CheckFailed
-from ..sessions import open_session, real_rows
+from ..models.sentence_pooling import outputs_of
+from ..sessions import answer_name, open_session, real_rows
 from .tracing import Traced, example
 
 # Both sides are fp32 and differ only in the order of their sums: about 1e-6 per layer, relative to the
@@ -31,9 +32,11 @@ def fast_tolerance(layers: int) -> float:
 
 
 def check_parity(traced: Traced, path: Path, tolerance: float = TOLERANCE) -> dict[str, float]:
-    """Largest absolute error of the logits per shape ("batch x length"), ragged padding included; of logits of tokens those of real ones.
+    """Largest absolute error of the logits, or vectors, per shape ("batch x length"), ragged padding included; of logits of tokens
+    those of real ones.
 
-    The tolerance is relative to the largest logit, at least 1. CheckFailed lists every shape's error.
+    The tolerance is relative to the largest logit, at least 1; numbers of vectors, of length 1, are smaller, and so are their errors.
+    CheckFailed lists every shape's error.
     """
     session = open_session(path)
     errors: dict[str, float] = {}
@@ -41,9 +44,9 @@ def check_parity(traced: Traced, path: Path, tolerance: float = TOLERANCE) -> di
     for batch, length in shapes(traced.max_length):
         inputs = example(traced, batch, length)
         with torch.inference_mode():
-            expected = traced.model(**inputs).logits.numpy()
+            expected = outputs_of(traced.model, traced.model(**inputs), inputs["attention_mask"]).numpy()
         feed = {name: value.numpy() for name, value in inputs.items()}
-        found = np.asarray(session.run(["logits"], feed)[0])
+        found = np.asarray(session.run([answer_name(session)], feed)[0])
         same_shape = found.shape == expected.shape
         found, expected = (real_rows(logits, feed["attention_mask"]) for logits in (found, expected))
         error = float(np.abs(found - expected).max()) if same_shape else float("inf")

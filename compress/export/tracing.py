@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from ..errors import CompressError
 from ..models.families import FAMILIES
-from ..models.heads import HEADS, auto_class
+from ..models.heads import HEADS, STATES, auto_class, head_of, without_pooler
 from ..models.pretrained import load_pretrained
+from ..models.sentence_pooling import outputs_of, read_states
 from ..spec.kinds import KindName
 from .forms import FORMS
 
@@ -40,6 +41,12 @@ class Traced:
     max_length: int
 
 
+def _given(model: Any, output: Any, mask: Tensor) -> Any:
+    """What the graph gives, in the order of `output_names`."""
+    answer = outputs_of(model, output, mask)
+    return (read_states(model, output.last_hidden_state), answer) if head_of(model).bare else answer
+
+
 class _AdditiveMask(nn.Module):
     """The model with its mask made once: 0 where a token is, the lowest float where padding is.
 
@@ -51,10 +58,10 @@ class _AdditiveMask(nn.Module):
         super().__init__()
         self.traced = model
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Any:
         hidden = (1.0 - attention_mask[:, None, None, :].to(torch.float32)) * torch.finfo(torch.float32).min
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        return self.traced(input_ids=input_ids, attention_mask=hidden, **more).logits
+        return _given(self.traced, self.traced(input_ids=input_ids, attention_mask=hidden, **more), attention_mask)
 
 
 class _OwnForm(nn.Module):
@@ -64,28 +71,31 @@ class _OwnForm(nn.Module):
         super().__init__()
         self.traced = form
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Any:
         return self.traced(input_ids, attention_mask, token_type_ids)
 
 
 class _OwnMask(_AdditiveMask):
     """For a family that does not take a ready mask."""
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Any:
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        return self.traced(input_ids=input_ids, attention_mask=attention_mask, **more).logits
+        found = self.traced(input_ids=input_ids, attention_mask=attention_mask, **more)
+        return _given(self.traced, found, attention_mask)
 
 
 def load(checkpoint: Path, kind: KindName) -> Traced:
     """Read a checkpoint folder: safetensors only, eager attention, fp32. CompressError names the file."""
-    model, report = load_pretrained(auto_class(HEADS[kind]), checkpoint, "a classifier", attention="eager")
+    head = HEADS[kind]
+    model, report = load_pretrained(auto_class(head), checkpoint, "a classifier", attention="eager")
     lacking = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
+    lacking = {name for name in lacking if not (head.bare and name.startswith(head.new))}
     if lacking:
         missing = ", ".join(sorted(lacking))
         raise CompressError(
             f"{checkpoint / 'model.safetensors'}: expected the weights {missing}; found none, or of other sizes: fine-tune it first"
         )
-    return describe(model.eval(), kind)
+    return describe(without_pooler(model, head).eval(), kind)
 
 
 def describe(model: Any, kind: KindName = "classification") -> Traced:
@@ -96,7 +106,7 @@ def describe(model: Any, kind: KindName = "classification") -> Traced:
         model=model,
         kind=kind,
         inputs=INPUTS if segments else INPUTS[:2],
-        classes=config.num_labels,
+        classes=config.hidden_size if HEADS[kind].bare else config.num_labels,
         vocab_size=config.vocab_size,
         pad_id=config.pad_token_id or 0,
         max_length=_max_length(model),
@@ -160,7 +170,7 @@ def write(traced: Traced, module: nn.Module, opset: int) -> onnx.ModelProto:
                 verbose=False,
                 opset_version=opset,
                 input_names=list(inputs),
-                output_names=["logits"],
+                output_names=[*([STATES] if HEADS[traced.kind].bare else []), HEADS[traced.kind].output],
                 dynamic_shapes=shapes(traced),
             )
     except Exception as error:  # the exporter wraps everything that can go wrong in a model's code
@@ -183,8 +193,13 @@ def shapes(traced: Traced) -> tuple[dict[int, Any], ...]:
     return tuple({0: batch, 1: length} for _ in traced.inputs)
 
 
+def _last(given: Any) -> Tensor:
+    return given[-1] if isinstance(given, tuple) else given
+
+
 def wrap(traced: Traced) -> nn.Module:
-    """The model with logits alone as its output, in the form that its family is traced in; else with the ready mask where it
+    """The model with logits alone as its output, or the last states and vectors, in the form that its family is traced in; else with
+    the ready mask where it
     gives the model's own logits, else with the model's own mask. Of local layers short examples would not tell: a ready
     mask is for all layers alike."""
     if traced.model.config.model_type in FORMS:
@@ -195,7 +210,7 @@ def wrap(traced: Traced) -> nn.Module:
         return own
     try:
         with quiet(), torch.no_grad():
-            same = torch.allclose(ready(**inputs), own(**inputs), atol=1e-5)
+            same = torch.allclose(_last(ready(**inputs)), _last(own(**inputs)), atol=1e-5)
     except (RuntimeError, ValueError, TypeError, IndexError):
         same = False
     return ready if same else own

@@ -11,6 +11,7 @@ from .masked_soft_target import MASKED_SOFT_TARGET
 from .next_sentence import NEXT_SENTENCE
 from .relation_kl import RELATION_KL
 from .sentence_order import SENTENCE_ORDER
+from .similarity_mse import SIMILARITY_MSE
 from .soft_cross_entropy import SOFT_CROSS_ENTROPY
 from .soft_target import SOFT_TARGET
 
@@ -27,4 +28,5 @@ LOSSES: dict[str, Loss] = {
     "next_sentence": NEXT_SENTENCE,
     "masked_lm": MASKED_LM,
     "masked_soft_target": MASKED_SOFT_TARGET,
+    "similarity_mse": SIMILARITY_MSE,
 }

@@ -49,7 +49,7 @@ class Loss:
     `pairs` of its segments. `compares(spec, layers)` names the features. `per_token`: the value is a mean over real tokens, not
     over examples; micro-batches are weighted accordingly. `projected`: the student's features are taken to the teacher's width
     first, where widths differ. `head_classes`: to so many logits first, by a learned layer. `problem(spec, student, teacher)`
-    says what the loss asks of the two models and does not find.
+    says what the loss asks of the two models and does not find. `kinds`: of the tasks that alone have such a loss; (): all.
     """
 
     spec: type[Any]
@@ -60,6 +60,7 @@ class Loss:
     projected: bool = False
     head_classes: int | None = None
     problem: Callable[[Any, Any, Any], str | None] = _fits
+    kinds: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

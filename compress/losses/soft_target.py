@@ -10,7 +10,8 @@ from .tensors import Tensor
 
 
 class SoftTarget(LossSpec):
-    """T² · KL(teacher ‖ student) of the classes; for regression, squared error to the teacher's score."""
+    """T² · KL(teacher ‖ student) of the classes; for regression, squared error to the teacher's score; of sentence vectors, 1 less their
+    cosine."""
 
     name: Literal["soft_target"] = "soft_target"
     temperature: PositiveNumber = Field(

@@ -12,7 +12,7 @@ from .headline import CHUNK, FEWEST, Headline, Pairs, check_lengths, check_names
 
 @dataclass(frozen=True)
 class CorrelationHeadline(Headline):
-    """Of one output, a score; its scale and offset do not count."""
+    """Of one output, a score, or of the first of several; its scale and offset do not count."""
 
     metrics: tuple[str, ...]
 
@@ -21,7 +21,7 @@ class CorrelationHeadline(Headline):
 
     def __call__(self, outputs: np.ndarray, gold: np.ndarray) -> float:
         check_lengths(gold, [outputs])
-        columns = [np.ravel(outputs).astype(np.float64), np.asarray(gold, dtype=np.float64)]
+        columns = [_first(outputs), np.asarray(gold, dtype=np.float64)]
         return float(self.of_weights(columns, np.ones((1, len(gold))))[0, 0])
 
     def differ(self, base: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -33,7 +33,7 @@ class CorrelationHeadline(Headline):
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         """Models differ a little everywhere, which the bootstrap sees; only where they do not are the two examples added
         that one model answers as another text."""
-        columns = [np.ravel(outputs).astype(np.float64) for pair in pairs for outputs in pair]
+        columns = [_first(outputs) for pair in pairs for outputs in pair]
         columns.append(gold.astype(np.float64))
         if self.changed(pairs, gold) < FEWEST:
             columns = _with_mistaken(columns)
@@ -51,8 +51,13 @@ class CorrelationHeadline(Headline):
         return 100 * np.mean(scores, axis=0)
 
 
+def _first(outputs: np.ndarray) -> np.ndarray:
+    """float64 [example], of outputs [example] or [example, output]."""
+    return (outputs if outputs.ndim == 1 else outputs[:, 0]).astype(np.float64)
+
+
 def _standard(output: np.ndarray) -> np.ndarray:
-    values = np.ravel(output).astype(np.float64)
+    values = _first(output)
     centred = values - values.mean()
     return centred / (centred.std() or 1.0)
 

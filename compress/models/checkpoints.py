@@ -12,10 +12,11 @@ from ..runtime.folder import label_names, open_tokenizer, whole_number
 from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..runtime.kinds.multilabel import MULTI_LABEL
 from ..spec.kinds import KindName
-from .dimensions import has_segments, usable_positions
+from .dimensions import has_segments, read_config, usable_positions
 from .families.fields import MOST_TOKENS
-from .heads import HEADS, auto_class
+from .heads import HEADS, auto_class, without_pooler
 from .pretrained import check_loading, load_pretrained, quiet_transformers
+from .sentence_pooling import FIELD, read_pooling
 from .tokenizer_settings import tokenizer_settings_of
 from .vocabularies import MERGES, SETTINGS, VOCABULARIES, converted_tokenizer
 from .weights import tensor_names
@@ -116,13 +117,14 @@ def load_classifier(folder: Path, *, kind: KindName, labels: tuple[str, ...], tr
     """A transformers model in fp32 with the head for tasks of `kind`, whose label names are `labels`.
 
     `trained`: the head is the checkpoint's own; otherwise it may be new. Raises `CompressError` when any other
-    weight is missing or of another shape: it would be random.
+    weight is missing or of another shape: it would be random. Of an encoder that makes vectors the config says how (`read_pooling`).
     """
-    auto = auto_class(HEADS[kind])
-    model, loading = load_pretrained(auto, folder, "a classifier", **label_fields(kind, labels))
-    new = () if trained else HEADS[kind].new
+    head = HEADS[kind]
+    fields = {FIELD: read_pooling(folder, read_config(folder))[0]} if head.bare else label_fields(kind, labels)
+    model, loading = load_pretrained(auto_class(head), folder, "a classifier", **fields)
+    new = () if trained and not head.bare else head.new
     check_loading(folder, loading, lambda name: any(part in name for part in new))
-    return model
+    return without_pooler(model, head)
 
 
 def load_encoder(folder: Path) -> nn.Module:
@@ -138,7 +140,9 @@ def load_encoder(folder: Path) -> nn.Module:
 
 
 def label_fields(kind: KindName, labels: tuple[str, ...]) -> dict[str, Any]:
-    """What a transformers config says of a model's outputs."""
+    """What a transformers config says of a model's outputs; nothing of vectors, which have no names."""
+    if HEADS[kind].bare:
+        return {}
     names = output_names(kind, labels)
     return {
         "num_labels": len(names),

@@ -22,7 +22,8 @@ _NO_NUMBER = (TypeError, ValueError, OverflowError)
 
 @dataclass(frozen=True)
 class Dimensions:
-    """Sizes of an encoder with a classification head. `classes` is 1 for regression; `blocks` are layers with weights of their own;
+    """Sizes of an encoder with a classification head. `classes` is 1 for regression, 0 without a head or a pooler; `blocks` are layers
+    with weights of their own;
     `per_token`: the head is on every token, and no layer is between it and the last states, but in a ModernBERT;
     `first_position`: rows of the table of `positions` before that of a text's first token; `inner_layers`: of each layer, of an ALBERT
     whose layers are several in one; `own`: `Family.own_sizes`."""
@@ -75,7 +76,8 @@ class Dimensions:
     @property
     def parameters(self) -> int:
         """All of them, embeddings and head included; what layers share counts once."""
-        return self.embedding_parameters + self.layer_parameters + self._counts.rest(self)
+        rest = self._counts.rest(self) if self.classes else self._counts.bare_rest(self)
+        return self.embedding_parameters + self.layer_parameters + rest
 
     def flops_per_example(self, length: float) -> float:
         """Multiply-adds × 2 of all matmuls for one text of `length` tokens; look-ups count nothing."""

@@ -21,6 +21,7 @@ from .attention import added, captured
 from .dimensions import first_position
 from .families import FAMILIES
 from .heads import head_of
+from .sentence_pooling import outputs_of
 
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
@@ -64,7 +65,7 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
     elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention:
         if "unpadded" in batch:
             del inputs["attention_mask"]
-        elif getattr(config, "classifier_pooling", "cls") == "cls" or head_of(model).per_token:
+        elif getattr(config, "classifier_pooling", "cls") == "cls" or head_of(model).per_token or head_of(model).bare:
             mask = inputs["attention_mask"].bool()
             seen = mask[:, None, None].expand(-1, -1, mask.shape[1], -1)
             inputs["attention_mask"] = _mask(config, seen)
@@ -93,7 +94,8 @@ def _positions(documents: Tensor) -> Tensor:
 def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> Features:
     """The `wanted` features of `model`, with a head or without, on `batch`, and nothing that costs more than they need.
 
-    Logits are [batch, classes], of a head of tokens [batch, length, labels]; hidden states [batch, length, hidden]; scores
+    Logits are [batch, classes], of a head of tokens [batch, length, labels], of an encoder without a head [batch, hidden], vectors
+    of texts; hidden states [batch, length, hidden]; scores
     [batch, heads, query, key], before softmax and without the mask, with what the family adds for the distance of two tokens;
     queries, keys and values [batch, heads, length, head size]; pooled [batch, hidden]; words [vocabulary, embedding].
     Raises `CompressError` for a name that is not a feature of the model.
@@ -115,6 +117,8 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
         output = model(**inputs, output_hidden_states=hidden)
     taken = attention if whole else _anchored(attention, output)
+    if (LOGITS, 0) in places.values():
+        taken = taken | {(LOGITS, 0): outputs_of(model, output, batch["attention_mask"])}
     found = {name: _read(output, taken | pooled, place) for name, place in places.items()}
     return _words(model, names) | found
 
@@ -191,8 +195,4 @@ def _read(output: Any, inside: dict[Place, Tensor], place: Place) -> Tensor:
     kind, index = place
     if kind == HIDDEN:
         return output.hidden_states[index]
-    if kind == LOGITS:
-        if getattr(output, "logits", None) is None:
-            raise CompressError("unknown features ['logits']: the model has no head")
-        return output.logits
     return inside[place]

@@ -10,7 +10,7 @@ from ..spec.kinds import KindName
 from .cards import RandomInit
 from .checkpoints import label_fields
 from .families import FAMILIES
-from .heads import HEADS, auto_class
+from .heads import HEADS, model_from
 from .pretrained import transformers_config
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _like(small: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
 def random_classifier(config: dict[str, Any], *, kind: KindName, labels: tuple[str, ...]) -> nn.Module:
     """A model of `random_config` with the head for tasks of `kind`, whose label names are `labels`."""
     fields = {**config, **label_fields(kind, labels)}
-    return auto_class(HEADS[kind]).from_config(transformers_config(fields))
+    return model_from(HEADS[kind], transformers_config(fields))
 
 
 def random_encoder(config: dict[str, Any]) -> nn.Module:

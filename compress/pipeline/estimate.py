@@ -221,8 +221,8 @@ def _examples(plan: Plan, node: Node[Any]) -> int | None:
 
 
 def _windows(plan: Plan, node: Node[Any]) -> float:
-    """Rows of a text in a batch, on average: 1, but where long texts are read in windows."""
-    if KINDS[plan.task.spec.kind].unit != "word":
+    """Rows of an example in a batch, on average: 1, but where long texts are read in windows, or pairs one by one."""
+    if KINDS[plan.task.spec.kind].unit == "text":
         return 1.0
     sample, most = _sample_of(plan), node.spec.max_length or plan.task.spec.max_length
     return len(encode(plan.source_of(node).tokenizer, sample, most)) / len(sample)

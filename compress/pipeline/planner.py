@@ -10,14 +10,17 @@ from ..fields import Spec
 from ..models.cards import StudentCard
 from ..models.checkpoints import other_head
 from ..models.dimensions import Dimensions, usable_positions
+from ..models.heads import HEADS
 from ..models.students import PRETRAINED, not_kept, student_dimensions
 from ..runtime.kinds import output_names
-from ..spec.recipe import Recipe
+from ..spec.recipe import Recipe, Stage
+from ..spec.stages.finetune import lists
 from ..tasks import BUILTIN_TASKS, check_room
 from .plan import Draft, Node, Plan
 from .plan.sources import TaskSource, TextSource
 from .plan.students import check_family, copied_note, fitting_students, resolve_student
 from .plan.teachers import ENSEMBLE, TeacherSource, by_model
+from .plan.vectors import learns_labels, pooling_notes
 from .stages import finetune, pretrain
 from .stages.adopt import add_adopted
 from .stages.ensemble import check_differs, check_several
@@ -64,7 +67,7 @@ def make_plan(
     draft.notes += [note for source in draft.teachers.values() for note in source.notes]
     if card is not None and student is None:
         draft.notes += copied_note(recipe, card, teacher, sizes["teacher"].layers)
-    draft.notes += _start_notes(draft)
+    draft.notes += [*_start_notes(draft), *pooling_notes(draft)]
     _plan_teachers(draft)
     for stage in recipe.stages:
         add = STAGES[stage.kind].plan
@@ -98,6 +101,7 @@ def _plan_teacher(draft: Draft, model: str) -> None:
     teacher = draft.teachers[model]
     stage = next((stage for stage in draft.recipe.stages if stage.kind == "finetune"), None)
     if draft.adopts(teacher):
+        _check_untrained(draft, stage)
         add_adopted(draft, model)
     elif stage is not None:
         _check_head(draft, teacher)
@@ -107,6 +111,19 @@ def _plan_teacher(draft: Draft, model: str) -> None:
             "finetune",
             f"is not in the recipe, and teacher {teacher.card.name} is not fine-tuned: add `- finetune` to its stages, "
             "or give a fine-tuned checkpoint with --teacher DIR",
+        )
+
+
+def _check_untrained(draft: Draft, stage: Stage | None) -> None:
+    """Raises `CompressError` for what only a training of the teacher could do, where the task's labels train none."""
+    if learns_labels(draft):
+        return
+    kind = draft.task.spec.kind
+    if draft.refit:
+        raise CompressError(f"--refit: labels of {kind} tasks train no teacher, which is taken as it is; leave it out")
+    if stage is not None and (named := lists(stage.spec.for_task(draft.task.spec.name))):
+        raise draft.fails(
+            stage.id, f"{named[0]}: found a list to choose from; labels of {kind} tasks train no teacher: leave it out"
         )
 
 
@@ -132,7 +149,7 @@ def _misspelt_tasks(recipe: Recipe, task: str) -> Iterator[str]:
 
 def _check_lengths(plan: Plan) -> None:
     """Every text has room for words, and its tokens have positions, in each model that reads it."""
-    pair = len(plan.task.spec.text) == 2
+    pair = plan.task.spec.pairs
     lengths = [(f"task {plan.task.spec.name}", plan.task.spec.max_length, pair, _readers(plan))]
     for node in plan.nodes:
         if length := getattr(node.spec, "max_length", None):
@@ -169,7 +186,9 @@ def _check_room(source: TeacherSource, length: int, of_pairs: bool, where: str) 
 
 
 def _classes(task: TaskSource) -> int:
-    """Outputs of a model for the task; its data are read only where they alone tell the labels."""
+    """Outputs of a model's head for the task, 0 without one; its data are read only where they alone tell the labels."""
+    if HEADS[task.spec.kind].bare:
+        return 0
     known = task.spec.known_labels
     return len(output_names(task.spec.kind, task.data.labels if known is None else known))
 

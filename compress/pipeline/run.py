@@ -13,6 +13,7 @@ from ..errors import CompressError, did_you_mean
 from ..fields import Spec
 from ..machine import training_precision, usable_cores
 from ..results import CHECKPOINTS, RESULT, Result, read_result
+from ..spec.kinds import KINDS
 from ..spec.recipe import Recipe
 from ..store import Artifact, Store, as_user_error
 from ..tasks import check_data_dir
@@ -85,8 +86,10 @@ def _without_effect(plan: Plan, request: Request) -> list[str]:
         return []
     names = " and ".join(teacher.card.name for teacher in plan.teachers.values())
     who, them = (f"teachers {names} are", "them") if plan.others else (f"teacher {names} is", "it")
+    why = f"fine-tuned already; say --refit to fine-tune {them} again"
+    why = why if KINDS[plan.task.spec.kind].learnt else "taken as it is: the task's labels train no teacher"
     return [
-        f"--set {text} has no effect: {who} fine-tuned already; say --refit to fine-tune {them} again"
+        f"--set {text} has no effect: {who} {why}"
         for text in request.overrides
         if re.split(r"[.=\[]", text.strip())[0] in stages
     ]

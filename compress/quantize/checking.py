@@ -14,7 +14,7 @@ from onnx import ModelProto
 
 from ..errors import CheckFailed
 from ..graphs import check_model, matmuls, output_matmuls, set_metadata
-from ..sessions import WEIGHTS, open_session
+from ..sessions import WEIGHTS, answer_name, open_session
 from .node_selection import INT8, QuantizationPlan, look_ups, worth_int8
 
 
@@ -57,7 +57,7 @@ def check_file(path: Path, source: Path) -> dict[str, Any]:
     session = open_session(path)
     shape = (2, 3)
     feed = {value.name: np.ones(shape, np.int64) for value in session.get_inputs()}
-    logits = np.asarray(session.run(["logits"], feed)[0])
+    logits = np.asarray(session.run([answer_name(session)], feed)[0])
     if not np.isfinite(logits).all():
         raise CheckFailed(f"{path}: the int8 model gives logits that are not finite")
     stored = path.stat().st_size

@@ -11,7 +11,7 @@ import onnx
 from ..errors import CheckFailed
 from ..graphs import get_metadata, write_model
 from ..runtime.folder import unpadded_beside
-from ..sessions import open_session
+from ..sessions import answer_name, open_session
 from .checking import check_file, counts, describe, why_fp32
 from .evaluator import asked
 from .inc_tuning import Program, Trial, Tuning
@@ -63,6 +63,11 @@ def _write(job: Int8Job, program: Program, tuning: Tuning) -> dict[str, Any]:
         raise
 
 
+def _answer(given: Any) -> np.ndarray:
+    """What a module gives last: the vectors, where it gives the states too that they are made of."""
+    return (given[-1] if isinstance(given, tuple | list) else given).numpy()
+
+
 def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
     """The graph, its matmuls in fp32 between the roundings as the program's are: no CPU's saturation comes in."""
     import onnxruntime
@@ -73,11 +78,11 @@ def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
 
     inputs = [torch.from_numpy(feed[name]) for name in program.inputs]
     with torch.no_grad():
-        fp32, expected = (module(*inputs).numpy() for module in (program.module, trial.module))
+        fp32, expected = (_answer(module(*inputs)) for module in (program.module, trial.module))
 
     def answer(path: Path) -> np.ndarray:
         session = open_session(path, configure=plain)
-        return np.asarray(session.run(["logits"], {name: feed[name] for name in program.inputs})[0])
+        return np.asarray(session.run([answer_name(session)], {name: feed[name] for name in program.inputs})[0])
 
     found = asked(trial.folded, answer)
     error, noise = (float(np.abs(other - expected).mean()) for other in (found, fp32))

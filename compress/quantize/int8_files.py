@@ -14,7 +14,7 @@ from onnx import ModelProto
 from ..errors import CheckFailed, CompressError
 from ..graphs import check_model, get_metadata, matmuls, write_model
 from ..runtime.folder import unpadded_beside
-from ..sessions import check_graph_file, check_owner, open_session, real_rows
+from ..sessions import answer_name, check_graph_file, check_owner, open_session, real_rows
 from ..shared_weights import share_weights
 from .checking import check_file, counts, describe, why_fp32
 from .node_selection import QuantizationPlan, select_nodes, without
@@ -113,7 +113,9 @@ def _check_same(unpadded: Path, path: Path, *, padded: bool) -> None:
     full = {"input_ids": (np.arange(12) % 4 + 1).reshape(4, 3) * mask, "attention_mask": mask}
     full["token_type_ids"] = np.zeros_like(mask)
     feed = {value.name: full[value.name] for value in sessions[0].get_inputs()}
-    found, expected = (real_rows(np.asarray(session.run(["logits"], feed)[0]), mask) for session in sessions)
+    found, expected = (
+        real_rows(np.asarray(session.run([answer_name(session)], feed)[0]), mask) for session in sessions
+    )
     error, scale = float(np.abs(found - expected).max()), max(1.0, float(np.abs(expected).max()))
     if not error <= _UNPADDED_TOLERANCE * scale:
         raise CheckFailed(f"{unpadded}: logits differ by {error:.2g} from those of {path.name}; neither is kept")

@@ -12,6 +12,7 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..graphs import INTEGER_MATMULS, drop_dead, replace_all
+from ..sessions import ANSWERS
 from .int8_graph import MICROSOFT
 from .sampling import Feed, Sample
 
@@ -56,7 +57,9 @@ def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> list[Arr
     _fuse_restored(model)
     evaluator = ReferenceEvaluator(model, new_ops=_operators(saturating))
     names = {value.name for value in model.graph.input}
-    return [evaluator.run(["logits"], {n: feed[n] for n in names})[0] for feed in feeds]  # type: ignore[index]
+    given = [value.name for value in model.graph.output]
+    answer = next((name for name in ANSWERS if name in given), given[0])
+    return [evaluator.run([answer], {n: feed[n] for n in names})[0] for feed in feeds]  # type: ignore[index]
 
 
 def _operators(saturating: bool) -> list[Any]:

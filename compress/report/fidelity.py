@@ -39,9 +39,10 @@ def section(task: Task) -> Section | None:
         return None
     seeds = any(len(variant.runs) > 1 for variant, _, _ in models)
     decided = TASK_KINDS[task.first.task.kind].decides
-    lines = [_line(variant, each, seeds, decided) for variant, _, found in models for each in found]
+    vectors = any(each[2].mean_cosine is not None for _, _, found in models for each in found)
+    lines = [_line(variant, each, seeds, decided, vectors) for variant, _, found in models for each in found]
     caption = f"{task.first.task.title}: quantized models beside the fp32 models they were made from"
-    table = Table(caption, _columns(seeds, decided), tuple(lines), headings=3 if seeds else 2)
+    table = Table(caption, _columns(seeds, decided, vectors), tuple(lines), headings=3 if seeds else 2)
     details = (_detail(f"{variant.label}, {name}", found, seeds) for variant, name, found in models)
     return Section(table, tuple(detail for detail in details if detail.tables))
 
@@ -55,21 +56,22 @@ def _quantized(variant: Variant) -> dict[str, list[Found]]:
     return found
 
 
-def _columns(seeds: bool, decided: bool) -> tuple[Column, ...]:
+def _columns(seeds: bool, decided: bool, vectors: bool) -> tuple[Column, ...]:
     return (
         Column("Recipe", numeric=False),
         Column("Model", numeric=False),
         *((Column("Seed", numeric=False),) if seeds else ()),
         Column("Against its fp32", "points, 95% interval"),
         *((Column("Flips", "share"),) if decided else ()),
-        Column("Logit difference", "mean / worst"),
+        *((Column("Cosine with fp32", "mean / worst"), Column("Ten nearest", "share kept")) if vectors else ()),
+        *(() if vectors else (Column("Logit difference", "mean / worst"),)),
         *((Column("Calibration error", "points, fp32 / int8"),) if decided else ()),
         Column("Matmuls", "int8 / fp32"),
         Column("Signal to noise", "dB, lowest part"),
     )
 
 
-def _line(variant: Variant, found: Found, seeds: bool, decided: bool) -> Line:
+def _line(variant: Variant, found: Found, seeds: bool, decided: bool, vectors: bool) -> Line:
     run, model, fidelity = found
     flips = Cell(NOTHING)
     if fidelity.flips is not None and fidelity.flip_rate is not None:
@@ -82,12 +84,18 @@ def _line(variant: Variant, found: Found, seeds: bool, decided: bool) -> Line:
         *((Cell(str(run.seed)),) if seeds else ()),
         against(fidelity.delta),
         *((flips,) if decided else ()),
-        _pair(differences, numbers.significant),
+        *(_of_vectors(fidelity) if vectors else (_pair(differences, numbers.significant),)),
         *((_pair(errors, numbers.points),) if decided else ()),
         _pair(_matmuls(model), str),
         Cell(_lowest(model)),
     )
     return Line(cells)
+
+
+def _of_vectors(fidelity: Fidelity) -> tuple[Cell, Cell]:
+    kept = fidelity.nearest_kept
+    cosines = _pair((fidelity.mean_cosine, fidelity.worst_cosine), lambda cosine: f"{cosine:.4f}")
+    return cosines, Cell(NOTHING if kept is None else numbers.percent(kept))
 
 
 def _of_entities(fidelity: Fidelity) -> str:

@@ -11,7 +11,6 @@ from ..errors import CompressError
 from ..metrics import Headline
 from ..recorded_fidelity import Delta
 from ..results import ModelResult, Result
-from ..runtime.kinds import output_names
 from ..significance import paired_bootstrap_seeds, recorded_over_seeds
 from ..tasks import TASK_KINDS
 from .predictions import find_predictions, load_answers
@@ -73,8 +72,7 @@ def _resampled(variant: Variant, models: Sequence[ModelResult], files: Sequence[
 def metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndarray, file: Path) -> Headline:
     """The metric that gives the score on record: a result does not say which class F1 counts, the last one unless
     its task file chose another."""
-    classes = len(output_names(run.task.kind, run.task.labels))
-    for positive in (-1, *range(classes - 1)):
+    for positive in (-1, *range(len(run.task.labels) - 1)):
         metric = TASK_KINDS[run.task.kind].headline(run.task.metrics, positive, run.task.labels)
         if abs(metric(logits, gold) - model.headline) <= 0.01:
             return metric

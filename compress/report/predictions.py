@@ -24,7 +24,6 @@ import numpy as np
 from ..atomic import write_bytes
 from ..errors import CompressError
 from ..results import PER_EXAMPLE, PREDICTIONS, Result
-from ..runtime.kinds import output_names
 from ..tasks import TASK_KINDS
 
 # What reading an altered file of arrays raises.
@@ -99,8 +98,8 @@ def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tupl
         return [matrix[rows[model]].astype(wide) for model in models], matrix[0].astype(wide)
     *logits, gold = _arrays(file, [*(f"{model}/{split}" for model in models), f"gold/{split}"])
     _check_numbers(file, [*logits, gold])
-    outputs = len(output_names(run.task.kind, run.task.labels))
-    if any(array.ndim != 2 or array.shape[1] != outputs for array in logits):
+    outputs = kind.width(run.task.labels)
+    if any(array.ndim != 2 or array.shape[1] != (outputs or array.shape[1]) for array in logits):
         raise CompressError(f"{file}: expected logits [example, output] of {run.task.name}; run the recipe again")
     return [kind.kept(array) for array in logits], gold.astype(wide)
 

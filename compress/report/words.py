@@ -55,6 +55,15 @@ KIND_WORDS: dict[str, KindWords] = {
         limit="It gives a score for any texts, also for those to which the question does not apply.",
         divergence="mean squared difference to fp32",
     ),
+    "embedding": KindWords(
+        pipeline_tag="sentence-similarity",
+        output="a vector of length 1 per text",
+        example="print(vectors @ vectors.T)",
+        limit="Its vectors are compared with one another alone: those of another model, the teacher included, are other vectors.",
+        divergence="1 - cosine with fp32's vector, a text's mean",
+        answer="Embedder",
+        optimum="ORTModelForFeatureExtraction",
+    ),
 }
 
 

@@ -62,7 +62,8 @@ class TaskSpec(Spec):
     title: str | None = Field(default=None, description="what reports call it; default: the name")
     kind: KindName = Field(
         default="classification",
-        description="what an answer is: a label, any number of labels, a label for each word, or a score",
+        description="what an answer is: a label, any number of labels, a label for each word, a score, or a vector, whose "
+        "cosine with another text's is held against a score",
     )
     text: Columns = Field(description="one column, or two for pairs of texts")
     label: str | tuple[str, ...] = Field(
@@ -103,6 +104,10 @@ class TaskSpec(Spec):
         self._check_label_columns()
         if KINDS[self.kind].unit == "word" and len(self.text) > 1:
             raise ValueError(f"`text` of a {self.kind} task is one column, found {list(self.text)}")
+        if KINDS[self.kind].unit == "pair" and len(self.text) != 2:
+            raise ValueError(
+                f"`text` of an {self.kind} task is two columns, whose vectors are compared, found {list(self.text)}"
+            )
         if not KINDS[self.kind].named_labels and self.labels:
             raise ValueError(f"a {self.kind} task has no `labels`")
         if (KINDS[self.kind].many or KINDS[self.kind].unit == "word") and self.positive is not None:
@@ -114,6 +119,11 @@ class TaskSpec(Spec):
         if self.positive is not None and self.labels is not None and self.positive not in self.labels:
             raise ValueError(f"`positive` is {self.positive!r}, which is not among the labels {list(self.labels)}")
         return self
+
+    @property
+    def pairs(self) -> bool:
+        """Whether models read two texts at once."""
+        return len(self.text) == 2 and KINDS[self.kind].unit != "pair"
 
     def _check_label_columns(self) -> None:
         if isinstance(self.label, str):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
+
 import numpy as np
 import tokenizers
 
@@ -12,6 +15,7 @@ from compress.runtime.cutting import Cutter
 
 from .data import Split
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+from .text_vectors import EncodedTexts
 from .word_batches import encode_words
 
 POOL = 64  # batches that are shuffled together before they are sorted by length
@@ -25,28 +29,35 @@ def check_room(tokenizer: tokenizers.Tokenizer, max_length: int, *, pair: bool) 
 
 
 def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> Encoded:
-    """Token ids of every example, cut to `max_length` tokens; of a pair the longer text is cut first. Where words are labelled, texts
-    are not cut but read in windows.
+    """Token ids of every example, cut to `max_length` tokens; of a pair the longer text is cut first, or, where its texts are read
+    apart, each for itself. Where words are labelled, texts are not cut but read in windows.
 
     The tokenizer given is not changed. Raises `CompressError` when `max_length` leaves no room for text.
     """
-    check_room(tokenizer, max_length, pair=len(split.texts) == 2)
+    check_room(tokenizer, max_length, pair=len(split.texts) == 2 and not split.apart)
     if split.labels_words:
         return encode_words(tokenizer, split, max_length)
     own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
     own.no_padding()
     own.enable_truncation(max_length, strategy="longest_first")
+    if split.apart:
+        return EncodedTexts(*_token_ids(own, [list(chain(*split.texts))]), split.labels)
+    return Encoded(*_token_ids(own, split.texts), split.labels)
+
+
+def _token_ids(own: tokenizers.Tokenizer, every: Sequence[list[str]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Ids and segments of each row of the one or two columns `every`."""
     cutter = Cutter(own)
     ids: list[np.ndarray] = []
     types: list[np.ndarray] = []
-    for start in range(0, len(split), ENCODE_AT_ONCE):
-        columns = [column[start : start + ENCODE_AT_ONCE] for column in split.texts]
+    for start in range(0, len(every[0]), ENCODE_AT_ONCE):
+        columns = [column[start : start + ENCODE_AT_ONCE] for column in every]
         texts = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
         encodings = own.encode_batch([*map(cutter.cut, texts)])
         lengths = [len(encoding) for encoding in encodings]
         ids += ragged([encoding.ids for encoding in encodings], lengths, np.int32)
         types += ragged([encoding.type_ids for encoding in encodings], lengths, np.int8)
-    return Encoded(ids, types, split.labels)
+    return ids, types
 
 
 class BucketSampler:

@@ -26,7 +26,7 @@ def to_split(spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bo
             f"{rows.place}: all {len(gold):,} {KINDS[spec.kind].unit}s have the label {kind.written(gold[0], names)!r}; "
             "training needs at least two"
         )
-    return Split(tuple(rows.texts), labels)
+    return Split(tuple(rows.texts), labels, apart=KINDS[spec.kind].unit == "pair")
 
 
 def _hint(value: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,11 +15,12 @@ class Split:
     """One split in file order.
 
     `texts` has one list per text column; `labels` are int64 class ids [example], float32 scores [example], uint8 [example, label], or,
-    object [example], int32 [word, 3] of label id, start and end in characters.
+    object [example], int32 [word, 3] of label id, start and end in characters. `apart`: the two texts of an example are read one by one.
     """
 
     texts: tuple[list[str], ...]
     labels: np.ndarray
+    apart: bool = False
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -29,10 +30,14 @@ class Split:
         """Whether each word of a text has a label."""
         return self.labels.dtype == object
 
+    def columns(self) -> tuple[Split, ...]:
+        """Each column of texts as a split of its own, with the same labels."""
+        return tuple(Split((texts,), self.labels) for texts in self.texts)
+
     def select(self, indices: np.ndarray) -> Split:
         """The examples at `indices`, in that order."""
         texts = tuple([column[i] for i in indices] for column in self.texts)
-        return Split(texts, self.labels[indices])
+        return replace(self, texts=texts, labels=self.labels[indices])
 
 
 def of_words(labels: Sequence[np.ndarray]) -> np.ndarray:

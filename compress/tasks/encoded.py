@@ -52,6 +52,10 @@ class Encoded:
             outputs[rows] = found
         return outputs
 
+    def by_row(self, outputs: np.ndarray) -> np.ndarray:
+        """What a student learns of a teacher's outputs as `collected` gives them, [row, output] or [word, label]."""
+        return outputs
+
     def counts(self, unit: Unit) -> np.ndarray:
         """Of each row the tokens that have a label, or that student and teacher are compared at."""
         return self.lengths

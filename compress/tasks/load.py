@@ -77,7 +77,8 @@ def reported_rows(
     rows = normalized(texts)
     found = {}
     for name, split in load_reported(spec, folder, data_dir).splits.items():
-        known = set(normalized(split))
+        alone = split.apart and len(texts.texts) == 1
+        known = {row for part in (split.columns() if alone else (split,)) for row in normalized(part)}
         found[name] = tuple(number for number, row in enumerate(rows) if row in known)
     return found
 

@@ -164,6 +164,10 @@ def _tags(table: Table, own: OwnFiles) -> tuple[KindName, tuple[str, ...], tuple
 def _of_texts(
     table: Table, label: str | tuple[str, ...], own: OwnFiles
 ) -> tuple[KindName, tuple[str, ...] | None, tuple[MetricName, ...]]:
+    if own.kind is not None and KINDS[own.kind].unit == "pair" and own.pair is None:
+        raise CompressError(
+            f"--pair: an {own.kind} task has two columns of texts, whose vectors are compared; name the second"
+        )
     kind, labels = read_kind(table, label, own.kind)
     return kind, labels, KINDS[kind].metrics[: KINDS[kind].usual]
 

@@ -20,8 +20,9 @@ def score(spec: TaskSpec, labels: tuple[str, ...], logits: np.ndarray, gold: np.
     """
     outputs = np.asarray(logits, dtype=np.float64)
     outputs = outputs[:, None] if outputs.ndim == 1 else outputs
-    expected = (len(gold), len(labels) or 1)  # a score where there are no labels
-    if outputs.shape != expected or not len(gold):
+    width = TASK_KINDS[spec.kind].width(labels)
+    expected = (len(gold), outputs.shape[-1] if width is None else width)
+    if outputs.shape != expected or not outputs.size:
         raise CompressError(f"task {spec.name}: expected logits of shape {expected}, found {outputs.shape}")
     broken = int((~np.isfinite(outputs)).any(axis=1).sum())
     if broken:

@@ -28,7 +28,8 @@ from .tables import Table, brief, label_values
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", *CONLL)
 _DEV = ("dev", "validation", "valid", "val", "test", "eval")
-_LONGER = {"text": "cut", "word": "read in windows that overlap"}
+_LONGER = {"text": "cut", "word": "read in windows that overlap", "pair": "cut, each for itself"}
+_KINDS = "classification: one of some labels; multilabel: any; tagging: one for each word; regression: a score; embedding: vectors"
 _LABEL_WORDS = {str: "column of the labels or scores", tuple: "columns of 0 and 1, one for each label"}
 _LABELS = ("label", "labels", "class", "category", "target", "score", "stars", "rating", "sentiment", "intent", "topic",
     "tags", "ner_tags", "entities",
@@ -134,7 +135,7 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
         f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports",
-        f"kind: {spec.kind}  # classification: one of some labels; multilabel: any; tagging: one for each word; regression: a score",
+        f"kind: {spec.kind}  # {_KINDS}",
         f"text: {_flow(list(spec.text))}  # one column, or two for pairs of texts{_besides(rest)}",
         f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
     ]

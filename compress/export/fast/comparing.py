@@ -11,6 +11,7 @@ from onnx import ModelProto
 from torch import Tensor
 
 from ...graphs import write_model
+from ...models.sentence_pooling import outputs_of
 from ...sessions import open_session
 from ..tracing import SEGMENTS, Traced, example
 from .building import build_fast
@@ -29,7 +30,7 @@ def first_difference(traced: Traced, *, opset: int, unpadded: bool) -> str | Non
     inputs = example(traced, 2, min(6, traced.max_length))
     with torch.inference_mode():
         output = traced.model(**inputs, output_hidden_states=True)
-    wanted = [*output.hidden_states, output.logits]
+    wanted = [*output.hidden_states, outputs_of(traced.model, output, inputs["attention_mask"])]
     real = inputs["attention_mask"].bool().numpy()
     for (name, found), expected in zip(_states(marked, inputs).items(), wanted, strict=True):
         own, other = (_compared(each, real, found) for each in (found, expected.numpy()))

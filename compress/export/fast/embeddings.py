@@ -10,7 +10,7 @@ from .writing import Graph
 def embed(graph: Graph, encoder: Encoder, tokens: Tokens) -> str:
     """The states before the first layer, in the order of `tokens.ordered`. Positions are a slice of their table, not a
     look-up."""
-    scope = f"{encoder.prefix}.embeddings"
+    scope = f"{encoder.prefix}embeddings"
     words = graph.weight(f"{scope}.word_embeddings.weight", encoder.words)
     positions = graph.weight(f"{scope}.position_embeddings.weight", encoder.positions)
     length = graph.op("Shape", ["input_ids"], scope, start=1, end=2)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...spec.kinds import KindName
 from .attention import Masks, attend, attend_first
 from .padding import Tokens
@@ -15,12 +17,15 @@ from .writing import Graph
 @dataclass(frozen=True)
 class GraphHead:
     """`last_attention` attends in the last block, from its states to those that the head reads: of every token, as they stand in
-    `tokens`, where the head is `per_token`, else of the first, [batch, 1, hidden]. `logits` are [batch, length, output], or
-    [batch, output], of the last block's states."""
+    `tokens`, where `every_token` is read, else of the first, [batch, 1, hidden]. `logits` are [batch, length, output] where the head is
+    `per_token`, or [batch, output], of the last block's states; of `vectors` these states are [batch, length, hidden] by then, or the
+    first token's."""
 
     last_attention: Callable[[Graph, Encoder, str, Masks, Tokens], str]
     logits: Callable[[Graph, Encoder, str, Tokens], str]
     per_token: bool = False
+    every_token: bool = False
+    vectors: bool = False
 
 
 def _attend_first(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens: Tokens) -> str:
@@ -51,11 +56,41 @@ def _classify_all(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -
     return tokens.pad(_head(graph, encoder, states))
 
 
+def _first_vector(graph: Graph, encoder: Encoder, first: str, tokens: Tokens) -> str:
+    """The first token's state, at length 1."""
+    return _of_length_1(graph, graph.op("Squeeze", [first, graph.integers(1)], _VECTOR))
+
+
+def _mean_vector(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -> str:
+    """The sum of the real tokens' states, at length 1: their mean, whose divisor would be divided out again."""
+    real = graph.op("Cast", ["attention_mask"], _VECTOR, to=1)
+    real = graph.op("Unsqueeze", [real, graph.integers(2)], _VECTOR)
+    summed = graph.op("Mul", [states, real], _VECTOR)
+    return _of_length_1(graph, graph.op("ReduceSum", [summed, graph.integers(1)], _VECTOR, keepdims=0))
+
+
+def _of_length_1(graph: Graph, vectors: str) -> str:
+    """[batch, hidden], divided by their lengths."""
+    length = graph.op("ReduceL2", [vectors, graph.integers(1)], _VECTOR, keepdims=1)
+    least = graph.weight("float:least_length", np.array(_LEAST_LENGTH, np.float32))
+    return graph.op("Div", [vectors, graph.op("Max", [length, least], _VECTOR)], _VECTOR)
+
+
+_VECTOR, _LEAST_LENGTH = "vector", 1e-12  # as torch divides
 _FIRST_TOKEN = GraphHead(_attend_first, _classify)
-_EVERY_TOKEN = GraphHead(_attend_all, _classify_all, per_token=True)
-GRAPH_HEADS: dict[KindName, GraphHead] = {
+_EVERY_TOKEN = GraphHead(_attend_all, _classify_all, per_token=True, every_token=True)
+_VECTORS = {
+    "cls": GraphHead(_attend_first, _first_vector, vectors=True),
+    "mean": GraphHead(_attend_all, _mean_vector, every_token=True, vectors=True),
+}
+_GRAPH_HEADS: dict[KindName, GraphHead] = {
     "classification": _FIRST_TOKEN,
     "multilabel": _FIRST_TOKEN,
     "tagging": _EVERY_TOKEN,
     "regression": _FIRST_TOKEN,
 }
+
+
+def graph_head(kind: KindName, pooling: str) -> GraphHead:
+    """For tasks of `kind`; of vectors as they are pooled."""
+    return _VECTORS[pooling] if kind == "embedding" else _GRAPH_HEADS[kind]

@@ -20,7 +20,7 @@ def run_layers(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens
     attended = head.last_attention(graph, encoder, states, masks, tokens)
     states = _feed_forward(graph, last, attended, encoder.activation)
     if graph.marked:
-        graph.mark(f"layer {len(encoder.blocks)}", tokens.pad(states) if head.per_token else states)
+        graph.mark(f"layer {len(encoder.blocks)}", tokens.pad(states) if head.every_token else states)
     return states
 
 

@@ -52,11 +52,13 @@ class Relative:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A classifier of texts or of tokens, or a regressor.
+    """A classifier of texts or of tokens, a regressor, or an encoder alone.
 
     `positions`: row i is that of token i. `types` is None where the model knows one segment. `projection` takes
     embeddings to the hidden size. `head`: what is done to the first token's state, or to every token's, one after the
-    other, each with the activation that follows it. `relative` is None where attention does not know the distance of two tokens.
+    other, each with the activation that follows it; nothing where texts become vectors. `prefix`: the encoder's place in the model,
+    with a point
+    behind it. `relative` is None where attention does not know the distance of two tokens.
     """
 
     words: Array

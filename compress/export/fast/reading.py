@@ -18,8 +18,8 @@ def read_encoder(model: Any) -> Encoder | None:
     config = model.config
     if fast_graph_problem(config.to_dict()) is not None:
         return None
-    family, prefix = FAMILIES[config.model_type], model.base_model_prefix
-    embeddings, types = f"{prefix}.embeddings", getattr(config, "type_vocab_size", 0)
+    family, prefix = FAMILIES[config.model_type], _prefix(model)
+    embeddings, types = f"{prefix}embeddings", getattr(config, "type_vocab_size", 0)
     positions = _positions(model, embeddings)
     encoder = Encoder(
         words=_table(model, f"{embeddings}.word_embeddings"),
@@ -31,13 +31,23 @@ def read_encoder(model: Any) -> Encoder | None:
         heads=config.num_attention_heads,
         activation=family.setting(config, "hidden_act"),
         head=tuple(
-            (_linear(model, path.replace("base_model.", f"{prefix}.")), activation)
-            for path, activation in family.head_on(per_token=head_of(model).per_token)
+            (_linear(model, path.replace("base_model.", prefix)), activation)
+            for path, activation in _head(model, family)
         ),
         prefix=prefix,
         relative=_relative(model, family, len(positions)),
     )
     return encoder.of_one_segment() if types == 1 else encoder
+
+
+def _prefix(model: Any) -> str:
+    """Where the encoder is in the model: `bert.`; nothing where it is the model."""
+    return "" if model.base_model is model else f"{model.base_model_prefix}."
+
+
+def _head(model: Any, family: Family) -> tuple[tuple[str, str | None], ...]:
+    head = head_of(model)
+    return () if head.bare else family.head_on(per_token=head.per_token)
 
 
 def _positions(model: Any, embeddings: str) -> Array:
@@ -56,7 +66,7 @@ def _blocks(model: Any, family: Family) -> tuple[Block, ...]:
     """One for each layer; layers that share their weights have the same."""
     layers = model.config.num_hidden_layers
     distinct = model.config.num_hidden_groups if family.shares_layers else layers
-    stem = f"{model.base_model_prefix}.{family.layer_path}"
+    stem = f"{_prefix(model)}{family.layer_path}"
     own = [_block(model, stem.format(number), family) for number in range(distinct)]
     return tuple(own[int(number / (layers / distinct))] for number in range(layers))
 
@@ -74,14 +84,14 @@ def _projection(model: Any, family: Family) -> Linear | None:
     embedding = getattr(model.config, "embedding_size", hidden)
     if family.projection is None or not family.projects(embedding=embedding, hidden=hidden):
         return None
-    return _linear(model, f"{model.base_model_prefix}.{family.projection}")
+    return _linear(model, f"{_prefix(model)}{family.projection}")
 
 
 def _relative(model: Any, family: Family, positions: int) -> Relative | None:
     """Which row of the table a distance has is asked of the model, not written again here."""
     if family.relative_bias is None:
         return None
-    name = f"{model.base_model_prefix}.{family.relative_bias}"
+    name = f"{_prefix(model)}{family.relative_bias}"
     table = model.get_submodule(name)
     rows = model.get_submodule(name.rpartition(".")[0]).relative_position_bucket(torch.arange(-positions, positions))
     return Relative(name, _array(table(rows)).T[None])

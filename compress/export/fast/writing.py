@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 
 from .parts import Linear, Norm
 
+Output = tuple[str, list[str | int]]  # tensor, and shape
 OPSET = 20  # the first with Gelu, and the newest of ONNX Runtime 1.17
 _ATTENTION = 23  # the first with Attention
 ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {  # those of `models.fast_graph`
@@ -90,14 +92,15 @@ class Graph:
         kind, attributes = ACTIVATIONS[name]
         return self.op(kind, [states], scope, **attributes)
 
-    def model(self, inputs: list[ValueInfoProto], output: str, shape: list[str | int]) -> ModelProto:
-        """`output` becomes `logits`, float32 of this `shape`; what was marked is given out too."""
-        named = {"logits": output, **(self._marks if self.marked else {})}
+    def model(self, inputs: list[ValueInfoProto], given: Mapping[str, Output]) -> ModelProto:
+        """`given`: the name of an output -> its tensor and shape, float32; what was marked is given out too, after these."""
+        marks = {name: (tensor, ["batch", None, None]) for name, tensor in self._marks.items()} if self.marked else {}
+        named: dict[str, Any] = {**given, **marks}
         nodes = [
-            helper.make_node("Identity", [tensor], [name], name=f"{name}/Identity") for name, tensor in named.items()
+            helper.make_node("Identity", [tensor], [name], name=f"{name}/Identity")
+            for name, (tensor, _) in named.items()
         ]
         weights = [numpy_helper.from_array(value, name) for name, value in self._weights.items()]
-        shapes = {name: ["batch", None, None] for name in named} | {"logits": shape}
-        outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+        outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, (_, shape) in named.items()]
         graph = helper.make_graph([*self._nodes, *nodes], "classifier", inputs, outputs, weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._opset)])

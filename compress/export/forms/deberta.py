@@ -7,26 +7,36 @@ positions' keys and queries are weights, and buckets a table of whole numbers. H
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ...models.heads import head_of
+from ...models.sentence_pooling import pooling_of, read_states, sentence_vectors
 
 
 class DebertaForm(nn.Module):
-    """Of the classifier `model`, of texts or of tokens, whose other weights it shares: its modules have the names that they have there."""
+    """Of the classifier `model`, of texts or of tokens, or the encoder alone, whose other weights it shares: its modules have the names
+    that they have there."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.deberta = _Encoder(model.deberta)
-        self.pooler = nn.Identity() if head_of(model).per_token else model.pooler
-        self.classifier = model.classifier
+        self.deberta, head = _Encoder(model.base_model), head_of(model)
+        self.pooling = pooling_of(model) if head.bare else None
+        self.read = partial(read_states, model)
+        if not head.bare:
+            self.pooler = nn.Identity() if head.per_token else model.pooler
+            self.classifier = model.classifier
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        """Logits [batch, class], or [batch, length, label], from [batch, length] tensors."""
-        return self.classifier(self.pooler(self.deberta(input_ids, attention_mask, token_type_ids)))
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Any:
+        """Logits [batch, class], or [batch, length, label], or the last states and vectors [batch, hidden], from [batch, length]
+        tensors."""
+        states = self.deberta(input_ids, attention_mask, token_type_ids)
+        if self.pooling is not None:
+            return self.read(states), sentence_vectors(states, attention_mask, self.pooling)
+        return self.classifier(self.pooler(states))
 
 
 class _Encoder(nn.Module):

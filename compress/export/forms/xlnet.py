@@ -7,32 +7,40 @@ arXiv:1901.02860, §3.3) with relative segments (Yang et al. 2019, arXiv:1906.08
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ...models.heads import head_of
+from ...models.sentence_pooling import pooling_of, read_states, sentence_vectors
 from ...models.xlnet import last_tokens
 
 _LEAST = -1e30  # what transformers adds to the scores of padding
 
 
 class XLNetForm(nn.Module):
-    """Of the classifier `model`, of texts or of tokens, whose other weights it shares: its modules have the names that they have there."""
+    """Of the classifier `model`, of texts or of tokens, or the encoder alone, whose other weights it shares: its modules have the names
+    that they have there."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.transformer = _Encoder(model.transformer)
+        self.transformer = _Encoder(model.base_model)
         self._per_token = head_of(model).per_token
+        self._pooling = pooling_of(model) if head_of(model).bare else None
+        self.read = partial(read_states, model)
         if self._per_token:
             self.classifier = model.classifier
-        else:
+        elif self._pooling is None:
             self.sequence_summary, self.logits_proj = model.sequence_summary, model.logits_proj
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-        """Logits [batch, class], or [batch, length, label], from [batch, length] tensors."""
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Any:
+        """Logits [batch, class], or [batch, length, label], or the last states and vectors [batch, hidden], from [batch, length]
+        tensors."""
         states = self.transformer(input_ids, attention_mask, token_type_ids)
+        if self._pooling is not None:
+            return self.read(states), sentence_vectors(states, attention_mask, self._pooling)
         if self._per_token:
             return self.classifier(states)
         return self.logits_proj(self.sequence_summary(last_tokens(states, attention_mask)))

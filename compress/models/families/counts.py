@@ -68,8 +68,10 @@ def bert_layer_flops(sizes: Sizes, length: float) -> float:
 
 def rest_flops(sizes: Sizes, length: float, *, dense_of_tokens: bool) -> float:
     """Of all that is no layer, in every family: the matrix behind the embeddings, and the head on one token, or on every one, then
-    without its first layer unless there are `dense_of_tokens`."""
+    without its first layer unless there are `dense_of_tokens`; without a head no more than the matrix."""
     projection = 2 * length * sizes.embedding * sizes.hidden if sizes.projected else 0
+    if not sizes.classes:
+        return projection
     if not sizes.per_token:
         return projection + 2 * sizes.hidden * (sizes.hidden + sizes.classes)
     return projection + 2 * length * sizes.hidden * ((sizes.hidden if dense_of_tokens else 0) + sizes.classes)
@@ -78,12 +80,14 @@ def rest_flops(sizes: Sizes, length: float, *, dense_of_tokens: bool) -> float:
 @dataclass(frozen=True, kw_only=True)
 class Counts:
     """Formulas over `Sizes`. Parameters of the `embeddings`, of one `layer` with weights of its own, and of the `rest`, which
-    includes the head and what layers share. `layer_flops`: multiply-adds × 2 of all matmuls of a layer, for a text of so many
+    includes the head and what layers share; `bare_rest` of that without a head or a pooler. `layer_flops`: multiply-adds × 2 of all
+    matmuls of a layer, for a text of so many
     tokens. `dense_of_tokens`: a head on every token has the layer before the classifier too."""
 
     embeddings: Callable[[Sizes], int] = bert_embeddings
     layer: Callable[[Sizes], int] = bert_layer
     rest: Callable[[Sizes], int] = bert_rest
+    bare_rest: Callable[[Sizes], int] = lambda sizes: sizes.relative_parameters
     layer_flops: Callable[[Sizes, float], float] = bert_layer_flops
     dense_of_tokens: bool = False
 

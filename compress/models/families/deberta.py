@@ -46,8 +46,12 @@ def _layer(sizes: Sizes) -> int:
 
 
 def _rest(sizes: Sizes) -> int:
-    """The table of relative positions and its LayerNorm, and the head."""
-    return (_rows(sizes) + 2) * sizes.hidden + bert_rest(sizes)
+    return _positions(sizes) + bert_rest(sizes)
+
+
+def _positions(sizes: Sizes) -> int:
+    """The table of relative positions and its LayerNorm."""
+    return (_rows(sizes) + 2) * sizes.hidden
 
 
 def _layer_flops(sizes: Sizes, length: float) -> float:
@@ -89,7 +93,7 @@ DEBERTA = Family(
     fast=False,
     captures_attention=False,
     packs_documents=False,
-    counts=Counts(embeddings=_embeddings, layer=_layer, rest=_rest, layer_flops=_layer_flops),
+    counts=Counts(embeddings=_embeddings, layer=_layer, rest=_rest, bare_rest=_positions, layer_flops=_layer_flops),
     own_sizes={name: int(value) for name, value in _OWN.items()},
     students=("deberta-v2",),
     student=Student(inits=("copy", "random"), settings=_settings),

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...spec.kinds import KindName
 from .classification import CLASSIFICATION
+from .embedding import EMBEDDING
 from .head import Head
 from .multilabel import MULTILABEL
 from .regression import REGRESSION
@@ -17,9 +18,21 @@ HEADS: dict[KindName, Head] = {
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
     "regression": REGRESSION,
+    "embedding": EMBEDDING,
 }
 
-__all__ = ["HEADS", "Head", "auto_class", "head_named", "head_of"]
+STATES = "last_hidden_state"  # what padded graphs of vectors give too, first, for tools that pool by themselves
+
+__all__ = [
+    "HEADS",
+    "STATES",
+    "Head",
+    "auto_class",
+    "head_named",
+    "head_of",
+    "model_from",
+    "without_pooler",
+]
 
 
 def auto_class(head: Head) -> Any:
@@ -27,6 +40,18 @@ def auto_class(head: Head) -> Any:
     import transformers
 
     return getattr(transformers, head.model)
+
+
+def model_from(head: Head, config: Any) -> Any:
+    """A model with this head and random weights, under torch's global seed, by a config of transformers."""
+    return without_pooler(auto_class(head).from_config(config), head)
+
+
+def without_pooler(model: Any, head: Head) -> Any:
+    """The model itself; where the head is `bare`, its encoder has no pooler from now on, for nothing reads it."""
+    if head.bare and getattr(model, "pooler", None) is not None:
+        model.pooler = None
+    return model
 
 
 def head_named(architectures: Sequence[str]) -> Head:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ..cards import StudentCard
 from ..dimensions import Dimensions, dimensions
 from ..families import FAMILIES, Family
-from ..heads import auto_class, head_of
+from ..heads import head_of, model_from
 from ..layer_maps import blocks_of, copied_layers, distinct_blocks
 from ..pretrained import transformers_config
+from ..sentence_pooling import FIELD
 from .activations import Sample
 from .conversion import convert
 from .copying import Form, copied_body, copied_head
@@ -30,9 +31,9 @@ def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     the head of a converted one, which suits one whose body `load_body` will bring.
     """
     kind = head_of(teacher)
-    student = auto_class(kind).from_config(student_config(teacher.config, sizes, _kept_layers(card, teacher)))
+    student = model_from(kind, student_config(teacher.config, sizes, _kept_layers(card, teacher)))
     _start(card, student, teacher, sample)
-    if card.init == "copy":
+    if card.init == "copy" and not kind.bare:
         models = teacher, student
         prefixes = teacher.base_model_prefix, student.base_model_prefix
         layers = [_family(model).head_on(per_token=kind.per_token) for model in models]
@@ -74,7 +75,8 @@ def student_config(teacher: Any, sizes: Dimensions, layers: Sequence[int] = ()) 
         raise RuntimeError(f"no student is made as a {family.name}")
     kept = family.student.settings(partial(FAMILIES[teacher.model_type].setting, teacher))
     lists = {name: [getattr(teacher, name)[layer] for layer in layers] for name in family.layer_lists if layers}
-    return transformers_config({"model_type": family.name, **own, **kept, **lists})
+    vectors = {FIELD: getattr(teacher, FIELD)} if hasattr(teacher, FIELD) else {}
+    return transformers_config({"model_type": family.name, **own, **kept, **lists, **vectors})
 
 
 def _start(card: StudentCard, student: Any, teacher: Any, sample: Sample | None) -> None:

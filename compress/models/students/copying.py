@@ -126,7 +126,7 @@ def load_body(student: Any, folder: Path, *, pooler: bool = False) -> None:
     Raises `CompressError` for an encoder of another architecture or of other sizes.
     """
     found, wanted = _read(folder, student.base_model_prefix), _once(student.base_model.state_dict())
-    if not pooler or head_of(student).per_token:
+    if not pooler or head_of(student).per_token or head_of(student).bare:
         found, wanted = _without_pooler(found), _without_pooler(wanted)
     for name in sorted(wanted.keys() | found.keys()):
         sides = [tuple(state[name].shape) if name in state else "none" for state in (wanted, found)]

@@ -35,5 +35,5 @@ def _lines(card: StudentCard, student: Dimensions, teacher: Dimensions) -> Itera
     if theirs.relative_bias and not mine.relative_bias:
         yield "attention has no values for the distance of two tokens, which the teacher's adds to its scores"
     (_, own), (_, other) = (family.head[0] if family.head else ("", None) for family in (mine, theirs))
-    if mine is not theirs and own != other and not student.per_token:
+    if mine is not theirs and own != other and student.classes and not student.per_token:
         yield f"the classifier's first layer is the teacher's with {own} in place of {other}"

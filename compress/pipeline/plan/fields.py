@@ -10,6 +10,7 @@ from ...losses import LOSSES
 from ...models.families import FAMILIES
 from ...models.layer_maps import check_losses, matched_layers
 from ...models.students import CONVERSION
+from ...spec.kinds import KINDS
 from ...spec.stages import Losses, PerTask
 from ...spec.stages.training import OnText
 from ...tasks import TASK_KINDS
@@ -46,7 +47,8 @@ def described_student(draft: Draft) -> dict[str, Any]:
     if draft.student is None:
         return {}
     if draft.pretrained is not None:
-        return {"student": {"init": draft.student.init}}
+        pooling = {} if KINDS[draft.task.spec.kind].learnt else {"pooling": draft.pretrained.pooling[0]}
+        return {"student": {"init": draft.student.init}, **pooling}
     conversion = {"conversion": CONVERSION} if draft.student.init == "convert" else {}
     return {"student": draft.student.model_dump(mode="json", exclude={"title"}), **conversion}
 
@@ -66,7 +68,7 @@ def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
     check_layer_map(draft, spec, stage, "student", "teacher")
 
 
-ON_CLASSES = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes")
+ON_CLASSES = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes" and not loss.kinds)
 
 
 def loss_on_states(spec: Losses) -> str | None:

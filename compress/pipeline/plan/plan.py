@@ -16,6 +16,7 @@ from ...fields import Spec
 from ...machine import versions
 from ...models.cards import StudentCard
 from ...models.dimensions import Dimensions, usable_positions
+from ...spec.kinds import KINDS
 from ...spec.recipe import Recipe, Stage
 from ...store import Artifact
 from .context import Context
@@ -206,8 +207,9 @@ class Draft:
     others: tuple[TeacherSource, ...] = ()
 
     def adopts(self, teacher: TeacherSource) -> bool:
-        """Whether that teacher is taken as it came, fine-tuned already."""
-        return teacher.is_fine_tuned(self.task.spec.kind) and not self.refit
+        """Whether that teacher is taken as it came: fine-tuned already, or for a task whose labels train none."""
+        learnt = KINDS[self.task.spec.kind].learnt
+        return not learnt or (teacher.is_fine_tuned(self.task.spec.kind) and not self.refit)
 
     @property
     def teachers(self) -> dict[str, TeacherSource]:

@@ -22,10 +22,11 @@ from ...models.dimensions import Dimensions, dimensions, read_config
 from ...models.families import FAMILIES
 from ...models.growth import check_growth
 from ...models.random_models import random_config
+from ...models.sentence_pooling import Pooling, read_pooling
 from ...models.weights import weight_files
 from ...paths import from_home
 from ...provenance import TeacherOrigin
-from ...spec.kinds import KindName
+from ...spec.kinds import KINDS, KindName
 from ...tasks import byte_level, wordpiece
 from ...tasks.synthetic import GENERATOR_VERSION
 
@@ -98,8 +99,14 @@ class TeacherSource:
         return student is None or student.vocabulary == self.vocabulary
 
     def is_fine_tuned(self, kind: KindName) -> bool:
-        """Whether it carries a head of its own for tasks of `kind`."""
-        return self.folder is not None and has_head(self.folder, self.config, kind)
+        """Whether it carries a head of its own for tasks of `kind`, or needs none."""
+        return self.folder is not None and (not KINDS[kind].learnt or has_head(self.folder, self.config, kind))
+
+    @cached_property
+    def pooling(self) -> tuple[Pooling, bool]:
+        """How the vectors of texts are made of its last states, and whether its files say so. CompressError: in a way that is not known
+        here."""
+        return read_pooling(self.folder, self.config)
 
     @property
     def is_random_init(self) -> bool:

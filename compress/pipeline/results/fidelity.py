@@ -33,6 +33,7 @@ def fidelity(
         mean_logit_difference=mean,
         worst_logit_difference=worst,
         **_decisions(fp32, int8, gold, labels, kind),
+        **kind.similarity(fp32, int8),
     )
 
 

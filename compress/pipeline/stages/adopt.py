@@ -1,4 +1,4 @@
-"""adopt: a fine-tuned teacher as it is. Its labels agree with the task's, and it is better than guessing."""
+"""adopt: a fine-tuned teacher, or a sentence encoder, as it is. Its labels agree with the task's, and it is better than guessing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ import numpy as np
 from ...errors import CheckFailed
 from ...fields import Spec
 from ...models.checkpoints import label_fields, load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ...models.random_models import random_classifier
+from ...models.sentence_pooling import FIELD
+from ...spec.kinds import KINDS
 from ...tasks import TASK_KINDS, TrainingData, gold_of, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
 from ..plan.teachers import TeacherSource
+from ..plan.vectors import learns_labels
 from ..training.labels import label_order, reorder_head
+from .base_teacher import PRETRAINED, base_teacher, pretrained_inputs
 
 SEEN_TUNING = (
     "the teacher is fine-tuned already, and has probably seen the tuning split, which is held out of train: what is chosen on "
@@ -43,6 +48,11 @@ class AdoptInfo(TypedDict):
 def add_adopted(draft: Draft, model: str = "teacher") -> None:
     """The teacher that plans call `model`."""
     outside = {"teacher": draft.teachers[model].identity, "data": draft.task.fingerprint}
+    if not learns_labels(draft):
+        source, inputs = draft.teachers[model], pretrained_inputs(draft)
+        described = {"kind": draft.task.spec.kind, "pooling": source.pooling[0]}
+        draft.add(ADOPT, model, model, Adopt(), described, inputs=inputs, outside=outside, seed=draft.base_seed)
+        return
     draft.add(ADOPT, model, model, Adopt(), {}, outside=outside)
     if not draft.task.names_tuning:
         named = SEEN_TUNING.replace("the teacher", f"teacher {draft.teachers[model].card.name}", 1)
@@ -52,12 +62,38 @@ def add_adopted(draft: Draft, model: str = "teacher") -> None:
 
 def check(plan: Plan, node: Node[Adopt]) -> None:
     task, teacher = plan.task, plan.source_of(node)
+    if not KINDS[task.spec.kind].learnt:
+        return
     label_order(teacher.labels, task.data.labels, kind=task.spec.kind, where=str(teacher.folder))
 
 
 def run(job: Job[Adopt]) -> AdoptInfo:
     """-> checkpoint."""
-    return adopt_teacher(job.plan.source_of(job.node), job.context, job.out)
+    source = job.plan.source_of(job.node)
+    if not KINDS[job.context.kind].learnt:
+        return _adopt_encoder(job, source)
+    return adopt_teacher(source, job.context, job.out)
+
+
+def _adopt_encoder(job: Job[Adopt], source: TeacherSource) -> AdoptInfo:
+    """As it came, as plain text made it, or, of random weights, as they are drawn, for then it guesses."""
+    import torch
+
+    from ..training.initial_teacher import grow_into
+
+    torch.manual_seed(job.node.seed)
+    if source.folder is not None or PRETRAINED in job.inputs:
+        model: Any = load_classifier(base_teacher(source, job.inputs), kind=job.context.kind, labels=(), trained=True)
+    else:
+        model = random_classifier(source.config, kind=job.context.kind, labels=())
+        grow_into(model, source, seed=job.node.seed)
+    setattr(model.config, FIELD, source.pooling[0])
+    if source.folder is None:
+        points = _score(model, source.tokenizer, source, job.context)[0]
+    else:
+        points = _check_score(model, source.tokenizer, source, job.context)
+    save_checkpoint(model.eval(), source.tokenizer, job.out)
+    return {"tuning_score": points, "label_order": None}
 
 
 def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptInfo:
@@ -78,24 +114,33 @@ def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptIn
     return {"tuning_score": points, "label_order": list(order) if order else None}
 
 
-def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) -> float:
+def _score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) -> tuple[float, np.ndarray, np.ndarray]:
+    """Headline points on the tuning split, the outputs there, and what they are held against."""
     from ...models.predict import predict_logits
 
     data = context.task.data
     tuning = context.task.encoded("tuning", tokenizer, data.spec.max_length)
     logits = predict_logits(model, tuning, pad_id(source.config))
-    points = headline(score(data.spec, data.labels, logits, tuning.labels))
+    return headline(score(data.spec, data.labels, logits, tuning.labels)), logits, tuning.labels
+
+
+def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) -> float:
+    data = context.task.data
+    points, logits, gold = _score(model, tokenizer, source, context)
     guess = constant_score(data)
-    better = _better_order(logits, tuning.labels, data, max(points, guess) + _CLEARLY)
+    better = _better_order(logits, gold, data, max(points, guess) + _CLEARLY)
     if points > guess and not better:
         return points
     hint = (
         f"; with its labels in the order {better[0]} it scores {better[1]:.1f}: set id2label in config.json"
         if better
         else "; --refit fine-tunes it again"
+        if KINDS[data.spec.kind].learnt
+        else ": give a trained sentence encoder"
     )
+    said = "said to be fine-tuned, " if KINDS[data.spec.kind].learnt else ""
     raise CheckFailed(
-        f"{source.folder}: said to be fine-tuned, scores {points:.1f} on the tuning split of {data.spec.name}, "
+        f"{source.folder}: {said}scores {points:.1f} on the tuning split of {data.spec.name}, "
         f"where {TASK_KINDS[data.spec.kind].constant_words} scores {guess:.1f}{hint}"
     )
 

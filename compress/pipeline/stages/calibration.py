@@ -14,6 +14,7 @@ from ...paths import from_home
 from ...quantize.methods import quantizer_of
 from ...spec.kinds import KINDS
 from ...spec.quantization import Quantize
+from ...spec.task import TaskSpec
 from ...store import hash_file
 from ...tasks import TASK_KINDS, Split, encode, headline, score
 from ..plan import Context, Draft
@@ -54,11 +55,16 @@ def calibration(
     if spec.calibration_text is None:
         return length_stratified(context.task.encoded("train", tokenizer, length), pad, spec.calibration_examples)
     path = from_home(spec.calibration_text)
-    texts = read_lines(path, len(context.task.spec.text))
+    texts = read_lines(path, texts_of_a_row(context.task.spec))
     if hash_file(path) != outside["text"]:
         raise CompressError(f"quantize.calibration_text: {path}: it changed since this command started; start it again")
     refuse_reported(spec.calibration_text, texts, context.task)
     return length_stratified(encode(tokenizer, texts, length), pad, spec.calibration_examples)
+
+
+def texts_of_a_row(spec: TaskSpec) -> int:
+    """What a model reads at once."""
+    return 2 if spec.pairs else 1
 
 
 def read_lines(path: Path, columns: int) -> Split:

@@ -17,6 +17,7 @@ from ..plan.fields import (
     seeded,
 )
 from ..plan.teachers import ENSEMBLE
+from ..plan.vectors import vector_losses
 from ..training.info import TrainingInfo
 from .augment import AUGMENTED
 from .ensemble import check_answers_alone, ensemble_inputs, table
@@ -34,7 +35,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     layers = (*usual, stage.spec)
     if names := lists(fields_for_task(draft, layers, Distill)):
         raise draft.fails(stage.id, _SEVERAL.format(name=names[0], stage=stage.id, card=card.name))
-    spec = for_task(draft, layers, Distill)
+    spec = vector_losses(draft, for_task(draft, layers, Distill), stage.id)
     check_answers_alone(draft, spec, stage.id)
     check_student_losses(draft, spec, stage.id)
     name = "student" if stage.id == "distill" else stage.id

@@ -77,7 +77,7 @@ def run(job: Job[Export]) -> dict[str, Any]:
         task_name=task.name,
         labels=job.context.labels,
         kind=task.kind,
-        pairs=len(task.text) == 2,
+        pairs=task.pairs,
     )
 
 

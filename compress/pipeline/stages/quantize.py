@@ -20,7 +20,15 @@ from ...spec.quantization import Quantize
 from ...spec.recipe import Stage
 from ...tasks import TASK_KINDS, gold_of, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
-from .calibration import calibrated_on, calibration, evaluator, length_stratified, read_lines, refuse_reported
+from .calibration import (
+    calibrated_on,
+    calibration,
+    evaluator,
+    length_stratified,
+    read_lines,
+    refuse_reported,
+    texts_of_a_row,
+)
 
 if TYPE_CHECKING:
     from ...quantize.inc_tuning import Program
@@ -65,7 +73,7 @@ def check(plan: Plan, node: Node[Quantize]) -> None:
     """The packages that only some methods need are there, and the texts to calibrate on serve."""
     quantizer_of(node.spec).check_packages()
     if node.spec.calibration_text is not None:
-        texts = read_lines(from_home(node.spec.calibration_text), len(plan.task.spec.text))
+        texts = read_lines(from_home(node.spec.calibration_text), texts_of_a_row(plan.task.spec))
         refuse_reported(node.spec.calibration_text, texts, plan.task)
 
 

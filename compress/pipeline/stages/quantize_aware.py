@@ -16,6 +16,7 @@ from ...spec.recipe import Recipe, Stage
 from ...spec.stages import QuantizeAware
 from ..plan import TRAINING, Context, Draft, Job, Kind
 from ..plan.fields import check_layer_map, described_threshold, for_task, seeded
+from ..plan.vectors import vector_losses
 from ..training.info import TrainingInfo
 from .calibration import calibrated_on, calibration
 from .export import no_fast_graph
@@ -43,7 +44,7 @@ def plan(draft: Draft, stage: Stage) -> None:
             f"trains what the fast graph computes; {fast_graph_is_for()}, and {problem}: leave it out with "
             f"--set {stage.id}.enabled=false --set quantize.method=smoothquant",
         )
-    spec = for_task(draft, (stage.spec,), QuantizeAware)
+    spec = vector_losses(draft, for_task(draft, (stage.spec,), QuantizeAware), stage.id, against=before, student=before)
     check_layer_map(draft, spec, stage.id, before, before)
     described = seeded(draft, spec, draft.seed) | {"precision": "fp32"} | described_threshold(draft)
     described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}
@@ -107,7 +108,7 @@ def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> Fa
     from ...quantize.smoothing import Smoothing, find_factors, smooth
 
     spec, context, quantize = job.spec, job.context, quantize_spec(job.plan.recipe)
-    graph = build_fast(model, kind=context.kind, pairs=len(context.task.spec.text) == 2)
+    graph = build_fast(model, kind=context.kind, pairs=context.task.spec.pairs)
     if graph is None:
         raise RuntimeError("export refuses what has no fast graph")
     form, choice = quant_spec_of(graph, quantize)

@@ -17,6 +17,7 @@ from ...models.checkpoints import load_classifier, load_encoder, pad_id
 from ...models.features import compute_features
 from ...models.layer_maps import layer_pairs
 from ...models.students import build_encoder, build_student, evaluating, load_body, sample_tokens, table_errors, thinned
+from ...spec.kinds import KINDS
 from ..plan import Context, Inputs, Job, Plan
 from ..plan.teachers import TeacherSource
 from .info import Start
@@ -53,7 +54,7 @@ def _pretrained_classifier(source: TeacherSource, context: Context) -> nn.Module
     """With the checkpoint's own head where that has one of the task's size, in the order of its labels; else with a new one."""
     folder = source.folder or Path()
     model = load_classifier(folder, kind=context.kind, labels=context.labels, trained=False)
-    if source.is_fine_tuned(context.kind):
+    if KINDS[context.kind].learnt and source.is_fine_tuned(context.kind):
         with suppress(CompressError):  # of other labels: no order is the right one
             order = label_order(source.labels, context.labels, kind=context.kind, where=str(folder))
             if order is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ...objective import Objective
 from ...runtime.kinds.multilabel import sigmoid
 from ...spec.stages import Losses, Training
 from ...store import Artifact
-from ...tasks import TASK_KINDS, Encoded, Split, TaskBatches, encode
+from ...tasks import TASK_KINDS, Encoded, TaskBatches, encode
 from ...training import Batches, Outcome, make_accelerator, train
 from ..plan import Job, Plan
 from ..plan.sources import TaskSource
@@ -174,4 +175,4 @@ def training_examples(task: TaskSource, tokenizer: Any, length: int, augmented: 
         return task.encoded("train", tokenizer, length)
     train, copies = task.data.train, read_augmented(augmented.path)
     texts = tuple([*own, *new] for own, new in zip(train.texts, copies.texts, strict=True))
-    return encode(tokenizer, Split(texts, np.concatenate([train.labels, copies.labels])), length)
+    return encode(tokenizer, replace(train, texts=texts, labels=np.concatenate([train.labels, copies.labels])), length)

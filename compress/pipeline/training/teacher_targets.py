@@ -141,12 +141,12 @@ def answers_once(objective: Objective, data: Batches, settings: Training) -> boo
 
 
 def _logits_table(teacher: nn.Module, data: TaskBatches, work: Path) -> np.ndarray:
-    """[example, class] over the training examples, or [word, label]; kept in `work`, so that a resumed run, and another process, reads the
+    """[row, output] over the training examples, or [word, label]; kept in `work`, so that a resumed run, and another process, reads the
     same numbers."""
     path = work / "teacher-logits.npy"
     if path.exists():
         return np.load(path, allow_pickle=False)
-    logits = predict_logits(teacher, data.encoded, data.pad_id)
+    logits = data.encoded.by_row(predict_logits(teacher, data.encoded, data.pad_id))
     with replacing(path) as part, part.open("wb") as file:
         np.save(file, logits, allow_pickle=False)
     return logits

@@ -15,7 +15,7 @@ from ...machine import BF16_PEAKS
 from ...models.dimensions import Dimensions, dimensions
 from ...models.dropout import draw_quickly
 from ...models.features import compute_features
-from ...models.heads import head_of
+from ...models.heads import HEADS, head_of
 from ...models.predict import to_tensors
 from ...models.random_models import random_classifier
 from ...spec.kinds import KindName
@@ -70,7 +70,7 @@ def _runs_layers(features: frozenset[str]) -> bool:
 def probe(config: dict[str, Any], *, kind: KindName, length: int, precision: str, threads: int) -> float:
     """FLOP/s of a training on this machine, by a few steps of a random model of this config on texts of `length` tokens,
     computed as the loop computes them."""
-    sizes = dimensions(config, classes=2, kind=kind)
+    sizes = dimensions(config, classes=0 if HEADS[kind].bare else 2, kind=kind)
     torch.set_num_threads(threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     with torch.random.fork_rng():
@@ -92,10 +92,9 @@ def probe(config: dict[str, Any], *, kind: KindName, length: int, precision: str
 
 
 def _sizes(model: Any) -> Dimensions:
-    kind: KindName = (
-        "tagging" if head_of(model).per_token else "classification"
-    )  # whose sizes are those of all such heads
-    return dimensions(model.config.to_dict(), classes=model.config.num_labels, kind=kind)
+    head = head_of(model)
+    kind: KindName = "tagging" if head.per_token else "classification"  # whose sizes are those of all such heads
+    return dimensions(model.config.to_dict(), classes=0 if head.bare else model.config.num_labels, kind=kind)
 
 
 def _peak(accelerator: Accelerator) -> float | None:

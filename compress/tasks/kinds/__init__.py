@@ -5,6 +5,7 @@ from __future__ import annotations
 from compress.spec.kinds import KindName
 
 from .classification import CLASSIFICATION
+from .embedding import EMBEDDING
 from .kind import TaskKind
 from .multilabel import MULTILABEL
 from .regression import REGRESSION
@@ -15,6 +16,7 @@ TASK_KINDS: dict[KindName, TaskKind] = {
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
     "regression": REGRESSION,
+    "embedding": EMBEDDING,
 }
 
 __all__ = ["TASK_KINDS", "TaskKind"]

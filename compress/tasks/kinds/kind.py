@@ -23,6 +23,10 @@ def _itself(value: Any) -> Any:
     return value
 
 
+def _of_names(names: Names) -> int | None:
+    return len(names) or 1
+
+
 @dataclass(frozen=True)
 class TaskKind:
     """One kind. `names` are the label names in the order of their ids, () for a kind without.
@@ -69,6 +73,9 @@ class TaskKind:
     )  # labels are not all the same
     gold: Callable[[np.ndarray], np.ndarray] = _itself  # of labels
     expected: Callable[[np.ndarray], np.ndarray] = _itself  # of gold: the answers that are right
+    width: Callable[[Names], int | None] = _of_names  # outputs of an example; None: as many as the model has
+    similarity: Callable[[np.ndarray, np.ndarray], dict[str, float]] = lambda fp32, other: {}
+    # of (fp32 outputs, others), where they are vectors: how near these are, by the fields of `recorded_fidelity.Fidelity`
     fitting: Callable[[Metrics, Names], Metrics] = lambda metrics, names: metrics  # those that such labels can have
 
     @property

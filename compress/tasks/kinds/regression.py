@@ -17,7 +17,7 @@ from .kind import TaskKind
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 
 
-def _read_scores(rows: Rows) -> np.ndarray:
+def read_scores(rows: Rows) -> np.ndarray:
     scores, problems = np.zeros(len(rows), dtype=np.float32), []
     for index, (number, value) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
         score = _number(value)
@@ -38,7 +38,7 @@ def _number(value: Any) -> float:
 
 REGRESSION = TaskKind(
     label_names=lambda spec, train: (),
-    read_labels=lambda rows, names: _read_scores(rows),
+    read_labels=lambda rows, names: read_scores(rows),
     written=lambda label, names: float(label),
     present=lambda labels: set(),
     strata=lambda labels: [0] * len(labels),

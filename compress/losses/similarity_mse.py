@@ -1,0 +1,33 @@
+from typing import Literal
+
+from jaxtyping import Float
+
+from .features import LOGITS
+from .loss import Batch, Loss, LossSpec, always
+from .tensors import Tensor
+
+
+class SimilarityMse(LossSpec):
+    """Of sentence vectors: squared difference of the two models' cosines between the texts of a batch; vectors may be of any two widths."""
+
+    name: Literal["similarity_mse"] = "similarity_mse"
+
+
+def similarity_mse_loss(
+    student: Float[Tensor, "batch own"], teacher: Float[Tensor, "batch theirs"]
+) -> Float[Tensor, ""]:
+    """Mean over all pairs of the batch's texts of (cos_student - cos_teacher)², a text with itself, where both are 1, included.
+
+    Zero exactly where all cosines agree (Tung and Mori 2019, arXiv:1907.09682, §3, whose rows are normalised and not the vectors).
+    The texts are those that go through one forward: of a micro-batch, its own."""
+    import torch.nn.functional as F
+
+    mine, theirs = F.normalize(student, dim=-1), F.normalize(teacher, dim=-1)
+    return (mine @ mine.T - theirs @ theirs.T).square().mean()
+
+
+def _compute(spec: SimilarityMse, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:
+    return similarity_mse_loss(student, teacher)
+
+
+SIMILARITY_MSE = Loss(SimilarityMse, "classes", always(LOGITS, LOGITS), _compute, kinds=("embedding",))

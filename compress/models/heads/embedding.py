@@ -1,0 +1,28 @@
+"""No head: a text's vector is made of the encoder's last states, without weights of its own (`models.sentence_pooling`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...losses.sentence_cosine import sentence_cosine_loss
+from .head import Head
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def _from_teacher(spec: Any, student: Tensor, teacher: Any, batch: Mapping[str, Tensor]) -> Tensor:
+    return sentence_cosine_loss(student, teacher)
+
+
+EMBEDDING = Head(
+    model="AutoModel",
+    suffix="Model",
+    trained=(),
+    new=("pooler.",),
+    losses={"soft_target": _from_teacher, "soft_cross_entropy": _from_teacher},
+    equal={"soft_cross_entropy": "soft_target"},
+    bare=True,
+    output="sentence_embedding",
+)

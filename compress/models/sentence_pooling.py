@@ -1,0 +1,95 @@
+"""How a sentence encoder's vector is made of its last states: the mean of the tokens, or the first one's, at length 1.
+
+sentence-transformers' folders say it in `1_Pooling/config.json`, checkpoints of ours in config.json, as `sentence_pooling`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import CompressError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Pooling = Literal["mean", "cls"]
+FIELD = "sentence_pooling"  # of config.json
+_MODULES, _MODE = "modules.json", "pooling_mode_"
+_KNOWN = ("Transformer", "Pooling", "Normalize")
+
+
+def read_pooling(folder: Path | None, config: Mapping[str, Any]) -> tuple[Pooling, bool]:
+    """(how the vectors of the checkpoint in `folder` are pooled, whether its files say so); the mean where nothing does.
+
+    Raises `CompressError` naming the file where vectors are made in another way, or of more layers than are known here.
+    """
+    if FIELD in config:
+        return config[FIELD], True
+    if folder is None:
+        return "mean", False
+    _check_layers(folder / _MODULES)
+    path = folder / "1_Pooling" / "config.json"
+    found = _document(path, dict)
+    if found is None:
+        return "mean", False
+    modes = [name.removeprefix(_MODE) for name, is_on in found.items() if name.startswith(_MODE) and is_on]
+    modes = [str(found["pooling_mode"])] if not modes and "pooling_mode" in found else modes
+    modes = [{"cls_token": "cls", "mean_tokens": "mean"}.get(mode, mode) for mode in modes]
+    if modes == ["mean"]:
+        return "mean", True
+    if modes == ["cls"]:
+        return "cls", True
+    raise CompressError(f"{path}: pooling: expected mean or cls, one of them; found {', '.join(modes) or 'none'}")
+
+
+def _check_layers(path: Path) -> None:
+    modules = _document(path, list) or []
+    kinds = [str(module.get("type")).rpartition(".")[2] if isinstance(module, dict) else "?" for module in modules]
+    if other := [kind for kind in kinds if kind not in _KNOWN]:
+        raise CompressError(
+            f"{path}: expected {', '.join(_KNOWN)}; found {', '.join(other)}, which would be left out of the vectors: give a "
+            "sentence encoder without"
+        )
+
+
+def _document(path: Path, kind: type[Any]) -> Any:
+    """None where there is no such file."""
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CompressError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(found, kind):
+        raise CompressError(f"{path}: expected a JSON {'object' if kind is dict else 'list'}, found something else")
+    return found
+
+
+def sentence_vectors(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
+    """[batch, hidden], each of length 1, of last states [batch, length, hidden]; `mask` [batch, length] is 1 at real tokens."""
+    import torch.nn.functional as F
+
+    if pooling == "cls":
+        return F.normalize(states[:, 0], dim=-1)
+    real = mask[..., None].to(states.dtype)
+    return F.normalize((states * real).sum(1) / real.sum(1).clamp(min=1), dim=-1)
+
+
+def pooling_of(model: Any) -> Pooling:
+    """Of a model that was loaded or made for vectors; the mean where its config says nothing."""
+    return getattr(model.config, FIELD, "mean")
+
+
+def read_states(model: Any, states: Tensor) -> Tensor:
+    """Of last states [batch, length, hidden] those that vectors are made of: all, or the first token's, [batch, 1, hidden]."""
+    return states[:, :1] if pooling_of(model) == "cls" else states
+
+
+def outputs_of(model: Any, output: Any, mask: Tensor) -> Tensor:
+    """What a model of transformers answers: its logits, or, of an encoder without a head, the vectors of texts."""
+    if getattr(output, "logits", None) is not None:
+        return output.logits
+    return sentence_vectors(output.last_hidden_state, mask, pooling_of(model))

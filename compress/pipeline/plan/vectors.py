@@ -1,0 +1,86 @@
+"""What plans of sentence encoders differ in: the teacher is taken as it is, and losses compare vectors, not classes."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ...losses import LOSSES
+from ...losses.loss import LossSpec
+from ...losses.similarity_mse import SimilarityMse
+from ...losses.soft_target import SoftTarget
+from ...spec.kinds import KINDS
+from ...spec.stages import Losses
+from .plan import Draft
+
+L = TypeVar("L", bound=Losses)
+
+
+def learns_labels(draft: Draft) -> bool:
+    """Whether the task's labels train models."""
+    return KINDS[draft.task.spec.kind].learnt
+
+
+def pooling_notes(draft: Draft) -> list[str]:
+    """A line for each checkpoint that does not say how its vectors are made. CompressError: one whose vectors cannot be made here."""
+    if learns_labels(draft):
+        return []
+    sources = {"teacher": draft.teacher} | ({} if draft.pretrained is None else {"student": draft.pretrained})
+    return [
+        f"{role} {source.card.name}: its folder says nothing of pooling (1_Pooling/config.json): vectors are the mean of the tokens' states"
+        for role, source in sources.items()
+        if not source.pooling[1] and source.folder is not None
+    ]
+
+
+def check_kind_of_losses(draft: Draft, spec: Losses, stage: str) -> None:
+    """Raises `CompressError` for a loss that tasks of this kind do not have."""
+    kind = draft.task.spec.kind
+    for loss in spec.losses:
+        kinds = LOSSES[loss.name].kinds
+        if loss.weight > 0 and kinds and kind not in kinds:
+            raise draft.fails(
+                stage,
+                f"losses: {loss.name} is for {' and '.join(kinds)} tasks; {draft.task.spec.name} is of the kind {kind}",
+            )
+
+
+def vector_losses(draft: Draft, spec: L, stage: str, *, student: str = "student", against: str = "teacher") -> L:
+    """The losses of a stage as a sentence encoder can learn by them, with a note of what changes; as they are for any other task.
+
+    No label says which vector is right, so a loss on labels alone is left out, or, where no other is there, gives its place to one on
+    the teacher's vectors. Vectors of other widths than the teacher's have no cosine with its own: `similarity_mse` takes the place of
+    losses on these."""
+    check_kind_of_losses(draft, spec, stage)
+    if learns_labels(draft):
+        return spec
+    widths = draft.sizes[student].hidden, draft.sizes[against].hidden
+    kept = [loss for loss in spec.losses if not _on_labels(loss)]
+    named = [loss.name for loss in spec.losses if _on_labels(loss) and loss.weight > 0]
+    if named:
+        other = (
+            ""
+            if any(loss.weight > 0 for loss in kept)
+            else "; the student learns the teacher's vectors instead (soft_target)"
+        )
+        kept = kept if not other else [loss for loss in kept if loss.name != "soft_target"] + [SoftTarget()]
+        draft.notes.append(f"{stage}: {', '.join(named)} is left out: no label says which vector is right{other}")
+    if widths[0] != widths[1]:
+        kept = _of_any_width(draft, kept, stage, widths)
+    return spec.model_copy(update={"losses": tuple(kept)})
+
+
+def _on_labels(loss: LossSpec) -> bool:
+    return LOSSES[loss.name].reads == "classes" and not LOSSES[loss.name].needs_teacher
+
+
+def _of_any_width(draft: Draft, losses: list[LossSpec], stage: str, widths: tuple[int, int]) -> list[LossSpec]:
+    on_vectors = [loss for loss in losses if LOSSES[loss.name].reads == "classes" and loss.weight > 0]
+    named = [loss.name for loss in on_vectors if loss.name != "similarity_mse"]
+    if not named:
+        return losses
+    draft.notes.append(
+        f"{stage}: similarity_mse in place of {', '.join(named)}: vectors of {widths[0]} and of {widths[1]} numbers have no cosine; "
+        "the cosines between texts are compared, which is the only loss on vectors of two widths"
+    )
+    weight = sum(loss.weight for loss in on_vectors)
+    return [loss for loss in losses if loss not in on_vectors] + [SimilarityMse(weight=weight)]
