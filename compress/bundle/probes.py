@@ -1,4 +1,4 @@
-"""Fixed texts whose logits travel with a bundle: the same file must answer the same on another machine."""
+"""Fixed texts whose logits, or vectors, travel with a bundle: the same file must answer the same on another machine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 import tokenizers
 
 from ..errors import CheckFailed
-from ..runtime import load
+from ..runtime import Embedder, load
 from ..runtime.batches import padded
 from ..runtime.folder import find_model, read_settings, read_tokenizer
+from ..runtime.kinds.embedding import DIGITS
 from ..runtime.reading import Text
 from ..runtime.unpadded import open_unpadded
 from ..runtime.words import Places, Windower, word_spans
@@ -74,7 +75,7 @@ class ProbeRows:
     places: Places | None
 
     def collected(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """float32 [text, class], or [word, label], of each row's outputs, [class] or [length, label], padding included."""
+        """float32 [text, class or width], or [word, label], of each row's outputs, [class] or [length, label], padding included."""
         if self.places is None:
             return np.stack(outputs)
         found = self.places.unread(
@@ -89,7 +90,7 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
     """Of the bundle's tokenizer."""
     settings = read_settings(folder)
     tokenizer = read_tokenizer(folder / "tokenizer.json", settings)
-    if not settings.kind.words:
+    if settings.kind.unit != "word":
         return ProbeRows(tokenizer.encode_batch_fast(examples(texts)), None)
     plain = [text for (text,) in texts]
     windows = Windower(tokenizer, settings.max_length)(plain, [word_spans(text) for text in plain])
@@ -116,8 +117,11 @@ def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], 
 
 
 def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...], threads: int | None) -> np.ndarray:
-    """float32 [text, class], or [word, label], one text at a time, so that no answer depends on another. CheckFailed: non-finite."""
+    """float32 [text, class], [word, label], or [text, width] of vectors, one text at a time, so that no answer depends on another.
+    CheckFailed: non-finite."""
     model = load(folder, precision=precision, threads=threads, verify=False)  # `verify` hashes all
+    if isinstance(model, Embedder):
+        return model.embed([text for (text,) in texts], batch_size=1).round(DIGITS)
     logits = model.logits(examples(texts), batch_size=1)
     if not np.isfinite(logits).all():
         raise CheckFailed(f"{model.model}: gives non-finite scores for plain sentences; do not use this model")

@@ -27,6 +27,7 @@ from .card import DTYPES
 from .document import BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
+from .modules import write_modules
 from .place import building, check_target, recover, settle
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
@@ -85,7 +86,10 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool, claims: Mapping[s
 
 def _copy_configuration(folder: Path, source: Source) -> None:
     checkpoint = source.checkpoint
-    _write_json(folder / "config.json", _config(checkpoint, source.result.task) | _of_transformers_js(source))
+    config = _config(checkpoint, source.result.task) | _of_transformers_js(source)
+    _write_json(folder / "config.json", config)
+    if KINDS[source.result.task.kind].unit == "pair":
+        write_modules(folder, config, source.max_length)
     _write_json(folder / "tokenizer_config.json", _tokenizer_config(checkpoint, source.max_length))
     if (checkpoint / "tokenizer.json").is_file():
         shutil.copyfile(checkpoint / "tokenizer.json", folder / "tokenizer.json")
@@ -102,6 +106,8 @@ def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
     """The checkpoint's, with the task's label names. Names that contradict the task's are refused."""
     path, config = checkpoint / "config.json", read_config(checkpoint)
     expected = output_names(task.kind, task.labels)
+    if not expected:  # a config without names is read as one with two labels
+        return {key: value for key, value in config.items() if key not in ("id2label", "label2id")}
     given = config.get("id2label") or {}
     names = [given[key] for key in sorted(given, key=int)]
     generic = all(re.fullmatch(r"LABEL_\d+", name) for name in names)
@@ -133,8 +139,9 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
     result, model = source.result, next(iter(source.models.values())).name
     weights = "student" if model == "student" and result.student_origin is not None else "teacher"
     licence = result.settings.get(f"{weights}_licence")
-    by_word = KINDS[result.task.kind].unit == "word"
-    texts = probe_texts(len(source.columns), most_words=source.max_length + _SOME if by_word else None)
+    unit = KINDS[result.task.kind].unit
+    columns = 1 if unit == "pair" else len(source.columns)
+    texts = probe_texts(columns, most_words=source.max_length + _SOME if unit == "word" else None)
     logits = {name: probe_logits(folder, name, texts, threads=1).tolist() for name in source.graphs}
     return BundleInfo(
         name=result.run,

@@ -9,9 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import CompressError
-from ..sessions import open_session, open_sharing
+from ..sessions import ANSWERS, open_session, open_sharing
 
-OUTPUTS = ("logits", "sentence_embedding")  # that are answers; a graph may have others beside
 KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -51,8 +50,8 @@ class OnnxRuntime:
 
 
 def wanted_output(names: Sequence[str]) -> str:
-    """Of a graph's outputs, of which there is one or more, the answers: one of `OUTPUTS`, else the first."""
-    return next((name for name in OUTPUTS if name in names), names[0])
+    """Of a graph's outputs, of which there is one or more, the answers: one of `ANSWERS`, else the first."""
+    return next((name for name in ANSWERS if name in names), names[0])
 
 
 def known_inputs(path: Path, found: dict[str, str], types: dict[str, type]) -> dict[str, type]:
