@@ -1,4 +1,4 @@
-"""How far logits may be from those that a bundle records."""
+"""How far logits, or vectors, may be from those that a bundle records."""
 
 from __future__ import annotations
 
@@ -26,18 +26,31 @@ FLIPPED_WORDS = (
 
 
 def recorded(info: BundleInfo, precision: str) -> np.ndarray:
-    """float [text, label] or [word, label], the probe's. CheckFailed: there are none of this form, or of another shape."""
+    """float [text, label], [word, label] or [text, width], the probe's. CheckFailed: there are none of this form, or of another shape."""
     rows = info.probe.logits.get(precision, ())  # type: ignore[call-overload]
     expected = rows_of(info.task.kind, info.probe.texts)
-    if len(rows) != expected or any(len(row) != len(info.labels) for row in rows) or not rows:
-        what = unit_of(info)
-        raise CheckFailed(f"bundle.json: probe.logits.{precision}: expected one row per {what}, one column per label")
+    width = len(info.labels) or (len(rows[0]) if rows else 0)
+    if len(rows) != expected or not width or any(len(row) != width for row in rows):
+        what, column = unit_of(info), "label" if info.labels else "number of a vector"
+        raise CheckFailed(
+            f"bundle.json: probe.logits.{precision}: expected one row per {what}, one column per {column}"
+        )
     return np.array(rows)
 
 
 def unit_of(info: BundleInfo) -> str:
-    """What of the probe is decided on: a text or a word."""
-    return KINDS[info.task.kind].unit
+    """What of the probe has a row: a text or a word."""
+    return "text" if of_vectors(info) else KINDS[info.task.kind].unit
+
+
+def of_vectors(info: BundleInfo) -> bool:
+    """Whether the model gives each text a vector of length 1."""
+    return KINDS[info.task.kind].unit == "pair"
+
+
+def cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """[text], of vectors [text, width] of length 1."""
+    return 1 - np.square(np.linalg.norm(one - other, axis=1)) / 2
 
 
 def most_flips(info: BundleInfo, rows: int) -> int:
@@ -47,8 +60,15 @@ def most_flips(info: BundleInfo, rows: int) -> int:
 
 def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.ndarray) -> tuple[str, bool]:
     """(what to say, whether it is as near as kernels of two CPUs may be), of logits of one form, as `recorded` has them."""
-    largest = float(np.abs(found - expected).max())
     limit, changed = _limit(info, precision), flips(info, found, expected)
+    if found.shape != expected.shape:
+        return f"expected an array {list(expected.shape)}, found {list(found.shape)}", False
+    largest = _apart(info, found, expected)
+    if of_vectors(info):
+        return (
+            f"smallest cosine {cosines(found, expected).min():.7f} (at least {1 - limit**2 / 2:.7f})",
+            largest <= limit,
+        )
     detail = f"largest difference {largest:.2g} (at most {limit:.2g})"
     if TASK_KINDS[info.task.kind].decides:
         detail += f", labels changed {changed} of {len(found)}"
@@ -63,12 +83,18 @@ def compared(info: BundleInfo, precision: str, found: np.ndarray) -> str:
     return detail
 
 
+def _apart(info: BundleInfo, found: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference of a logit, or distance of two vectors, whose length is 1."""
+    difference = np.abs(found - expected)
+    return float((np.linalg.norm(difference, axis=1) if of_vectors(info) else difference).max())
+
+
 def _limit(info: BundleInfo, precision: str) -> float:
     expected = recorded(info, precision)
     scale = max(1.0, float(np.abs(expected).max()))
     if precision == "fp32":
         return FP32_TOLERANCE * scale
-    own = float(np.abs(expected - recorded(info, "fp32")).max()) if "fp32" in info.models else 0.0
+    own = _apart(info, expected, recorded(info, "fp32")) if "fp32" in info.models else 0.0
     return max(INT8_TOLERANCE * scale, INT8_TIMES_QUANTIZATION_ERROR * own)
 
 

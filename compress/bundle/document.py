@@ -95,6 +95,9 @@ class BundleInfo(_Record):
     max_length: Annotated[int, Field(ge=1)] = Field(
         description="tokens, special tokens included; longer texts are cut, or read in windows where words are labelled"
     )
+    pooling: Literal["mean", "cls"] | None = Field(
+        None, description="how a text's vector is made of its tokens': their mean, or the first; none of other models"
+    )
     models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
     graphs: dict[Precision, GraphFile] = Field(default_factory=dict, description="which file is which of `models`")
     fastest: Precision | None = Field(

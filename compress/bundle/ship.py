@@ -19,7 +19,7 @@ from ..paths import without_places
 from ..provenance import running_code
 from ..report.choices import choices_of
 from ..results import Machine, ModelResult, TaskInfo
-from ..runtime.folder import MODEL_FILES, unpadded_beside
+from ..runtime.folder import MODEL_FILES, read_json, unpadded_beside
 from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..spec.kinds import KINDS
 from . import card
@@ -155,6 +155,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         text_columns=source.columns,
         labels=output_names(result.task.kind, result.task.labels),
         max_length=source.max_length,
+        pooling=read_json(folder / "config.json")["sentence_pooling"] if unit == "pair" else None,
         models=source.models,  # type: ignore[arg-type]
         graphs={name: graph_file(folder, name) for name in source.graphs},  # type: ignore[misc]
         fastest=_fastest(source.models),  # type: ignore[arg-type]
