@@ -22,6 +22,8 @@ _HUB_FILES = (
     *_WORDS,
     "merges.txt",
     "special_tokens_map.json",
+    "modules.json",  # of a sentence encoder, as what follows
+    "1_Pooling/config.json",
 )
 
 

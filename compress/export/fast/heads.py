@@ -79,18 +79,18 @@ def _of_length_1(graph: Graph, vectors: str) -> str:
 _VECTOR, _LEAST_LENGTH = "vector", 1e-12  # as torch divides
 _FIRST_TOKEN = GraphHead(_attend_first, _classify)
 _EVERY_TOKEN = GraphHead(_attend_all, _classify_all, per_token=True, every_token=True)
-_VECTORS = {
-    "cls": GraphHead(_attend_first, _first_vector, vectors=True),
-    "mean": GraphHead(_attend_all, _mean_vector, every_token=True, vectors=True),
-}
-_GRAPH_HEADS: dict[KindName, GraphHead] = {
+_FIRST_VECTOR = GraphHead(_attend_first, _first_vector, vectors=True)
+_MEAN_VECTOR = GraphHead(_attend_all, _mean_vector, every_token=True, vectors=True)
+GRAPH_HEADS: dict[KindName, GraphHead] = {
     "classification": _FIRST_TOKEN,
     "multilabel": _FIRST_TOKEN,
     "tagging": _EVERY_TOKEN,
     "regression": _FIRST_TOKEN,
+    "embedding": _MEAN_VECTOR,
 }
 
 
 def graph_head(kind: KindName, pooling: str) -> GraphHead:
     """For tasks of `kind`; of vectors as they are pooled."""
-    return _VECTORS[pooling] if kind == "embedding" else _GRAPH_HEADS[kind]
+    head = GRAPH_HEADS[kind]
+    return _FIRST_VECTOR if head.vectors and pooling == "cls" else head
