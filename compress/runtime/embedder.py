@@ -103,7 +103,7 @@ class Embedder(Opened):
         answered = 0
         for examples in reader.windows(texts, window):
             vectors = self._outputs(examples, batch_size, tokens)
-            good = _whole(examples, np.isfinite(vectors).all(axis=1))
+            good = _whole(examples, np.asarray(np.isfinite(vectors).all(axis=1)))
             yield examples[:good], vectors[: sum(map(_size, examples[:good]))]
             answered += good
             if good < len(examples):

@@ -114,7 +114,8 @@ def _unit(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> Unit:
     found = config.get("architectures")
     if not isinstance(found, list) or not found:
         return "text" if kind is None else kind.unit
-    unit: Unit = next((unit for end, unit in _UNITS.items() if str(found[0]).endswith(end)), "text")
+    ends = [end for end in _UNITS if str(found[0]).endswith(end)]
+    unit: Unit = _UNITS[ends[0]] if ends else "text"
     if kind is not None and kind.unit != unit:
         raise CompressError(
             f"{folder / 'config.json'}: architectures: found {found[0]}, which does not belong to a task of the kind "
