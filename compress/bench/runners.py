@@ -91,13 +91,14 @@ def torch_runner(path: Path, threads: int) -> Runner:
     import torch
 
     from ..models.dimensions import read_config, usable_positions
-    from ..models.heads import auto_class, head_named
+    from ..models.heads import auto_class, head_named, without_pooler
     from ..models.pretrained import load_pretrained
 
     torch.set_num_threads(threads)
     config = read_config(path)
-    longest, auto = usable_positions(config), auto_class(head_named(config.get("architectures") or ()))
-    model, _ = load_pretrained(auto, path, "a classifier", attention="eager")
+    longest, head = usable_positions(config), head_named(config.get("architectures") or ())
+    model, _ = load_pretrained(auto_class(head), path, "a classifier", attention="eager")
+    model = without_pooler(model, head)
 
     def prepare(rows: Sequence[int]) -> Callable[[], object]:
         check_length(path, rows, longest)

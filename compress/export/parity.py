@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from ..errors import CheckFailed
+from ..models.heads import HEADS
 from ..models.sentence_pooling import outputs_of
-from ..sessions import answer_name, open_session, real_rows
+from ..sessions import open_session, real_rows
 from .tracing import Traced, example
 
 # Both sides are fp32 and differ only in the order of their sums: about 1e-6 per layer, relative to the
@@ -46,7 +47,7 @@ def check_parity(traced: Traced, path: Path, tolerance: float = TOLERANCE) -> di
         with torch.inference_mode():
             expected = outputs_of(traced.model, traced.model(**inputs), inputs["attention_mask"]).numpy()
         feed = {name: value.numpy() for name, value in inputs.items()}
-        found = np.asarray(session.run([answer_name(session)], feed)[0])
+        found = np.asarray(session.run([HEADS[traced.kind].output], feed)[0])
         same_shape = found.shape == expected.shape
         found, expected = (real_rows(logits, feed["attention_mask"]) for logits in (found, expected))
         error = float(np.abs(found - expected).max()) if same_shape else float("inf")

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CompressError
+from ..models.dimensions import read_config
 from ..models.families import FAMILIES
 from ..models.heads import HEADS, STATES, auto_class, head_of, without_pooler
 from ..models.pretrained import load_pretrained
-from ..models.sentence_pooling import outputs_of, read_states
+from ..models.sentence_pooling import FIELD, outputs_of, read_pooling, read_states
 from ..spec.kinds import KindName
 from .forms import FORMS
 
@@ -87,7 +88,8 @@ class _OwnMask(_AdditiveMask):
 def load(checkpoint: Path, kind: KindName) -> Traced:
     """Read a checkpoint folder: safetensors only, eager attention, fp32. CompressError names the file."""
     head = HEADS[kind]
-    model, report = load_pretrained(auto_class(head), checkpoint, "a classifier", attention="eager")
+    fields = {FIELD: read_pooling(checkpoint, read_config(checkpoint))[0]} if head.bare else {}
+    model, report = load_pretrained(auto_class(head), checkpoint, "a classifier", attention="eager", **fields)
     lacking = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
     lacking = {name for name in lacking if not (head.bare and name.startswith(head.new))}
     if lacking:

@@ -12,6 +12,7 @@ from .checkpoints import label_fields
 from .families import FAMILIES
 from .heads import HEADS, model_from
 from .pretrained import transformers_config
+from .sentence_pooling import FIELD
 
 if TYPE_CHECKING:
     from torch import nn
@@ -66,7 +67,7 @@ def _like(small: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
 
 def random_classifier(config: dict[str, Any], *, kind: KindName, labels: tuple[str, ...]) -> nn.Module:
     """A model of `random_config` with the head for tasks of `kind`, whose label names are `labels`."""
-    fields = {**config, **label_fields(kind, labels)}
+    fields = {**config, **({FIELD: "mean"} if HEADS[kind].bare else label_fields(kind, labels))}
     return model_from(HEADS[kind], transformers_config(fields))
 
 

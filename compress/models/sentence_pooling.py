@@ -89,7 +89,10 @@ def read_states(model: Any, states: Tensor) -> Tensor:
 
 
 def outputs_of(model: Any, output: Any, mask: Tensor) -> Tensor:
-    """What a model of transformers answers: its logits, or, of an encoder without a head, the vectors of texts."""
+    """What a model of transformers answers: its logits, or, of an encoder whose config says how they are made, the vectors of texts.
+    CompressError: it answers nothing."""
     if getattr(output, "logits", None) is not None:
         return output.logits
+    if not hasattr(model.config, FIELD):
+        raise CompressError("unknown features ['logits']: the model has no head")
     return sentence_vectors(output.last_hidden_state, mask, pooling_of(model))

@@ -165,9 +165,7 @@ def _of_texts(
     table: Table, label: str | tuple[str, ...], own: OwnFiles
 ) -> tuple[KindName, tuple[str, ...] | None, tuple[MetricName, ...]]:
     if own.kind is not None and KINDS[own.kind].unit == "pair" and own.pair is None:
-        raise CompressError(
-            f"--pair: an {own.kind} task has two columns of texts, whose vectors are compared; name the second"
-        )
+        raise CompressError(f"--pair: an {own.kind} task has two columns of texts, to compare; name the second")
     kind, labels = read_kind(table, label, own.kind)
     return kind, labels, KINDS[kind].metrics[: KINDS[kind].usual]
 
@@ -229,7 +227,7 @@ def read_kind(
     if not isinstance(label, str):
         return "multilabel", None
     if kind == "multilabel" or (kind is None and any(isinstance(value, list) for value in values)):
-        return "multilabel", listed_names(label, _rows(table, values))
+        return "multilabel", listed_names(label, Rows(table.place, table.unit, table.numbers, (), values))
     numbered = list(zip(table.numbers, values, strict=True))
     refuse(table.place, table.unit, [(n, f"{label}: no label") for n, value in numbered if not _written(value)])
     if kind is None:
@@ -256,10 +254,6 @@ def read_kind(
     if not all(map(is_unicode, names)):
         raise CompressError(f"{table.place}: column {label!r}: {NOT_UNICODE}")
     return kind, names
-
-
-def _rows(table: Table, values: list[Any]) -> Rows:
-    return Rows(table.place, table.unit, table.numbers, (), values)
 
 
 def _written(value: Any) -> bool:

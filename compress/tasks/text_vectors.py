@@ -34,16 +34,13 @@ class EncodedTexts(Encoded):
         return EncodedTexts(*self._rows(rows), self.labels[pairs])
 
     def followed_by(self, other: Encoded) -> EncodedTexts:
-        both = [
-            [
-                *mine[: len(self.labels)],
-                *theirs[: len(other.labels)],
-                *mine[len(self.labels) :],
-                *theirs[len(other.labels) :],
-            ]
-            for mine, theirs in ((self.input_ids, other.input_ids), (self.token_type_ids, other.token_type_ids))
-        ]
-        return EncodedTexts(*both, np.concatenate([self.labels, other.labels]))
+        mine, theirs = len(self.labels), len(other.labels)
+
+        def joined(own: list[np.ndarray], others: list[np.ndarray]) -> list[np.ndarray]:
+            return [*own[:mine], *others[:theirs], *own[mine:], *others[theirs:]]
+
+        ids, types = joined(self.input_ids, other.input_ids), joined(self.token_type_ids, other.token_type_ids)
+        return EncodedTexts(ids, types, np.concatenate([self.labels, other.labels]))
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
         """Nothing: scores are of pairs, and no loss reads them."""

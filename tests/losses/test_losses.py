@@ -149,6 +149,7 @@ def test_every_loss_is_registered_under_the_name_that_recipes_give_it():
         "documents",
         "features",
         "loss",
+        "sentence_cosine",
         "squared_error",
         "tensors",
         "tokens",

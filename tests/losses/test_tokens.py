@@ -119,5 +119,6 @@ def test_losses_on_logits_are_means_over_tokens_only_where_these_have_logits() -
         "hard_label",
         "soft_target",
         "soft_cross_entropy",
+        "similarity_mse",
     }
     assert LAST_HIDDEN in Objective(specs, kind="tagging").student_features

@@ -76,9 +76,9 @@ def test_vectors_are_the_mean_or_the_first_state() -> None:
     for pooling in ("mean", "cls"):
         model, inputs = encoder("bert", pooling), batch()
         with torch.no_grad():
-            states = model(**inputs).last_hidden_state
+            states: Any = model(**inputs).last_hidden_state
         for row, length in enumerate((LENGTH, SHORT)):
-            expected = (
+            expected: Any = (
                 states[row, 0] if pooling == "cls" else sum(states[row, place] for place in range(length)) / length
             )
             torch.testing.assert_close(vectors(model)[row], expected / expected.norm(), rtol=0, atol=1e-6)
@@ -123,7 +123,7 @@ def test_a_checkpoint_comes_back_with_its_pooling_and_without_a_pooler(tmp_path:
         "cls",
         True,
     )
-    again = load_classifier(folder, kind="embedding", labels=(), trained=True)
+    again: Any = load_classifier(folder, kind="embedding", labels=(), trained=True)
     assert torch.equal(vectors(again.eval()), vectors(teacher))
     assert again.config.id2label == teacher.config.id2label
 
@@ -168,6 +168,7 @@ def test_other_poolings_and_layers_are_refused_by_name(tmp_path: Path) -> None:
         folder = sentence_transformer(tmp_path / str(number), pooling, *modules)
         with pytest.raises(CompressError, match=message):
             read_pooling(folder, read_config(folder))
+    folder = tmp_path / "0"
     (folder / "modules.json").write_text("{")
     with pytest.raises(CompressError, match="cannot be read"):
         read_pooling(folder, read_config(folder))

@@ -95,8 +95,10 @@ def test_scores_are_correlations_of_the_cosines_alone() -> None:
     gold = np.array([1, 5, 3, 2, 4, 2.5], np.float32)
     outputs = paired(unit(12, 4))
     found = score(spec(metrics=["spearman", "pearson"]), (), outputs, gold)
-    assert found["spearman"] == pytest.approx(100 * spearmanr(outputs[:, 0], gold)[0], abs=1e-6)
-    assert found["pearson"] == pytest.approx(100 * pearsonr(outputs[:, 0], gold)[0], abs=1e-4)  # cosines in fp32
+    assert found["spearman"] == pytest.approx(100 * np.asarray(spearmanr(outputs[:, 0], gold))[0], abs=1e-6)
+    assert found["pearson"] == pytest.approx(
+        100 * np.asarray(pearsonr(outputs[:, 0], gold))[0], abs=1e-4
+    )  # cosines in fp32
     kind = TASK_KINDS["embedding"]
     assert score(spec(), (), kind.outputs(kind.kept(outputs), ()), gold)["spearman"] == found["spearman"]
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ...models.heads import head_of
-from ...models.sentence_pooling import pooling_of, read_states, sentence_vectors
+from ...models.sentence_pooling import Pooling, pooling_of, read_states, sentence_vectors
 
 
 class DebertaForm(nn.Module):
@@ -24,7 +24,7 @@ class DebertaForm(nn.Module):
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.deberta, head = _Encoder(model.base_model), head_of(model)
-        self.pooling = pooling_of(model) if head.bare else None
+        self.pooling: Pooling | None = pooling_of(model) if head.bare else None
         self.read = partial(read_states, model)
         if not head.bare:
             self.pooler = nn.Identity() if head.per_token else model.pooler

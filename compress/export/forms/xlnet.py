@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ...models.heads import head_of
-from ...models.sentence_pooling import pooling_of, read_states, sentence_vectors
+from ...models.sentence_pooling import Pooling, pooling_of, read_states, sentence_vectors
 from ...models.xlnet import last_tokens
 
 _LEAST = -1e30  # what transformers adds to the scores of padding
@@ -28,7 +28,7 @@ class XLNetForm(nn.Module):
         super().__init__()
         self.transformer = _Encoder(model.base_model)
         self._per_token = head_of(model).per_token
-        self._pooling = pooling_of(model) if head_of(model).bare else None
+        self._pooling: Pooling | None = pooling_of(model) if head_of(model).bare else None
         self.read = partial(read_states, model)
         if self._per_token:
             self.classifier = model.classifier

@@ -43,8 +43,9 @@ def check_several(draft: Draft) -> None:
         )
     kind = draft.task.spec.kind
     if TASK_KINDS[kind].mean is None:
+        article = "an" if kind.startswith(tuple("aeiou")) else "a"
         raise CompressError(
-            f"task {draft.task.spec.name}: answers of a {kind} task have no mean of several teachers ({names}); give one --teacher"
+            f"task {draft.task.spec.name}: answers of {article} {kind} task have no mean of several teachers ({names}); give one --teacher"
         )
 
 

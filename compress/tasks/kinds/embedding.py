@@ -5,6 +5,8 @@ Outputs are [pair, 1 + 2 · width]: the cosine, the vector of the first text and
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from compress.metrics import CorrelationHeadline
@@ -37,7 +39,7 @@ def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
     return float(1 - _cosines(*(vectors_of(each).astype(np.float64) for each in (fp32, other))).mean())
 
 
-def _similarity(fp32: np.ndarray, other: np.ndarray) -> dict[str, float]:
+def _similarity(fp32: np.ndarray, other: np.ndarray) -> dict[str, Any]:
     one, two = (vectors_of(each).astype(np.float64) for each in (fp32, other))
     cosines = np.clip(_cosines(one, two), -1, 1)
     return {

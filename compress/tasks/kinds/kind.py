@@ -74,7 +74,7 @@ class TaskKind:
     gold: Callable[[np.ndarray], np.ndarray] = _itself  # of labels
     expected: Callable[[np.ndarray], np.ndarray] = _itself  # of gold: the answers that are right
     width: Callable[[Names], int | None] = _of_names  # outputs of an example; None: as many as the model has
-    similarity: Callable[[np.ndarray, np.ndarray], dict[str, float]] = lambda fp32, other: {}
+    similarity: Callable[[np.ndarray, np.ndarray], dict[str, Any]] = lambda fp32, other: {}
     # of (fp32 outputs, others), where they are vectors: how near these are, by the fields of `recorded_fidelity.Fidelity`
     fitting: Callable[[Metrics, Names], Metrics] = lambda metrics, names: metrics  # those that such labels can have
 
