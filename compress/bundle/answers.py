@@ -12,8 +12,11 @@ from ..errors import CheckFailed
 from ..runtime.folder import MODEL_FILES, read_settings, unpadded_beside
 from ..runtime.kinds import output_names
 from ..sessions import open_session
-from .comparing import compared, decides, differences, flips, most_flips, named, recorded, unit_of
+from .comparing import compared, cosines, decides, differences, flips, most_flips, named, of_vectors, recorded, unit_of
 from .document import BundleInfo
+from .files import POOLING
+from .modules import check_modules
+from .pooling import check_states
 from .probes import probe_logits, unpadded_logits
 from .report import Step
 from .saturating import elsewhere, explanation, integer_kernels, saturation
@@ -23,6 +26,8 @@ def answer_steps(folder: Path, info: BundleInfo, *, simulate: bool = False) -> I
     """Each is to be made before the next is asked for. `simulate`: also what the int8 files answer on x86 CPUs of the other
     kind, with or without VNNI."""
     yield Step("labels", "config.json", lambda: _labels(folder, info))
+    if of_vectors(info):
+        yield Step("pooling", POOLING, lambda: check_modules(folder))
     now: dict[str, np.ndarray] = {}
     for precision in info.models:
         yield from _answers_of(folder, info, precision, now, simulate)
@@ -41,6 +46,8 @@ def _answers_of(
         yield Step(
             f"probe {precision} unpadded", f"onnx/{unpadded.name}", lambda: _unpadded_probe(folder, info, precision)
         )
+    if of_vectors(info):
+        yield Step(f"states {precision}", name, lambda: check_states(folder, precision, info.probe.texts))
     if precision != "fp32" and precision in now:
         yield Step(f"kernels {precision}", name, lambda: integer_kernels(folder / name))
         yield Step(f"saturation {precision}", name, lambda: saturation(folder, info, precision))
@@ -58,7 +65,7 @@ def _labels(folder: Path, info: BundleInfo) -> str:
     for where, names in maps.items():
         if names != info.labels:
             raise CheckFailed(f"{where} has {list(names)}, bundle.json {list(info.labels)}")
-    return ", ".join(info.labels)
+    return ", ".join(info.labels) or "none, as of vectors"
 
 
 def _recorded_labels(path: Path) -> tuple[str, ...]:
@@ -85,6 +92,9 @@ def _unpadded_probe(folder: Path, info: BundleInfo, precision: str) -> str:
 
 
 def _agreement(info: BundleInfo, now: dict[str, np.ndarray], precision: str) -> str:
+    if of_vectors(info):
+        found = cosines(now[precision], now["fp32"])
+        return f"mean cosine {found.mean():.5f}, smallest {found.min():.5f}"
     there = flips(info, recorded(info, precision), recorded(info, "fp32"))
     here, rows = flips(info, now[precision], now["fp32"]), len(now[precision])
     mean = float(differences(info, now[precision], now["fp32"]).mean())

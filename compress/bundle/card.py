@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Container
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from ..results import Latency, ModelResult
 from ..runtime.folder import MODEL_FILES
 from ..spec.kinds import KINDS
 from ..timing import doubts, headline, uses_cpu_time
+from .comparing import of_vectors
 from .document import BundleInfo, Precision
 from .papers import bibtex
 from .samples import LANGUAGES, SAMPLES, sample
@@ -53,19 +56,33 @@ def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) 
         fields["license"] = info.licence.lower()
     if info.task.name in SAMPLES:
         fields["language"] = LANGUAGES
-    fields["library_name"] = "transformers" if has_checkpoint else "onnx"
+    fields["library_name"] = library = _library(info, has_checkpoint)
     fields["pipeline_tag"] = KIND_WORDS[info.task.kind].pipeline_tag
     js = ["transformers.js"] if known and any(name in DTYPES for name in info.models) else []
-    fields["tags"] = ["onnx", "bert-compress", *js, *(["int8"] if _quantized(info) else [])]
+    own = [library, "feature-extraction"] if of_vectors(info) else []
+    fields["tags"] = [*own, "onnx", "bert-compress", *js, *(["int8"] if _quantized(info) else [])]
     if info.base_model:
         fields["base_model"] = info.base_model
         fields["base_model_relation"] = "quantized" if _quantized(info) else "finetune"
     if info.dataset:
         fields["datasets"] = [info.dataset]
-    second = "context" if KINDS[info.task.kind].unit == "question" else "text_pair"
-    fields["widget"] = [dict(zip(("text", second), _sample(info), strict=False))]
+    fields["widget"] = [_widget(info)]
     fields["model-index"] = [{"name": info.title or info.name, "results": _index(info)}]
     return fields
+
+
+def _library(info: BundleInfo, has_checkpoint: bool) -> str:
+    if of_vectors(info):
+        return "sentence-transformers"
+    return "transformers" if has_checkpoint else "onnx"
+
+
+def _widget(info: BundleInfo) -> dict[str, Any]:
+    if of_vectors(info):
+        first, *others = _sample(info)
+        return {"source_sentence": first, "sentences": others}
+    second = "context" if KINDS[info.task.kind].unit == "question" else "text_pair"
+    return dict(zip(("text", second), _sample(info), strict=False))
 
 
 def _sample(info: BundleInfo) -> tuple[str, ...]:
@@ -129,7 +146,12 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "calibrated": bool(ensemble) and any(each.temperature is not None for each in ensemble.teachers),
         "headline": headline_name(info.task),
         "title": info.title or info.name,
-        "sample": _spelled(_sample(info)),
+        "slug": "local/" + (re.sub(r"[^A-Za-z0-9]+", "-", info.title or info.name).strip("-") or "model"),
+        "sample": ", ".join(map(repr, _sample(info))) if of_vectors(info) else _spelled(_sample(info)),
+        "vectors": of_vectors(info),
+        "json_sample": json.dumps(_sample(info), ensure_ascii=False),
+        "width": max((len(row) for rows in info.probe.logits.values() for row in rows), default=0),
+        "dtype": DTYPES.get(_default(info)),
         "bibtex": bibtex(info.recipe.get("paper")),
         "words": KIND_WORDS[info.task.kind],
         "named_labels": bool(info.task.labels) and KINDS[info.task.kind].named_labels,

@@ -1,4 +1,4 @@
-"""How far logits may be from those that a bundle records."""
+"""How far logits, or vectors, may be from those that a bundle records."""
 
 from __future__ import annotations
 
@@ -28,20 +28,32 @@ FLIPPED_WORDS = (
 
 
 def recorded(info: BundleInfo, precision: str) -> np.ndarray:
-    """float [text, label], [word, label] or [question, 4], the probe's. CheckFailed: there are none of this form, or of another shape."""
+    """float [text, label], [word, label], [question, 4] or [text, width], the probe's. CheckFailed: there are none of this form, or of
+    another shape."""
     rows = info.probe.logits.get(precision, ())  # type: ignore[call-overload]
-    expected = rows_of(info.task.kind, info.probe.texts)
-    questions = unit_of(info) == "question"
-    columns = 4 if questions else len(info.labels)
-    if len(rows) != expected or any(len(row) != columns for row in rows) or not rows:
-        each = "start, end, score and none" if questions else "one column per label"
+    expected, columns, each = rows_of(info.task.kind, info.probe.texts), len(info.labels), "one column per label"
+    if unit_of(info) == "question":
+        columns, each = 4, "start, end, score and none"
+    elif of_vectors(info):
+        columns, each = len(rows[0]) if rows else 0, "one column per number of a vector"
+    if len(rows) != expected or any(len(row) != columns for row in rows) or not rows or not columns:
         raise CheckFailed(f"bundle.json: probe.logits.{precision}: expected one row per {unit_of(info)}, {each}")
     return np.array(rows)
 
 
 def unit_of(info: BundleInfo) -> Unit:
-    """What of the probe is decided on: a text, a word or a question."""
-    return KINDS[info.task.kind].unit
+    """What of the probe has a row: a text, a word or a question."""
+    return "text" if of_vectors(info) else KINDS[info.task.kind].unit
+
+
+def of_vectors(info: BundleInfo) -> bool:
+    """Whether the model gives each text a vector of length 1."""
+    return KINDS[info.task.kind].unit == "pair"
+
+
+def cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """[text], of vectors [text, width] of length 1."""
+    return 1 - np.square(np.linalg.norm(one - other, axis=1)) / 2
 
 
 def most_flips(info: BundleInfo, rows: int) -> int:
@@ -52,7 +64,9 @@ def most_flips(info: BundleInfo, rows: int) -> int:
 
 
 def differences(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Of the logits, or the scores of answers: where an answer stands is no quantity."""
+    """Of the logits, or the scores of answers: where an answer stands is no quantity; of vectors, whose length is 1, the distance."""
+    if of_vectors(info):
+        return np.linalg.norm(first - second, axis=1)
     return np.abs(first - second)[:, _quantities(info)]
 
 
@@ -72,8 +86,15 @@ def named(info: BundleInfo) -> str:
 
 def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.ndarray) -> tuple[str, bool]:
     """(what to say, whether it is as near as kernels of two CPUs may be), of logits of one form, as `recorded` has them."""
+    if found.shape != expected.shape:
+        return f"expected an array {list(expected.shape)}, found {list(found.shape)}", False
     largest = float(differences(info, found, expected).max())
     limit, changed = _limit(info, precision), flips(info, found, expected)
+    if of_vectors(info):
+        return (
+            f"smallest cosine {cosines(found, expected).min():.7f} (at least {1 - limit**2 / 2:.7f})",
+            largest <= limit,
+        )
     detail = f"largest difference {largest:.2g} (at most {limit:.2g})"
     if decides(info):
         detail += f", {named(info)}s changed {changed} of {len(found)}"

@@ -15,6 +15,7 @@ from ..provenance import Code, Corpus, TeacherOrigin
 from ..recorded_teachers import Choice, EnsembleScore
 from ..regular import read_regular
 from ..results import Latency, Machine, ModelResult, TaskInfo
+from ..spec.kinds import KINDS
 
 NAME = "bundle.json"
 SCHEMA = 1
@@ -35,8 +36,8 @@ class FileEntry(_Record):
 
 
 class Probe(_Record):
-    """Fixed texts of ours and the logits that each model gave for them, one text at a time; of a question start and end of the
-    answer, in characters, its score, and that of no answer."""
+    """Fixed texts of ours and the logits, or the vectors, that each model gave for them, one text at a time; of a question start and end
+    of the answer, in characters, its score, and that of no answer."""
 
     texts: tuple[tuple[str, ...], ...]
     logits: dict[Precision, tuple[tuple[float, ...], ...]]
@@ -91,9 +92,12 @@ class BundleInfo(_Record):
     dataset: str | None = Field(None, description="hub id of the task's data set, where it has one")
     task: TaskInfo
     text_columns: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
-    labels: Annotated[tuple[str, ...], Field(min_length=1)]
+    labels: tuple[str, ...] = Field(description="of the outputs; none where these are the numbers of a vector")
     max_length: Annotated[int, Field(ge=1)] = Field(
         description="tokens, special tokens included; longer texts are cut, or read in windows where words or spans are found"
+    )
+    pooling: Literal["mean", "cls"] | None = Field(
+        None, description="how a text's vector is made of its tokens': their mean, or the first; none of other models"
     )
     models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
     graphs: dict[Precision, GraphFile] = Field(default_factory=dict, description="which file is which of `models`")
@@ -125,6 +129,12 @@ class BundleInfo(_Record):
     probe: Probe
     files: dict[str, FileEntry] = Field(description="every file but this one")
     digest: Sha256 = Field(_BLANK, description="SHA-256 of this file's text with the digest written as 64 zeros")
+
+    @model_validator(mode="after")
+    def _check_labels(self) -> BundleInfo:
+        if not self.labels and KINDS[self.task.kind].unit != "pair":
+            raise ValueError(f"`labels`: expected one or more of a {self.task.kind} task, found none")
+        return self
 
 
 def write_bundle(info: BundleInfo, folder: Path) -> Path:

@@ -14,7 +14,11 @@ from .document import NAME, FileEntry
 GRAPHS = tuple(f"onnx/{name}" for name in MODEL_FILES.values())
 # Beside tokenizer.json, where a checkpoint has them: consumers other than `tokenizers` read some of them.
 TOKENIZER_FILES = ("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt")
-_HELD = {"README.md", "config.json", "tokenizer.json", "tokenizer_config.json", *TOKENIZER_FILES, *GRAPHS}
+# What sentence-transformers opens a sentence encoder by.
+MODULES = "modules.json"
+POOLING = "1_Pooling/config.json"
+_SENTENCES = {MODULES, POOLING, "config_sentence_transformers.json", "sentence_bert_config.json"}
+_HELD = _SENTENCES | {"README.md", "config.json", "tokenizer.json", "tokenizer_config.json", *TOKENIZER_FILES, *GRAPHS}
 _HELD |= {unpadded_beside(Path(name)).as_posix() for name in GRAPHS}
 _WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
 _FROM_THE_HUB = re.compile(

@@ -1,4 +1,4 @@
-"""Fixed texts whose logits travel with a bundle: the same file must answer the same on another machine."""
+"""Fixed texts whose logits, or vectors, travel with a bundle: the same file must answer the same on another machine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 import tokenizers
 
 from ..errors import CheckFailed
-from ..runtime import Reader, load
+from ..runtime import Embedder, Reader, load
 from ..runtime.batches import padded
 from ..runtime.folder import find_model, read_settings, read_tokenizer
+from ..runtime.kinds.embedding import DIGITS
 from ..runtime.passages import Best, Cut, Passages
 from ..runtime.reading import Text
 from ..runtime.unpadded import open_unpadded
@@ -100,7 +101,8 @@ class ProbeRows:
     cut: Cut | None = None
 
     def collected(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """float32 [text, class], [word, label] or [question, 4], of each row's outputs, [class] or [length, label], padding included."""
+        """float32 [text, class or width], [word, label] or [question, 4], of each row's outputs, [class] or [length, label], padding
+        included."""
         if self.cut is not None:
             best = Best(self.cut, most=1)
             for window, row in enumerate(outputs):
@@ -120,11 +122,11 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
     """Of the bundle's tokenizer."""
     settings = read_settings(folder)
     tokenizer = read_tokenizer(folder / "tokenizer.json", settings)
-    if settings.kind.unit == "text":
-        return ProbeRows(tokenizer.encode_batch_fast(examples(texts)))
     if settings.kind.unit == "question":
         cut = Passages(tokenizer, settings.max_length)(*zip(*texts, strict=True))
         return ProbeRows(cut.encodings, cut=cut)
+    if settings.kind.unit != "word":
+        return ProbeRows(tokenizer.encode_batch_fast(examples(texts)))
     plain = [text for (text,) in texts]
     windows = Windower(tokenizer, settings.max_length)(plain, [word_spans(text) for text in plain])
     return ProbeRows(windows.encodings, windows.places)
@@ -150,9 +152,11 @@ def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], 
 
 
 def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...], threads: int | None) -> np.ndarray:
-    """float32 [text, class], [word, label] or [question, 4] (`Reader.outputs`, with no answer where that is likelier whatever the task),
-    one text at a time, so that no answer depends on another. CheckFailed: non-finite."""
+    """float32 [text, class], [word, label], [question, 4] (`Reader.outputs`, with no answer where that is likelier whatever the task), or
+    [text, width] of vectors, one text at a time, so that no answer depends on another. CheckFailed: non-finite."""
     model = load(folder, precision=precision, threads=threads, verify=False)  # `verify` hashes all
+    if isinstance(model, Embedder):
+        return model.embed([text for (text,) in texts], batch_size=1).round(DIGITS)
     if isinstance(model, Reader):
         logits = model.outputs([(question, context) for question, context in texts], impossible=True, batch_size=1)
     else:

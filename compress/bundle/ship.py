@@ -20,7 +20,7 @@ from ..paths import without_places
 from ..provenance import running_code
 from ..report.choices import choices_of
 from ..results import Machine, ModelResult, TaskInfo
-from ..runtime.folder import MODEL_FILES, unpadded_beside
+from ..runtime.folder import MODEL_FILES, read_json, unpadded_beside
 from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..spec.kinds import KINDS
 from . import card
@@ -28,6 +28,7 @@ from .card import DTYPES
 from .document import BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
+from .modules import write_modules
 from .place import building, check_target, recover, settle
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
@@ -88,7 +89,10 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool, claims: Mapping[s
 
 def _copy_configuration(folder: Path, source: Source) -> None:
     checkpoint = source.checkpoint
-    _write_json(folder / "config.json", _config(checkpoint, source.result.task) | _of_transformers_js(source))
+    config = _config(checkpoint, source.result.task) | _of_transformers_js(source)
+    _write_json(folder / "config.json", config)
+    if KINDS[source.result.task.kind].unit == "pair":
+        write_modules(folder, config, source.max_length)
     _write_json(folder / "tokenizer_config.json", _tokenizer_config(checkpoint, source.max_length))
     if (checkpoint / "tokenizer.json").is_file():
         shutil.copyfile(checkpoint / "tokenizer.json", folder / "tokenizer.json")
@@ -105,6 +109,8 @@ def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
     """The checkpoint's, with the task's label names. Names that contradict the task's are refused."""
     path, config = checkpoint / "config.json", read_config(checkpoint)
     expected = output_names(task.kind, task.labels)
+    if not expected:  # a config without names is read as one with two labels
+        return {key: value for key, value in config.items() if key not in ("id2label", "label2id")}
     given = config.get("id2label") or {}
     names = [given[key] for key in sorted(given, key=int)]
     generic = all(re.fullmatch(r"LABEL_\d+", name) for name in names)
@@ -142,9 +148,8 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
     weights = "student" if model == "student" and result.student_origin is not None else "teacher"
     licence = result.settings.get(f"{weights}_licence")
     unit = KINDS[result.task.kind].unit
-    texts = probe_texts(
-        len(source.columns), unit=unit, most_words=source.max_length + _SOME if unit == "word" else None
-    )
+    columns = 1 if unit == "pair" else len(source.columns)
+    texts = probe_texts(columns, unit=unit, most_words=source.max_length + _SOME if unit == "word" else None)
     logits = {name: probe_logits(folder, name, texts, threads=1).tolist() for name in source.graphs}
     return BundleInfo(
         name=result.run,
@@ -158,6 +163,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         text_columns=source.columns,
         labels=output_names(result.task.kind, result.task.labels),
         max_length=source.max_length,
+        pooling=read_json(folder / "config.json")["sentence_pooling"] if unit == "pair" else None,
         models=source.models,  # type: ignore[arg-type]
         graphs={name: graph_file(folder, name) for name in source.graphs},  # type: ignore[misc]
         fastest=_fastest(source.models),  # type: ignore[arg-type]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError
 from ..runtime.folder import find_model
+from ..sessions import VECTORS
 from ..spec.kinds import KINDS
 from .document import BundleInfo, read_bundle
 from .files import contents
@@ -110,8 +112,13 @@ def _config(name: str, info: BundleInfo, precision: str, graph: Path) -> str:
         name=name,
         max_batch=MAX_BATCH,
         inputs=",\n".join(_tensor(value) for value in model.input),
-        outputs=",\n".join(_tensor(value, labels) for value in model.output),
+        outputs=",\n".join(_tensor(value, labels) for value in _answers(model.output)),
     )
+
+
+def _answers(outputs: Sequence[Any]) -> list[Any]:
+    """Of a sentence encoder's graph the vectors alone: the states that they are made of would be sent with each."""
+    return [value for value in outputs if value.name == VECTORS] or list(outputs)
 
 
 def _tensor(value: Any, more: str = "") -> str:

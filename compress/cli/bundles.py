@@ -17,7 +17,7 @@ from ..errors import CheckFailed, CompressError
 from ..spec.limits import MOST_THREADS
 
 if TYPE_CHECKING:
-    from ..runtime import Classifier, Reader, Tagger
+    from ..runtime import Classifier, Embedder, Reader, Tagger
 
 Text = str | tuple[str, str]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
@@ -36,7 +36,12 @@ Input = Annotated[
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="The rows of --input with predictions; new. Default: stdout."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="The rows of --input with predictions, or .npy: vectors; new. Default: stdout.",
+    ),
 ]
 TextColumn = Annotated[
     str | None, typer.Option("--text", metavar="COLUMN", help="Of --input. Default: as the bundle names it.")
@@ -98,7 +103,8 @@ def predict(
     verify: Verify = True,
     json: Json = False,
 ) -> None:
-    """Answer with a bundle: label and score, tab-separated; the entities of each text; or answer and score.
+    """Answer with a bundle: label and score, tab-separated; the entities of each text; answer and score; or its vector, and the cosine
+    of a pair.
 
     A line on stdin is a text, or a pair with a tab between: a question and its context. Answers come while stdin, or a file, is read.
     """
@@ -121,7 +127,7 @@ def predict(
         _answer_file(model, source, output, text=text, pair=pair[0] if pair else None, label=label)
         return
     piped = not texts or texts == ["-"]
-    examples, kept = tee(_lines(model.columns) if piped else _given(texts or [], pair))
+    examples, kept = tee(_lines(model) if piped else _given(texts or [], pair))
     given = answers(model, examples, window=1 if piped and sys.stdin.isatty() else None)
     line = (_json_line if json else _plain_line)(model)
     try:
@@ -152,11 +158,17 @@ def _check_sources(
         raise CompressError(f"--pair: expected one column of --input, found {len(pair)}")
 
 
-def _answer_file(model: Classifier | Tagger | Reader, source: Path, output: Path | None, **columns: str | None) -> None:
+def _answer_file(
+    model: Classifier | Tagger | Reader | Embedder, source: Path, output: Path | None, **columns: str | None
+) -> None:
     from .predictions import predict_file
+    from .vector_files import VECTORS, write_vectors
 
     try:
-        told = predict_file(model, source, output, **columns)  # type: ignore[arg-type]
+        if output is not None and output.suffix.lower() == VECTORS:
+            told = write_vectors(model, source, output, **columns)
+        else:
+            told = predict_file(model, source, output, **columns)  # type: ignore[arg-type]
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
@@ -164,11 +176,11 @@ def _answer_file(model: Classifier | Tagger | Reader, source: Path, output: Path
         typer.echo(told, err=output is None)
 
 
-def _plain_line(model: Classifier | Tagger | Reader) -> Callable[[Text, Any], str]:
+def _plain_line(model: Classifier | Tagger | Reader | Embedder) -> Callable[[Text, Any], str]:
     return lambda _, answer: model.settings.kind.line(answer)
 
 
-def _json_line(model: Classifier | Tagger | Reader) -> Callable[[Text, Any], str]:
+def _json_line(model: Classifier | Tagger | Reader | Embedder) -> Callable[[Text, Any], str]:
     """Every line tells what computed it, so that answers of several runs can be put together."""
     import json
 
@@ -181,15 +193,17 @@ def _json_line(model: Classifier | Tagger | Reader) -> Callable[[Text, Any], str
     return line
 
 
-def _lines(columns: int | None) -> Iterator[Text]:
-    """Texts of stdin as they come; what has been answered goes out before more is waited for."""
-    number = 0
+def _lines(model: Classifier | Tagger | Embedder) -> Iterator[Text]:
+    """Texts of stdin as they come; what has been answered goes out before more is waited for. For a model that gives texts vectors a
+    line with a tab is a pair."""
+    number, either = 0, model.settings.kind.unit == "pair"
     if isinstance(sys.stdin, TextIOWrapper):  # where the locale is C, Python lets bytes through that are no text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     try:
         for number, line in enumerate(sys.stdin, 1):
             text = line.rstrip("\r\n")
-            yield _split(text, number) if columns == 2 else text
+            pair = "\t" in text if either else model.columns == 2
+            yield _split(text, number) if pair else text
             sys.stdout.flush()
     except UnicodeDecodeError as error:
         raise CompressError(f"stdin: expected UTF-8 text, found {error.reason} after line {number}") from None

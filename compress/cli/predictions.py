@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..metrics import Headline
-    from ..runtime import Classifier, Prediction, Reader, Tagger
+    from ..runtime import Classifier, Embedder, Prediction, Reader, Tagger
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added
 _SAMPLES = 2000
@@ -28,18 +28,20 @@ _METRICS = {"classification": ("accuracy", "f1_macro")}  # of other kinds the us
 Text = str | tuple[str, str] | list[str]
 
 
-def answers(model: Classifier | Tagger | Reader, texts: Iterator[Any], window: int | None = None) -> Iterator[Any]:
+def answers(
+    model: Classifier | Tagger | Reader | Embedder, texts: Iterator[Any], window: int | None = None
+) -> Iterator[Any]:
     """What `model` answers each text with, in order, as they come."""
-    from ..runtime import Reader, Tagger
+    from ..runtime import Embedder, Reader, Tagger
 
-    if isinstance(model, Reader):
+    if isinstance(model, Reader | Embedder):
         return model.answers(texts, window=window)
     asked = model.tag if isinstance(model, Tagger) else model.classify
     return asked(texts, window=window)
 
 
 def predict_file(
-    model: Classifier | Tagger | Reader,
+    model: Classifier | Tagger | Reader | Embedder,
     path: Path,
     output: Path | None,
     *,
@@ -50,7 +52,7 @@ def predict_file(
     """Answer every row of `path`; the rows with their predictions go to `output`, or stdout. What the scores are, in a line,
     where `label` names a column of them. Raises `CompressError`."""
     unit = model.settings.kind.unit
-    if unit != "text" and label is not None:
+    if unit in ("word", "question") and label is not None:
         does = {"word": "labels words", "question": "answers questions"}[unit]
         raise CompressError(
             f"--label: files are scored for labels of texts, and {model.folder} {does}; "
@@ -58,16 +60,19 @@ def predict_file(
         )
     rows = Rows(path)
     names = _columns(model, text, pair)
-    if output is not None and output.exists():
-        raise CompressError(f"{output}: is there already; choose another file with --output")
+    if unit == "pair" and label is not None and len(names) == 1:
+        raise CompressError(
+            f"--label: cosines of pairs are scored, and {names[0]!r} is one text; name the other's column with --pair"
+        )
+    check_new(output)
     with ExitStack() as stack:
         stack.callback(rows.file.close)
         form = rows.suffix if output is None else suffix_of(output, "--output")
-        out = sys.stdout if output is None else stack.enter_context(_new(output))
+        out = sys.stdout if output is None else stack.enter_context(new_file(output))
         writer = Writer(out, form, rows.delimiter if form == rows.suffix else "")
         scores = _Scores(model, label, names[0])
         read, kept = tee(iter(rows))
-        texts = (_text(names, row, label, words=unit == "word") for row in read)
+        texts = (text_of(names, row, label, words=unit == "word") for row in read)
         count = 0
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
         for count, (answer, row) in enumerate(zip(answers(model, texts), kept, strict=False), 1):
@@ -81,10 +86,10 @@ def predict_file(
 
 
 @contextmanager
-def _new(path: Path) -> Iterator[IO[str]]:
+def new_file(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
     """The file, open for writing; nothing half-written is kept."""
     try:
-        new = path.open("x", encoding="utf-8", newline="")
+        new = path.open("xb") if binary else path.open("x", encoding="utf-8", newline="")
     except OSError as error:
         raise CompressError(f"{path}: cannot be written: {error.strerror}; choose another with --output") from None
     with new as file:
@@ -95,18 +100,25 @@ def _new(path: Path) -> Iterator[IO[str]]:
             raise
 
 
-def _columns(model: Classifier | Tagger | Reader, text: str | None, pair: str | None) -> tuple[str, ...]:
+def check_new(output: Path | None) -> None:
+    """CompressError: there is something already where the answers are to go."""
+    if output is not None and output.exists():
+        raise CompressError(f"{output}: is there already; choose another file with --output")
+
+
+def _columns(model: Classifier | Tagger | Reader | Embedder, text: str | None, pair: str | None) -> tuple[str, ...]:
+    """Of a model that gives texts vectors one or two, whatever its task has."""
     own = model.settings.columns
     if text is None and pair is None and own is not None:
         return own
     found = (text or "text",) if pair is None else (text or "text", pair)
-    if own is not None and len(own) != len(found):
+    if own is not None and len(own) != len(found) and model.settings.kind.unit != "pair":
         option = "leave --pair out" if pair is not None else "name the second column with --pair"
         raise CompressError(f"--text: the bundle reads {len(own)} column(s) of text ({', '.join(own)}); {option}")
     return found
 
 
-def _text(names: tuple[str, ...], row: Row, label: str | None, *, words: bool) -> Text:
+def text_of(names: tuple[str, ...], row: Row, label: str | None, *, words: bool = False) -> Text:
     """Also sees that the row has its label, before anything is answered. `words`: a text may be a list of them."""
     texts = [_value(row, name, "--pair" if place else "--text") for place, name in enumerate(names)]
     if label is not None:
@@ -144,7 +156,7 @@ def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
 class _Scores:
     """What the answers are worth where the rows have labels, in the column `label`."""
 
-    def __init__(self, model: Classifier | Tagger | Reader, label: str | None, query: str) -> None:
+    def __init__(self, model: Classifier | Tagger | Reader | Embedder, label: str | None, query: str) -> None:
         self._label, self._names, self._query = label, model.labels, query
         self._queries: dict[str, int] = {}  # of passages, the text in the column `query` -> its number
         self._kind: Any = next(name for name, kind in ANSWER_KINDS.items() if kind is model.settings.kind)

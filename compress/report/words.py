@@ -99,6 +99,8 @@ KIND_WORDS: dict[str, KindWords] = {
         divergence="1 - cosine with fp32's vector, a text's mean",
         answer="Embedder",
         optimum="ORTModelForFeatureExtraction",
+        outputs='["sentence_embedding"]',
+        results="vectors",
     ),
 }
 

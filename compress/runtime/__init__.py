@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from .classifier import Classifier
+from .embedder import Embedder
 from .folder import read_settings
 from .kinds import Answer, Entity, LabelsPrediction, Prediction, RelevancePrediction
 from .kinds.kind import Unit
@@ -18,6 +19,7 @@ from .tagger import Tagger
 __all__ = [
     "Answer",
     "Classifier",
+    "Embedder",
     "Entity",
     "LabelsPrediction",
     "Prediction",
@@ -29,11 +31,17 @@ __all__ = [
     "load",
 ]
 
-_CLASSES: dict[Unit, type[Classifier | Tagger | Reader]] = {"text": Classifier, "word": Tagger, "question": Reader}
+_CLASSES: dict[Unit, type[Classifier | Tagger | Reader | Embedder]] = {
+    "text": Classifier,
+    "word": Tagger,
+    "question": Reader,
+    "pair": Embedder,
+}
 
 
-def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger | Reader:
-    """A `Tagger` where the model of `folder` labels words, a `Reader` where it answers questions, a `Ranker`, which is a `Classifier` too,
-    where it ranks passages, else a `Classifier`; with their options. `predict` of each gives a list of answers. Raises as they do."""
+def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger | Reader | Embedder:
+    """A `Tagger` where the model of `folder` labels words, a `Reader` where it answers questions, an `Embedder` where it gives texts
+    vectors, a `Ranker`, which is a `Classifier` too, where it ranks passages, else a `Classifier`; with their options. `predict` of each
+    gives a list of answers. Raises as they do."""
     kind = read_settings(Path(folder)).kind
     return Ranker(folder, **options) if kind is RANKING else _CLASSES[kind.unit](folder, **options)

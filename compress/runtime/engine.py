@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from ..errors import CompressError
-from ..sessions import open_session, open_sharing
+from ..sessions import joined, open_session, open_sharing, wanted_outputs
 
-LOGITS, SPAN_LOGITS = "logits", ["start_logits", "end_logits"]
 KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -23,8 +21,8 @@ class Engine(Protocol):
     hint: str | None  # the precision that the runtime computes in, where it has a choice
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
-        """Integer [rows, length] by input name -> logits [rows, labels], of a model that labels tokens [rows, length, labels], and of one
-        that finds spans [rows, length, 2], the start and the end logit of each token.
+        """Integer [rows, length] by input name -> logits [rows, labels], of a model that labels tokens [rows, length, labels], of one
+        that finds spans [rows, length, 2], the start and the end logit of each token, of a sentence encoder vectors [rows, width].
         CompressError: the runtime failed."""
         ...
 
@@ -49,16 +47,6 @@ class OnnxRuntime:
             return joined([np.asarray(found) for found in self._session.run(self._outputs, batch)])
         except Exception as error:  # the binding's own types share no base but Exception
             raise CompressError(f"{self.path}: ONNX Runtime failed: {' '.join(str(error).split())}") from None
-
-
-def wanted_outputs(names: Sequence[str]) -> list[str]:
-    """Of a graph's outputs, of which there is one or more: `logits`, or those of spans, else the first."""
-    return next((wanted for wanted in ([LOGITS], SPAN_LOGITS) if set(wanted) <= set(names)), list(names[:1]))
-
-
-def joined(outputs: Sequence[np.ndarray]) -> np.ndarray:
-    """What `wanted_outputs` gave, as `Engine.run` gives it."""
-    return outputs[0] if len(outputs) == 1 else np.stack(outputs, axis=-1)
 
 
 def known_inputs(path: Path, found: dict[str, str], types: dict[str, type]) -> dict[str, type]:

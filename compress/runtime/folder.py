@@ -22,8 +22,14 @@ MODEL_FILES = {
     "qdq": "model_qdq.onnx",
 }
 UNPADDED = "_unpadded.onnx"
-# What the models of transformers' classes with this in their names answer; those of others answer a text.
-_UNITS: dict[str, Unit] = {"ForTokenClassification": "word", "ForQuestionAnswering": "question"}
+# What the models of transformers' classes answer whose names end so; those of others answer a text.
+_UNITS: dict[str, Unit] = {
+    "ForTokenClassification": "word",
+    "ForQuestionAnswering": "question",
+    "ForQuestionAnsweringSimple": "question",
+    "Model": "pair",
+}
+_WIDTHS = ("hidden_size", "dim", "d_model")  # what families call the numbers of a token's vector
 _MOST_JSON, _MOST_TOKENIZER = 64 << 20, 1 << 30  # bytes
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
@@ -31,7 +37,7 @@ EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 @dataclass(frozen=True)
 class Settings:
     """What a folder says of its model. `columns` is None where nothing says how many texts an example has;
-    `impossible`: a question may have no answer."""
+    `impossible`: a question may have no answer; `width`: numbers of a vector, of a model that gives texts vectors and has no `labels`."""
 
     labels: tuple[str, ...]
     kind: AnswerKind
@@ -40,6 +46,7 @@ class Settings:
     pad_id: int
     truncation_side: str
     impossible: bool = False
+    width: int = 0
 
 
 def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
@@ -83,23 +90,23 @@ def read_settings(folder: Path) -> Settings:
     config = read_json(folder / "config.json")
     bundle = read_json(folder / "bundle.json", optional=True)
     tokenizer = read_json(folder / "tokenizer_config.json", optional=True)
-    labels = label_names(folder / "config.json", config)
-    columns = bundle.get("text_columns")
+    unit, columns = _unit(folder, config, bundle), bundle.get("text_columns")
+    labels = () if unit == "pair" else label_names(folder / "config.json", config)
     return Settings(
         labels=labels,
-        kind=_kind(folder, config, bundle, len(labels)),
+        kind=_kind(folder, config, bundle, unit, len(labels)),
         columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2) else None,
         max_length=_max_length(folder, bundle, tokenizer, config),
         pad_id=whole_number(folder / "config.json", config, "pad_token_id", 0),
         truncation_side="left" if tokenizer.get("truncation_side") == "left" else "right",
         impossible=bool(_task(bundle).get("unanswerable")),
+        width=_width(folder / "config.json", config) if unit == "pair" else 0,
     )
 
 
-def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], outputs: int) -> AnswerKind:
+def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], unit: Unit, outputs: int) -> AnswerKind:
     """Of the kinds whose models have the class that config.json names, the first that fits."""
-    unit, problem = _unit(folder, config, bundle), config.get("problem_type")
-    ranks = _ranks(config, bundle, outputs)
+    problem, ranks = config.get("problem_type"), _ranks(config, bundle, outputs)
     kinds = [kind for kind in ANSWER_KINDS.values() if kind.unit == unit and (ranks or kind is not RANKING)]
     for kind in kinds:
         if kind.fits(problem, outputs):
@@ -124,14 +131,22 @@ def _unit(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> Unit:
     found = config.get("architectures")
     if not isinstance(found, list) or not found:
         return "text" if kind is None else kind.unit
-    units: list[Unit] = [unit for name, unit in _UNITS.items() if name in str(found[0])]
-    unit: Unit = units[0] if units else "text"
+    ends = [end for end in _UNITS if str(found[0]).endswith(end)]
+    unit: Unit = _UNITS[ends[0]] if ends else "text"
     if kind is not None and kind.unit != unit:
         raise CompressError(
             f"{folder / 'config.json'}: architectures: found {found[0]}, which does not belong to a task of the kind "
             f"{_task(bundle)['kind']}, as bundle.json has it; ship or download the bundle again"
         )
     return unit
+
+
+def _width(path: Path, config: dict[str, Any]) -> int:
+    """Of the vectors that the model of the config at `path` gives."""
+    name = next((name for name in _WIDTHS if config.get(name) is not None), _WIDTHS[0])
+    if width := whole_number(path, config, name, 0):
+        return width
+    raise CompressError(f"{path}: {name}: expected the numbers of a token's vector, found {config.get(name)!r}")
 
 
 def read_json(path: Path, optional: bool = False, expected: str = EXPECTED) -> dict[str, Any]:
@@ -194,7 +209,8 @@ def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:
     if not path.exists():
         raise CompressError(f"{path}: no such file; {EXPECTED}")
     tokenizer = open_tokenizer(path)
-    pair = settings.kind.unit == "question" or (settings.columns is not None and len(settings.columns) == 2)
+    unit, columns = settings.kind.unit, settings.columns
+    pair = unit == "question" or (unit != "pair" and columns is not None and len(columns) == 2)
     special = tokenizer.num_special_tokens_to_add(pair)
     if settings.max_length <= special:  # tokenizers would then silently not cut at all
         raise CompressError(

@@ -22,6 +22,7 @@ _OPENED_BY: dict[Unit, tuple[str, str]] = {
     "text": ("labels texts", "Classifier"),
     "word": ("labels the words of texts", "Tagger"),
     "question": ("answers questions about texts", "Reader"),
+    "pair": ("gives texts vectors", "Embedder"),
 }
 
 
@@ -65,12 +66,13 @@ class Opened:
 
     def __repr__(self) -> str:
         labels = ", ".join(self.labels[:4]) + (f", … ({len(self.labels)})" if len(self.labels) > 4 else "")
+        gives = f"labels: {labels}" if self.labels else f"vectors of {self.settings.width}"
         own = f"{type(self).__name__}({str(self.folder)!r}, precision={self.precision!r}"
-        return f"{own}, runtime={self.runtime!r}, labels: {labels})"
+        return f"{own}, runtime={self.runtime!r}, {gives})"
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the outputs in their order: those of the labels, or that of a score."""
+        """Names of the outputs in their order: those of the labels, or that of a score; none of the numbers of a vector."""
         return self.settings.labels
 
     @property
@@ -111,10 +113,12 @@ class Opened:
         batch = padded(encodings, engine.inputs, self.settings.pad_id)
         outputs = engine.run(batch)
         rows, length = batch["input_ids"].shape
-        expected = [rows, *([] if self._unit == "text" else [length]), len(self.labels)]
+        width = len(self.labels) or self.settings.width
+        expected = [rows, *([length] if self._unit in ("word", "question") else []), width]
         if list(outputs.shape) != expected:
+            what, has = ("scores", "labels") if self.labels else ("sentence_embedding", "numbers for a token")
             raise CompressError(
-                f"{engine.path}: expected scores {expected} (config.json has {len(self.labels)} labels), "
+                f"{engine.path}: expected {what} {expected} (config.json has {width} {has}), "
                 f"found {list(outputs.shape)}; the model and config.json do not belong together"
             )
         return outputs

@@ -28,7 +28,7 @@ import tokenizers
 from browser import chromium, tab
 from recipe_runs import TASK, TEACHER, compress
 
-from compress.runtime import Classifier, Tagger
+from compress.runtime import Classifier, Embedder, Tagger
 
 PROGRAMS = Path(__file__).with_name("programs")
 PLACE = Path(sys.prefix) / "consumers"
@@ -54,6 +54,15 @@ label: tags
 metrics: [entity_f1]
 max_length: 24
 files: {train: train.conll, dev: dev.conll}
+"""
+VECTOR_TASK = """\
+name: vectors
+kind: embedding
+text: [sentence1, sentence2]
+label: score
+metrics: [spearman]
+max_length: 24
+synthetic: {generator: similarity, train: 120, dev: 40}
 """
 PAIRS = [[" ".join(WORDS[(start + 5 * each) % len(WORDS)] for each in range(count)) for start, count in enumerate(counts)]
          for counts in ((40, 30), (30, 45), (40, 4), (4, 40), (15, 14))]  # fmt: skip
@@ -89,12 +98,18 @@ def word_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shipped(world, WORD_TASK, steps=150)
 
 
-def shipped(world: Path, task: str, *, steps: int) -> Path:
-    """A bundle by the recipe `int8` as it stands, and QDQ."""
+@pytest.fixture(scope="session")
+def vector_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of random weights: its vectors differ by text all the same."""
+    return shipped(tmp_path_factory.mktemp("vectors"), VECTOR_TASK, steps=None)
+
+
+def shipped(world: Path, task: str, *, steps: int | None) -> Path:
+    """A bundle by the recipe `int8` as it stands, and QDQ. `steps`: None where the task trains no teacher."""
     (world / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
     (world / "task.yaml").write_text(task, encoding="utf-8")
     options = ["--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", "--json"]
-    for field in (f"max_steps={steps}", "epochs=40", "learning_rate=0.003"):
+    for field in (f"max_steps={steps}", "epochs=40", "learning_rate=0.003") if steps else ():
         options += ["--set", f"finetune.{field}"]
     done = compress("run", "int8", *options, "--set", "quantize.portable=true", cwd=world)
     assert done.returncode == 0, done.stderr
@@ -248,6 +263,37 @@ def test_transformers_js_labels_words(version: str, file: str, word_bundle: Path
     program = shutil.copy(PROGRAMS / "transformers_js_words.mjs", folder)
     found = answers(["node", str(program), str(word_bundle), str(texts), file], folder)
     words_as_ours(found, word_bundle, file)
+
+
+def vectors_as_ours(found: Logits, bundle: Path, file: str) -> None:
+    expected = Embedder(bundle, precision=FILES[file], threads=1).embed(TEXTS, batch_size=1)
+    spread = float(np.ptp(expected, axis=0).max())
+    assert spread > 0.2, "vectors that are nearly the same for every text would agree with anything"
+    difference = np.abs(found - expected).max()
+    print(f"largest difference of a number of a vector: {difference:.1g}")
+    assert found.shape == expected.shape
+    assert difference <= share_of(file) * spread
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize(
+    ("requirement", "program"),
+    [("sentence-transformers[onnx]", "sentence_encoder.py"), ("fastembed", "fastembed_custom.py")],
+)
+def test_sentence_encoders(
+    requirement: str, program: str, file: str, vector_bundle: Path, texts: Path, tmp_path: Path
+) -> None:
+    command = [str(python_with(requirement)), str(PROGRAMS / program), str(vector_bundle), str(texts), file]
+    vectors_as_ours(answers(command, tmp_path), vector_bundle, file)
+
+
+@pytest.mark.parametrize("file", ["model.onnx", "model_quantized.onnx"])
+@pytest.mark.parametrize("version", ["3", "4"])
+def test_transformers_js_gives_vectors(version: str, file: str, vector_bundle: Path, texts: Path) -> None:
+    """Of texts that fit: it cuts longer ones without their closing separator."""
+    folder = node_with(f"@huggingface/transformers@{version}")
+    program = shutil.copy(PROGRAMS / "transformers_js_vectors.mjs", folder)
+    vectors_as_ours(answers(["node", str(program), str(vector_bundle), str(texts), file], folder), vector_bundle, file)
 
 
 def cut_joined(bundle: Path) -> Logits:

@@ -72,13 +72,13 @@ def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
 
 def check_kind(draft: Draft, spec: Losses, stage: str) -> None:
     """Raises `CompressError` for a loss that tasks of this kind do not have."""
-    kind = draft.task.spec.kind
+    kind, name = draft.task.spec.kind, draft.task.spec.name
     for loss in spec.losses:
         kinds = LOSSES[loss.name].kinds
         if kinds is not None and kind not in kinds and loss.weight > 0:
             raise draft.fails(
                 stage,
-                f"loss {loss.name} is for {' and '.join(kinds)} tasks, and {draft.task.spec.name} is {with_article(kind)} task; leave it out",
+                f"loss {loss.name} is for {' and '.join(kinds)} tasks, and {name} is {with_article(kind)} task; leave it out",
             )
 
 

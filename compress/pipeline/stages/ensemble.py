@@ -44,7 +44,8 @@ def check_several(draft: Draft) -> None:
     kind = draft.task.spec.kind
     if TASK_KINDS[kind].mean is None:
         raise CompressError(
-            f"task {draft.task.spec.name}: answers of {with_article(kind)} task have no mean of several teachers ({names}); give one --teacher"
+            f"task {draft.task.spec.name}: answers of {with_article(kind)} task have no mean of several teachers ({names}); "
+            "give one --teacher"
         )
 
 

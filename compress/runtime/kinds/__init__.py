@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .classification import CLASSIFICATION
+from .embedding import EMBEDDING, VectorAnswer
 from .kind import AnswerKind, LabelsPrediction, Names, Prediction, RelevancePrediction
 from .multilabel import MULTILABEL
 from .ranking import RANKING
@@ -17,6 +18,7 @@ ANSWER_KINDS: dict[str, AnswerKind] = {
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
     "span": SPAN,
+    "embedding": EMBEDDING,
     "classification": CLASSIFICATION,
 }
 
@@ -28,6 +30,7 @@ __all__ = [
     "LabelsPrediction",
     "Prediction",
     "RelevancePrediction",
+    "VectorAnswer",
     "output_names",
 ]
 

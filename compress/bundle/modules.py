@@ -1,0 +1,58 @@
+"""The files by which sentence-transformers opens a bundle of a sentence encoder: it pools and normalises the token states itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import CheckFailed, CompressError
+from ..runtime.folder import read_json, read_settings
+from .files import MODULES, POOLING
+
+MODES = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
+_TYPES = ("Transformer", "Pooling", "Normalize")
+
+
+def pooling_of(path: Path, config: dict[str, Any]) -> str:
+    """How the vectors of the model of the config at `path` are made: `mean` or `cls`. CompressError: it says neither."""
+    found = config.get("sentence_pooling")
+    if found not in MODES:
+        raise CompressError(f"{path}: sentence_pooling: expected {' or '.join(MODES)}, found {found!r}")
+    return found
+
+
+def write_modules(folder: Path, config: dict[str, Any], max_length: int) -> None:
+    """Beside config.json. `max_length`: tokens, to which texts are cut. Raises `CompressError` as `pooling_of` does."""
+    path = folder / "config.json"
+    pooling, width = pooling_of(path, config), read_settings(folder).width
+    places = ("", "1_Pooling", "2_Normalize")
+    modules = [
+        {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{name}"}
+        for number, (place, name) in enumerate(zip(places, _TYPES, strict=True))
+    ]
+    modes = {mode: name == pooling for name, mode in MODES.items()}
+    (folder / POOLING).parent.mkdir()
+    _write(folder / MODULES, modules)
+    _write(folder / POOLING, {"word_embedding_dimension": width, **modes, "include_prompt": True})
+    _write(folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False})
+    prompts = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+    _write(folder / "config_sentence_transformers.json", prompts)
+
+
+def check_modules(folder: Path) -> str:
+    """What others pool by is what config.json says. CheckFailed: it is not."""
+    config = read_json(folder / "config.json")
+    pooling, width = pooling_of(folder / "config.json", config), read_settings(folder).width
+    found = read_json(folder / POOLING)
+    said = [name for name, mode in MODES.items() if found.get(mode)]
+    if said != [pooling] or found.get("word_embedding_dimension") != width:
+        raise CheckFailed(
+            f"{folder / POOLING}: expected {pooling} of {width} numbers, as config.json has it, found "
+            f"{' and '.join(said) or 'none'} of {found.get('word_embedding_dimension')}"
+        )
+    return f"{pooling} of {width} numbers"
+
+
+def _write(path: Path, document: Any) -> None:
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

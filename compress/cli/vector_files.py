@@ -1,0 +1,67 @@
+"""`predict` for files whose answers are vectors: one row of a NumPy file for each row."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from ..errors import CompressError
+from .predictions import Bar, check_new, new_file, text_of
+from .row_files import Rows
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..runtime import Embedder
+
+VECTORS = ".npy"
+_HEADER = 128  # bytes, whatever the number of rows, which is only known at the end
+
+
+def write_vectors(
+    model: Any, path: Path, output: Path, *, text: str | None, pair: str | None, label: str | None
+) -> str:
+    """The vectors of the column `text` of `path`, default "text", go to `output`: float32 [row, width], in NumPy's form. What was
+    written, in a line; memory is bounded however many rows there are. Raises `CompressError`."""
+    if model.settings.kind.unit != "pair":
+        raise CompressError(f"--output: {model.folder} gives no vectors; expected a .csv, .tsv or .jsonl file")
+    if lost := next((name for name, value in (("--pair", pair), ("--label", label)) if value is not None), None):
+        raise CompressError(
+            f"{lost}: a {VECTORS} file holds the vectors of one column; give --output FILE.csv for cosines"
+        )
+    check_new(output)
+    rows, names = Rows(path), (text or "text",)
+    with ExitStack() as stack:
+        stack.callback(rows.file.close)
+        out = stack.enter_context(new_file(output, binary=True))
+        bar = stack.enter_context(Bar(rows, hidden=False))
+        count = _write(out, model, (str(text_of(names, row, None)) for row in rows), bar)
+        if not count:
+            raise CompressError(f"{path}: no examples; expected at least one row")
+    return f"{output}: {count:,} vectors of {model.width}"
+
+
+def _write(out: IO[bytes], model: Embedder, texts: Iterator[str], bar: Bar) -> int:
+    count = 0
+    out.write(header(0, model.width))
+    for count, vector in enumerate(model.vectors(texts), 1):
+        out.write(_little(vector).tobytes())
+        bar(count)
+    out.seek(0)
+    out.write(header(count, model.width))
+    return count
+
+
+def header(rows: int, width: int) -> bytes:
+    """Of a .npy file, version 1.0, of float32 [rows, width]: always of `_HEADER` bytes, so that it can be written again."""
+    about = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}"
+    magic = b"\x93NUMPY\x01\x00"
+    size = _HEADER - len(magic) - 2
+    return magic + struct.pack("<H", size) + about.ljust(size - 1).encode("ascii") + b"\n"
+
+
+def _little(vector: np.ndarray) -> np.ndarray:
+    return vector.astype("<f4", copy=False)

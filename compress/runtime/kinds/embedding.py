@@ -1,0 +1,49 @@
+"""A vector of length 1 for each text; the cosine of a pair's two is their product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .kind import AnswerKind, Names, Prediction
+
+VectorAnswer = np.ndarray | Prediction  # of a text its vector, float32 [width]; of a pair its cosine, as a score
+DIGITS = 7  # after the point: float32 has no more of numbers below 1
+
+
+def _answers(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
+    """Of pairs: `outputs` [pair, 1], their cosines."""
+    return (Prediction(None, float(row[0])) for row in outputs)
+
+
+def listed(vector: np.ndarray) -> list[float]:
+    """The numbers of a vector as they are written."""
+    return [round(number, DIGITS) for number in vector.astype(np.float64).tolist()]
+
+
+def _line(answer: VectorAnswer) -> str:
+    if isinstance(answer, Prediction):
+        return f"{answer.score:.4f}"
+    return " ".join(f"{number:.6g}" for number in answer.tolist())
+
+
+def _cells(answer: VectorAnswer) -> tuple[Any, None]:
+    return (round(answer.score, DIGITS) if isinstance(answer, Prediction) else listed(answer)), None
+
+
+def _fields(answer: VectorAnswer) -> dict[str, Any]:
+    return {"cosine": answer.score} if isinstance(answer, Prediction) else {"vector": listed(answer)}
+
+
+EMBEDDING = AnswerKind(
+    problem_type=None,
+    fits=lambda problem, outputs: True,
+    output_names=lambda labels: (),
+    answers=_answers,
+    cells=_cells,
+    line=_line,
+    fields=_fields,
+    unit="pair",
+)

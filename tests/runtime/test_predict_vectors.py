@@ -1,0 +1,141 @@
+"""`compress predict` with a sentence encoder: vectors, cosines of pairs, files of both."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from embedder_toys import WIDTH, averages
+from runtime_toys import bag, describe
+
+from compress.cli.vector_files import header
+from compress.runtime import Embedder
+
+PROGRAM = [sys.executable, "-c", "from compress.cli import main; main()", "predict"]
+TEXTS = ["a short text", "", "some words", "it is cut then"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = averages(tmp_path / "x")
+    describe(made, text_columns=["one", "other"], max_length=24, task={"kind": "embedding"})
+    return made
+
+
+def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, input=lines, timeout=120)
+
+
+def told(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line of a refusal."""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_a_text_prints_its_vector_and_a_pair_its_cosine(folder: Path) -> None:
+    vectors = Embedder(folder).embed(TEXTS)
+    done = predict(folder, *TEXTS[2:])
+    np.testing.assert_allclose(
+        [[float(number) for number in line.split(" ")] for line in done.stdout.splitlines()], vectors[2:], rtol=1e-5
+    )
+    done = predict(folder, TEXTS[0], "--pair", TEXTS[2])
+    assert done.stdout == f"{vectors[0] @ vectors[2]:.4f}\n"
+
+
+def test_lines_are_texts_and_those_with_a_tab_pairs(folder: Path) -> None:
+    vectors = Embedder(folder).embed(TEXTS)
+    done = predict(folder, "--json", lines=f"{TEXTS[0]}\n{TEXTS[0]}\t{TEXTS[3]}\n")
+    first, second = map(json.loads, done.stdout.splitlines())
+    np.testing.assert_allclose(first["vector"], vectors[0], atol=1e-7)
+    assert second["cosine"] == pytest.approx(float(vectors[0] @ vectors[3]), abs=1e-6)
+    assert second["text"] == [TEXTS[0], TEXTS[3]]
+    assert (first["precision"], first["runtime"]) == ("fp32", "onnxruntime")
+
+
+def rows_file(path: Path) -> Path:
+    rows = [
+        {"one": text, "other": other, "score": number}
+        for number, (text, other) in enumerate(zip(TEXTS, TEXTS[::-1], strict=True))
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+@pytest.mark.parametrize("rows", [0, 1, 10**9])
+def test_the_header_is_numpys_whatever_the_number_of_rows(rows: int) -> None:
+    import io
+
+    file = io.BytesIO(header(rows, 384))
+    assert np.lib.format.read_magic(file) == (1, 0)
+    shape, fortran, kind = np.lib.format.read_array_header_1_0(file)
+    assert (shape, fortran, kind, file.tell()) == ((rows, 384), False, np.dtype("<f4"), 128)
+
+
+def test_vectors_of_a_column_go_to_a_numpy_file(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.npy"
+    done = predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--text", "one")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", f"{out}: 4 vectors of {WIDTH}\n")
+    found = np.load(out)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, Embedder(folder).embed(TEXTS), rtol=0, atol=1e-6)
+
+
+def test_rows_of_pairs_get_cosines_and_their_correlation(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    done = predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--label", "score")
+    vectors = Embedder(folder).embed(TEXTS)
+    expected = (vectors * vectors[::-1]).sum(axis=1)
+    with out.open() as file:
+        found = [float(row["prediction"]) for row in csv.DictReader(file)]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert done.stdout.startswith("4 texts: spearman ")
+
+
+def test_rows_of_one_text_get_vectors(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    done = predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--text", "other")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = [json.loads(line)["prediction"] for line in out.read_text().splitlines()]
+    np.testing.assert_allclose(found, Embedder(folder).embed(TEXTS[::-1]), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-o", "x.npy", "--text", "one", "--pair", "other"), "--pair: a .npy file holds the vectors of one column"),
+        (("-o", "x.npy", "--text", "one", "--label", "score"), "--label: a .npy file holds the vectors of one column"),
+        (("-o", "x.npy"), "no column 'text'"),
+        (("--text", "one", "--label", "score"), "--label: cosines of pairs are scored, and 'one' is one text"),
+    ],
+)
+def test_what_does_not_fit_is_refused(folder: Path, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    options = tuple(str(tmp_path / option) if option.endswith(".npy") else option for option in options)
+    assert message in told(predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), *options))
+    assert not (tmp_path / "x.npy").exists()
+
+
+def test_a_numpy_file_that_is_there_is_kept(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x.npy"
+    out.write_text("mine")
+    assert "is there already" in told(
+        predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--text", "one")
+    )
+    assert out.read_text() == "mine"
+
+
+def test_a_file_without_rows_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("text\n")
+    assert "no examples" in told(predict(folder, "-i", tmp_path / "in.csv", "-o", tmp_path / "x.npy"))
+    assert not (tmp_path / "x.npy").exists()
+
+
+def test_others_have_no_vectors(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("text\na text\n")
+    done = predict(bag(tmp_path / "bag"), "-i", tmp_path / "in.csv", "-o", tmp_path / "x.npy")
+    assert "gives no vectors; expected a .csv, .tsv or .jsonl file" in told(done)
