@@ -29,7 +29,7 @@ def build_static_graph(model: Any, *, opset: int) -> ModelProto:
         helper.make_tensor_value_info(each, TensorProto.INT64, ["batch", "length"])
         for each in ("input_ids", "attention_mask")
     ]
-    return graph.model(inputs, logits, ["batch", len(layers[1].weight)])
+    return graph.model(inputs, {"logits": (logits, ["batch", len(layers[1].weight)])})
 
 
 def _counted(graph: Graph, config: Any) -> str:
