@@ -92,6 +92,7 @@ class TaskInfo(_Record):
     splits: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         description="reported splits; the headline is on the first"
     )
+    unanswerable: bool = Field(default=False, description="whether some questions of train have no answer")
     data: Data
 
 

@@ -1,7 +1,8 @@
 """What each model answered for each example: from a run's logits, or from the compact copy that a report's folder keeps.
 
 The copy has no texts: for each task and split a matrix [row, example] of class ids, of a regression of scores, [row, example, label]
-of a multilabel task's logits, [row, word] of labels of words, or [row, example, 2] of a ranking's scores beside 0; row 0 is gold
+of a multilabel task's logits, [row, word] of labels of words, [row, example, 2] of a ranking's scores beside 0, or
+[row, question, 6] of answers and their scores; row 0 is gold
 (`TaskKind.gold`), and models that answered the same share a row. Scores, differences and intervals are computed from such answers
 wherever they come from, so that a folder with the copy gives the same page as the runs did.
 """
@@ -101,7 +102,14 @@ def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tupl
     outputs = kind.width(run.task.labels)
     if any(array.ndim != 2 or array.shape[1] != (outputs or array.shape[1]) for array in logits):
         raise CompressError(f"{file}: expected logits [example, output] of {run.task.name}; run the recipe again")
-    return [kind.kept(array) for array in logits], gold.astype(wide)
+    kept = [kind.kept(array) for array in logits]
+    return kept, _beside(gold.astype(wide), kept)
+
+
+def _beside(gold: np.ndarray, kept: Sequence[np.ndarray]) -> np.ndarray:
+    """Gold in the shape of answers, for a matrix of both: where an example has one number and several of an answer, that in each place."""
+    wide = kept[0].shape[1:] if kept and gold.ndim == 1 else ()
+    return np.broadcast_to(gold[:, None], (len(gold), *wide)) if wide else gold
 
 
 def _stored(run: Result) -> np.dtype[Any]:

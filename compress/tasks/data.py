@@ -37,9 +37,14 @@ class Split:
         return self.labels.dtype == object and len(self.texts) == 2
 
     @property
+    def unanswerable(self) -> bool:
+        """Whether some of its questions have no answer."""
+        return self.labels_spans and any(not len(answers) for answers in self.labels)
+
+    @property
     def ranks_groups(self) -> bool:
         """Whether examples are passages of queries."""
-        return self.labels.dtype == np.float64
+        return self.labels.dtype == np.float64 and self.labels.ndim == 2
 
     def columns(self) -> tuple[Split, ...]:
         """Each column of texts as a split of its own, with the same labels."""

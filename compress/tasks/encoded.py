@@ -41,8 +41,11 @@ class Encoded:
 
     def followed_by(self, other: Encoded) -> Self:
         """The rows of both, in this order."""
+        return type(self)(*self._joined(other))
+
+    def _joined(self, other: Encoded) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
         ids, types = [*self.input_ids, *other.input_ids], [*self.token_type_ids, *other.token_type_ids]
-        return type(self)(ids, types, np.concatenate([self.labels, other.labels]))
+        return ids, types, np.concatenate([self.labels, other.labels])
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """float32 [example, output], from rows and their outputs [row, output], in any order."""

@@ -64,11 +64,8 @@ class EncodedSpans(Encoded):
     def followed_by(self, other: Encoded) -> EncodedSpans:
         if not isinstance(other, EncodedSpans):
             raise TypeError("questions are followed by questions")
-        both = super().followed_by(other)
         return EncodedSpans(
-            both.input_ids,
-            both.token_type_ids,
-            both.labels,
+            *self._joined(other),
             self.cut.followed_by(other.cut),
             self.contexts + other.contexts,
             of_words([*self.answers, *other.answers]),

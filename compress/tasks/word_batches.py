@@ -61,10 +61,8 @@ class EncodedWords(Encoded):
     def followed_by(self, other: Encoded) -> EncodedWords:
         if not isinstance(other, EncodedWords):
             raise TypeError("words are followed by words")
-        ids, types = [*self.input_ids, *other.input_ids], [*self.token_type_ids, *other.token_type_ids]
-        labels = np.concatenate([self.labels, other.labels])
         places = self.places.followed_by(other.places, len(self))
-        return EncodedWords(ids, types, labels, places, self.by_word)
+        return EncodedWords(*self._joined(other), places, self.by_word)
 
     def compared_by_answers(self) -> EncodedWords:
         return replace(self, by_word=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,18 @@ from recipe_runs import TEACHER, compress
 
 from compress.catalog import names
 from compress.results import Result
+from compress.runtime import Reader, load
 
 DEFAULT = ("tinybert-small",)  # has the most stages
+TASK = """\
+name: train2
+kind: span
+text: [question, context]
+label: answers
+metrics: [exact_match, f1_span]
+max_length: 24
+files: {train: train2.json, dev: dev2.json}
+"""
 WORDS = ("good", "small", "river", "music", "town", "food", "people", "water")
 
 
@@ -72,7 +83,35 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     assert result.final.info["int8_matmuls"] > 0
 
 
-def test_questions_without_an_answer(world: Path) -> None:
+def test_a_bundle_of_questions_without_an_answer(world: Path) -> None:
+    """The way from two files to an answer; a bundle says that there may be none."""
     result = run(world, "int8", "--train", "train2.json", "--dev", "dev2.json")
-    assert result.task.data.rows["dev"] == 40
+    assert result.task.data.rows["dev"] == 40 and result.task.unanswerable
     assert result.final.fidelity is not None
+    assert compress("ship", Path("runs", result.run), "-o", "out", cwd=world).returncode == 0
+    (world / "asked.yaml").write_text(TASK, encoding="utf-8")
+    done = compress("verify", "out", "--task", "asked.yaml", "--threads", "1", cwd=world)
+    assert done.returncode == 0, done.stdout + done.stderr
+    reader = load(world / "out", threads=1)
+    assert isinstance(reader, Reader) and reader.settings.impossible
+    context = "small river music " * 40
+    done = compress("predict", "out", "which word comes after small", "--pair", context, "--json", cwd=world)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["answer"] == context[told["start"] : told["end"]]
+    report = (world / "runs" / result.run / "report.md").read_text()
+    assert "Exact match" in report and "Answer F1" in report
+
+
+def test_a_report_keeps_what_each_question_was_answered(world: Path) -> None:
+    """The report's folder has no run any more, and gives the same page."""
+    result = run(world, "int8", "--train", "train.json", "--dev", "dev.json")
+    done = compress("report", Path("runs", result.run), "-o", "kept", cwd=world)
+    assert done.returncode == 0, done.stderr
+    page = (world / "kept" / "report.md").read_text()
+    shutil.copytree(world / "kept", world / "apart" / "kept")
+    done = compress("report", Path("apart", "kept"), cwd=world)
+    assert done.returncode == 0, done.stderr
+    again = (world / "apart" / "kept" / "report.md").read_text()
+    assert again.splitlines()[:-1] == page.splitlines()[:-1]
+    assert "per_example.npz" in {path.name for path in (world / "kept").iterdir()}

@@ -33,7 +33,8 @@ def test_each_folder_is_opened_by_its_own(tmp_path: Path, how: str) -> None:
         describe(texts, task={"kind": "classification"})
     assert isinstance(load(words, threads=1), Tagger)
     assert isinstance(load(texts, threads=1), Classifier)
-    assert len(load(words).predict(["a b", "c"])) == len(load(texts).predict(["a b", "c"])) == 2
+    opened: list[Any] = [load(words), load(texts)]
+    assert [len(model.predict(["a b", "c"])) for model in opened] == [2, 2]
     with pytest.raises(CompressError, match=r"labels the words of texts; open it with compress\.runtime\.Tagger, or"):
         Classifier(words)
     with pytest.raises(CompressError, match=r"labels texts; open it with compress\.runtime\.Classifier, or"):

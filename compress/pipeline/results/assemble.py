@@ -150,6 +150,7 @@ def task_info(context: Context, reported: ReportedSource) -> results.TaskInfo:
         labels=data.labels,
         metrics=spec.metrics,
         splits=tuple(reported.data.splits),
+        unanswerable=data.train.unanswerable,
         data=results.Data(
             source=data.source,
             rows=rows,
