@@ -193,7 +193,7 @@ def _json_line(model: Classifier | Tagger | Reader | Embedder) -> Callable[[Text
     return line
 
 
-def _lines(model: Classifier | Tagger | Embedder) -> Iterator[Text]:
+def _lines(model: Classifier | Tagger | Reader | Embedder) -> Iterator[Text]:
     """Texts of stdin as they come; what has been answered goes out before more is waited for. For a model that gives texts vectors a
     line with a tab is a pair."""
     number, either = 0, model.settings.kind.unit == "pair"

@@ -35,7 +35,7 @@ from compress.sessions import open_session, wanted_outputs
 from compress.spec.quantization import Quantize
 from compress.tasks.text_vectors import EncodedTexts
 
-FAST = [name for name, family in FAMILIES.items() if family.fast]
+FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": (), "kind": "embedding", "pairs": False}
 SHAPES = [(1, 1), (1, 2), (2, 7), (3, 19), (5, POSITIONS)]
 LENGTHS = (14, 9, 3, 1, 14, 7)

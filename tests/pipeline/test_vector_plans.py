@@ -118,8 +118,16 @@ def test_what_only_training_or_a_mean_could_do_is_refused(world: Path, more: dic
 
 
 def test_similarities_are_for_vectors_alone(world: Path) -> None:
-    with pytest.raises(CompressError, match="similarity_mse is for embedding tasks; alike is of the kind regression"):
+    with pytest.raises(CompressError, match="similarity_mse is for embedding tasks, and alike is a regression task"):
         planned(world, "[{name: similarity_mse}]", kind="regression")
+
+
+def test_a_static_student_has_no_vectors_of_texts(world: Path) -> None:
+    with pytest.raises(
+        CompressError,
+        match="static-256 answers by layers of its own, and the task asks for vectors of texts: choose another",
+    ):
+        planned(world, "[{name: soft_target}]", student="static-256")
 
 
 def test_settings_of_a_training_that_does_not_take_place_are_said_to_have_no_effect(world: Path) -> None:
