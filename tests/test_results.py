@@ -104,7 +104,7 @@ def test_the_same_result_is_the_same_bytes(result: Result, tmp_path: Path) -> No
         (("seed",), "zero", "seed"),
         (("surprise",), 1, "surprise"),
         (("sur\nprise",), 1, r"'sur\nprise'"),
-        (("task", "kind"), "ranking", "task.kind"),
+        (("task", "kind"), "sorting", "task.kind"),
         (("models", 0, "headline"), None, "models.0.headline"),
         (("models", 0, "onnx", "latency", 0, "p50"), "fast", "models.0.onnx.latency.0.p50"),
         (("models", 0, "onnx", "latency", 0, "speedup"), 0, "models.0.onnx.latency.0.speedup"),

@@ -79,6 +79,41 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
         "student",
         "name: narrow\ntitle: Static\narchitecture: static\nhidden: 16\ninit: static\n",
     ),
+    "ranked": (
+        f"""
+  - finetune: {{{SHORT}}}
+  - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: margin_mse}}, {{name: hard_label}}]}}""",
+        "student",
+        STUDENT,
+    ),
+    "asked": (
+        f"""
+  - finetune: {{{SHORT}, micro_batch_size: 3}}
+  - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: hard_label}}]}}""",
+        "student",
+        STUDENT,
+    ),
+}
+# Of the recipes for other kinds of tasks: the kind, the columns, and one row of each number.
+TASKS: dict[str, tuple[str, str, Callable[[int], dict[str, Any]]]] = {
+    "ranked": (
+        "ranking",
+        "text: [query, passage]\nlabel: relevance\nmetrics: [mrr@10]\n",
+        lambda n: {
+            "query": f"the film {n // 3}",
+            "passage": "good film is bad"[: 4 + n % 9],
+            "relevance": int(n % 3 == 1),
+        },
+    ),
+    "asked": (
+        "span",
+        "text: [question, context]\nlabel: answers\nmetrics: [exact_match]\n",
+        lambda n: {
+            "question": "is it good ?",
+            "context": "the film is good . " * (1 + n % 4),
+            "answers": [{"start": 4, "end": 8}],
+        },
+    ),
 }
 
 
@@ -108,7 +143,7 @@ def build(world: Path, name: str, *, precision: str = "fp32", gpu: bool = True, 
     )
     given: dict[str, Any] = {"teacher": str(world / "teacher"), "student": str(chosen), "root": world / f"runs-{gpu}"}
     given |= {"precision": precision, "corpus": (str(world / "text.txt"),) if "max_length" in stages else ()}
-    request = Request((str(world / f"{name}.yaml"),), (str(world / "task.yaml"),), **given)
+    request = Request((str(world / f"{name}.yaml"),), (str(task_file(world, name)),), **given)
     with pytest.MonkeyPatch.context() as patch:
         seen = _watched(patch) if gpu else Seen()
         build_stage(request, until or last)
@@ -116,6 +151,18 @@ def build(world: Path, name: str, *, precision: str = "fp32", gpu: bool = True, 
         label = json.loads((path.parent / "manifest.json").read_text())["describe"]["label"]
         seen.losses[label] = [json.loads(line)["losses"] for line in path.read_text().splitlines()]
     return seen
+
+
+def task_file(world: Path, name: str) -> Path:
+    if name not in TASKS:
+        return world / "task.yaml"
+    kind, columns, row = TASKS[name]
+    for split, numbers in {"train": range(60), "dev": range(60, 90)}.items():
+        (world / f"{name}-{split}.jsonl").write_text("".join(json.dumps(row(n)) + "\n" for n in numbers))
+    path = world / f"task-{name}.yaml"
+    files = f"files: {{train: {name}-train.jsonl, dev: {name}-dev.jsonl}}\n"
+    path.write_text(f"name: {name}\nkind: {kind}\n{columns}max_length: 24\n{files}")
+    return path
 
 
 def _watched(patch: pytest.MonkeyPatch) -> Seen:
@@ -142,6 +189,7 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
 
 
 PRECISIONS = [("layers", "fp32"), ("copied", "fp32"), ("next", "bf16"), ("logits", "bf16"), ("static", "bf16")]
+PRECISIONS += [("ranked", "bf16"), ("asked", "fp32")]
 
 
 @pytest.mark.parametrize(("name", "precision"), PRECISIONS)

@@ -82,7 +82,11 @@ def check_kind(draft: Draft, spec: Losses, stage: str) -> None:
             )
 
 
-ON_CLASSES = ", ".join(name for name, loss in LOSSES.items() if loss.reads == "classes" and loss.kinds is None)
+def on_answers(draft: Draft) -> str:
+    """The losses on answers that are for tasks of this kind."""
+    kind = draft.task.spec.kind
+    found = {name: loss for name, loss in LOSSES.items() if loss.kinds is None or kind in loss.kinds}
+    return ", ".join(name for name, loss in found.items() if loss.reads == "classes")
 
 
 def loss_on_states(spec: Losses) -> str | None:
@@ -110,7 +114,7 @@ def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:
     raise draft.fails(
         stage,
         f"{beyond} compares states at tokens, and {names} cut texts into different ones; between them only losses on the "
-        f"classes work ({ON_CLASSES}), on the task's texts: choose recipe logits",
+        f"classes work ({on_answers(draft)}), on the task's texts: choose recipe logits",
     )
 
 

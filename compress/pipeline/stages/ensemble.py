@@ -13,7 +13,7 @@ from ...spec.stages import Distill
 from ...store import Artifact
 from ...tasks import TASK_KINDS, gold_of, headline, score
 from ..plan import Draft, Job, Kind
-from ..plan.fields import ON_CLASSES, loss_on_states
+from ..plan.fields import loss_on_states, on_answers
 from ..plan.teachers import ENSEMBLE
 from .teacher_logits import add_teacher_logits, calibrated, named
 
@@ -69,7 +69,7 @@ def check_answers_alone(draft: Draft, spec: Distill, stage: str) -> None:
     raise draft.fails(
         stage,
         f"{beyond} compares states inside one teacher, and there are {len(draft.teachers)}; of several only their mean "
-        f"answers are learnt ({ON_CLASSES}): choose recipe logits, or give one --teacher",
+        f"answers are learnt ({on_answers(draft)}): choose recipe logits, or give one --teacher",
     )
 
 
