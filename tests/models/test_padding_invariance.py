@@ -27,10 +27,11 @@ def batch_of(rows: list[int], length: int) -> dict[str, Tensor]:
     mask = torch.arange(16) < torch.tensor(LENGTHS)[:, None]
     types = (torch.arange(16) > 3).long().expand(len(LENGTHS), -1)
     whole = {"input_ids": ids, "attention_mask": mask.long(), "token_type_ids": types}
-    return {name: tensor[rows, :length] for name, tensor in whole.items()} | {"labels": torch.tensor([0, 2, 1])[rows]}
+    own = {"labels": torch.tensor([0, 2, 1])[rows], "groups": torch.zeros(len(rows), dtype=torch.long)}  # of one query
+    return {name: tensor[rows, :length] for name, tensor in whole.items()} | own
 
 
-OF_PAIRS = ("similarity_mse",)  # a mean over pairs of texts, of those that go through one forward
+OF_PAIRS = ("margin_mse", "similarity_mse")  # a mean over pairs of texts, of those that go through one forward
 
 
 @pytest.fixture
