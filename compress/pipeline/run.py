@@ -146,7 +146,7 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     cache = Store(request.root / ".store", on_notice=listener.notice)
     contexts = [_context(plan, request, listener, peers) for plan in plans]
     for plan, context in zip(plans, contexts, strict=True):
-        adopted = tuple(node for node in plan.nodes if node.kind is ADOPT)
+        adopted = tuple(node for node in plan.nodes if node.kind is ADOPT and not node.inputs)
         _build(plan, adopted, context, cache)  # is every teacher fit for every task? Known before any training
     for plan, context in zip(plans, contexts, strict=True):
         _check_texts(plan, context, cache)

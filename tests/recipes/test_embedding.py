@@ -65,3 +65,16 @@ STAGES = {  # that train a student, of the recipes that have some
     **dict.fromkeys(("distilbert", "distilbert-general", "distilbert-int8-qat", "logits"), ("distill",)),
     **dict.fromkeys(("minilm", "tinybert", "tinybert-small", "tinybert-int8-auto"), ("intermediate", "prediction")),
 }
+
+
+@pytest.mark.slow
+def test_an_encoder_made_of_plain_text_is_taken_as_it_is(world: Path) -> None:
+    (world / "text.txt").write_text("\n\n".join(f"the old film is good in town {n} ." for n in range(400)))
+    short = ("pretrain.max_steps=3", "pretrain.batch_size=8", "pretrain.max_length=24")
+    more = [word for value in short for word in ("--set", value)]
+    done = compress(
+        *("run", "bert-pretrain", *FILES, "--teacher", "tiny.yaml", *OPTIONS, "--corpus", "text.txt", *more), cwd=world
+    )
+    assert done.returncode == 0, done.stderr
+    kinds = [stage["kind"] for stage in json.loads(done.stdout)[0]["stages"]]
+    assert kinds.index("pretrain pretrained") < kinds.index("adopt teacher")
