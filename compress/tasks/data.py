@@ -17,10 +17,12 @@ class Split:
     `texts` has one list per text column; `labels` are int64 class ids [example], float32 scores [example], uint8 [example, label], or,
     object [example], int32 [word, 3] of label id, start and end in characters, or int32 [answer, 2] of start and end in characters of the
     second text; or float64 [example, 2] of relevance and the number of the query.
+    `unanswerable`: of questions of the task some have no answer in train, so a model may give none, in every split.
     """
 
     texts: tuple[list[str], ...]
     labels: np.ndarray
+    unanswerable: bool = False
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -36,11 +38,6 @@ class Split:
         return self.labels.dtype == object and len(self.texts) == 2
 
     @property
-    def unanswerable(self) -> bool:
-        """Whether some of its questions have no answer."""
-        return self.labels_spans and any(not len(answers) for answers in self.labels)
-
-    @property
     def ranks_groups(self) -> bool:
         """Whether examples are passages of queries."""
         return self.labels.dtype == np.float64 and self.labels.ndim == 2
@@ -48,7 +45,7 @@ class Split:
     def select(self, indices: np.ndarray) -> Split:
         """The examples at `indices`, in that order."""
         texts = tuple([column[i] for i in indices] for column in self.texts)
-        return Split(texts, self.labels[indices])
+        return Split(texts, self.labels[indices], self.unanswerable)
 
 
 def of_words(labels: Sequence[np.ndarray]) -> np.ndarray:

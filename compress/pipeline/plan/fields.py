@@ -60,7 +60,7 @@ def own_checkpoint(draft: Draft) -> dict[str, str]:
 def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
     """Raises `CompressError` for losses that need what this student, or its teacher, lacks, and for a map of other layers."""
     _check_positions(draft, stage)
-    _check_kind(draft, spec, stage)
+    check_kind(draft, spec, stage)
     if not draft.shares_tokenizer:
         _check_logits_alone(draft, spec, stage)
     teacher, student = draft.sizes["teacher"], draft.sizes["student"]
@@ -69,7 +69,7 @@ def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
     check_layer_map(draft, spec, stage, "student", "teacher")
 
 
-def _check_kind(draft: Draft, spec: Losses, stage: str) -> None:
+def check_kind(draft: Draft, spec: Losses, stage: str) -> None:
     kind = draft.task.spec.kind
     for loss in spec.losses:
         kinds = LOSSES[loss.name].kinds
