@@ -3,6 +3,7 @@ the token is (Tulkens and van Dongen 2024, Model2Vec; the weights: Arora et al. 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -121,11 +122,13 @@ def weighted_vectors(
     """(float32 [vocabulary, width], share of the variance that is kept): the `states` of `rows` (bool) along their principal axes, with
     variance 1 on average, times a / (a + p). Rows of other tokens are 0."""
     mean, axes, kept = principal_axes(states, rows, width)
-    vectors = np.zeros((len(states), width), np.float32)
+    vectors, squares = np.zeros((len(states), width), np.float32), 0.0
     for start in range(0, len(states), _ROWS):
         part = slice(start, start + _ROWS)
-        vectors[part] = (states[part].astype(np.float64) - mean) @ axes
-    vectors[~rows] = 0
-    size = float(np.sqrt(np.mean(np.square(vectors[rows], dtype=np.float64))))
-    weights = a / (a + frequencies) / max(size, np.finfo(np.float32).tiny)
-    return vectors * weights[:, None].astype(np.float32), kept
+        found = ((states[part].astype(np.float64) - mean) @ axes) * rows[part, None]
+        vectors[part] = found
+        squares += float(np.square(found).sum())
+    size = math.sqrt(squares / max(1, int(rows.sum()) * width))
+    weights = a / (a + frequencies) / max(size, float(np.finfo(np.float32).tiny))
+    vectors *= weights[:, None].astype(np.float32)
+    return vectors, kept

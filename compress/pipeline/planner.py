@@ -13,6 +13,7 @@ from ..models.dimensions import Dimensions, usable_positions
 from ..models.heads import HEADS
 from ..models.students import PRETRAINED, not_kept, student_dimensions
 from ..runtime.kinds import output_names
+from ..spec.kinds import KINDS
 from ..spec.recipe import Recipe, Stage
 from ..spec.stages.finetune import lists
 from ..tasks import BUILTIN_TASKS, check_room
@@ -31,6 +32,7 @@ OTHER_TOKENIZER = (
     "student and teacher cut texts into different tokens: the student learns from the logits of the teacher alone, which reads every "
     "text by its own tokenizer"
 )
+_LEAST_FOR_QUESTIONS = 16  # tokens of a question, its context and the special ones: of fewer nothing is learnt
 _MOST_SPECIAL = 8  # more special tokens than any tokenizer here adds to a text or a pair
 _OF_THE_TEACHER = ("pretrain", "finetune")
 
@@ -155,7 +157,12 @@ def _check_lengths(plan: Plan) -> None:
         if length := getattr(node.spec, "max_length", None):
             of_pairs = pair and not node.kind.reads_text
             lengths.append((f"recipe {plan.recipe.name}, {node.stage}", length, of_pairs, _readers(plan, node)))
+    least = _LEAST_FOR_QUESTIONS if KINDS[plan.task.spec.kind].unit == "question" else 0
     for where, length, of_pairs, readers in lengths:
+        if of_pairs and length < least:
+            raise CompressError(
+                f"{where}: max_length is {length}; expected at least {least} tokens, for a question and part of its context"
+            )
         # The one with the fewest positions first: what it allows, all others do.
         for role, source in sorted(readers.items(), key=lambda reader: usable_positions(reader[1].config)):
             positions = usable_positions(source.config)

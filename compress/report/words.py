@@ -67,7 +67,7 @@ KIND_WORDS: dict[str, KindWords] = {
         example=_SPANS,
         limit="It answers with a part of the context, and with one even where the context does not tell, unless it was trained on "
         "questions without an answer.",
-        divergence="KL divergence from fp32, nats",
+        divergence="mean squared difference of answers' logits to fp32",
         answer="Reader",
         optimum="ORTModelForQuestionAnswering",
         cut="of which the model reads {} tokens at a time; bert-compress reads longer contexts in windows that overlap",

@@ -16,12 +16,14 @@ class Split:
 
     `texts` has one list per text column; `labels` are int64 class ids [example], float32 scores [example], uint8 [example, label], or,
     object [example], int32 [word, 3] of label id, start and end in characters, or int32 [answer, 2] of start and end in characters of the
-    second text; or float64 [example, 2] of relevance and the number of the query. `apart`: the two texts of an example are read one by one.
+    second text; or float64 [example, 2] of relevance and the number of the query. `apart`: the two texts of an example are read one by
+    one. `unanswerable`: of questions of the task some have no answer in train, so a model may give none, in every split.
     """
 
     texts: tuple[list[str], ...]
     labels: np.ndarray
     apart: bool = False
+    unanswerable: bool = False
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -35,11 +37,6 @@ class Split:
     def labels_spans(self) -> bool:
         """Whether labels are spans of the second text that answer the first one, a question."""
         return self.labels.dtype == object and len(self.texts) == 2
-
-    @property
-    def unanswerable(self) -> bool:
-        """Whether some of its questions have no answer."""
-        return self.labels_spans and any(not len(answers) for answers in self.labels)
 
     @property
     def ranks_groups(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,8 @@ def load_training(
     rows = _prepared(spec, rows)
     names = TASK_KINDS[spec.kind].label_names(spec, rows["train"])
     splits = _checked(spec, rows, names)
+    if _unanswerable(spec, rows["train"]):
+        splits = {name: replace(split, unanswerable=True) for name, split in splits.items()}
     counts = {name: len(split) for name, split in splits.items()}
     train = splits.pop("train")
     own = splits.pop("tuning", None)
@@ -53,8 +56,8 @@ def load_training(
         kept, held = carve(spec, train, rows["train"].place)
         train, own = train.select(kept), train.select(held)
     else:
-        notes += _check_tuning(rows["tuning"].place, own, train, splits)
         grouped = KINDS[spec.kind].grouped
+        notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=grouped)
         own = _without(rows["tuning"].place, own, splits, grouped=grouped)
         if grouped and not scored_queries(own.labels):
             raise CompressError(
@@ -70,11 +73,14 @@ def load_reported(
 ) -> ReportedData:
     """The splits that scores are reported on. Raises as `load_training`, with whose arguments it has the same fingerprint."""
     origin = Origin(spec, folder, data_dir, tuning)
-    unknown = spec.known_labels is None
-    rows = _prepared(spec, origin.read(lambda name: name not in OWN or (name == "train" and unknown))[0])
+    asked = spec.known_labels is None or KINDS[spec.kind].unit == "question"  # what only train tells
+    rows = _prepared(spec, origin.read(lambda name: name not in OWN or (name == "train" and asked))[0])
     names = TASK_KINDS[spec.kind].label_names(spec, rows["train"] if "train" in rows else next(iter(rows.values())))
     reported = {name: part for name, part in rows.items() if name not in OWN}
-    return ReportedData(spec, names, _checked(spec, reported, names), origin.fingerprint())
+    splits = _checked(spec, reported, names)
+    if "train" in rows and _unanswerable(spec, rows["train"]):
+        splits = {name: replace(split, unanswerable=True) for name, split in splits.items()}
+    return ReportedData(spec, names, splits, origin.fingerprint())
 
 
 def reported_rows(
@@ -116,6 +122,10 @@ def _checked(spec: TaskSpec, rows: dict[str, Rows], names: tuple[str, ...]) -> d
     return {name: to_split(spec, part, names, training=name == "train") for name, part in rows.items()}
 
 
+def _unanswerable(spec: TaskSpec, train: Rows) -> bool:
+    return KINDS[spec.kind].unit == "question" and not all(train.labels)
+
+
 def _absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[str]:
     present = TASK_KINDS[spec.kind].present(train.labels)
     absent = [name for index, name in enumerate(names) if index not in present]
@@ -132,11 +142,11 @@ def _shared_texts(train: Split, reported: dict[str, Split]) -> list[str]:
     return notes
 
 
-def _check_tuning(place: str, tuning: Split, train: Split, reported: dict[str, Split]) -> list[str]:
-    """Notes on texts of the tuning file that also stand in other splits. CompressError: it is one of these."""
-    rows, notes = normalized(tuning), []
+def _check_tuning(place: str, tuning: Split, train: Split, reported: dict[str, Split], *, grouped: bool) -> list[str]:
+    """Notes on texts of the tuning file that also stand in other splits. CompressError: it is one of these. `grouped`: as `_without`."""
+    rows, notes = _keys(tuning, grouped), []
     for name, split in {"train": train, **reported}.items():
-        known = set(normalized(split))
+        known = set(_keys(split, grouped))
         shared = sum(row in known for row in rows)
         if 2 * shared > len(rows):
             use = "models learn by heart" if name == "train" else "scores are reported on"

@@ -43,8 +43,8 @@ class EncodedQueries(Encoded):
         return super().followed_by(replace(other, labels=labels))
 
     def spread(self, count: int) -> np.ndarray:
-        """Whole queries, evenly spread over those sorted by their mean length, as many as fit in `count` rows, but one at least; of those
-        that can be scored, where there are any."""
+        """Whole queries, evenly spread over those sorted by their mean length, as many as have `count` rows on average, but at least one;
+        of those that can be scored, where there are any."""
         scored = scored_queries(self.labels) or queries_of(self.labels)
         queries = sorted(scored, key=lambda rows: float(self.lengths[rows].mean()))
         most = max(1, min(count * len(queries) // max(1, sum(map(len, queries))), len(queries)))

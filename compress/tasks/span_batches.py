@@ -20,7 +20,7 @@ from .encoded import ENCODE_AT_ONCE, Encoded, ragged
 class EncodedSpans(Encoded):
     """Rows are windows of questions and parts of their contexts, `labels` the gold of all questions (`TaskKind.gold`). `cut` says where
     the windows stand, `places` int32 [window, 2] what each is trained to answer: positions of the first and the last token of an
-    answer, or [CLS] twice. `impossible`: some question of the split has no answer, so that a model may give none."""
+    answer, or [CLS] twice. `impossible`: a model may give no answer (`Split.unanswerable`)."""
 
     cut: Cut
     contexts: list[str]
@@ -103,7 +103,7 @@ def encode_spans(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
         cut = cut.followed_by(found.without_encodings())
     gold = np.fromiter((len(spans) > 0 for spans in split.labels), np.int8, len(split))
     places = _places(cut, split.labels)
-    return EncodedSpans(ids, types, gold, cut, list(contexts), split.labels, places, not gold.all())
+    return EncodedSpans(ids, types, gold, cut, list(contexts), split.labels, places, split.unanswerable)
 
 
 def _places(cut: Cut, answers: np.ndarray) -> np.ndarray:

@@ -60,9 +60,9 @@ def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndar
 def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndarray]:
     """As `carve`, of passages of queries: all of a query's are drawn together, with those of queries of the same words.
 
-    Queries are drawn in the order of a hash of their words while they fit in the split, but one in any case. Those whose passages are
-    all as relevant as each other have nothing to choose by and stay in train. Passages that several queries share are usual, and
-    join none.
+    Queries are drawn in the order of a hash of their words while they fit in the split, and where none fits the smallest. Those whose
+    passages are all as relevant as each other have nothing to choose by and stay in train. Passages that several queries share are
+    usual, and join none.
     """
     known: dict[str, int] = {}
     query = np.array([known.setdefault(words_of(text), len(known)) for text in split.texts[0]], np.int64)
@@ -76,9 +76,12 @@ def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray,
         )
     goal = min(spec.tuning_examples, int(len(split) * spec.tuning_fraction))
     held = np.zeros(len(split), dtype=bool)
-    held[ranked[0]] = True
-    for rows in ranked[1:-1]:
+    for rows in ranked:
         held[rows] = held.sum() + len(rows) <= goal
+    if not held.any():
+        held[min(ranked, key=len)] = True
+    if all(held[rows].all() for rows in ranked):  # one is left to learn from
+        held[ranked[-1]] = False
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 

@@ -32,7 +32,7 @@ def static_dimensions(card: StudentCard, family: Family, teacher: Dimensions, *,
         )
     if teacher.per_token:
         raise CompressError(
-            f"{where} has one vector for a text, and the task asks of each word: choose another with --student, or another recipe"
+            f"{where} has one vector for a text, and the task asks of its tokens: choose another with --student, or another recipe"
         )
     wanted = card.hidden or teacher.hidden
     hidden = wanted if card.init == "random" else min(wanted, teacher.hidden)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ...spec.kinds import KINDS
 from ...tasks import RUN, Encoded, ReportedData, TrainingData, is_at_hand, load_reported, near
 from ..plan.sources import DataSource, TaskSource
 
@@ -34,7 +35,8 @@ class ReportedSource(DataSource):
         splits = {"tuning": training.tuning, **self.data.splits}
         counts = near(list(splits.values()), training.train)
         pairs = len(self.spec.text) == 2
-        what = "a text in common" if pairs else f"{RUN} words in a row in common, or the whole of a shorter text"
+        shared = "a context in common" if KINDS[self.spec.kind].unit == "question" else "a text in common"
+        what = shared if pairs else f"{RUN} words in a row in common, or the whole of a shorter text"
         shares = (
             f"{name} {count:,} of {len(split):,} ({100 * count / len(split):.1f}%)"
             for (name, split), count in zip(splits.items(), counts, strict=True)
