@@ -49,8 +49,14 @@ def pair(tiny_checkpoint: Callable[[str], Path]) -> Callable[[str], tuple[Any, A
     return make
 
 
+def graded(objective: Objective, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Labels as the losses have them: relevances where passages are ranked, else classes."""
+    return batch | ({"labels": batch["labels"].float()} if "margin_mse" in objective.means_over else {})
+
+
 def value(objective: Objective, teacher: Any, student: Any, batch: dict[str, Tensor]) -> Tensor:
     """Features, and the terms of the objective from them: what a training step does."""
+    batch = graded(objective, batch)
     targets = compute_features(teacher, batch, objective.teacher_features)
     return sum(
         objective(compute_features(student, batch, objective.student_features), targets, batch).values(),
@@ -98,7 +104,7 @@ def test_a_student_that_is_its_teacher_has_nothing_to_learn(pair: Any, family: s
     teacher, _ = pair(family)
     losses = tuple(loss for loss in SPECS if loss.name not in ("hard_label", "soft_cross_entropy"))
     objective = Objective(losses, layers=((1, 1), (2, 2)), widths=(32, 32))
-    batch = batch_of([0, 1, 2], 16)
+    batch = graded(objective, batch_of([0, 1, 2], 16))
     with torch.no_grad():
         features = [
             compute_features(teacher, batch, names)
