@@ -218,7 +218,8 @@ class _Scores:
         names = _METRICS.get(self._kind, fields.metrics[: fields.usual])
         of = TASK_KINDS[self._kind].headline
         words = [_with_interval(name, of((name,), -1, self._names), outputs, gold) for name in names]
-        return f"{len(gold):,} texts: {', '.join(words)}; 95% intervals"
+        what = "passages" if fields.grouped else f"{fields.unit}s"
+        return f"{len(gold):,} {what}: {', '.join(words)}; 95% intervals"
 
 
 def _with_interval(name: str, metric: Headline, outputs: np.ndarray, gold: np.ndarray) -> str:

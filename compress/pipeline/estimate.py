@@ -113,8 +113,8 @@ def _gb(count: float) -> str:
 def data_line(task: TaskSource) -> str:
     """`data: 360 train, 40 tuning texts; classification, 4 labels`. Reads the data."""
     data, spec = task.data, task.spec
-    what = "pairs" if len(spec.text) == 2 else "texts"
-    labels = f", {len(data.labels)} labels" if data.labels else ""
+    what = "questions" if KINDS[spec.kind].unit == "question" else "pairs" if len(spec.text) == 2 else "texts"
+    labels = f", {len(data.labels)} labels" if KINDS[spec.kind].named_labels else ""
     return f"data: {len(data.train):,} train, {len(data.tuning):,} tuning {what}; {spec.kind}{labels}"
 
 

@@ -18,8 +18,11 @@ _FORM = '{"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, "a
 def read_squad(path: Path) -> Table:
     """Columns `question`, `context` and `answers`; a number is that of the question in the file. `is_impossible` questions have no
     answers; `plausible_answers` are left out. Raises `CompressError` for another form, and for questions that contradict themselves."""
+    text = read_text(path)
+    if not text.strip():
+        raise CompressError(f"{path}: empty file; expected questions, as in {_FORM}")
     try:
-        document = json.loads(read_text(path))
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
         raise CompressError(f"{path}: not JSON: {error}; a file of one object a line ends in .jsonl") from None
     rows, problems = [], []
@@ -29,7 +32,9 @@ def read_squad(path: Path) -> Table:
             problems.append((number, f"{where}: {answers}"))
         rows.append((question.get("question"), context, answers))
     refuse(str(path), "question", problems)
-    columns = list(map(list, zip(*rows, strict=True))) or [[], [], []]
+    if not rows:
+        raise CompressError(f"{path}: no questions in it; expected some, as in {_FORM}")
+    columns = list(map(list, zip(*rows, strict=True)))
     names = (QUESTION, CONTEXT, ANSWERS)
     return Table(str(path), "question", range(1, len(rows) + 1), dict(zip(names, columns, strict=True)))
 

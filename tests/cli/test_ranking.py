@@ -192,7 +192,7 @@ def test_predict_prints_scores_and_scores_a_file(cli, bundle: Path, folder: Path
     told = cli(
         "predict", bundle, "--input", folder / "dev.jsonl", "--label", "relevance", "--output", tmp_path / "o.csv"
     )
-    assert "160 texts: ndcg@10 " in told.err + told.out and "mrr@10 " in told.err + told.out
+    assert "160 passages: ndcg@10 " in told.err + told.out and "mrr@10 " in told.err + told.out
     assert (tmp_path / "o.csv").read_text().splitlines()[0] == "query,passage,relevance,prediction"
 
 

@@ -94,7 +94,7 @@ def test_rows_of_pairs_get_cosines_and_their_correlation(folder: Path, tmp_path:
     with out.open() as file:
         found = [float(row["prediction"]) for row in csv.DictReader(file)]
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert done.stdout.startswith("4 texts: spearman ")
+    assert done.stdout.startswith("4 pairs: spearman ")
 
 
 def test_rows_of_one_text_get_vectors(folder: Path, tmp_path: Path) -> None:

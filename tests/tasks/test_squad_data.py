@@ -15,6 +15,7 @@ from span_files import Asked, jsonl, questions, records, span_task, squad, writt
 from compress.errors import CompressError
 from compress.spec.task import Files, Hub, TaskSpec
 from compress.tasks import TASK_KINDS, TrainingData, fingerprint, load_reported, load_training, near, split_fingerprint
+from compress.tasks.squad import read_squad
 
 TRAIN, DEV = questions("train"), questions("dev", 4)
 HARD_TRAIN, HARD_DEV = questions("train", impossible=True), questions("dev", 4, impossible=True)
@@ -283,3 +284,13 @@ def test_what_the_kind_says_of_answers() -> None:
     assert kind.logits(always).tolist() == [[4], [1], [1]]  # what is not a model's is in no mean
     nothing = kind.constant(np.empty(0, object), ("start", "end"), gold)
     assert kind.answers(nothing).tolist() == [[0, 0]] * 3 and kind.right(nothing, gold).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [(" \n", "empty file; expected questions"), ('{"data": []}', "no questions in it")]
+)
+def test_a_file_without_questions(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "train.json"
+    path.write_text(text)
+    with pytest.raises(CompressError, match=rf"train\.json: {told}"):
+        read_squad(path)
