@@ -80,11 +80,11 @@ class Fidelity(_Record):
     )
     int8_calibration_error: Points | None = None
     mean_cosine: float | None = Field(
-        None, ge=-1, le=1, description="of each text's two vectors; of vectors alone, as what follows"
+        default=None, ge=-1, le=1, description="of each text's two vectors; of vectors alone, as what follows"
     )
-    worst_cosine: float | None = Field(None, ge=-1, le=1)
+    worst_cosine: float | None = Field(default=None, ge=-1, le=1)
     nearest_kept: Share | None = Field(
-        None, description="of the ten nearest texts of each text by fp32, those that are so by int8"
+        default=None, description="of the ten nearest texts of each text by fp32, those that are so by int8"
     )
     entity_flips: EntityFlips | None = Field(default=None, description="where labels of words are those of entities")
     query_flips: QueryFlips | None = Field(default=None, description="where passages are ranked")

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -281,10 +282,12 @@ def test_results_that_are_none_hide_no_others(cli: Cli, tmp_path: Path) -> None:
 def test_bytes_on_stdin_that_are_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     from compress.cli.bundles import _lines
     from compress.errors import CompressError
+    from compress.runtime.kinds import ANSWER_KINDS
 
     stdin = io.TextIOWrapper(
         io.BytesIO(b"good\nab\xff\n"), encoding="utf-8", errors="surrogateescape"
     )  # as under LC_ALL=C
     monkeypatch.setattr(sys, "stdin", stdin)
+    model: Any = SimpleNamespace(columns=1, settings=SimpleNamespace(kind=ANSWER_KINDS["classification"]))
     with pytest.raises(CompressError, match="stdin: expected UTF-8 text, found invalid start byte"):
-        list(_lines(None))
+        list(_lines(model))

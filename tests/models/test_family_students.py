@@ -12,13 +12,13 @@ import torch
 from family_teachers import KINDS, LABELS, WHOLE_LAYERS, classifier_of
 from text_batches import batches
 
-from compress.errors import CompressError
+from compress.errors import CompressError, with_article
 from compress.export.fast import build_fast
 from compress.graphs import write_model
 from compress.models.cards import StudentCard, load_student
 from compress.models.dimensions import Dimensions, dimensions
 from compress.models.features import compute_features
-from compress.models.students import build_encoder, build_student, not_kept, student_dimensions, with_article
+from compress.models.students import build_encoder, build_student, not_kept, student_dimensions
 from compress.sessions import open_session
 
 FAMILIES = pytest.mark.parametrize("family", list(KINDS))
