@@ -153,7 +153,7 @@ def test_it_is_no_wider_than_its_teacher() -> None:
 def test_a_task_of_words_and_a_teacher_without_layers_are_refused() -> None:
     card = load_student("static-256")
     with pytest.raises(
-        CompressError, match="student static-256 has one vector for a text, and the task asks of each word"
+        CompressError, match="student static-256 has one vector for a text, and the task asks of its tokens"
     ):
         student_dimensions(card, sizes_of(kind="tagging"))
     static = dimensions({**FIELDS, "model_type": "static"}, classes=2)

@@ -93,9 +93,21 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
         "student",
         STUDENT,
     ),
+    "vectors": (
+        f"""
+  - finetune: {{}}
+  - distill: {{{SHORT.replace("2", "4", 1)}, losses: [{{name: soft_target}}, {{name: similarity_mse}}]}}""",
+        "student",
+        "name: narrow\ntitle: S\narchitecture: distilbert\nlayers: 1\n",
+    ),
 }
 # Of the recipes for other kinds of tasks: the kind, the columns, and one row of each number.
 TASKS: dict[str, tuple[str, str, Callable[[int], dict[str, Any]]]] = {
+    "vectors": (
+        "embedding",
+        "text: [one, other]\nlabel: score\nmetrics: [spearman]\n",
+        lambda n: {"one": f"the film {n}", "other": "good film is bad"[: 4 + n % 9], "score": (n % 9) / 9},
+    ),
     "ranked": (
         "ranking",
         "text: [query, passage]\nlabel: relevance\nmetrics: [mrr@10]\n",
@@ -189,7 +201,7 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
 
 
 PRECISIONS = [("layers", "fp32"), ("copied", "fp32"), ("next", "bf16"), ("logits", "bf16"), ("static", "bf16")]
-PRECISIONS += [("ranked", "bf16"), ("asked", "fp32")]
+PRECISIONS += [("ranked", "bf16"), ("asked", "fp32"), ("vectors", "fp32")]
 
 
 @pytest.mark.parametrize(("name", "precision"), PRECISIONS)

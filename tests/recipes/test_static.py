@@ -215,7 +215,7 @@ stages:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"task": "tags"}, "student static-256 has one vector for a text, and the task asks of each word"),
+        ({"task": "tags"}, "student static-256 has one vector for a text, and the task asks of its tokens"),
         ({"overrides": ["distill.losses=[{name: hidden_mse}]"]}, "hidden_mse: a static student has no layers"),
         ({"overrides": ["distill.losses=[{name: embedding_mse}]"]}, "embedding_mse: a static student has no layers"),
         ({"recipe": "distilbert", "student": "static-256"}, "hidden_cosine: a static student has no layers"),

@@ -28,7 +28,11 @@ def tokenizer() -> tokenizers.Tokenizer:
 
 def split_of(rows: tuple[int, ...] = (0, 1, 2, 3, 4)) -> Split:
     labels = of_words([np.array(ANSWERS[row], np.int32).reshape(-1, 2) for row in rows])
-    return Split(([QUESTIONS[row] for row in rows], [CONTEXTS[row] for row in rows]), labels, not all(map(len, labels)))
+    return Split(
+        ([QUESTIONS[row] for row in rows], [CONTEXTS[row] for row in rows]),
+        labels,
+        unanswerable=not all(map(len, labels)),
+    )
 
 
 def encoded(tokenizer: tokenizers.Tokenizer, length: int = 32, rows: tuple[int, ...] = (0, 1, 2, 3, 4)) -> EncodedSpans:
@@ -132,7 +136,11 @@ def test_cls_at_the_end_is_where_nothing_is_answered():
         special_tokens=[("<sep>", 0), ("<cls>", 1)],
     )
     rows = encode(
-        last, Split((["a", "b"], ["x y", "y"]), of_words([np.zeros((0, 2), np.int32), np.array([[0, 1]])]), True), 16
+        last,
+        Split(
+            (["a", "b"], ["x y", "y"]), of_words([np.zeros((0, 2), np.int32), np.array([[0, 1]])]), unanswerable=True
+        ),
+        16,
     )
     batch = collate(rows, np.arange(2), 0)
     assert batch["labels"].tolist() == [[5, 5], [2, 2]]
