@@ -189,7 +189,7 @@ QAS = {"question": "q", "answers": [{"text": "c", "answer_start": 0}]}
             r"dev\.json: question 1: answers: answer 1: 'c' does not stand at character 0, where 'd' is",
         ),
         ({"data": [{"paragraphs": [{"context": "c", "qas": [QAS | {"question": 3}]}]}]}, "question 1: question: expected text"),
-        ({"data": []}, r"dev\.json: no examples"),
+        ({"data": []}, r"dev\.json: no questions in it"),
     ],
 )  # fmt: skip
 def test_files_of_another_form_are_refused(tmp_path: Path, document: Any, message: str) -> None:
