@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CheckFailed
+from ..models.sentence_pooling import POOLING
 from ..runtime.folder import MODEL_FILES, read_settings, unpadded_beside
 from ..runtime.kinds import output_names
 from ..sessions import open_session
 from .comparing import compared, cosines, decides, differences, flips, most_flips, named, of_vectors, recorded, unit_of
 from .document import BundleInfo
-from .files import POOLING
 from .modules import check_modules
 from .pooling import check_states
 from .probes import probe_logits, unpadded_logits

@@ -7,18 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CheckFailed, CompressError
+from ..models.sentence_pooling import FIELD, LAYERS, MODES, MODULES, POOLING, Pooling
 from ..runtime.folder import read_json, read_settings
-from .files import MODULES, POOLING
-
-MODES = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
-_TYPES = ("Transformer", "Pooling", "Normalize")
 
 
-def pooling_of(path: Path, config: dict[str, Any]) -> str:
+def pooling_of(path: Path, config: dict[str, Any]) -> Pooling:
     """How the vectors of the model of the config at `path` are made: `mean` or `cls`. CompressError: it says neither."""
-    found = config.get("sentence_pooling")
+    found = config.get(FIELD)
     if found not in MODES:
-        raise CompressError(f"{path}: sentence_pooling: expected {' or '.join(MODES)}, found {found!r}")
+        raise CompressError(f"{path}: {FIELD}: expected {' or '.join(MODES)}, found {found!r}")
     return found
 
 
@@ -29,7 +26,7 @@ def write_modules(folder: Path, config: dict[str, Any], max_length: int) -> None
     places = ("", "1_Pooling", "2_Normalize")
     modules = [
         {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{name}"}
-        for number, (place, name) in enumerate(zip(places, _TYPES, strict=True))
+        for number, (place, name) in enumerate(zip(places, LAYERS, strict=True))
     ]
     modes = {mode: name == pooling for name, mode in MODES.items()}
     (folder / POOLING).parent.mkdir()

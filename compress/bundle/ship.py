@@ -28,7 +28,7 @@ from .card import DTYPES
 from .document import BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
-from .modules import write_modules
+from .modules import pooling_of, write_modules
 from .place import building, check_target, recover, settle
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
@@ -163,7 +163,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         text_columns=source.columns,
         labels=output_names(result.task.kind, result.task.labels),
         max_length=source.max_length,
-        pooling=read_json(folder / "config.json")["sentence_pooling"] if unit == "pair" else None,
+        pooling=pooling_of(folder / "config.json", read_json(folder / "config.json")) if unit == "pair" else None,
         models=source.models,  # type: ignore[arg-type]
         graphs={name: graph_file(folder, name) for name in source.graphs},  # type: ignore[misc]
         fastest=_fastest(source.models),  # type: ignore[arg-type]

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 Pooling = Literal["mean", "cls"]
 FIELD = "sentence_pooling"  # of config.json
-_MODULES, _MODE = "modules.json", "pooling_mode_"
-_KNOWN = ("Transformer", "Pooling", "Normalize")
+# Of folders of sentence-transformers: what makes a vector, how it is pooled, and by which field of that.
+MODULES, POOLING = "modules.json", "1_Pooling/config.json"
+LAYERS = ("Transformer", "Pooling", "Normalize")
+MODES: dict[Pooling, str] = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
+_MODE = "pooling_mode_"
 
 
 def read_pooling(folder: Path | None, config: Mapping[str, Any]) -> tuple[Pooling, bool]:
@@ -30,27 +33,27 @@ def read_pooling(folder: Path | None, config: Mapping[str, Any]) -> tuple[Poolin
         return config[FIELD], True
     if folder is None:
         return "mean", False
-    _check_layers(folder / _MODULES)
-    path = folder / "1_Pooling" / "config.json"
+    _check_layers(folder / MODULES)
+    path = folder / POOLING
     found = _document(path, dict)
     if found is None:
         return "mean", False
     modes = [name.removeprefix(_MODE) for name, is_on in found.items() if name.startswith(_MODE) and is_on]
     modes = [str(found["pooling_mode"])] if not modes and "pooling_mode" in found else modes
-    modes = [{"cls_token": "cls", "mean_tokens": "mean"}.get(mode, mode) for mode in modes]
-    if modes == ["mean"]:
-        return "mean", True
-    if modes == ["cls"]:
-        return "cls", True
+    names = {field.removeprefix(_MODE): mode for mode, field in MODES.items()}
+    modes = [names.get(mode, mode) for mode in modes]
+    known: list[Pooling] = [mode for mode in MODES if modes == [mode]]
+    if known:
+        return known[0], True
     raise CompressError(f"{path}: pooling: expected mean or cls, one of them; found {', '.join(modes) or 'none'}")
 
 
 def _check_layers(path: Path) -> None:
     modules = _document(path, list) or []
     kinds = [str(module.get("type")).rpartition(".")[2] if isinstance(module, dict) else "?" for module in modules]
-    if other := [kind for kind in kinds if kind not in _KNOWN]:
+    if other := [kind for kind in kinds if kind not in LAYERS]:
         raise CompressError(
-            f"{path}: expected {', '.join(_KNOWN)}; found {', '.join(other)}, which would be left out of the vectors: give a "
+            f"{path}: expected {', '.join(LAYERS)}; found {', '.join(other)}, which would be left out of the vectors: give a "
             "sentence encoder without"
         )
 
