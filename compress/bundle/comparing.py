@@ -67,16 +67,13 @@ def differences(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> np.n
     """Of the logits, or the scores of answers: where an answer stands is no quantity; of vectors, whose length is 1, the distance."""
     if of_vectors(info):
         return np.linalg.norm(first - second, axis=1)
-    return np.abs(first - second)[:, _quantities(info)]
-
-
-def _quantities(info: BundleInfo) -> slice:
-    return slice(2, 4) if unit_of(info) == "question" else slice(None)
+    kind = TASK_KINDS[info.task.kind]
+    return np.abs(kind.logits(first) - kind.logits(second))
 
 
 def decides(info: BundleInfo) -> bool:
     """Whether answers are decisions, which may change."""
-    return unit_of(info) == "question" or TASK_KINDS[info.task.kind].decides
+    return TASK_KINDS[info.task.kind].decides
 
 
 def named(info: BundleInfo) -> str:
@@ -111,7 +108,7 @@ def compared(info: BundleInfo, precision: str, found: np.ndarray) -> str:
 
 def _limit(info: BundleInfo, precision: str) -> float:
     expected = recorded(info, precision)
-    quantities = expected[:, _quantities(info)]
+    quantities = TASK_KINDS[info.task.kind].logits(expected)
     scale = max(1.0, float(np.abs(quantities[quantities > NEVER]).max(initial=0.0)))
     if precision == "fp32":
         return FP32_TOLERANCE * scale
@@ -121,7 +118,5 @@ def _limit(info: BundleInfo, precision: str) -> float:
 
 def flips(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> int:
     """Texts, words or questions that are answered otherwise; none where answers are no decisions."""
-    if unit_of(info) == "question":
-        return int(differ(first[:, :2], second[:, :2]).sum())
     kind = TASK_KINDS[info.task.kind]
     return int(differ(kind.answers(first), kind.answers(second)).sum()) if kind.decides else 0
