@@ -19,76 +19,54 @@ from transformers.modeling_outputs import (
 )
 
 
-class XLNetForSequenceClassification(transformers.XLNetForSequenceClassification):
-    """Under transformers' own name, by which checkpoints call it; its weights are the same."""
+class _WithoutMemories:
+    """An XLNet that keeps no states of a text for the next one."""
 
-    def forward(  # type: ignore[override]
-        self,
+    def forward(
+        self: Any,
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         output_hidden_states: bool | None = None,
         **kwargs: Any,
-    ) -> SequenceClassifierOutput:
+    ) -> Any:
         """All [batch, length], padded on either side. `token_type_ids`: equal for tokens of one segment."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        output = _encoded(self, input_ids, mask, token_type_ids, output_hidden_states, **kwargs)
-        summary = self.sequence_summary(last_tokens(output.last_hidden_state, mask))
-        return SequenceClassifierOutput(logits=self.logits_proj(summary), hidden_states=output.hidden_states)
+        output = self.transformer(
+            input_ids,
+            attention_mask=mask.to(self.dtype),
+            token_type_ids=token_type_ids,
+            output_hidden_states=output_hidden_states,
+            use_mems=False,
+            **kwargs,
+        )
+        return self._headed(output.last_hidden_state, mask, output.hidden_states)
 
 
-class XLNetForTokenClassification(transformers.XLNetForTokenClassification):
-    """As transformers has it, but that the states of a text are not kept for the next one."""
-
-    def forward(  # type: ignore[override]
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        output_hidden_states: bool | None = None,
-        **kwargs: Any,
-    ) -> TokenClassifierOutput:
-        """All [batch, length]; logits [batch, length, label]. `token_type_ids`: equal for tokens of one segment."""
-        output = _encoded(self, input_ids, attention_mask, token_type_ids, output_hidden_states, **kwargs)
-        logits = self.classifier(output.last_hidden_state)
-        return TokenClassifierOutput(logits=logits, hidden_states=output.hidden_states)
+# Under transformers' own names, by which checkpoints call them; their weights are the same.
 
 
-class XLNetForQuestionAnsweringSimple(transformers.XLNetForQuestionAnsweringSimple):
-    """As transformers has it, but that the states of a text are not kept for the next one."""
+class XLNetForSequenceClassification(_WithoutMemories, transformers.XLNetForSequenceClassification):  # type: ignore[misc]
+    """Logits [batch, label], of the last token."""
 
-    def forward(  # type: ignore[override]
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        output_hidden_states: bool | None = None,
-        **kwargs: Any,
-    ) -> QuestionAnsweringModelOutput:
-        """All [batch, length], the logits of start and of end too. `token_type_ids`: equal for tokens of one segment."""
-        output = _encoded(self, input_ids, attention_mask, token_type_ids, output_hidden_states, **kwargs)
-        start, end = self.qa_outputs(output.last_hidden_state).unbind(-1)
-        return QuestionAnsweringModelOutput(start_logits=start, end_logits=end, hidden_states=output.hidden_states)
+    def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> SequenceClassifierOutput:
+        summary = self.sequence_summary(last_tokens(states, mask))
+        return SequenceClassifierOutput(logits=self.logits_proj(summary), hidden_states=hidden)
 
 
-def _encoded(
-    model: Any,
-    input_ids: Tensor,
-    attention_mask: Tensor | None,
-    token_type_ids: Tensor | None,
-    output_hidden_states: bool | None,
-    **kwargs: Any,
-) -> Any:
-    """What the encoder of `model` gives."""
-    mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-    return model.transformer(
-        input_ids,
-        attention_mask=mask.to(model.dtype),
-        token_type_ids=token_type_ids,
-        output_hidden_states=output_hidden_states,
-        use_mems=False,  # of the texts before
-        **kwargs,
-    )
+class XLNetForTokenClassification(_WithoutMemories, transformers.XLNetForTokenClassification):  # type: ignore[misc]
+    """Logits [batch, length, label]."""
+
+    def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> TokenClassifierOutput:
+        return TokenClassifierOutput(logits=self.classifier(states), hidden_states=hidden)
+
+
+class XLNetForQuestionAnsweringSimple(_WithoutMemories, transformers.XLNetForQuestionAnsweringSimple):  # type: ignore[misc]
+    """Logits of start and of end, [batch, length] each."""
+
+    def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> QuestionAnsweringModelOutput:
+        start, end = self.qa_outputs(states).unbind(-1)
+        return QuestionAnsweringModelOutput(start_logits=start, end_logits=end, hidden_states=hidden)
 
 
 def last_tokens(states: Tensor, mask: Tensor) -> Tensor:
