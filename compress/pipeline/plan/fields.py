@@ -61,7 +61,6 @@ def own_checkpoint(draft: Draft) -> dict[str, str]:
 def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
     """Raises `CompressError` for losses that need what this student, or its teacher, lacks, and for a map of other layers."""
     _check_positions(draft, stage)
-    check_kind(draft, spec, stage)
     if not draft.shares_tokenizer:
         _check_logits_alone(draft, spec, stage)
     teacher, student = draft.sizes["teacher"], draft.sizes["student"]

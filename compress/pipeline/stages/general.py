@@ -12,7 +12,15 @@ from ...models.masked_lm import copy_head, load_masked_lm, masked_lm_around
 from ...spec.recipe import Stage
 from ...spec.stages import General
 from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.fields import WITHOUT_TEXT, check_student_losses, check_text, described_student, own_checkpoint, seeded
+from ..plan.fields import (
+    WITHOUT_TEXT,
+    check_kind,
+    check_student_losses,
+    check_text,
+    described_student,
+    own_checkpoint,
+    seeded,
+)
 from ..plan.vectors import learns_labels
 from ..training.info import TrainingInfo
 from ..training.text import stage_losses, text_of, with_masking
@@ -53,6 +61,7 @@ def _add(draft: Draft, stage: Stage) -> None:
             f"trains on plain text in the tokens of teacher {draft.teacher.card.name}, and the student has others; leave the stage "
             f"out with --set {stage.id}.enabled=false, or choose recipe logits",
         )
+    check_kind(draft, spec, stage.id)
     check_student_losses(draft, spec, stage.id)
     check_text(draft, spec, stage.id, "student", "teacher")
     described = seeded(draft, spec, draft.base_seed) | described_student(draft)

@@ -15,7 +15,7 @@ from ...spec.quantization import Quantize
 from ...spec.recipe import Recipe, Stage
 from ...spec.stages import QuantizeAware
 from ..plan import TRAINING, Context, Draft, Job, Kind
-from ..plan.fields import check_kind, check_layer_map, described_threshold, for_task, seeded
+from ..plan.fields import check_layer_map, described_threshold, for_task, seeded
 from ..plan.vectors import vector_losses
 from ..training.info import TrainingInfo
 from .calibration import calibrated_on, calibration
@@ -51,7 +51,6 @@ def plan(draft: Draft, stage: Stage) -> None:
             f"with --set {stage.id}.enabled=false --set quantize.method=smoothquant",
         )
     spec = vector_losses(draft, for_task(draft, (stage.spec,), QuantizeAware), stage.id, against=before, student=before)
-    check_kind(draft, spec, stage.id)
     check_layer_map(draft, spec, stage.id, before, before)
     described = seeded(draft, spec, draft.seed) | {"precision": "fp32"} | described_threshold(draft)
     described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}

@@ -5,14 +5,13 @@ Outputs are [pair, 1 + 2 · width]: the cosine, the vector of the first text and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from compress.metrics import CorrelationHeadline
-
 from .kind import TaskKind
-from .regression import read_scores
+from .regression import REGRESSION
 
 NEAREST = 10
 _AT_ONCE = 1024  # rows of cosines held at a time
@@ -70,23 +69,13 @@ def _nearest(vectors: np.ndarray, start: int, count: int) -> list[list[int]]:
     return np.argpartition(-cosines, count - 1, axis=1)[:, :count].tolist()
 
 
-EMBEDDING = TaskKind(
-    label_names=lambda spec, train: (),
-    read_labels=lambda rows, names: read_scores(rows),
-    written=lambda label, names: float(label),
-    present=lambda labels: set(),
-    strata=lambda labels: [0] * len(labels),
-    headline=lambda metrics, positive, names: CorrelationHeadline(metrics),
+EMBEDDING: TaskKind = replace(
+    REGRESSION,
     constant=lambda train, names, gold: np.ones(1, np.float32),
     constant_words="one vector for all texts",
     label_words="a vector",
-    answers=lambda outputs: outputs[:, 0],
-    kept=lambda outputs: outputs[:, 0],
-    outputs=lambda answers, names: answers,
-    fits=lambda answers, names: answers.ndim == 1,
-    kept_type=lambda names: np.dtype(np.float32),
-    confidence=None,
     divergence=_divergence,
+    mean=None,
     width=lambda names: None,
     similarity=_similarity,
 )
