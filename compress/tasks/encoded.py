@@ -68,7 +68,7 @@ class Encoded:
         """The number of the group of each of these rows, int64, where training must not part groups."""
         return None
 
-    def spread(self, count: int) -> np.ndarray:
+    def stratified(self, count: int) -> np.ndarray:
         """At most `count` rows, evenly spread over those sorted by length; int64."""
         order = np.argsort(self.lengths, kind="stable")
         return order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]

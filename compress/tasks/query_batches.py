@@ -42,7 +42,7 @@ class EncodedQueries(Encoded):
         labels[:, 1] += self.labels[:, 1].max(initial=-1) + 1
         return super().followed_by(replace(other, labels=labels))
 
-    def spread(self, count: int) -> np.ndarray:
+    def stratified(self, count: int) -> np.ndarray:
         """Whole queries, evenly spread over those sorted by their mean length, as many as have `count` rows on average, but at least one;
         of those that can be scored, where there are any."""
         scored = scored_queries(self.labels) or queries_of(self.labels)

@@ -42,7 +42,7 @@ def length_stratified(encoded: Encoded, pad: int, count: int, *, tokens: int = 4
     has at most `tokens` of them, padding included."""
     from ...tasks import collate, sorted_chunks
 
-    chosen = encoded.spread(count)
+    chosen = encoded.stratified(count)
     return [collate(encoded, chosen[chunk], pad) for chunk in sorted_chunks(encoded.lengths[chosen], tokens)]
 
 
@@ -111,10 +111,10 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
     if quantizer_of(spec).counts_flips and kind.decides and missing > 0:
         train = context.task.encoded("train", tokenizer, length)
         rows = -(-missing * len(train) // max(1, len(train.labels)))  # of so many decisions
-        every = tuning.followed_by(train.take(np.sort(train.spread(rows))))
+        every = tuning.followed_by(train.take(np.sort(train.stratified(rows))))
         texts["train"] = len(every.labels) - len(tuning.labels)
         context.notice(_of_train(texts, f"{KINDS[data.spec.kind].unit}s"))
-    chosen = np.sort(tuning.spread(_FEW))
+    chosen = np.sort(tuning.stratified(_FEW))
     few = tuning.take(chosen)
 
     def points(logits: np.ndarray, encoded: Encoded) -> float:
