@@ -1,0 +1,47 @@
+"""Tiny checkpoints with a head that finds answers, and their graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from family_teachers import reader_of
+from plain_teachers import plain_reader
+from reader_graphs import TASK
+
+from compress.export import export_onnx
+from compress.export.forms import FORMS
+
+
+@pytest.fixture(scope="session")
+def reader_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """family -> folder of a tiny checkpoint with a head that finds answers."""
+    made: dict[str, Path] = {}
+
+    def make(family: str) -> Path:
+        if family not in made:
+            made[family] = tmp_path_factory.mktemp(f"reader-{family}")
+            model = plain_reader(family) if family in FORMS else reader_of(family)
+            model.save_pretrained(made[family])
+        return made[family]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def reader_graph(
+    reader_checkpoint: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    """(family, form, opset) -> model.onnx."""
+    made: dict[tuple[str, str, int], Path] = {}
+
+    def make(family: str, form: str = "fast", opset: int = 20) -> Path:
+        place = family, form, opset
+        if place not in made:
+            folder = tmp_path_factory.mktemp("graph")
+            export_onnx(reader_checkpoint(family), folder, graph=form, **{**TASK, "opset": opset})
+            made[place] = folder / "model.onnx"
+        return made[place]
+
+    return make
