@@ -61,6 +61,7 @@ LIGHT_OF_MODELS = (
     "models/layer_maps.py",
     "models/masked_lm.py",
     "models/pretrained.py",
+    "models/pruned_shape.py",
     "models/random_models.py",
     "models/students/__init__.py",
     "models/students/activations.py",

@@ -82,9 +82,11 @@ def _lacking(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | 
     if loss.reads != "classes" and FAMILIES[student.architecture].layerless:
         return f"{spec.name}: a {student.architecture} student has no layers, and so no states to compare"
     for sizes, read in ((student, [mine for mine, _ in pairs]), (teacher, [theirs for _, theirs in pairs if theirs])):
-        family = FAMILIES[sizes.architecture]
-        if not family.captures_attention and any(name.partition("[")[0] in ATTENTION for name in read):
+        family, attends = FAMILIES[sizes.architecture], any(name.partition("[")[0] in ATTENTION for name in read)
+        if not family.captures_attention and attends:
             return f"{spec.name}: the attention of a {family.name} cannot be read"
+        if sizes.pruned is not None and attends:
+            return f"{spec.name}: compares heads, of which the layers of a pruned model have kept different ones ({sizes.pruned})"
         if family.masked_lm is None and loss.reads == "tokens" and read:
             return f"{spec.name}: the masked-LM head of a {family.name} is not known"
     return None

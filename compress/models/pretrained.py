@@ -15,6 +15,7 @@ from ..errors import CompressError
 from .dimensions import dimensions, read_config
 from .families import FAMILIES
 from .families.fields import TOKENIZER_CLASS
+from .pruned_shape import FIELD
 from .weights import count_weights, load_weights
 
 _TOO_MANY = 4  # times the weights that there are: their memory would be taken before it is found that they are missing
@@ -46,7 +47,7 @@ def load_pretrained(
     try:
         made = transformers_config({**config, **fields})
         with torch.device("meta"):
-            kind = usable_class(type(auto.from_config(made)))
+            kind = usable_class(type(auto.from_config(made)), made)
         model, loading = kind.from_pretrained(
             None,
             config=made,
@@ -64,8 +65,13 @@ def load_pretrained(
     return model, loading
 
 
-def usable_class(kind: Any) -> Any:
-    """The class of transformers, or ours in its place where that cannot take batches as they are here."""
+def usable_class(kind: Any, config: Any) -> Any:
+    """The class of transformers, or ours in its place where that cannot take batches as they are here, or has not the layers of
+    `config`."""
+    if hasattr(config, FIELD):
+        from .pruned import pruned_class
+
+        return pruned_class(kind)
     if not kind.__name__.startswith("XLNetFor"):
         return kind
     from . import xlnet

@@ -32,7 +32,7 @@ def _attend_first(graph: Graph, encoder: Encoder, states: str, masks: Masks, tok
     """For the first token alone, [batch, 1, hidden]: the head reads no other."""
     states = tokens.pad(states)
     first = graph.op("Gather", [states, graph.integers(0)], "first_token", axis=1)
-    return attend_first(graph, encoder.blocks[-1], states, first, masks, encoder.heads)
+    return attend_first(graph, encoder.blocks[-1], states, first, masks)
 
 
 def _classify(graph: Graph, encoder: Encoder, first: str, tokens: Tokens) -> str:
@@ -48,7 +48,7 @@ def _head(graph: Graph, encoder: Encoder, states: str) -> str:
 
 
 def _attend_all(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens: Tokens) -> str:
-    return attend(graph, encoder.blocks[-1], states, masks, tokens, encoder.heads)
+    return attend(graph, encoder.blocks[-1], states, masks, tokens)
 
 
 def _classify_all(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -> str:

@@ -13,7 +13,7 @@ def run_layers(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens
     """The last states of the tokens that `head` reads."""
     *before, last = encoder.blocks
     for number, block in enumerate(before, 1):
-        attended = attend(graph, block, states, masks, tokens, encoder.heads)
+        attended = attend(graph, block, states, masks, tokens)
         states = _feed_forward(graph, block, attended, encoder.activation)
         if graph.marked:
             graph.mark(f"layer {number}", tokens.pad(states))
