@@ -42,14 +42,14 @@ FLOORS = {
         "goals",
     ),
     2: ("models", "objective", "tasks", "corpus"),
-    3: ("training", "evaluate", "export", "quantize", "bench", "augment"),
+    3: ("training", "evaluate", "export", "quantize", "bench", "augment", "pruning"),
     4: ("pipeline", "report", "bundle"),
     5: ("cli", "__init__", "__main__"),
 }
 FLOOR = {part: floor for floor, parts in FLOORS.items() for part in parts}
 SEPARATE = set(FLOORS[3])  # these do not import each other either
 HEAVY = {"torch", "transformers", "accelerate", "datasets", "neural_compressor"}
-USE_TORCH = {"export", "models", "objective", "training"}  # parts that work with tensors
+USE_TORCH = {"export", "models", "objective", "pruning", "training"}  # parts that work with tensors
 LIGHT = set(FLOOR) - USE_TORCH - {"pipeline"}
 LIGHT_OF_MODELS = (
     "models/__init__.py",

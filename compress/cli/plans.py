@@ -12,6 +12,7 @@ from ..pipeline.plan.teachers import names_of
 from ..pipeline.preflight import check_at_hand
 from ..pipeline.results.reported import nearness
 from ..pipeline.stages.pretrain import uses_cooccurrence_init
+from ..pipeline.stages.prune import PRUNE
 from ..pipeline.training.log import saved_step
 from ..quantize.methods import QUANTIZERS
 from ..spec.stage import StageSpec
@@ -83,17 +84,29 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
             for node in plan.nodes
         ],
         "notes": list(plan.notes),
-        "models": {
-            name: {
-                "architecture": f"{sizes.architecture} {sizes}",
-                "parameters": sizes.parameters,
-                "flops_per_token": round(sizes.flops_per_token()),
-                "word_parameters": sizes.word_parameters,
-            }
-            for name, sizes in plan.sizes.items()
-        },
+        "models": _models(plan),
         "tradeoff": _tradeoff(plan) or None,
     }
+
+
+def _models(plan: Plan) -> dict[str, dict[str, Any]]:
+    """Name -> its sizes, None where the run chooses them: those of what a stage prunes, which stands under the stage's name."""
+    found: dict[str, dict[str, Any]] = {
+        name: {
+            "architecture": f"{sizes.architecture} {sizes}",
+            "parameters": sizes.parameters,
+            "flops_per_token": round(sizes.flops_per_token()),
+            "word_parameters": sizes.word_parameters,
+        }
+        for name, sizes in plan.sizes.items()
+    }
+    for node in plan.nodes:
+        if node.kind is PRUNE:
+            sizes = plan.sizes[node.model]
+            form = f"{sizes.architecture} {sizes.layers} x {sizes.hidden}, heads and FFN chosen by the run"
+            unknown = dict.fromkeys(("parameters", "flops_per_token"))
+            found[node.id] = {**found[node.model], "architecture": form, **unknown}
+    return found
 
 
 def _layers(plan: Plan) -> list[int] | None:
@@ -189,21 +202,26 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
         sizes = Table("model", "architecture", "parameters", "FLOPs/token", "word table", box=None, pad_edge=False)
         teacher = document["models"]["teacher"]
         for name, model in document["models"].items():
-            share = f" ({model['parameters'] / teacher['parameters']:.0%})" if name != "teacher" else ""
-            flops = f" ({model['flops_per_token'] / teacher['flops_per_token']:.0%})" if name != "teacher" else ""
-            parameters = f"{model['parameters'] / 1e6:.1f}M{share}"
-            computed = f"{model['flops_per_token'] / 1e6:.1f}M{flops}"
-            sizes.add_row(name, model["architecture"], parameters, computed, _words(model))
+            whole = {} if name == "teacher" else teacher
+            counts = [_count(model[each], whole.get(each)) for each in ("parameters", "flops_per_token")]
+            sizes.add_row(name, model["architecture"], *counts, _words(model))
         screen.print(sizes)
         if document["tradeoff"]:
             screen.print(document["tradeoff"])
         screen.print()
 
 
+def _count(found: int | None, teacher: int | None) -> str:
+    """`11.3M (50%)`, with the share of the `teacher`'s; nothing of a model whose sizes the run chooses."""
+    if found is None:
+        return ""
+    return f"{found / 1e6:.1f}M" + (f" ({found / teacher:.0%})" if teacher else "")
+
+
 def _words(model: dict[str, Any]) -> str:
     """What the vocabulary costs a model: `192.0M, 768 MB (69%)`, in fp32 and as a share of its parameters."""
-    count = model["word_parameters"]
-    return f"{count / 1e6:.1f}M, {4 * count / 1e6:.3g} MB ({count / model['parameters']:.0%})"
+    count, whole = model["word_parameters"], model["parameters"]
+    return f"{count / 1e6:.1f}M, {4 * count / 1e6:.3g} MB" + (f" ({count / whole:.0%})" if whole else "")
 
 
 def _state(stage: dict[str, Any]) -> str:
@@ -212,7 +230,21 @@ def _state(stage: dict[str, Any]) -> str:
     return "to run" if stage["saved_step"] is None else f"to go on, step {stage['saved_step']}"
 
 
-_SHOWN = ("start", "epochs", "learning_rate", "batch_size", "copies", "source", "graph", "opset", "method")
+_SHOWN = (
+    *(
+        "start",
+        "epochs",
+        "learning_rate",
+        "batch_size",
+        "copies",
+        "source",
+        "flops",
+        "examples",
+        "graph",
+        "opset",
+        "method",
+    ),
+)
 
 
 def _spelled(stage: dict[str, Any]) -> str:

@@ -43,10 +43,9 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
     CompressError: a family whose layers cannot be pruned.
     """
     family = family_of(model)
-    before, size = PrunedShape.of(model.config.to_dict()), head_size(model)
-    numbers = [before.heads[layer] if before else range(_heads(model)) for layer in range(len(heads))]
+    before, size = shape_of(model), head_size(model)
     shape = PrunedShape(
-        tuple(tuple(own[head] for head in kept) for own, kept in zip(numbers, heads, strict=True)),
+        tuple(tuple(own[head] for head in kept) for own, kept in zip(before.heads, heads, strict=True)),
         tuple(map(len, neurons)),
     )
     kind = getattr(type(model), _UNPRUNED, type(model))
@@ -90,6 +89,15 @@ def family_of(model: Any) -> Family:
     if family not in prunable():
         raise CompressError(not_prunable(family.name))
     return family
+
+
+def shape_of(model: Any) -> PrunedShape:
+    """What the layers of a model have, pruned or whole."""
+    family, layers = family_of(model), model.config.num_hidden_layers
+    whole = PrunedShape(
+        (tuple(range(_heads(model))),) * layers, (getattr(model.config, family.own_name("intermediate_size")),) * layers
+    )
+    return PrunedShape.of(model.config.to_dict()) or whole
 
 
 def layer_name(model: Any, number: int) -> str:

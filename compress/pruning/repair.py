@@ -15,7 +15,10 @@ from ..models.features import Batch, layers_of, model_inputs
 from ..models.pruned import layer_part
 
 DAMPING = 1e-2  # of the mean diagonal of the normal equations, for weights that few examples say anything of
-_PARTS = (("output", "attention_norm"), ("down", "norm"))  # of a layer: a matrix, and the norm behind its sum with the residual
+_PARTS = (
+    ("output", "attention_norm"),
+    ("down", "norm"),
+)  # of a layer: a matrix, and the norm behind its sum with the residual
 
 
 def repair(
@@ -102,7 +105,7 @@ def _repair_layer(
         for goal, found in zip(goals, sums, strict=True):
             goal.append(found[rows(batch.real)])
     for (matrix, norm), goal in zip(_PARTS, goals, strict=True):
-        equations = NormalEquations()
+        equations = NormalEquations(DAMPING)
         for batch, wanted in zip(states, goal, strict=True):
             with _seen(pruned, number, [matrix, norm]) as seen:
                 _run(pruned, number, batch, batch.own)
@@ -142,7 +145,8 @@ def _seen(model: Any, number: int, parts: Sequence[str]) -> Iterator[list[Tensor
 class NormalEquations:
     """Of the change to a linear layer that explains what is missing from its output, summed over batches in float64."""
 
-    def __init__(self) -> None:
+    def __init__(self, damping: float = DAMPING) -> None:
+        self._damping = damping
         self._squares: Tensor | None = None
         self._products: Tensor | None = None
 
@@ -158,7 +162,7 @@ class NormalEquations:
         if self._squares is None or self._products is None:
             raise RuntimeError("no inputs")
         diagonal = self._squares.diagonal()
-        damped = self._squares + torch.diag(DAMPING * diagonal.mean().clamp_min(1e-12).expand_as(diagonal))
+        damped = self._squares + torch.diag(self._damping * diagonal.mean().clamp_min(1e-12).expand_as(diagonal))
         change = torch.cholesky_solve(self._products, torch.linalg.cholesky(damped))
         linear.weight += change[:-1].T.to(linear.weight)
         linear.bias += change[-1].to(linear.bias)

@@ -56,6 +56,7 @@ def mask_gradients(
             if done >= wanted:
                 break
             rows = data.indices(step)
+            rows = rows[: wanted - done] if data.groups(rows) is None else rows
             masks = [
                 torch.ones(len(rows), _count(model, layer, part), requires_grad=True)
                 for layer in range(model.config.num_hidden_layers)

@@ -75,7 +75,7 @@ def rearranged(gradients: np.ndarray, keep: int) -> list[int]:
     First the most important by themselves. Then each of these in rising importance joins those that go, and the one leaves them
     whose stay makes the gradients of all that go, ‖Σ g‖² over the examples, the least: what the loss gains where they go together.
     """
-    gram = gradients.T.astype(np.float64) @ gradients.astype(np.float64)
+    gram = (gradients.T @ gradients).astype(np.float64)
     order = np.argsort(np.diag(gram), kind="stable")
     gone = np.zeros(len(order), bool)
     gone[order[: len(order) - keep]] = True

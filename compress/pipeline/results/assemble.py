@@ -15,6 +15,7 @@ from ... import results, significance, store
 from ...atomic import sync
 from ...fields import Spec
 from ...machine import versions
+from ...models.dimensions import Dimensions, dimensions, read_config
 from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
 from ...recorded_fidelity import Delta, EntityScore, Fidelity
@@ -168,7 +169,7 @@ def _published(plan: Plan, context: Context) -> dict[str, float]:
 
 def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> results.ModelResult:
     baseline, logits = made.models[0], made.logits
-    data, sizes = made.reported.data, plan.sizes[model.name]
+    data, sizes = made.reported.data, _sizes(plan, model)
     mine = logits[model.label]
     scores = {
         split: score(data.spec, data.labels, mine[split], gold_of(data.spec, data.splits[split])) for split in mine
@@ -194,6 +195,14 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
         fidelity=_fidelity(data, model, first, logits),
         info=made.artifacts[model.label].info,
         code=made.measured_by(model.label),
+    )
+
+
+def _sizes(plan: Plan, model: Model) -> Dimensions:
+    """As the checkpoint has them: those of a pruned model are known once it is made."""
+    folder = model.checkpoint.path
+    return dimensions(
+        read_config(folder), classes=plan.sizes[model.name].classes, kind=plan.task.spec.kind, folder=folder
     )
 
 

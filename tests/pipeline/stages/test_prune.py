@@ -1,0 +1,180 @@
+"""Pruning in a run: what is planned, what it leaves, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from worlds import encoder_world
+
+from compress.cli.plans import plan_documents
+from compress.errors import CompressError
+from compress.models.dimensions import dimensions, read_config
+from compress.pipeline import Plan, Request, plan_all, run_all
+from compress.pipeline.run import build_stage
+from compress.results import Result
+from compress.store import Artifact
+
+TEACHER_ALONE = """
+name: alone
+title: The teacher itself
+stages:
+  - finetune: {max_steps: 8, batch_size: 8, learning_rate: 1.0e-3}
+  - prune: {examples: 24}
+  - export:
+  - quantize:
+"""
+STUDENT = """
+name: small
+title: A student
+student: one.yaml
+stages:
+  - finetune: {max_steps: 8, batch_size: 8, learning_rate: 1.0e-3}
+  - distill: {max_steps: 8, batch_size: 8, losses: [{name: soft_target}]}
+  - prune: {flops: 0.6, examples: 24}
+  - quantize_aware: {max_steps: 2, batch_size: 8}
+  - export:
+  - quantize: {method: qat}
+"""
+CARDS = {
+    "one": "{name: one, title: S, layers: 1}",
+    "shared": "{name: shared, title: S, architecture: albert, layers: 2, init: convert, albert: {embedding: 16, share: all}}",
+}
+EMBEDDING = """
+name: toy
+kind: embedding
+text: [sentence1, sentence2]
+label: score
+metrics: [spearman]
+max_length: 16
+synthetic: {generator: similarity, train: 40, dev: 8}
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
+    encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
+    (tmp_path / "alone.yaml").write_text(TEACHER_ALONE)
+    (tmp_path / "small.yaml").write_text(STUDENT)
+    for name, card in CARDS.items():
+        (tmp_path / f"{name}.yaml").write_text(card)
+    return tmp_path
+
+
+def request(world: Path, recipe: str, *overrides: str, student: str | None = None, task: str = "task") -> Request:
+    card = None if student is None else str(world / f"{student}.yaml")
+    words = (str(world / f"{recipe}.yaml"),), (str(world / f"{task}.yaml"),)
+    return Request(
+        *words, teacher=str(world / "teacher"), student=card, root=world / "runs", overrides=overrides, threads=1, bench=None
+    )  # fmt: skip
+
+
+def planned(world: Path, recipe: str, *overrides: str, **more: str) -> Plan:
+    return plan_all(request(world, recipe, *overrides, **more))[0]
+
+
+def test_a_pruned_teacher_is_a_model_beside_the_baseline(world: Path) -> None:
+    plan = planned(world, "alone")
+    assert plan.models == ("teacher-fp32", "teacher-pruned-fp32", "teacher-pruned-int8")
+    assert (plan.checkpoint("teacher"), plan.checkpoint("teacher-pruned")) == ("teacher", "teacher-pruned")
+
+
+def test_a_pruned_student_takes_the_place_of_the_student(world: Path) -> None:
+    plan = planned(world, "small", student="one")
+    assert plan.models == ("teacher-fp32", "student-fp32", "student-int8")
+    nodes = {node.id: node for node in plan.nodes}
+    assert nodes["student-pruned"].inputs == {"model": "student"}
+    assert nodes["student-qat"].inputs == {"model": "student-pruned"}
+
+
+def test_the_plan_says_that_the_run_chooses_the_widths(world: Path) -> None:
+    for recipe, student, name in (("alone", None, "teacher-pruned"), ("small", "one", "student-pruned")):
+        more = {} if student is None else {"student": student}
+        (document,) = plan_documents([planned(world, recipe, **more)], world / "runs")
+        pruned = document["models"][name]
+        assert pruned["architecture"].endswith("x 32, heads and FFN chosen by the run")
+        assert (pruned["parameters"], pruned["flops_per_token"]) == (None, None)
+
+
+def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
+    def key(*overrides: str) -> str:
+        return next(node.key for node in planned(world, "alone", *overrides).nodes if node.kind.name == "prune")
+
+    different = [key(), key("prune.flops=0.6"), key("prune.examples=20"), key("prune.repair=false")]
+    assert len(set(different)) == 4
+    assert key("quantize.method=dynamic") == key()
+
+
+def made(world: Path, recipe: str, *overrides: str, student: str | None = None) -> Artifact:
+    words = request(world, recipe, *overrides, student=student)
+    return build_stage(words, "teacher-pruned" if student is None else "student-pruned")
+
+
+def test_what_is_left_costs_no_more_than_the_budget(world: Path) -> None:
+    artifact = made(world, "alone")
+    info, sizes = artifact.info, dimensions(read_config(artifact.path), classes=2)
+    plan = planned(world, "alone")
+    share = sizes.layers_flops(info["mean_length"]) / plan.sizes["teacher"].layers_flops(info["mean_length"])
+    assert 0.4 < share <= 0.5
+    assert share == pytest.approx(info["flops"])
+    assert [len(heads) for heads in info["heads"]] + info["neurons"] == [
+        *(len(heads) for heads in sizes.pruned.heads),
+        *sizes.pruned.neurons,
+    ]  # type: ignore[union-attr]
+    assert all(count % 16 == 0 for count in info["neurons"])
+    assert info["examples"] == 24  # whole batches would be 32
+    assert all(0 <= info[f"{name}_tuning_score"] <= 100 for name in ("whole", "pruned", "repaired"))
+
+
+def test_without_a_repair_the_kept_weights_are_those_of_the_model(world: Path) -> None:
+    from safetensors.numpy import load_file
+
+    artifact = made(world, "alone", "prune.repair=false")
+    whole = build_stage(request(world, "alone"), "teacher")
+    assert artifact.info["repaired_tuning_score"] is None
+    before, after = (load_file(each.path / "model.safetensors") for each in (whole, artifact))
+    name = "bert.encoder.layer.0.output.dense"
+    assert (before[f"{name}.bias"] == after[f"{name}.bias"]).all()
+    columns = {tuple(column) for column in before[f"{name}.weight"].T.tolist()}
+    assert {tuple(column) for column in after[f"{name}.weight"].T.tolist()} <= columns
+
+
+def test_a_run_reports_what_was_taken_and_ships_a_bundle_that_answers(world: Path, tmp_path: Path) -> None:
+
+    (result,) = run_all(request(world, "small", student="one"))
+    final = result.final
+    assert (final.name, final.precision) == ("student", "int8")
+    stage = next(stage for stage in result.stages if stage.kind.startswith("prune"))
+    heads, neurons = stage.info["heads"], stage.info["neurons"]
+    assert final.architecture == f"1 x 32, {len(heads[0])} heads, FFN {neurons[0]}"
+    assert final.parameters < result.models[0].parameters
+    assert any("student-pruned: 1 x 32" in notice and "repaired" in notice for notice in result.settings["notices"])
+    assert result == Result.model_validate_json(result.model_dump_json())
+    assert json.loads(result.model_dump_json())["stages"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "overrides", "more", "found"),
+    [
+        ("alone", ["prune.flops=0.05"], {}, r"stage prune: flops: expected at least 0\.\d+, which one head and 16 neurons"),
+        ("alone", ["prune.flops=1"], {}, r"prune.flops: .* less than 1"),
+        ("alone", ["prune.examples=0"], {}, r"prune.examples"),
+        ("small", [], {"student": "shared"}, r"layers of an ALBERT cannot differ .* --set prune.enabled=false"),
+        ("alone", [], {"task": "vectors"}, r"stage prune: goes by the loss on the task's labels, and those of embedding tasks"),
+        ("small", ["distill.enabled=false"], {"student": "one"}, r"prune: every distill stage is switched off"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_told_before_anything_runs(
+    world: Path, recipe: str, overrides: list[str], more: dict[str, str], found: str
+) -> None:
+    (world / "vectors.yaml").write_text(EMBEDDING)
+    with pytest.raises(CompressError, match=found):
+        run_all(request(world, recipe, *overrides, **more))
+    assert not (world / "runs").exists()
+
+
+def test_switched_off_it_leaves_nothing_behind(world: Path) -> None:
+    assert planned(world, "alone", "prune.enabled=false").models == ("teacher-fp32", "teacher-int8")
