@@ -87,8 +87,8 @@ def test_an_unknown_name_lists_what_there_is():
         catalog.load_recipe("distlbert")
     assert str(caught.value) == (
         "recipe `distlbert` is not in the catalogue; did you mean `distilbert`? known: albert, albert-int8, albert-pretrain, "
-        "bert-pretrain, distilbert, distilbert-general, distilbert-int8-qat, int8, logits, minilm, roberta-pretrain, static, tinybert, "
-        "tinybert-general, tinybert-int8-auto, tinybert-small; "
+        "bert-pretrain, distilbert, distilbert-general, distilbert-int8-qat, int8, logits, minilm, prune-int8, roberta-pretrain, static, "
+        "tinybert, tinybert-general, tinybert-int8-auto, tinybert-small; "
         "a file is given by its path, distlbert.yaml"
     )
     with pytest.raises(

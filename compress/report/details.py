@@ -13,6 +13,7 @@ from ..results import ModelResult, Result
 from . import numbers
 from .ensembles import ensemble_tables
 from .entity_types import type_tables
+from .pruned import pruned_tables
 from .runs import Task, Variant, letter, machines, title
 from .tables import NOTHING, Cell, Column, Line, Table, text_cells
 
@@ -70,7 +71,13 @@ def _detail(task: Task, variant: Variant) -> Detail:
     ]
     recipe = yaml.safe_dump(first.recipe, sort_keys=False, allow_unicode=True, width=100)
     commands = "\n".join(dict.fromkeys(run.command for run in variant.runs))
-    tables = (*ensemble_tables(variant), *type_tables(variant), _stages(variant), _checks(variant))
+    tables = (
+        *ensemble_tables(variant),
+        *type_tables(variant),
+        *pruned_tables(variant),
+        _stages(variant),
+        _checks(variant),
+    )
     return Detail(f"{variant.label} on {first.task.title}", tuple(facts), commands, recipe, tables)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from compress.errors import CompressError
 from compress.models.dimensions import dimensions, read_config
 from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.pipeline.run import build_stage
-from compress.results import Result
 from compress.store import Artifact
 
 TEACHER_ALONE = """
@@ -120,12 +118,9 @@ def test_what_is_left_costs_no_more_than_the_budget(world: Path) -> None:
     share = sizes.layers_flops(info["mean_length"]) / plan.sizes["teacher"].layers_flops(info["mean_length"])
     assert 0.4 < share <= 0.5
     assert share == pytest.approx(info["flops"])
-    assert [len(heads) for heads in info["heads"]] + info["neurons"] == [
-        *(len(heads) for heads in sizes.pruned.heads),
-        *sizes.pruned.neurons,
-    ]  # type: ignore[union-attr]
+    assert sizes.pruned is not None and sizes.pruned.field == {name: info[name] for name in ("heads", "neurons")}
     assert all(count % 16 == 0 for count in info["neurons"])
-    assert info["examples"] == 24  # whole batches would be 32
+    assert info["examples"] == 24
     assert all(0 <= info[f"{name}_tuning_score"] <= 100 for name in ("whole", "pruned", "repaired"))
 
 
@@ -142,7 +137,7 @@ def test_without_a_repair_the_kept_weights_are_those_of_the_model(world: Path) -
     assert {tuple(column) for column in after[f"{name}.weight"].T.tolist()} <= columns
 
 
-def test_a_run_reports_what_was_taken_and_ships_a_bundle_that_answers(world: Path, tmp_path: Path) -> None:
+def test_a_run_says_what_was_taken_and_what_is_left(world: Path) -> None:
 
     (result,) = run_all(request(world, "small", student="one"))
     final = result.final
@@ -152,15 +147,13 @@ def test_a_run_reports_what_was_taken_and_ships_a_bundle_that_answers(world: Pat
     assert final.architecture == f"1 x 32, {len(heads[0])} heads, FFN {neurons[0]}"
     assert final.parameters < result.models[0].parameters
     assert any("student-pruned: 1 x 32" in notice and "repaired" in notice for notice in result.settings["notices"])
-    assert result == Result.model_validate_json(result.model_dump_json())
-    assert json.loads(result.model_dump_json())["stages"]
 
 
 @pytest.mark.parametrize(
     ("recipe", "overrides", "more", "found"),
     [
         ("alone", ["prune.flops=0.05"], {}, r"stage prune: flops: expected at least 0\.\d+, which one head and 16 neurons"),
-        ("alone", ["prune.flops=1"], {}, r"prune.flops: .* less than 1"),
+        ("alone", ["prune.flops=1"], {}, r"prune.flops: expected a number below 1"),
         ("alone", ["prune.examples=0"], {}, r"prune.examples"),
         ("small", [], {"student": "shared"}, r"layers of an ALBERT cannot differ .* --set prune.enabled=false"),
         ("alone", [], {"task": "vectors"}, r"stage prune: goes by the loss on the task's labels, and those of embedding tasks"),
