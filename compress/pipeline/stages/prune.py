@@ -16,14 +16,14 @@ from ...models.heads import HEADS
 from ...models.pruned_shape import not_prunable, prunable
 from ...spec.recipe import Stage
 from ...spec.stages import Prune
-from ...tasks import TaskBatches, sorted_chunks
-from ..estimate import mean_length
+from ...tasks import TaskBatches, encode, sorted_chunks
 from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
 from ..plan.vectors import learns_labels
 
 if TYPE_CHECKING:
     from ...models.features import Batch
 
+_SAMPLE = 512  # training texts whose mean length a plan is checked by
 _BATCH = 32  # examples of a backward
 _REPAIR_TOKENS = 65_536  # whose states two models hold: 0.4 GB at 768 a token
 
@@ -69,7 +69,10 @@ def check(plan: Plan, node: Node[Prune]) -> None:
     """The budget has room for the narrowest layers."""
     from ...pruning.budget import least_share
 
-    least = least_share(plan.sizes[node.model], mean_length(plan, source=plan.source_of(node)))
+    train = plan.task.data.train
+    sample = train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
+    length = encode(plan.source_of(node).tokenizer, sample, plan.task.spec.max_length).lengths.mean()
+    least = least_share(plan.sizes[node.model], float(length))
     if node.spec.flops < least:
         raise CompressError(
             f"recipe {plan.recipe.name}, stage {node.stage}: flops: expected at least {math.ceil(1000 * least) / 1000:g}, which one head "
@@ -81,7 +84,7 @@ def run(job: Job[Prune]) -> PruneInfo:
     """-> checkpoint, of our own class unless all layers are alike with all their heads."""
     from ...models.pruned import shape_of, without_units
     from ...objective import Objective
-    from ...pruning.budget import choose
+    from ...pruning.budget import choose, least_share
     from ...pruning.scores import mask_gradients
     from ..training.teacher_targets import tuning_score
 
@@ -99,7 +102,7 @@ def run(job: Job[Prune]) -> PruneInfo:
         on_progress=lambda done, total: context.listener.progress("examples", done, total),
     )
     before, length = _sizes(job, config), float(encoded.lengths.mean())
-    kept = choose(gradients, before, length=length, share=spec.flops)
+    kept = choose(gradients, before, length=length, share=max(spec.flops, least_share(before, length)))
     pruned = without_units(model, kept.heads, kept.neurons)
     after, points = _sizes(job, pruned.config.to_dict()), tuning_score(context.task.data, tuning, pad)
     whole_score, pruned_score, repaired_score = points(model), points(pruned), None
