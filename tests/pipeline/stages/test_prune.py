@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
@@ -147,6 +149,47 @@ def test_a_run_says_what_was_taken_and_what_is_left(world: Path) -> None:
     assert final.architecture == f"1 x 32, {len(heads[0])} heads, FFN {neurons[0]}"
     assert final.parameters < result.models[0].parameters
     assert any("student-pruned: 1 x 32" in notice and "repaired" in notice for notice in result.settings["notices"])
+
+
+# kind -> the columns, and one row of each number
+KINDS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
+    "regression": (
+        "text: [one, other]\nlabel: score\nmetrics: [pearson]\n",
+        lambda n: {"one": f"the film {n}", "other": "good film is bad"[: 4 + n % 9], "score": (n % 9) / 9},
+    ),
+    "multilabel": (
+        "text: [one]\nlabel: labels\nlabels: [x, y, z]\nmetrics: [f1_micro]\n",
+        lambda n: {"one": f"{n} good film is bad"[: 8 + n % 9], "labels": [name for name in "xyz" if n % (3 + ord(name) % 3)]},
+    ),
+    "tagging": (
+        "text: [tokens]\nlabel: tags\nmetrics: [accuracy]\n",
+        lambda n: {"tokens": [str(n), "good", "film"][: 2 + n % 2], "tags": ["O", "B-GOOD", "O"][: 2 + n % 2]},
+    ),
+    "ranking": (
+        "text: [query, passage]\nlabel: relevance\nmetrics: [mrr@10]\n",
+        lambda n: {"query": f"the film {n // 3}", "passage": "good film is bad"[: 4 + n % 9], "relevance": int(n % 3 == 1)},
+    ),
+    "span": (
+        "text: [question, context]\nlabel: answers\nmetrics: [exact_match]\n",
+        lambda n: {
+            "question": "is it good ?",
+            "context": "the film is good . " * (1 + n % 4),
+            "answers": [{"start": 4, "end": 8}],
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str) -> None:
+    columns, row = KINDS[kind]
+    for split, numbers in {"train": range(60), "dev": range(60, 90)}.items():
+        (world / f"{split}.jsonl").write_text("".join(json.dumps(row(n)) + "\n" for n in numbers))
+    files = "files: {train: train.jsonl, dev: dev.jsonl}\n"
+    (world / f"{kind}.yaml").write_text(f"name: own\nkind: {kind}\n{columns}max_length: 24\n{files}")
+    info = build_stage(request(world, "alone", task=kind), "teacher-pruned").info
+    assert 0 < info["flops"] <= 0.5
+    assert info["repaired_tuning_score"] is not None
 
 
 @pytest.mark.parametrize(
