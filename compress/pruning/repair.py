@@ -164,5 +164,5 @@ class NormalEquations:
         diagonal = self._squares.diagonal()
         damped = self._squares + torch.diag(self._damping * diagonal.mean().clamp_min(1e-12).expand_as(diagonal))
         change = torch.cholesky_solve(self._products, torch.linalg.cholesky(damped))
-        linear.weight += change[:-1].T.to(linear.weight)
-        linear.bias += change[-1].to(linear.bias)
+        linear.weight.add_(change[:-1].T.to(linear.weight))
+        linear.bias.add_(change[-1].to(linear.bias))

@@ -114,8 +114,10 @@ def run(job: Job[Prune]) -> PruneInfo:
     context.notice(
         f"{job.node.id}: {after}; tuning score {whole_score:.1f} whole, {pruned_score:.1f} pruned{repaired}, without training"
     )
+    shape = shape_of(pruned).field
     return {
-        **shape_of(pruned).field,
+        "heads": shape["heads"],
+        "neurons": shape["neurons"],
         "flops": after.layers_flops(length) / before.layers_flops(length),
         "mean_length": length,
         "examples": len(gradients[0].heads),
