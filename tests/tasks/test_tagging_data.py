@@ -183,6 +183,13 @@ def test_outputs_are_scored_by_words(tmp_path: Path) -> None:
         score(spec, NAMES, outputs[:-1], gold)
 
 
+def test_types_of_entities_are_counted_as_the_headline_counts_them() -> None:
+    gold, outputs = np.array([~3, 4, 0]), np.eye(5)[[4, 4, 0]]  # B-PER I-PER O, given as I-PER I-PER O
+    assert KIND.types(outputs, gold, NAMES, ("entity_f1",))["PER"].f1 == 100
+    assert KIND.types(outputs, gold, NAMES, ("accuracy", "entity_f1_strict"))["PER"].f1 == 0
+    assert KIND.types(outputs, gold, NAMES, ("accuracy",))["PER"].f1 == 100
+
+
 def test_the_kind_answers_and_is_kept_in_the_form_of_words() -> None:
     gold = np.array([~3, 4, 0, ~0, 1])
     outputs = np.random.default_rng(0).normal(size=(5, 5))

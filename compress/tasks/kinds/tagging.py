@@ -8,7 +8,16 @@ import numpy as np
 
 from compress.errors import CompressError
 from compress.metrics import TagsHeadline, are_entities
-from compress.metrics.tags import OUTSIDE, entity_flips, joined, parted, type_scores
+from compress.metrics.tags import (
+    ENTITY_METRICS,
+    OUTSIDE,
+    TypeScore,
+    entity_flips,
+    entity_metric,
+    joined,
+    parted,
+    type_scores,
+)
 from compress.spec.kinds import MetricName
 from compress.spec.task import TaskSpec
 
@@ -98,7 +107,15 @@ def _check_words(rows: Rows, labels: np.ndarray, names: tuple[str, ...]) -> None
 
 
 def _fitting(metrics: tuple[MetricName, ...], names: tuple[str, ...]) -> tuple[MetricName, ...]:
-    return tuple(metric for metric in metrics if metric != "entity_f1" or are_entities(names))
+    return tuple(metric for metric in metrics if metric not in ENTITY_METRICS or are_entities(names))
+
+
+def _types(
+    outputs: np.ndarray, gold: np.ndarray, names: tuple[str, ...], metrics: tuple[MetricName, ...]
+) -> dict[str, TypeScore]:
+    """Of each type of entity, counted as the task's first metric of entities counts them."""
+    strict = entity_metric(metrics) == "entity_f1_strict"
+    return type_scores(outputs, gold, names, strict=strict) if are_entities(names) else {}
 
 
 def _gold(labels: np.ndarray) -> np.ndarray:
@@ -151,7 +168,7 @@ TAGGING = TaskKind(
     divergence=CLASSIFICATION.divergence,
     mean=mean_of_probabilities,
     temperature=lambda outputs, gold: fit_temperature(outputs, _expected(gold)),
-    types=lambda outputs, gold, names: type_scores(outputs, gold, names) if are_entities(names) else {},
+    types=_types,
     entity_flips=lambda *found: entity_flips(*found) if are_entities(found[-1]) else None,
     prepared=tagged,
     varied=lambda labels: len(_present(labels)) > 1,
