@@ -27,7 +27,13 @@ def tagged(spec: TaskSpec, rows: Rows) -> Rows:
     if any(isinstance(text, list | tuple) for text in texts):
         return _from_words(rows, column, label, spec.labels or ())
     strings, labels, notes = spans_as_tags(rows, column, label)
-    return replace(rows, texts=(strings,), labels=labels, notes=(*rows.notes, *notes))
+    declared = None if rows.declared is None else _both_marks(set(rows.declared) - {OUTSIDE})
+    return replace(rows, texts=(strings,), labels=labels, declared=declared, notes=(*rows.notes, *notes))
+
+
+def _both_marks(types: set[str]) -> tuple[str, ...]:
+    """The labels of words in entities of these types."""
+    return (OUTSIDE, *(f"{mark}-{name}" for name in sorted(types) for mark in "BI"))
 
 
 def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> Rows:
@@ -90,7 +96,7 @@ def _in_scheme(
         if not is_tag(tag)
     ])  # fmt: skip
     if declared is not None:
-        declared = ("O", *(f"{mark}-{name}" for name in sorted(types_of(declared)) for mark in "BI"))
+        declared = _both_marks(types_of(declared))
     converted, notes = to_iob2(tags)
     return converted, declared, notes
 
