@@ -50,10 +50,14 @@ def read_conll(path: Path, names: Sequence[str] | None = None) -> Table:
     if ragged and path.suffix.lower() == ".txt":
         ragged[0] = (ragged[0][0], f"{ragged[0][1]} (a .txt file holds a word and its label in each line)")
     refuse(str(path), "line", ragged)
-    if universal:  # `2-3` is a span of words, `2.1` one that was left out
-        texts = [(start, [word for word in words if word[0].isdecimal()]) for start, words in texts]
-    columns = {name: [[word[place] for word in words] for _, words in texts] for place, name in enumerate(names)}
-    return Table(str(path), "line", [start for start, _ in texts], columns)
+    # Of CoNLL-U, `2-3` is a span of words, `2.1` one that was left out.
+    kept = [
+        [(number, word) for number, word in enumerate(words, start) if not universal or word[0].isdecimal()]
+        for start, words in texts
+    ]
+    columns = {name: [[word[place] for _, word in words] for words in kept] for place, name in enumerate(names)}
+    lines = [[number for number, _ in words] for words in kept]
+    return Table(str(path), "line", [start for start, _ in texts], columns, word_numbers=lines)
 
 
 def _is_universal(words: list[list[str]]) -> bool:

@@ -37,12 +37,9 @@ def _both_marks(types: set[str]) -> tuple[str, ...]:
 
 
 def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> Rows:
-    problems = []
-    for number, words, tags in zip(rows.numbers, rows.texts[0], rows.labels, strict=True):
-        problem = _problem(words, tags, column, label)
-        if problem:
-            problems.append((number, problem))
-    refuse(rows.place, rows.unit, problems)
+    texts = enumerate(zip(rows.texts[0], rows.labels, strict=True))
+    problems = [_problem(rows, row, words, tags, column, label) for row, (words, tags) in texts]
+    refuse(rows.place, rows.unit, [problem for problem in problems if problem is not None])
     tags = [[_named(tag, names) for tag in found] for found in rows.labels]
     tags, declared, notes = _in_scheme(rows, tags, names)
     if all(isinstance(tag, int) for found in rows.labels for tag in found) and not (names or declared):
@@ -55,20 +52,21 @@ def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> 
     return replace(rows, texts=(texts,), labels=words, declared=declared, notes=(*rows.notes, *notes))
 
 
-def _problem(words: Any, tags: Any, column: str, label: str) -> str | None:
-    """What is wrong with one text's words or tags."""
+def _problem(rows: Rows, row: int, words: Any, tags: Any, column: str, label: str) -> tuple[int, str] | None:
+    """What is wrong with one text's words or tags, as `refuse` takes it."""
+    number = rows.numbers[row]
     if not isinstance(words, list | tuple):
-        return f"{column}: expected a list of words, found {brief(words)}"
+        return number, f"{column}: expected a list of words, found {brief(words)}"
     if not isinstance(tags, list | tuple):
-        return f"{label}: expected a list of tags, found {brief(tags)}"
-    for place, word in enumerate(words, start=1):
+        return number, f"{label}: expected a list of tags, found {brief(tags)}"
+    for place, word in enumerate(words):
         if not isinstance(word, str) or not word:
-            return f"{column}: word {place}: expected text, found {brief(word)}"
+            return rows.of_word(row, place, f"expected text, found {brief(word)}", column)
     if len(words) != len(tags):
-        return f"expected a tag for each of {len(words):,} words, found {len(tags):,}"
-    for place, tag in enumerate(tags, start=1):
+        return number, f"expected a tag for each of {len(words):,} words, found {len(tags):,}"
+    for place, tag in enumerate(tags):
         if isinstance(tag, bool) or not isinstance(tag, str | int) or not str(tag).strip():
-            return f"{label}: word {place}: expected a tag, found {brief(tag)}"
+            return rows.of_word(row, place, f"expected a tag, found {brief(tag)}", label)
     return None
 
 
@@ -90,9 +88,9 @@ def _in_scheme(
     if not entities:
         return tags, declared, _beside_marks(tags)
     refuse(rows.place, rows.unit, [
-        (number, f"word {place}: expected a tag such as O, B-PER or I-PER, found {brief(tag)}")
-        for number, found in zip(rows.numbers, tags, strict=True)
-        for place, tag in enumerate(found, start=1)
+        rows.of_word(row, place, f"expected a tag such as O, B-PER or I-PER, found {brief(tag)}")
+        for row, found in enumerate(tags)
+        for place, tag in enumerate(found)
         if not is_tag(tag)
     ])  # fmt: skip
     if declared is not None:

@@ -84,10 +84,10 @@ def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     """object [text] of int32 [word, 3]: label id, start and end in characters."""
     ids = {name: index for index, name in enumerate(names)}
     labels, problems = np.empty(len(rows), dtype=object), []
-    for row, (number, words) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
-        for place, (name, _, _) in enumerate(words, start=1):
+    for row, words in enumerate(rows.labels):
+        for place, (name, _, _) in enumerate(words):
             if name not in ids:
-                problems.append((number, f"word {place}: {unknown_label(name, names)}"))
+                problems.append(rows.of_word(row, place, unknown_label(name, names)))
         labels[row] = np.array([(ids.get(n, 0), *span) for n, *span in words], np.int32).reshape(-1, 3)
     refuse(rows.place, rows.unit, problems)
     _check_words(rows, labels, names)
