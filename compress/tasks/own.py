@@ -18,6 +18,7 @@ from .builtin import BUILTIN_TASKS
 from .columns import Rows
 from .conll import TAGS, WORDS
 from .delimited import read_table
+from .json_lists import are_lists, are_lists_of_spans
 from .kinds import TASK_KINDS
 from .kinds.tagging import listed_tags
 from .label_kinds import read_kind
@@ -169,10 +170,11 @@ def _has_words(table: Table, own: OwnFiles) -> bool:
     """Whether the task is to label words: by what the user says, or by lists of words, or spans of characters as labels."""
     if own.kind is not None or own.label not in table.columns:
         return own.kind == "tagging"
-    spans = (value[0] for value in table.columns[own.label] if isinstance(value, list) and value)
-    return any(isinstance(text, list) for text in table.columns[own.text]) or any(
-        isinstance(span, dict | list) for span in spans
-    )
+    texts, labels = table.columns[own.text], table.columns[own.label]
+    spans = (value[0] for value in labels if isinstance(value, list) and value)
+    if any(isinstance(text, list) for text in texts) or any(isinstance(span, dict | list) for span in spans):
+        return True
+    return own.pair is None and (are_lists_of_spans(labels) or (are_lists(texts) and are_lists(labels)))
 
 
 def _tags(table: Table, own: OwnFiles) -> tuple[KindName, tuple[str, ...], tuple[MetricName, ...]]:

@@ -12,6 +12,7 @@ from compress.spec.task import TaskSpec
 from compress.tabular import label_text
 
 from .columns import Rows
+from .json_lists import parsed_lists
 from .spans import spans_as_tags
 from .tables import brief, refuse
 from .tag_schemes import are_tags_of_entities, is_tag, to_iob2, types_of
@@ -21,9 +22,11 @@ Word = tuple[str, int, int]  # its label, and start and end in characters
 
 def tagged(spec: TaskSpec, rows: Rows) -> Rows:
     """`rows` with texts as strings and labels as lists of `Word`: from lists of words and of tags, which are joined by one space, or
-    from texts and spans of characters. Raises `CompressError` for what is neither, by its lines."""
-    (texts,) = rows.texts
+    from texts and spans of characters; lists may be JSON in text. Raises `CompressError` for what is neither, by its lines."""
     column, label = spec.text[0], str(spec.label)
+    if rows.labels and all(isinstance(value, str) for value in rows.labels):
+        rows = parsed_lists(rows, column, label)
+    (texts,) = rows.texts
     if any(isinstance(text, list | tuple) for text in texts):
         return _from_words(rows, column, label, spec.labels or ())
     strings, labels, notes = spans_as_tags(rows, column, label)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tagged_files import conll, jsonl, sentences, written
+from tagged_files import conll, csv_lists, jsonl, sentences, written
 
 TEXT = "Ada saw Paris ."
 
@@ -18,7 +18,7 @@ def plan(cli, *words: object) -> dict:
     return found
 
 
-@pytest.mark.parametrize("form", ["conll", "txt", "lists", "spans"])
+@pytest.mark.parametrize("form", ["conll", "txt", "lists", "csv", "spans"])
 def test_a_plan_is_that_of_the_task_file_that_init_writes(
     cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
@@ -28,6 +28,8 @@ def test_a_plan_is_that_of_the_task_file_that_init_writes(
     if form == "lists":
         files = written(tmp_path, jsonl(train, ("words", "ner")), jsonl(dev, ("words", "ner")), ".jsonl")
         names = ("--text", "words", "--label", "ner")
+    elif form == "csv":
+        files = written(tmp_path, csv_lists(train), csv_lists(dev), ".csv")
     elif form == "spans":
         rows = [(f"{split} {n} {TEXT}", [[len(split) + len(str(n)) + 2, len(split) + len(str(n)) + 5, "PER"]])
                 for split in ("train", "dev") for n in range(40)]  # fmt: skip

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from tagged_files import conll, dev_words, jsonl, read, sentences, tagging, written
+from tagged_files import conll, csv_lists, dev_words, jsonl, read, sentences, tagging, written
 
 from compress.errors import CompressError
 from compress.metrics.tags import parted
-from compress.spec.task import Files, Hub
+from compress.spec.task import Files
 from compress.tasks import (
     TASK_KINDS,
     fingerprint,
@@ -105,6 +104,20 @@ def test_numbers_of_tags_have_the_names_of_the_task(tmp_path: Path) -> None:
         read(tmp_path, files=files)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_lists_and_spans_in_csv_are_json(tmp_path: Path, suffix: str) -> None:
+    files = Files(train=f"train.{suffix}", dev=f"dev.{suffix}")
+    mark = {"csv": ",", "tsv": "\t"}[suffix]
+    for name, texts in (("train", TRAIN), ("dev", DEV)):
+        (tmp_path / f"{name}.{suffix}").write_text(csv_lists(texts, mark=mark))
+    assert dev_words(read(tmp_path, files=files)[1]) == EXPECTED
+    for name in ("train", "dev"):
+        rows = "".join(f'Ada {name} {n}{mark}"[{{""start"": 0, ""end"": 3, ""label"": ""PER""}}]"\n' for n in range(20))
+        (tmp_path / f"{name}.{suffix}").write_text(f"tokens{mark}tags\nnobody{mark}[]\n{rows}")
+    found = dev_words(read(tmp_path, files=files)[1])
+    assert found[:2] == [[("nobody", "O")], [("Ada", "B-PER"), ("dev", "O"), ("0", "O")]]
+
+
 def other_scheme(tags: list[str], scheme: str) -> list[str]:
     """IOB2 tags, none of whose entities touch one of their type, in another scheme."""
     if scheme == "IOB1":
@@ -147,52 +160,6 @@ def test_parts_of_speech_are_sorted(tmp_path: Path) -> None:
     written(tmp_path, conll(texts), conll([(["new", "x"], ["NOUN", "ADJ"])]))
     data, reported = read(tmp_path, metrics=("accuracy",))
     assert data.labels == ("ADJ", "NOUN", "VERB") and dev_words(reported) == [[("new", "NOUN"), ("x", "ADJ")]]
-
-
-def test_class_labels_of_a_data_set_have_their_names(tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
-    names = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-ORG", "I-ORG"]
-    tags = datasets.List(datasets.ClassLabel(names=names))
-    features = datasets.Features({"tokens": datasets.List(datasets.Value("string")), "ner_tags": tags})
-    saved = {
-        split: datasets.Dataset.from_dict(
-            {"tokens": [w for w, _ in texts], "ner_tags": [[names.index(tag) for tag in t] for _, t in texts]},
-            features=features,
-        )
-        for split, texts in (("train", TRAIN), ("validation", DEV))
-    }
-    datasets.DatasetDict(saved).save_to_disk(str(tmp_path / "set"))
-    data, reported = read(tmp_path, hub=Hub(path="set"), label="ner_tags")
-    assert (
-        data.labels == ("O", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-PER", "I-PER") and dev_words(reported) == EXPECTED
-    )
-
-
-@pytest.mark.parametrize("columns", [False, True])
-def test_class_labels_of_spans_have_their_names(tmp_path: Path, columns: bool) -> None:
-    """A list of objects, or an object of lists, with `source` as another ClassLabel that names no label."""
-    datasets = pytest.importorskip("datasets")
-    names, integer = datasets.ClassLabel(names=["PER", "ORG", "LOC"]), datasets.Value("int32")
-    fields = {"source": datasets.ClassLabel(names=["a", "b"]), "start": integer, "end": integer, "label": names}
-    spans: Any = {name: [each] for name, each in fields.items()} if columns else [fields]
-
-    def row(number: int, label: int) -> dict[str, Any]:
-        found = {"source": 1, "start": 0, "end": 3, "label": label}
-        return {"text": f"Ada {number}", "entities": {k: [v] for k, v in found.items()} if columns else [found]}
-
-    features = datasets.Features({"text": datasets.Value("string"), "entities": spans})
-    saved = {
-        split: datasets.Dataset.from_list([row(number, number % 2 * 2) for number in numbers], features=features)
-        for split, numbers in (("train", range(30)), ("validation", range(40, 43)))
-    }
-    datasets.DatasetDict(saved).save_to_disk(str(tmp_path / "set"))
-    data, reported = read(tmp_path, hub=Hub(path="set"), text=("text",), label="entities")
-    assert data.labels == ("O", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-PER", "I-PER")
-    assert dev_words(reported)[:2] == [[("Ada", "B-PER"), ("40", "O")], [("Ada", "B-LOC"), ("41", "O")]]
-    saved["train"] = datasets.Dataset.from_list([row(0, -1)], features=features)
-    datasets.DatasetDict(saved).save_to_disk(str(tmp_path / "hidden"))
-    with pytest.raises(CompressError, match=r"row 1: entities: span 1: expected .*-1"):
-        read(tmp_path, hub=Hub(path="hidden"), text=("text",), label="entities")
 
 
 def test_outputs_are_scored_by_words(tmp_path: Path) -> None:

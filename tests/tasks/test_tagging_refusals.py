@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tagged_files import conll, jsonl, read, sentences, tagging, written
+from tagged_files import conll, csv_lists, jsonl, read, sentences, tagging, written
 
 from compress.errors import CompressError
 from compress.spec.task import Files
@@ -57,6 +57,24 @@ def test_lists_that_are_none_are_refused(tmp_path: Path, row: tuple[Any, Any], m
         (tmp_path / f"{name}.jsonl").write_text(content)
     with pytest.raises(CompressError, match=message):
         read(tmp_path, files=Files(train="train.jsonl", dev="dev.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("\"['Ada', 'saw']\",\"[\"\"B-PER\"\", \"\"O\"\"]\"", r"line 2: tokens: .*which is not JSON; Python lists have single"),
+        ("[\"\"Ada\"\"],['B-PER' 'O']", r"line 2: tags: expected a list in JSON, .* a NumPy array as text: write it with json"),
+        ("Ada saw,\"[\"\"B-PER\"\", \"\"O\"\"]\"", r"line 2: tokens: expected a list in JSON, .* found 'Ada saw'$"),
+        ("\"[\"\"Ada\"\"]\",", r"line 2: tags: expected a list in JSON, .* found ''"),
+        ("\"[\"\"Ada\"\"]\",\"[\"\"B-PER\"\", \"\"O\"\"]\"", r"line 2: expected a tag for each of 1 words, found 2"),
+    ],
+)  # fmt: skip
+def test_lists_in_csv_that_are_no_json_are_refused(tmp_path: Path, row: str, message: str) -> None:
+    header, *rows = csv_lists(TRAIN).splitlines(keepends=True)
+    (tmp_path / "train.csv").write_text("".join([header, *rows]))
+    (tmp_path / "dev.csv").write_text("".join([header, f"{row}\n", *rows]))
+    with pytest.raises(CompressError, match=message):
+        read(tmp_path, files=Files(train="train.csv", dev="dev.csv"))
 
 
 def test_a_tag_of_conll_u_is_told_by_its_own_line(tmp_path: Path) -> None:
