@@ -12,11 +12,12 @@ from compress.errors import CompressError, did_you_mean
 from compress.paths import from_home
 from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
+from compress.tabular import WORDS
 
 from .answers import ANSWERS, CONTEXT, QUESTION, are_answers
 from .builtin import BUILTIN_TASKS
 from .columns import Rows
-from .conll import TAGS, WORDS
+from .conll import TAGS
 from .delimited import read_table
 from .json_lists import are_lists, are_lists_of_spans
 from .kinds import TASK_KINDS

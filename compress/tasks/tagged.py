@@ -23,12 +23,16 @@ Word = tuple[str, int, int]  # its label, and start and end in characters
 def tagged(spec: TaskSpec, rows: Rows) -> Rows:
     """`rows` with texts as strings and labels as lists of `Word`: from lists of words and of tags, which are joined by one space, or
     from texts and spans of characters; lists may be JSON in text. Raises `CompressError` for what is neither, by its lines."""
-    column, label = spec.text[0], str(spec.label)
+    return tagged_rows(rows, spec.text[0], str(spec.label), spec.labels or ())
+
+
+def tagged_rows(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> Rows:
+    """As `tagged`, of columns called so; `names` of the labels, where they are known."""
     if rows.labels and all(isinstance(value, str) for value in rows.labels):
         rows = parsed_lists(rows, column, label)
     (texts,) = rows.texts
     if any(isinstance(text, list | tuple) for text in texts):
-        return _from_words(rows, column, label, spec.labels or ())
+        return _from_words(rows, column, label, names)
     strings, labels, notes = spans_as_tags(rows, column, label)
     declared = None if rows.declared is None else _both_marks(set(rows.declared) - {OUTSIDE})
     return replace(rows, texts=(strings,), labels=labels, declared=declared, notes=(*rows.notes, *notes))

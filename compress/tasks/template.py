@@ -15,11 +15,10 @@ from compress.errors import CompressError
 from compress.paths import from_home
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
-from compress.tabular import label_list, label_text
+from compress.tabular import CONLL, label_list, label_text
 
 from .checks import to_split
 from .columns import Rows
-from .conll import SUFFIXES as CONLL
 from .delimited import read_table
 from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS

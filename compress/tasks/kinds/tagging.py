@@ -81,6 +81,12 @@ def _check_marks(spec: TaskSpec, names: tuple[str, ...]) -> None:
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
+    labels = label_ids(rows, names)
+    check_words(rows.place, labels, names)
+    return labels
+
+
+def label_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     """object [text] of int32 [word, 3]: label id, start and end in characters."""
     ids = {name: index for index, name in enumerate(names)}
     labels, problems = np.empty(len(rows), dtype=object), []
@@ -90,20 +96,17 @@ def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
                 problems.append(rows.of_word(row, place, unknown_label(name, names)))
         labels[row] = np.array([(ids.get(n, 0), *span) for n, *span in words], np.int32).reshape(-1, 3)
     refuse(rows.place, rows.unit, problems)
-    _check_words(rows, labels, names)
     return labels
 
 
-def _check_words(rows: Rows, labels: np.ndarray, names: tuple[str, ...]) -> None:
+def check_words(place: str, labels: np.ndarray, names: tuple[str, ...]) -> None:
     """Raises `CompressError` where no text has a word, or none an entity: nothing can be learnt or scored."""
     found = _present(labels)
     if not found:
-        raise CompressError(f"{rows.place}: no text has a word")
+        raise CompressError(f"{place}: no text has a word")
     if are_entities(names) and found == {names.index(OUTSIDE)}:
         words = len(_gold(labels))
-        raise CompressError(
-            f"{rows.place}: all {words:,} words have the label {OUTSIDE!r}; expected entities among them"
-        )
+        raise CompressError(f"{place}: all {words:,} words have the label {OUTSIDE!r}; expected entities among them")
 
 
 def _fitting(metrics: tuple[MetricName, ...], names: tuple[str, ...]) -> tuple[MetricName, ...]:
