@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -12,7 +13,7 @@ from compress.errors import CompressError, did_you_mean
 from compress.paths import from_home
 from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
-from compress.tabular import WORDS
+from compress.tabular import CONLL, WORDS
 
 from .answers import ANSWERS, CONTEXT, QUESTION, are_answers
 from .builtin import BUILTIN_TASKS
@@ -115,6 +116,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     label = _label_columns(table, own)
     for name in (label,) if isinstance(label, str) else label:
         check_column(table, "--label", name)
+    _check_dev(own, table, (*own.texts, *((label,) if isinstance(label, str) else label)))
     if _has_answers(table, own):
         kind, labels, metrics = _spans(own)
     else:
@@ -130,6 +132,27 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
         files=Files(train=train.name, dev=Path(os.path.relpath(dev, train.parent)).as_posix()),
     )
     return spec, from_home(own.train).parent
+
+
+def _check_dev(own: OwnFiles, table: Table, columns: Sequence[str]) -> None:
+    """Raises `CompressError` where --dev is a file of another form than --train, and lacks a column for that."""
+    forms = [_form(path) for path in (own.train, own.dev)]
+    if forms[0] == forms[1] or not from_home(own.dev).is_file():
+        return
+    found = list(read_table(from_home(own.dev)).columns)
+    missing = next((name for name in columns if name not in found), None)
+    if missing is not None:
+        raise CompressError(
+            f"--dev: expected a file with the columns of --train, found others: {own.train} is {forms[0]}, with "
+            f"{', '.join(map(repr, columns))}, and {own.dev} is {forms[1]}, with {', '.join(map(repr, found))}; give both in one form"
+        )
+
+
+def _form(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix in CONLL:
+        return "a file of a word a line"
+    return "one of SQuAD's" if suffix == ".json" else "a table"
 
 
 def with_words(own: OwnFiles, table: Table) -> OwnFiles:
@@ -247,11 +270,19 @@ def check_parted(table: Table) -> None:
         )
 
 
+def names_split(train: Path) -> bool:
+    """Whether the file's name says what part of the data it is, such as train.csv, and nothing of the task."""
+    return _stem(train).lower() in _SPLITS
+
+
+def _stem(train: Path) -> str:
+    return train.stem.removesuffix("-train").removesuffix("_train")
+
+
 def task_name(train: Path) -> str:
     """A name for the task of this training file: the file's, or its folder's where the file's says `train`."""
-    words = [train.stem.removesuffix("-train").removesuffix("_train"), train.resolve().parent.name]
-    if words[0].lower() in _SPLITS:
-        words = words[1:]
+    folder = train.resolve().parent.name
+    words = [folder] if names_split(train) else [_stem(train), folder]
     slugs = [re.sub(r"[^a-z0-9._-]+", "-", word.lower()).strip("-._")[:58] for word in words]
     name = next((slug for slug in slugs if slug), "own")
     return f"{name}-own" if name in BUILTIN_TASKS else name

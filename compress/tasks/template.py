@@ -22,7 +22,7 @@ from .columns import Rows
 from .delimited import read_table
 from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS
-from .own import OwnFiles, check_parted, own_task, with_words
+from .own import OwnFiles, check_parted, names_split, own_task, with_words
 from .tables import Table, brief
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *CONLL)
@@ -138,7 +138,7 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
-        f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports",
+        f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports{_after_folder(own.train)}",
         f"kind: {spec.kind}  # {_KINDS}",
         f"text: {_flow(list(spec.text))}  # one column, or two for pairs of texts{_besides(rest)}",
         f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
@@ -160,6 +160,10 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         "  # tuning: FILE  # to choose checkpoints and settings on; without it, a tenth of train is held out",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _after_folder(train: Path) -> str:
+    return f"; its folder's, since {train.name} names no task: change it as you like" if names_split(train) else ""
 
 
 def _prepared(spec: TaskSpec, table: Table) -> Rows:

@@ -62,3 +62,23 @@ def test_a_pair_is_refused(cli, tmp_path: Path, monkeypatch) -> None:
     train, dev = written(tmp_path, conll(sentences("train")), conll(sentences("dev")))
     done = cli("plan", "int8", "--teacher", "bert-mini", "--train", train.name, "--dev", dev.name, "--pair", "tags")
     assert done.code == 2 and "--pair" in done.err
+
+
+def test_a_wrong_column_is_told_before_a_length(cli, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, conll(sentences("train")), conll(sentences("dev")))
+    task = "name: t\nkind: tagging\ntext: [{}]\nlabel: tags\nlabels: [O, B-PER, I-PER, B-LOC, I-LOC]\nmetrics: [entity_f1]\n"
+    files = "max_length: 100000\nfiles: {train: names.conll, dev: dev.conll}\n"
+    for column, expected in (("wrods", "no column 'wrods'"), ("tokens", "max_length is 100000 tokens")):
+        (tmp_path / "task.yaml").write_text(task.format(column) + files)
+        done = cli("plan", "int8", "--teacher", "bert-mini", "--task", "task.yaml")
+        assert done.code == 2 and expected in done.err, done.err
+
+
+def test_a_student_that_does_not_fit_is_told_by_its_option(cli, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    train, dev = written(tmp_path, conll(sentences("train")), conll(sentences("dev")))
+    (tmp_path / "deep.yaml").write_text("name: deep\ntitle: Deep\nlayers: 40\n")
+    words = ("--train", train.name, "--dev", dev.name, "--teacher", "bert-mini", "--student", "deep.yaml")
+    done = cli("plan", "distilbert", *words)
+    assert done.code == 2 and done.err.startswith("error: --student deep.yaml: student deep"), done.err
