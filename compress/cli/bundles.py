@@ -32,7 +32,9 @@ Pair = Annotated[
 ]
 Input = Annotated[
     Path | None,
-    typer.Option("--input", "-i", metavar="FILE", help="A .csv, .tsv or .jsonl file to answer, row by row."),
+    typer.Option(
+        "--input", "-i", metavar="FILE", help="A .csv, .tsv or .jsonl file to answer, row by row; of words also .conll."
+    ),
 ]
 Output = Annotated[
     Path | None,
@@ -109,7 +111,7 @@ def predict(
     A line on stdin is a text, or a pair with a tab between: a question and its context. Answers come while stdin, or a file, is read.
     """
     from ..runtime import load
-    from .predictions import answers
+    from .answered import answers
 
     _check_sources(texts, pair, source, {"--output": output, "--text": text, "--label": label})
     if source is not None and json:
@@ -138,7 +140,7 @@ def predict(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
 
 
-_DATA = (".csv", ".tsv", ".jsonl", ".ndjson")
+_DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".conll", ".conllu", ".bio", ".iob", ".iob2")
 
 
 def _check_sources(

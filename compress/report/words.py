@@ -118,6 +118,7 @@ class MetricWords:
 METRIC_WORDS: dict[str, MetricWords] = {
     "accuracy": MetricWords("Accuracy", "accuracy", ("accuracy", "Accuracy")),
     "entity_f1": MetricWords("Entity F1", "entity F1", ("seqeval", "Entity F1")),
+    "entity_f1_strict": MetricWords("Strict entity F1", "strict entity F1", ("seqeval", "Strict entity F1")),
     "exact_match": MetricWords("Exact match", "exact match", ("squad", "Exact match")),
     "f1": MetricWords("F1", "F1", ("f1", "F1")),
     "f1_macro": MetricWords("Macro F1", "macro F1", ("f1", "F1 (macro)")),

@@ -14,13 +14,14 @@ from .kinds.ranking import RANKING
 from .opened import Options
 from .ranker import Ranked, Ranker
 from .reader import Reader
-from .tagger import Tagger
+from .tagger import LabelledWords, Tagger
 
 __all__ = [
     "Answer",
     "Classifier",
     "Embedder",
     "Entity",
+    "LabelledWords",
     "LabelsPrediction",
     "Prediction",
     "Ranked",

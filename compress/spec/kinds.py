@@ -12,6 +12,7 @@ Unit = Literal[
 MetricName = Literal[
     "accuracy",
     "entity_f1",
+    "entity_f1_strict",
     "exact_match",
     "f1",
     "f1_macro",
@@ -54,7 +55,9 @@ KINDS: dict[KindName, KindFields] = {
     "multilabel": KindFields(
         metrics=("f1_micro", "f1_macro", "mean_average_precision", "accuracy"), named_labels=True, usual=2, many=True
     ),
-    "tagging": KindFields(metrics=("entity_f1", "accuracy"), named_labels=True, unit="word", columns=(1,)),
+    "tagging": KindFields(
+        metrics=("entity_f1", "entity_f1_strict", "accuracy"), named_labels=True, unit="word", columns=(1,)
+    ),
     "span": KindFields(
         metrics=("exact_match", "f1_span"),
         named_labels=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -12,12 +13,14 @@ from compress.errors import CompressError, did_you_mean
 from compress.paths import from_home
 from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
+from compress.tabular import CONLL, WORDS
 
 from .answers import ANSWERS, CONTEXT, QUESTION, are_answers
 from .builtin import BUILTIN_TASKS
 from .columns import Rows
-from .conll import TAGS, WORDS
+from .conll import TAGS
 from .delimited import read_table
+from .json_lists import are_lists, are_lists_of_spans
 from .kinds import TASK_KINDS
 from .kinds.tagging import listed_tags
 from .label_kinds import read_kind
@@ -113,6 +116,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     label = _label_columns(table, own)
     for name in (label,) if isinstance(label, str) else label:
         check_column(table, "--label", name)
+    _check_dev(own, table, (*own.texts, *((label,) if isinstance(label, str) else label)))
     if _has_answers(table, own):
         kind, labels, metrics = _spans(own)
     else:
@@ -128,6 +132,27 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
         files=Files(train=train.name, dev=Path(os.path.relpath(dev, train.parent)).as_posix()),
     )
     return spec, from_home(own.train).parent
+
+
+def _check_dev(own: OwnFiles, table: Table, columns: Sequence[str]) -> None:
+    """Raises `CompressError` where --dev is a file of another form than --train, and lacks a column for that."""
+    forms = [_form(path) for path in (own.train, own.dev)]
+    if forms[0] == forms[1] or not from_home(own.dev).is_file():
+        return
+    found = list(read_table(from_home(own.dev)).columns)
+    missing = next((name for name in columns if name not in found), None)
+    if missing is not None:
+        raise CompressError(
+            f"--dev: expected a file with the columns of --train, found others: {own.train} is {forms[0]}, with "
+            f"{', '.join(map(repr, columns))}, and {own.dev} is {forms[1]}, with {', '.join(map(repr, found))}; give both in one form"
+        )
+
+
+def _form(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix in CONLL:
+        return "a file of a word a line"
+    return "one of SQuAD's" if suffix == ".json" else "a table"
 
 
 def with_words(own: OwnFiles, table: Table) -> OwnFiles:
@@ -169,10 +194,11 @@ def _has_words(table: Table, own: OwnFiles) -> bool:
     """Whether the task is to label words: by what the user says, or by lists of words, or spans of characters as labels."""
     if own.kind is not None or own.label not in table.columns:
         return own.kind == "tagging"
-    spans = (value[0] for value in table.columns[own.label] if isinstance(value, list) and value)
-    return any(isinstance(text, list) for text in table.columns[own.text]) or any(
-        isinstance(span, dict | list) for span in spans
-    )
+    texts, labels = table.columns[own.text], table.columns[own.label]
+    spans = (value[0] for value in labels if isinstance(value, list) and value)
+    if any(isinstance(text, list) for text in texts) or any(isinstance(span, dict | list) for span in spans):
+        return True
+    return own.pair is None and (are_lists_of_spans(labels) or (are_lists(texts) and are_lists(labels)))
 
 
 def _tags(table: Table, own: OwnFiles) -> tuple[KindName, tuple[str, ...], tuple[MetricName, ...]]:
@@ -185,8 +211,7 @@ def _tags(table: Table, own: OwnFiles) -> tuple[KindName, tuple[str, ...], tuple
     files = Files(train="", dev="")
     every = KINDS["tagging"].metrics
     spec = TaskSpec(name="own", kind="tagging", text=(own.text,), label=own.label, metrics=every, files=files)
-    columns = (table.column(own.text),), table.column(own.label)
-    names = listed_tags(own.label, kind.prepared(spec, Rows(table.place, table.unit, table.numbers, *columns)))
+    names = listed_tags(own.label, kind.prepared(spec, Rows.of(table, spec)))
     return "tagging", names, kind.fitting(every, names)[: KINDS["tagging"].usual]
 
 
@@ -245,11 +270,19 @@ def check_parted(table: Table) -> None:
         )
 
 
+def names_split(train: Path) -> bool:
+    """Whether the file's name says what part of the data it is, such as train.csv, and nothing of the task."""
+    return _stem(train).lower() in _SPLITS
+
+
+def _stem(train: Path) -> str:
+    return train.stem.removesuffix("-train").removesuffix("_train")
+
+
 def task_name(train: Path) -> str:
     """A name for the task of this training file: the file's, or its folder's where the file's says `train`."""
-    words = [train.stem.removesuffix("-train").removesuffix("_train"), train.resolve().parent.name]
-    if words[0].lower() in _SPLITS:
-        words = words[1:]
+    folder = train.resolve().parent.name
+    words = [folder] if names_split(train) else [_stem(train), folder]
     slugs = [re.sub(r"[^a-z0-9._-]+", "-", word.lower()).strip("-._")[:58] for word in words]
     name = next((slug for slug in slugs if slug), "own")
     return f"{name}-own" if name in BUILTIN_TASKS else name

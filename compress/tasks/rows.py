@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from .fingerprints import fingerprint_of
 from .glue import aliases, is_glue, official_paths, read_official
 from .hub import local_folder, pinned_revision, read_hub, read_saved, reported_splits, saved_folder
 from .synthetic import GENERATOR_VERSION, generate
-from .tables import label_values
 from .unread import unread_texts
 
 OWN = ("train", "tuning")  # names that no reported split may have
@@ -126,10 +125,8 @@ def _file_rows(spec: TaskSpec, path: Path) -> Rows:
     table = read_table(path, header=files.header, names=files.columns, quoting=files.quoting)
     if not table.columns:
         raise CompressError(f"{path}: no examples")
-    texts = tuple(table.column(name) for name in spec.text)
     names = aliases(spec) if is_glue(spec) else None
-    labels, unread = label_values(table, spec.label), unread_texts(table, spec)
-    return Rows(table.place, table.unit, table.numbers, texts, labels, names, unread=unread)
+    return replace(Rows.of(table, spec), aliases=names, unread=unread_texts(table, spec))
 
 
 def _synthetic_rows(spec: TaskSpec) -> dict[str, Rows]:

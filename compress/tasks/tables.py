@@ -15,13 +15,15 @@ SHOWN = 3  # offending lines shown in a message
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one file. `numbers` holds, per row, the number a message should show, in `unit`s."""
+    """Columns of one file. `numbers` holds, per row, the number a message should show, in `unit`s; `word_numbers` those of each word of a
+    row, in files of a word a line."""
 
     place: str
     unit: str
     numbers: Sequence[int]
     columns: dict[str, list[Any]]
     skipped: tuple[int, ...] = ()
+    word_numbers: Sequence[Sequence[int]] | None = None
 
     def column(self, name: str) -> list[Any]:
         if name not in self.columns:

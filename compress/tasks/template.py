@@ -15,16 +15,15 @@ from compress.errors import CompressError
 from compress.paths import from_home
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
-from compress.tabular import label_list, label_text
+from compress.tabular import CONLL, label_list, label_text
 
 from .checks import to_split
 from .columns import Rows
-from .conll import SUFFIXES as CONLL
 from .delimited import read_table
 from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS
-from .own import OwnFiles, check_parted, own_task, with_words
-from .tables import Table, brief, label_values
+from .own import OwnFiles, check_parted, names_split, own_task, with_words
+from .tables import Table, brief
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *CONLL)
 _DEV = ("dev", "validation", "valid", "val", "test", "eval")
@@ -131,21 +130,15 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
     spec, _ = own_task(own)
     train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
     for table in (train, dev):
-        texts = tuple(table.column(name) for name in spec.text)
-        rows = Rows(table.place, table.unit, table.numbers, texts, label_values(table, spec.label))
-        to_split(spec, TASK_KINDS[spec.kind].prepared(spec, rows), spec.known_labels or (), training=table is train)
+        to_split(spec, _prepared(spec, table), spec.known_labels or (), training=table is train)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
     rest = [name for name in train.columns if name not in (*spec.text, *spec.label_columns)]
-    longest = max(
-        len(value if isinstance(value, list) else str(value).split())
-        for name in spec.text
-        for value in train.column(name)
-    )
+    longest = max(len(text.split()) for column in _prepared(spec, train).texts for text in map(str, column))
     lines = [
         "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
-        f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports",
+        f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports{_after_folder(own.train)}",
         f"kind: {spec.kind}  # {_KINDS}",
         f"text: {_flow(list(spec.text))}  # one column, or two for pairs of texts{_besides(rest)}",
         f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
@@ -169,6 +162,14 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _after_folder(train: Path) -> str:
+    return f"; its folder's, since {train.name} names no task: change it as you like" if names_split(train) else ""
+
+
+def _prepared(spec: TaskSpec, table: Table) -> Rows:
+    return TASK_KINDS[spec.kind].prepared(spec, Rows.of(table, spec))
+
+
 def _besides(rest: Sequence[str]) -> str:
     return f"; not used: {', '.join(brief(name) for name in rest[:8])}" if rest else ""
 
@@ -176,9 +177,7 @@ def _besides(rest: Sequence[str]) -> str:
 def _counts(spec: TaskSpec, train: Table) -> list[tuple[str, int]]:
     values = train.column(spec.label_columns[0])
     if KINDS[spec.kind].unit == "word":
-        rows = Rows(train.place, train.unit, train.numbers, (train.column(spec.text[0]),), values)
-        words = TASK_KINDS[spec.kind].prepared(spec, rows).labels
-        found = Counter(name for labels in words for name, _, _ in labels)
+        found = Counter(name for labels in _prepared(spec, train).labels for name, _, _ in labels)
         return [(name, found[name]) for name in spec.labels or ()]
     many = KINDS[spec.kind].many
     counts = Counter(name for value in values for name in ((label_list(value) or []) if many else [label_text(value)]))

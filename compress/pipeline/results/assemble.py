@@ -198,7 +198,8 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
 
 
 def _types(data: ReportedData, split: str, outputs: np.ndarray) -> dict[str, EntityScore]:
-    found = TASK_KINDS[data.spec.kind].types(outputs, gold_of(data.spec, data.splits[split]), data.labels)
+    gold = gold_of(data.spec, data.splits[split])
+    found = TASK_KINDS[data.spec.kind].types(outputs, gold, data.labels, data.spec.metrics)
     return {name: EntityScore(**vars(each)) for name, each in found.items()}
 
 

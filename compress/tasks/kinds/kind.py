@@ -64,7 +64,8 @@ class TaskKind:
         None  # of (outputs, gold, headline): the output above
     )
     # which a label is best given, where models decide at 0 and need not have learnt to
-    types: Callable[[np.ndarray, np.ndarray, Names], dict[str, TypeScore]] = lambda outputs, gold, names: {}
+    types: Callable[[np.ndarray, np.ndarray, Names, Metrics], dict[str, TypeScore]] = lambda *_: {}
+    # of (outputs, gold, names, metrics): the scores of each type of entity
     entity_flips: Callable[[np.ndarray, np.ndarray, np.ndarray, Names], tuple[int, int] | None] = lambda *_: None
     # of (fp32 outputs, others, gold, names): entities that are not both models', and all; None: labels are of no entities
     query_flips: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
