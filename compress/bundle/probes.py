@@ -12,6 +12,7 @@ import tokenizers
 from ..errors import CheckFailed
 from ..runtime import Embedder, Reader, load
 from ..runtime.batches import padded
+from ..runtime.endings import EndingCutter
 from ..runtime.folder import find_model, read_settings, read_tokenizer
 from ..runtime.kinds.embedding import DIGITS
 from ..runtime.passages import Best, Cut, Passages
@@ -125,6 +126,9 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
     if settings.kind.unit == "question":
         cut = Passages(tokenizer, settings.max_length)(*zip(*texts, strict=True))
         return ProbeRows(cut.encodings, cut=cut)
+    if settings.kind.unit == "choice":
+        pairs = [(context, ending) for context, ending in texts]
+        return ProbeRows(EndingCutter(tokenizer, settings.max_length)(pairs)[0])
     if settings.kind.unit != "word":
         return ProbeRows(tokenizer.encode_batch_fast(examples(texts)))
     plain = [text for (text,) in texts]

@@ -11,6 +11,7 @@ from compress.hub import find_cached, is_commit, load_splits, one_line, quiet_da
 from compress.paths import from_home
 from compress.spec.task import Hub, TaskSpec
 
+from .choices import text_columns
 from .columns import Rows
 from .glue import LAYOUTS, aliases, is_glue
 
@@ -127,11 +128,16 @@ def _field(message: str) -> str:
 
 
 def _rows(spec: TaskSpec, place: str, part: Any) -> Rows:
-    for name in (*spec.text, *spec.label_columns):
-        if name not in part.column_names:
-            known = part.column_names
+    known = part.column_names
+
+    def column(name: str) -> list[Any]:
+        if name not in known:
             raise CompressError(f"{place}: no column {name!r}{did_you_mean(name, known)}; found {known}")
-    texts = tuple(part[name][:] for name in spec.text)
+        return part[name][:]
+
+    texts = text_columns(spec, known, column)
+    for name in spec.label_columns:
+        column(name)
     labels, declared = _labels(spec, part)
     names: Mapping[str, str] | None = aliases(spec) if declared is None and is_glue(spec) else None
     return Rows(place, "row", range(1, len(labels) + 1), texts, labels, names, declared)

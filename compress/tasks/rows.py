@@ -11,6 +11,7 @@ from compress.errors import CompressError
 from compress.paths import from_home
 from compress.spec.task import Files, TaskSpec
 
+from .choices import text_columns
 from .columns import Rows
 from .delimited import read_table
 from .fingerprints import fingerprint_of
@@ -126,7 +127,7 @@ def _file_rows(spec: TaskSpec, path: Path) -> Rows:
     table = read_table(path, header=files.header, names=files.columns, quoting=files.quoting)
     if not table.columns:
         raise CompressError(f"{path}: no examples")
-    texts = tuple(table.column(name) for name in spec.text)
+    texts = text_columns(spec, table.columns, table.column)
     names = aliases(spec) if is_glue(spec) else None
     labels, unread = label_values(table, spec.label), unread_texts(table, spec)
     return Rows(table.place, table.unit, table.numbers, texts, labels, names, unread=unread)
