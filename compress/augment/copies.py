@@ -209,13 +209,15 @@ NAME = "augmented.jsonl"
 
 
 def write_augmented(augmented: Augmented, out: Path) -> None:
-    """`augmented.jsonl` in the folder `out`: `texts`, `label` (or `words`, `spans` or `ending`, where these are labelled) and `source` of an example
-    on every line."""
+    """`augmented.jsonl` in the folder `out`: `texts`, `label` (or `words`, `spans` or `ending`, where these are labelled) and `source` of an
+    example on every line."""
     out.mkdir(parents=True, exist_ok=True)
     rows = zip(*augmented.split.texts, strict=True)
     labels, sources = [label.tolist() for label in augmented.split.labels], augmented.source.tolist()
     split = augmented.split
-    field = "words" if split.labels_words else "spans" if split.labels_spans else "ending" if split.has_choices else "label"
+    field = (
+        "words" if split.labels_words else "spans" if split.labels_spans else "ending" if split.has_choices else "label"
+    )
     with (out / NAME).open("w", encoding="utf-8") as file:
         for texts, label, source in zip(rows, labels, sources, strict=True):
             line = {"texts": texts, field: label, "source": source}

@@ -10,17 +10,21 @@ from itertools import tee
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ..errors import CompressError, did_you_mean
-from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction, RelevancePrediction
+from ..errors import CompressError
+from ..runtime.kinds import ANSWER_KINDS, Chosen, LabelsPrediction, RelevancePrediction
+from ..runtime.kinds.kind import Unit
 from ..runtime.reading import check_unicode
 from ..tabular import label_list, label_text
-from .row_files import Row, Rows, Writer, suffix_of
+from .question_rows import place_in, question_columns, question_of
+from .row_files import Row, Rows, Writer, suffix_of, value_of
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ..metrics import Headline
-    from ..runtime import Classifier, Embedder, Prediction, Reader, Tagger
+    from ..runtime import Chooser, Classifier, Embedder, Prediction, Reader, Tagger
+
+    Model = Classifier | Tagger | Reader | Chooser | Embedder
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added
 _SAMPLES = 2000
@@ -28,12 +32,12 @@ _METRICS = {"classification": ("accuracy", "f1_macro")}  # of other kinds the us
 Text = str | tuple[str, str] | list[str]
 
 
-def answers(
-    model: Classifier | Tagger | Reader | Embedder, texts: Iterator[Any], window: int | None = None
-) -> Iterator[Any]:
+def answers(model: Model, texts: Iterator[Any], window: int | None = None) -> Iterator[Any]:
     """What `model` answers each text with, in order, as they come."""
-    from ..runtime import Embedder, Reader, Tagger
+    from ..runtime import Chooser, Embedder, Reader, Tagger
 
+    if isinstance(model, Chooser):
+        return model.choices(texts, window=window)
     if isinstance(model, Reader | Embedder):
         return model.answers(texts, window=window)
     asked = model.tag if isinstance(model, Tagger) else model.classify
@@ -41,7 +45,7 @@ def answers(
 
 
 def predict_file(
-    model: Classifier | Tagger | Reader | Embedder,
+    model: Model,
     path: Path,
     output: Path | None,
     *,
@@ -70,9 +74,9 @@ def predict_file(
         form = rows.suffix if output is None else suffix_of(output, "--output")
         out = sys.stdout if output is None else stack.enter_context(new_file(output))
         writer = Writer(out, form, rows.delimiter if form == rows.suffix else "")
-        scores = _Scores(model, label, names[0])
+        scores = _Scores(model, label, names)
         read, kept = tee(iter(rows))
-        texts = (text_of(names, row, label, words=unit == "word") for row in read)
+        texts = (_example(unit, names, row, label) for row in read)
         count = 0
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
         for count, (answer, row) in enumerate(zip(answers(model, texts), kept, strict=False), 1):
@@ -83,6 +87,10 @@ def predict_file(
             raise CompressError(f"{path}: no examples; expected at least one row")
         out.flush()
     return scores.told() if label is not None else None
+
+
+def _example(unit: Unit, names: tuple[str, ...], row: Row, label: str | None) -> Any:
+    return question_of(names, row, label) if unit == "choice" else text_of(names, row, label, words=unit == "word")
 
 
 @contextmanager
@@ -106,9 +114,11 @@ def check_new(output: Path | None) -> None:
         raise CompressError(f"{output}: is there already; choose another file with --output")
 
 
-def _columns(model: Classifier | Tagger | Reader | Embedder, text: str | None, pair: str | None) -> tuple[str, ...]:
+def _columns(model: Model, text: str | None, pair: str | None) -> tuple[str, ...]:
     """Of a model that gives texts vectors one or two, whatever its task has."""
     own = model.settings.columns
+    if model.settings.kind.unit == "choice":
+        return question_columns(own, text, pair)
     if text is None and pair is None and own is not None:
         return own
     found = (text or "text",) if pair is None else (text or "text", pair)
@@ -120,9 +130,9 @@ def _columns(model: Classifier | Tagger | Reader | Embedder, text: str | None, p
 
 def text_of(names: tuple[str, ...], row: Row, label: str | None, *, words: bool = False) -> Text:
     """Also sees that the row has its label, before anything is answered. `words`: a text may be a list of them."""
-    texts = [_value(row, name, "--pair" if place else "--text") for place, name in enumerate(names)]
+    texts = [value_of(row, name, "--pair" if place else "--text") for place, name in enumerate(names)]
     if label is not None:
-        _value(row, label, "--label")
+        value_of(row, label, "--label")
     for name, text in zip(names, texts, strict=True):
         listed = words and isinstance(text, list)
         for part in text if listed else [text]:
@@ -138,14 +148,6 @@ def _check_text(place: str, text: Any) -> None:
     check_unicode(place, text)
 
 
-def _value(row: Row, name: str, option: str) -> Any:
-    if name not in row.values:
-        near = did_you_mean(name, list(row.values)).partition("; known")[0] or ";"
-        there = ", ".join(map(repr, row.values))
-        raise CompressError(f"{row.header}: no column {name!r}{near} name one of {there} with {option}")
-    return row.values[name]
-
-
 def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
     added = {PREDICTION: answer} if score is None else {PREDICTION: answer, SCORE: score}
     if taken := added.keys() & row.values.keys():
@@ -156,19 +158,23 @@ def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
 class _Scores:
     """What the answers are worth where the rows have labels, in the column `label`."""
 
-    def __init__(self, model: Classifier | Tagger | Reader | Embedder, label: str | None, query: str) -> None:
-        self._label, self._names, self._query = label, model.labels, query
-        self._queries: dict[str, int] = {}  # of passages, the text in the column `query` -> its number
+    def __init__(self, model: Model, label: str | None, columns: tuple[str, ...]) -> None:
+        self._label, self._names, self._columns = label, model.labels, columns
+        self._queries: dict[str, int] = {}  # of passages, the first text -> its number
         self._kind: Any = next(name for name, kind in ANSWER_KINDS.items() if kind is model.settings.kind)
         self._gold: list[Any] = []
         self._outputs: list[Any] = []
         self._ids: Mapping[str, int] = {name: index for index, name in enumerate(self._names)}
         self._numbers: Mapping[str, int] = {str(index): index for index in range(len(self._names))}
 
-    def add(self, row: Row, answer: Prediction) -> None:
+    def add(self, row: Row, answer: Prediction | Chosen) -> None:
         if self._label is None:
             return
-        value = _value(row, self._label, "--label")
+        if isinstance(answer, Chosen):
+            self._gold.append(place_in(self._columns, row, self._label))
+            self._outputs.append(answer.probabilities)
+            return
+        value = value_of(row, self._label, "--label")
         if isinstance(answer, LabelsPrediction):
             self._gold.append(self._flags(row, value))
             self._outputs.append([answer.scores[name] - 0.5 for name in self._names])
@@ -184,7 +190,7 @@ class _Scores:
         """With the number of its query."""
         if gold < 0:
             raise CompressError(f"{row.place}: {self._label}: expected a relevance of at least 0, found {gold:g}")
-        return gold, self._queries.setdefault(row.values[self._query], len(self._queries))
+        return gold, self._queries.setdefault(row.values[self._columns[0]], len(self._queries))
 
     def _flags(self, row: Row, value: Any) -> list[bool]:
         """Of a list of labels, by their names or numbers."""
@@ -213,12 +219,16 @@ class _Scores:
 
         if not self._gold:
             raise CompressError("--label: expected rows to score, found none")
-        gold, outputs = np.array(self._gold), np.array(self._outputs, dtype=np.float64)
+        most = max(map(len, self._outputs))
+        rows = [
+            [*row, *[-1.0] * (most - len(row))] for row in self._outputs
+        ]  # questions may have fewer endings than others
+        gold, outputs = np.array(self._gold), np.array(rows, dtype=np.float64)
         fields = KINDS[self._kind]
         names = _METRICS.get(self._kind, fields.metrics[: fields.usual])
         of = TASK_KINDS[self._kind].headline
         words = [_with_interval(name, of((name,), -1, self._names), outputs, gold) for name in names]
-        what = "passages" if fields.grouped else f"{fields.unit}s"
+        what = {"ranking": "passages", "choice": "questions"}.get(self._kind, f"{fields.unit}s")
         return f"{len(gold):,} {what}: {', '.join(words)}; 95% intervals"
 
 

@@ -63,7 +63,9 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
         seen = same_document(batch["documents"])[:, None]
         inputs["attention_mask"] = _mask(config, seen)
         inputs["position_ids"] = first + _positions(batch["documents"])
-    elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention and not head_of(model).pooled:
+    elif (
+        batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention and not head_of(model).pooled
+    ):
         if "unpadded" in batch:
             del inputs["attention_mask"]
         elif getattr(config, "classifier_pooling", "cls") == "cls" or head_of(model).per_token or head_of(model).bare:

@@ -45,7 +45,7 @@ _CLASSES: dict[Unit, type[Classifier | Tagger | Reader | Chooser | Embedder]] = 
 
 def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger | Reader | Chooser | Embedder:
     """A `Tagger` where the model of `folder` labels words, a `Reader` where it answers questions, a `Chooser` where it chooses among
-    endings, an `Embedder` where it gives texts vectors, a `Ranker`, which is a `Classifier` too, where it ranks passages, else a `Classifier`; with their options. `predict` of each
-    gives a list of answers. Raises as they do."""
+    endings, an `Embedder` where it gives texts vectors, a `Ranker`, which is a `Classifier` too, where it ranks passages, else a
+    `Classifier`; with their options. `predict` of each gives a list of answers. Raises as they do."""
     kind = read_settings(Path(folder)).kind
     return Ranker(folder, **options) if kind is RANKING else _CLASSES[kind.unit](folder, **options)

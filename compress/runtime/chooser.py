@@ -25,7 +25,9 @@ class QuestionReader(Windowed[Question]):
 
     def _checked(self, index: int, example: object) -> Question:
         if not isinstance(example, (tuple, list)) or len(example) != 2:
-            raise CompressError(f"questions[{index}]: expected a context and its endings, found {type(example).__name__}")
+            raise CompressError(
+                f"questions[{index}]: expected a context and its endings, found {type(example).__name__}"
+            )
         context, endings = example
         check_question(f"questions[{index}]: ", context, endings)
         return context, list(endings)
@@ -82,7 +84,9 @@ class Chooser(Opened):
             scores = self._scores(encodings, batch_size, tokens)[:, 0]
             for (_, endings), found in zip(read, np.split(scores, ends[:-1]), strict=True):
                 if not np.isfinite(found).all():
-                    raise CheckFailed(f"{self.model}: gives a non-finite score for questions[{answered}]; do not use this model")
+                    raise CheckFailed(
+                        f"{self.model}: gives a non-finite score for questions[{answered}]; do not use this model"
+                    )
                 yield chosen(endings, found)
                 answered += 1
 

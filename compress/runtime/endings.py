@@ -31,7 +31,9 @@ class EndingCutter:
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[tokenizers.Encoding], list[int]]:
         """An encoding for each pair, and the numbers of those whose endings were cut."""
-        lengths = [len(ending) for ending in self._whole.encode_batch([end for _, end in pairs], add_special_tokens=False)]
+        lengths = [
+            len(ending) for ending in self._whole.encode_batch([end for _, end in pairs], add_special_tokens=False)
+        ]
         cut = [row for row, length in enumerate(lengths) if length > self._most]
         endings = {row: self.shortened(pairs[row][1]) for row in cut}
         whole = [(str(self._cutter.cut(context)), endings.get(row, end)) for row, (context, end) in enumerate(pairs)]

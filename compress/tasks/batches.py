@@ -33,7 +33,8 @@ def check_room(tokenizer: tokenizers.Tokenizer, max_length: int, *, pair: bool) 
 
 def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> Encoded:
     """Token ids of every example, cut to `max_length` tokens; of a pair the longer text is cut first, or, where its texts are read
-    apart, each for itself; of a pair of a context and an ending the context is. Where words are labelled, or answers are spans, texts are not cut but read in windows.
+    apart, each for itself; of a pair of a context and an ending the context is. Where words are labelled, or
+    answers are spans, texts are not cut but read in windows.
 
     The tokenizer given is not changed. Raises `CompressError` when `max_length` leaves no room for text.
     """
@@ -114,8 +115,8 @@ def collate(encoded: Encoded, indices: np.ndarray, pad_id: int) -> dict[str, np.
 
 
 class TaskBatches:
-    """A split's examples in length-bucketed batches, or of passages or endings in batches of whole queries or questions, for the training loop; ids are
-    positions in the split."""
+    """A split's examples in length-bucketed batches, or in batches of whole queries or questions, for the training loop; ids
+    are positions in the split."""
 
     def __init__(self, encoded: Encoded, *, batch_size: int, pad_id: int, seed: int) -> None:
         self.encoded, self.pad_id, self.seed = encoded, pad_id, seed

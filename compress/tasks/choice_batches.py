@@ -1,4 +1,4 @@
-"""Questions in batches that hold all endings of each: pairs of a context and an ending in tokens, and back from their scores to questions."""
+"""Pairs of a context and an ending in tokens, in batches that hold all endings of a question, and back from scores to questions."""
 
 from __future__ import annotations
 

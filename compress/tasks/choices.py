@@ -20,9 +20,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 Ending = tuple[str, str]  # what a label may call it, where it has a name, and its text
 
 
-def text_columns(
-    spec: TaskSpec, known: Collection[str], column: Callable[[str], list[Any]]
-) -> tuple[list[Any], ...]:
+def text_columns(spec: TaskSpec, known: Collection[str], column: Callable[[str], list[Any]]) -> tuple[list[Any], ...]:
     """Those that `spec.text` names, of the columns that are `known`. The endings of a choice may stand in several columns: then each
     row has a dictionary of their names and texts."""
     if KINDS[spec.kind].unit != "choice":
@@ -48,8 +46,8 @@ def ending_columns(name: str, known: Collection[str]) -> tuple[str, ...]:
     listed = tuple(part.strip() for part in name.split(","))
     if len(listed) > 1:
         return listed
-    behind = re.compile(rf"{re.escape(name)}[ _-]?(\d+|[A-Za-z])")
-    found = {other: match[1] for other in known if (match := behind.fullmatch(other))}
+    behind = re.compile(rf"{re.escape(name)}([ _-]?\d+|[ _-][A-Za-z]|[A-Z])")
+    found = {other: match[1].strip(" _-") for other in known if (match := behind.fullmatch(other))}
     parts = sorted(found, key=lambda other: (len(found[other]), found[other].upper()))
     return tuple(parts) if len(parts) > 1 else (name,)
 
@@ -67,9 +65,7 @@ def paired(spec: TaskSpec, rows: Rows) -> Rows:
     from 0). Raises `CompressError` for what is no question, by its line."""
     contexts, endings, labels, numbers, problems = [], [], [], [], []
     several = 0
-    for question, (number, *texts, value, label) in enumerate(
-        zip(rows.numbers, *rows.texts, rows.labels, strict=True)
-    ):
+    for question, (number, *texts, value, label) in enumerate(zip(rows.numbers, *rows.texts, rows.labels, strict=True)):
         found = endings_of(value, spec.text[-1])
         if isinstance(found, str):
             problems.append((number, found))
@@ -87,7 +83,9 @@ def paired(spec: TaskSpec, rows: Rows) -> Rows:
     refuse(rows.place, rows.unit, problems)
     notes = [f"{len(rows):,} questions with {len(labels):,} endings"]
     if several:
-        notes.append(f"{several:,} of {len(rows):,} questions have an ending twice: which of the two is right cannot be told")
+        notes.append(
+            f"{several:,} of {len(rows):,} questions have an ending twice: which of the two is right cannot be told"
+        )
     return replace(rows, texts=(contexts, endings), labels=labels, numbers=numbers, notes=(*rows.notes, *notes))
 
 
@@ -95,8 +93,6 @@ def endings_of(value: Any, column: str) -> list[Ending] | str:
     """The endings of a question, each with the name that a label may call it, "" where it has none; or what is wrong with them."""
     named = isinstance(value, dict)
     texts = value.get("text") if isinstance(value, dict) else value
-    if hasattr(texts, "tolist"):
-        texts = texts.tolist()
     if not isinstance(texts, list | tuple):
         hint = "; a .csv or .tsv has a column for each ending" if isinstance(value, str) else ""
         return f"{column}: expected a list of endings, such as {FORMS}, found {brief(value)}{hint}"
@@ -134,7 +130,9 @@ def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
         return f"{column}: {brief(label)} is the text of one ending and the place or the letter of another; expected what is of one alone"
     if written.removeprefix("-").isdecimal():
         return _outside(column, label, last)
-    return f"{column}: expected the place of the right ending, 0 to {last}, its letter or its text, found {brief(label)}"
+    return (
+        f"{column}: expected the place of the right ending, 0 to {last}, its letter or its text, found {brief(label)}"
+    )
 
 
 def _outside(column: str, label: Any, last: int) -> str:

@@ -18,6 +18,7 @@ from compress.spec.task import TaskSpec
 from compress.tabular import label_list, label_text
 
 from .checks import to_split
+from .choices import ending_columns, text_columns
 from .columns import Rows
 from .conll import SUFFIXES as CONLL
 from .delimited import read_table
@@ -32,15 +33,20 @@ _LONGER = {
     "text": "cut",
     "word": "read in windows that overlap",
     "question": "read in windows that overlap",
+    "choice": "cut, the context first",
     "pair": "cut, each for itself",
 }
 _KINDS = (
     "classification: one of some labels; multilabel: any; tagging: one for each word; span: a part of a text; "
-    "ranking: the order of the passages of a query; regression: a score; embedding: vectors"
+    "ranking: the order of the passages of a query; choice: one of several endings; regression: a score; embedding: vectors"
 )
 _LABEL_WORDS = {
-    str: "column of the labels, scores, relevances or answers",
+    str: "column of the labels, scores, relevances, answers or right endings",
     tuple: "columns of 0 and 1, one for each label",
+}
+_TEXT_WORDS = {
+    False: "one column, or two for pairs of texts",
+    True: "of contexts, of what each ending begins with if there is such a one, and of endings",
 }
 _LABELS = ("label", "labels", "class", "category", "target", "relevance", "score", "stars", "rating", "sentiment", "intent", "topic",
     "tags", "ner_tags", "entities", "answers",
@@ -83,6 +89,8 @@ def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
     table = read_table(from_home(own.train))
     own = with_words(own, table)
     check_parted(table)
+    if own.kind == "choice" and own.pair is not None:
+        return own
     names = {name.lower(): name for name in table.columns}
     label = own.label if "label" in given else _label(table, names, {own.text} if "text" in given else set())
     text, pair = own.text, own.pair
@@ -130,24 +138,25 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
     refuse."""
     spec, _ = own_task(own)
     train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
+    longest = 0
     for table in (train, dev):
-        texts = tuple(table.column(name) for name in spec.text)
+        texts = text_columns(spec, table.columns, table.column)
         rows = Rows(table.place, table.unit, table.numbers, texts, label_values(table, spec.label))
-        to_split(spec, TASK_KINDS[spec.kind].prepared(spec, rows), spec.known_labels or (), training=table is train)
+        split = to_split(
+            spec, TASK_KINDS[spec.kind].prepared(spec, rows), spec.known_labels or (), training=table is train
+        )
+        if table is train:
+            longest = max(_words(value) for column in (split.texts if split.has_choices else texts) for value in column)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
-    rest = [name for name in train.columns if name not in (*spec.text, *spec.label_columns)]
-    longest = max(
-        len(value if isinstance(value, list) else str(value).split())
-        for name in spec.text
-        for value in train.column(name)
-    )
+    read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
+    rest = [name for name in train.columns if name not in read]
     lines = [
         "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
         f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports",
         f"kind: {spec.kind}  # {_KINDS}",
-        f"text: {_flow(list(spec.text))}  # one column, or two for pairs of texts{_besides(rest)}",
+        f"text: {_flow(list(spec.text))}  # {_TEXT_WORDS[KINDS[spec.kind].unit == 'choice']}{_besides(rest)}",
         f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
     ]
     if spec.labels is not None:
@@ -167,6 +176,10 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         "  # tuning: FILE  # to choose checkpoints and settings on; without it, a tenth of train is held out",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _words(text: Any) -> int:
+    return len(text if isinstance(text, list) else str(text).split())
 
 
 def _besides(rest: Sequence[str]) -> str:

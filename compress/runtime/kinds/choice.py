@@ -40,7 +40,9 @@ def _scores(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
 
 CHOICE = AnswerKind(
     problem_type=None,
-    fits=lambda problem, outputs: True,  # transformers' classes for multiple choice have one output, whatever config.json says
+    fits=lambda problem, outputs: (
+        True
+    ),  # transformers' classes for multiple choice have one output, whatever config.json says
     output_names=lambda labels: ("score",),
     answers=_scores,
     cells=lambda answer: (answer.ending, round(answer.probability, 6)),
