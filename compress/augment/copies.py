@@ -209,8 +209,8 @@ NAME = "augmented.jsonl"
 
 
 def write_augmented(augmented: Augmented, out: Path) -> None:
-    """`augmented.jsonl` in the folder `out`: `texts`, `label` (or `words`, `spans` or `ending`, where these are labelled) and `source` of an
-    example on every line."""
+    """`augmented.jsonl` in the folder `out`: `texts`, `label` (or `words`, `spans` or `ending`, where these are labelled) and `source` of
+    an example on every line."""
     out.mkdir(parents=True, exist_ok=True)
     rows = zip(*augmented.split.texts, strict=True)
     labels, sources = [label.tolist() for label in augmented.split.labels], augmented.source.tolist()

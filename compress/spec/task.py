@@ -81,8 +81,8 @@ class TaskSpec(Spec):
         "which a third may say what each ending begins with"
     )
     label: str | tuple[str, ...] = Field(
-        description="column of the label, of the list of labels, tags, spans or answers, of the relevance, of the right ending, or of the score; of "
-        "a multilabel task also several columns of 0 and 1, one for each label"
+        description="column of the label, of the list of labels, tags, spans or answers, of the relevance, of the right ending, or of "
+        "the score; of a multilabel task also several columns of 0 and 1, one for each label"
     )
     labels: tuple[str, ...] | None = Field(
         default=None,
