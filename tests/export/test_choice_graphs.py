@@ -77,7 +77,9 @@ def test_the_int8_graph_keeps_its_head_in_fp32(family: str, tmp_path: Path) -> N
     path = tmp_path / "model_quantized.onnx"
     pooled = {"roberta": "roberta.pooler.dense", "electra": "sequence_summary.summary"}[family]
     assert {"classifier/MatMul", f"{pooled}/MatMul"} <= set(info["stayed_fp32"])
-    assert info["int8_matmuls"] >= 6 * model.config.num_hidden_layers - 2  # keys and values of the last layer may be absorbed
+    assert (
+        info["int8_matmuls"] >= 6 * model.config.num_hidden_layers - 2
+    )  # keys and values of the last layer may be absorbed
     inputs = example(describe(model, "choice"), 4, 12)
     with torch.inference_mode():
         expected = model(**inputs).logits.numpy()

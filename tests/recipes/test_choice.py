@@ -1,4 +1,4 @@
-"""Every recipe of the catalogue on questions with endings, for a few steps, through the command line; students and teachers of all kinds."""
+"""Every recipe of the catalogue on questions with endings, for a few steps, through the command line; other models too."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     with np.load(world / "runs" / result.run / "predictions.npz") as file:
         outputs, gold = file[f"{result.final.predictions}/dev"], file["gold/dev"]
     assert outputs.shape == (12, 3) and gold.shape == (12,)
-    assert (outputs[::2, 2] < -1e8).all() and (np.abs(outputs[1::2]) < 1e3).all()  # every other question has two endings
+    assert (outputs[::2, 2] < -1e8).all() and (
+        np.abs(outputs[1::2]) < 1e3
+    ).all()  # every other question has two endings
 
 
 SHORT = ("--set", "finetune.max_steps=3", "--set", "distill.max_steps=3", "--precision", "fp32")
@@ -106,7 +108,9 @@ def test_a_teacher_of_every_family_is_fine_tuned_and_quantized(world: Path, fami
     make = plain_teacher if family in ("deberta-v2", "xlnet") else teacher_of
     make(family, world / family)
     plain = ("--set", "export.graph=plain") if family in ("modernbert", "deberta-v2", "xlnet") else ()
-    result = run(world, "int8", "--teacher", f"./{family}", "--set", "finetune.max_steps=3", "--precision", "fp32", *plain)
+    result = run(
+        world, "int8", "--teacher", f"./{family}", "--set", "finetune.max_steps=3", "--precision", "fp32", *plain
+    )
     assert result.task.kind == "choice" and result.final.info["int8_matmuls"] > 0
 
 
