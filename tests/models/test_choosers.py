@@ -156,3 +156,12 @@ def test_which_checkpoints_have_such_a_head(tmp_path: Path) -> None:
     assert not has_head(tmp_path, config, "ranking") and other_head(config, "ranking") == "BertForMultipleChoice"
     (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["BertForSequenceClassification"]}))
     assert not has_head(tmp_path, read_config(tmp_path), "choice")
+
+
+def test_a_ready_mask_reaches_the_encoder() -> None:
+    """As batches on a GPU have it."""
+    seen = batch()["attention_mask"].bool()[:, None, None].expand(-1, -1, LENGTH, -1)
+    inputs = {name: value for name, value in batch().items() if name != "attention_mask"}
+    with torch.no_grad():
+        found = chooser("bert")(**inputs, attention_mask=seen).logits
+    torch.testing.assert_close(found, logits(chooser("bert")), rtol=0, atol=2e-6)  # fp32, attention by another code

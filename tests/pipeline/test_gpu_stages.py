@@ -213,7 +213,7 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
 
 
 PRECISIONS = [("layers", "fp32"), ("copied", "fp32"), ("next", "bf16"), ("logits", "bf16"), ("static", "bf16")]
-PRECISIONS += [("ranked", "bf16"), ("asked", "fp32"), ("vectors", "fp32")]
+PRECISIONS += [("ranked", "bf16"), ("chosen", "fp32"), ("asked", "fp32"), ("vectors", "fp32")]
 
 
 @pytest.mark.parametrize(("name", "precision"), PRECISIONS)
