@@ -91,7 +91,7 @@ class BundleInfo(_Record):
     )
     dataset: str | None = Field(None, description="hub id of the task's data set, where it has one")
     task: TaskInfo
-    text_columns: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
+    text_columns: Annotated[tuple[str, ...], Field(min_length=1, max_length=3)]
     labels: tuple[str, ...] = Field(description="of the outputs; none where these are the numbers of a vector")
     max_length: Annotated[int, Field(ge=1)] = Field(
         description="tokens, special tokens included; longer texts are cut, or read in windows where words or spans are found"

@@ -10,8 +10,9 @@ import numpy as np
 import tokenizers
 
 from ..errors import CheckFailed
-from ..runtime import Embedder, Reader, load
+from ..runtime import Chooser, Embedder, Reader, load
 from ..runtime.batches import padded
+from ..runtime.endings import EndingCutter
 from ..runtime.folder import find_model, read_settings, read_tokenizer
 from ..runtime.kinds.embedding import DIGITS
 from ..runtime.passages import Best, Cut, Passages
@@ -125,6 +126,9 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
     if settings.kind.unit == "question":
         cut = Passages(tokenizer, settings.max_length)(*zip(*texts, strict=True))
         return ProbeRows(cut.encodings, cut=cut)
+    if settings.kind.unit == "choice":
+        pairs = [(context, ending) for context, ending in texts]
+        return ProbeRows(EndingCutter(tokenizer, settings.max_length)(pairs)[0])
     if settings.kind.unit != "word":
         return ProbeRows(tokenizer.encode_batch_fast(examples(texts)))
     plain = [text for (text,) in texts]
@@ -159,6 +163,8 @@ def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...
         return model.embed([text for (text,) in texts], batch_size=1).round(DIGITS)
     if isinstance(model, Reader):
         logits = model.outputs([(question, context) for question, context in texts], impossible=True, batch_size=1)
+    elif isinstance(model, Chooser):
+        logits = model.logits([(context, ending) for context, ending in texts], batch_size=1)
     else:
         logits = model.logits(examples(texts), batch_size=1)
     if not np.isfinite(logits).all():

@@ -148,7 +148,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
     weights = "student" if model == "student" and result.student_origin is not None else "teacher"
     licence = result.settings.get(f"{weights}_licence")
     unit = KINDS[result.task.kind].unit
-    columns = 1 if unit == "pair" else len(source.columns)
+    columns = 1 if unit == "pair" else min(2, len(source.columns))
     texts = probe_texts(columns, unit=unit, most_words=source.max_length + _SOME if unit == "word" else None)
     logits = {name: probe_logits(folder, name, texts, threads=1).tolist() for name in source.graphs}
     return BundleInfo(

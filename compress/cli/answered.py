@@ -7,18 +7,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CompressError, did_you_mean
+from ..errors import CompressError
 from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction, RelevancePrediction
 from ..runtime.reading import check_unicode
 from ..spec.kinds import KINDS, KindName, MetricName
 from ..tabular import label_list, label_text
-from .row_files import Row
+from .row_files import Row, value_of
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ..metrics import Headline
-    from ..runtime import Classifier, Embedder, Prediction, Reader, Tagger
+    from ..runtime import Chooser, Classifier, Embedder, Prediction, Reader, Tagger
     from ..tasks import TaskKind
 
 _SAMPLES = 2000
@@ -29,11 +29,13 @@ Text = str | tuple[str, str] | list[str]
 
 
 def answers(
-    model: Classifier | Tagger | Reader | Embedder, texts: Iterator[Any], window: int | None = None
+    model: Classifier | Tagger | Reader | Chooser | Embedder, texts: Iterator[Any], window: int | None = None
 ) -> Iterator[Any]:
     """What `model` answers each text with, in order, as they come."""
-    from ..runtime import Embedder, Reader, Tagger
+    from ..runtime import Chooser, Embedder, Reader, Tagger
 
+    if isinstance(model, Chooser):
+        return model.choices(texts, window=window)
     if isinstance(model, Reader | Embedder):
         return model.answers(texts, window=window)
     asked = model.tag if isinstance(model, Tagger) else model.classify
@@ -56,25 +58,17 @@ def check_text(place: str, text: Any) -> None:
     check_unicode(place, text)
 
 
-def value_of(row: Row, name: str, option: str) -> Any:
-    if name not in row.values:
-        near = did_you_mean(name, list(row.values)).partition("; known")[0] or ";"
-        there = ", ".join(map(repr, row.values))
-        raise CompressError(f"{row.header}: no column {name!r}{near} name one of {there} with {option}")
-    return row.values[name]
-
-
 class Answered(ABC):
     """How the rows of a file are answered, in the columns `columns` of texts, and scored where they have labels, in the column `label`."""
 
     def __init__(self, model: Any, columns: tuple[str, ...], label: str | None) -> None:
         self.model, self._columns, self._label = model, columns, label
 
-    def text(self, row: Row) -> Text:
+    def text(self, row: Row) -> Any:
         """What the model is to read of the row. Raises `CompressError`."""
         return text_of(self._columns, row, self._label)
 
-    def answers(self, texts: Iterator[Text]) -> Iterator[Any]:
+    def answers(self, texts: Iterator[Any]) -> Iterator[Any]:
         return answers(self.model, texts)
 
     def cells(self, answer: Any) -> tuple[Any, float | None]:
@@ -93,7 +87,7 @@ class Answered(ABC):
         """`120 texts: accuracy 91.67 (85.83 to 96.67), f1_macro 91.60 (85.10 to 96.60); 95% intervals`."""
         fields = KINDS[self._kind]
         words = [_with_interval(name, kind.headline((name,), -1, self.model.labels), outputs, gold) for name in metrics]
-        what = "passages" if fields.grouped else f"{fields.unit}s"
+        what = {"ranking": "passages", "choice": "questions"}.get(self._kind, f"{fields.unit}s")
         return f"{len(gold):,} {what}: {', '.join(words)}; 95% intervals"
 
     @property

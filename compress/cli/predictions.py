@@ -12,17 +12,20 @@ from typing import IO, TYPE_CHECKING, Any
 from ..errors import CompressError
 from ..tabular import CONLL, WORDS
 from .answered import Answered, AnsweredTexts
+from .question_rows import AnsweredQuestions, question_columns
 from .row_files import Row, Rows, Writer, suffix_of
 
 if TYPE_CHECKING:
-    from ..runtime import Classifier, Embedder, Reader, Tagger
+    from ..runtime import Chooser, Classifier, Embedder, Reader, Tagger
     from .word_files import WordRows, WordWriter
+
+    Model = Classifier | Tagger | Reader | Chooser | Embedder
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added
 
 
 def predict_file(
-    model: Classifier | Tagger | Reader | Embedder,
+    model: Model,
     path: Path,
     output: Path | None,
     *,
@@ -80,15 +83,15 @@ def _writer(file: IO[str], form: str, delimiter: str) -> Writer | WordWriter:
     return Writer(file, form, delimiter)
 
 
-def _answered(
-    model: Classifier | Tagger | Reader | Embedder, path: Path, names: tuple[str, ...], label: str | None, form: str
-) -> Answered:
-    from ..runtime import Tagger
+def _answered(model: Model, path: Path, names: tuple[str, ...], label: str | None, form: str) -> Answered:
+    from ..runtime import Chooser, Tagger
 
     if isinstance(model, Tagger):
         from .word_files import AnsweredWords
 
         return AnsweredWords(model, path, names, label, form)
+    if isinstance(model, Chooser):
+        return AnsweredQuestions(model, names, label)
     return AnsweredTexts(model, names, label)
 
 
@@ -113,9 +116,11 @@ def check_new(output: Path | None) -> None:
         raise CompressError(f"{output}: is there already; choose another file with --output")
 
 
-def _columns(model: Classifier | Tagger | Reader | Embedder, text: str | None, pair: str | None) -> tuple[str, ...]:
+def _columns(model: Model, text: str | None, pair: str | None) -> tuple[str, ...]:
     """Of a model that gives texts vectors one or two, whatever its task has."""
     own = model.settings.columns
+    if model.settings.kind.unit == "choice":
+        return question_columns(own, text, pair)
     if text is None and pair is None and own is not None:
         return own
     found = (text or "text",) if pair is None else (text or "text", pair)

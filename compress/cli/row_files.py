@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ..errors import CompressError
+from ..errors import CompressError, did_you_mean
 from ..tabular import DELIMITERS, delimiter_of
 
 _SUFFIXES = (*DELIMITERS, ".jsonl")
@@ -94,6 +94,15 @@ class Rows:
             if not isinstance(values, dict):
                 raise CompressError(f"{self._place}: expected a JSON object")
             yield Row(self._place, values, self._place, number)
+
+
+def value_of(row: Row, name: str, option: str) -> Any:
+    """CompressError: the row has no column `name`, which `option` names."""
+    if name not in row.values:
+        near = did_you_mean(name, list(row.values)).partition("; known")[0] or ";"
+        there = ", ".join(map(repr, row.values))
+        raise CompressError(f"{row.header}: no column {name!r}{near} name one of {there} with {option}")
+    return row.values[name]
 
 
 def suffix_of(path: Path, option: str, more: Sequence[str] = ()) -> str:

@@ -18,8 +18,8 @@ from ..tasks.data import of_words
 from ..tasks.json_lists import json_list
 from ..tasks.kinds.tagging import TAGGING, check_words, label_ids
 from ..tasks.tagged import tagged_rows
-from .answered import Answered, check_text, value_of
-from .row_files import Row, suffix_of
+from .answered import Answered, check_text
+from .row_files import Row, suffix_of, value_of
 
 if TYPE_CHECKING:
     from .answered import Text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .answers import AnswersHeadline
+from .choices import ChoiceHeadline
 from .confusion import ClassHeadline
 from .correlation import CorrelationHeadline
 from .headline import FEWEST, Headline, Pairs, check_lengths
@@ -13,6 +14,7 @@ from .tags import TagsHeadline, are_entities
 __all__ = [
     "FEWEST",
     "AnswersHeadline",
+    "ChoiceHeadline",
     "ClassHeadline",
     "CorrelationHeadline",
     "Headline",

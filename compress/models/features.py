@@ -63,7 +63,7 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
         seen = same_document(batch["documents"])[:, None]
         inputs["attention_mask"] = _mask(config, seen)
         inputs["position_ids"] = first + _positions(batch["documents"])
-    elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention:
+    elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention and not _keeps_mask(model):
         if "unpadded" in batch:
             del inputs["attention_mask"]
         elif getattr(config, "classifier_pooling", "cls") == "cls" or head_of(model).per_token or head_of(model).bare:
@@ -71,6 +71,12 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
             seen = mask[:, None, None].expand(-1, -1, mask.shape[1], -1)
             inputs["attention_mask"] = _mask(config, seen)
     return inputs
+
+
+def _keeps_mask(model: Any) -> bool:
+    """Whether a model for multiple choice needs the mask of tokens: its family attends by code of its own, or it takes their mean."""
+    own = FAMILIES[model.config.model_type].own_attention is not None
+    return head_of(model).pooled and (own or getattr(model.config, "classifier_pooling", "cls") != "cls")
 
 
 def _mask(config: Any, seen: Tensor) -> Any:

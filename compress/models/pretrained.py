@@ -66,11 +66,15 @@ def load_pretrained(
 
 def usable_class(kind: Any) -> Any:
     """The class of transformers, or ours in its place where that cannot take batches as they are here."""
-    if not kind.__name__.startswith("XLNetFor"):
-        return kind
-    from . import xlnet
+    if kind.__name__.startswith("XLNetFor"):
+        from . import xlnet
 
-    return getattr(xlnet, kind.__name__, kind)
+        return getattr(xlnet, kind.__name__, kind)
+    if kind.__name__.endswith("ForMultipleChoice"):
+        from .choice_rows import reads_rows
+
+        return reads_rows(kind)
+    return kind
 
 
 def check_loading(folder: Path, loading: dict[str, Any], is_new: Callable[[str], bool] = lambda name: False) -> None:

@@ -62,7 +62,9 @@ def make_plan(
     if pretrained is not None:
         sizes["student"] = pretrained.dimensions(classes, task.spec.kind)
     elif card is not None:
-        sizes["student"] = _student_sizes(recipe, card, sizes["teacher"], texts=len(task.spec.text), word=student)
+        sizes["student"] = _student_sizes(
+            recipe, card, sizes["teacher"], texts=2 if task.spec.pairs else 1, word=student
+        )
     base = seed if base_seed is None else base_seed
     own = {"pretrained": pretrained, "others": tuple(others)}
     draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes, **own)

@@ -84,6 +84,18 @@ KIND_WORDS: dict[str, KindWords] = {
         divergence="mean squared difference to fp32",
         answer="Ranker",
     ),
+    "choice": KindWords(
+        pipeline_tag="multiple-choice",
+        output="one score per pair, the higher the better the second text goes on from the first; the softmax of the scores of a "
+        "question's endings are their probabilities",
+        example='print("ending", logits[:, 0].argmax())',
+        limit="It always chooses one of the endings that it is given, also where none fits. Scores of different questions do not compare.",
+        divergence="KL divergence from fp32, nats a question",
+        answer="Chooser",
+        optimum="",
+        cut="cut to {} tokens together, the context first",
+        truncation=', strategy="only_first"',
+    ),
     "regression": KindWords(
         pipeline_tag="text-classification",
         output="one score",

@@ -11,7 +11,7 @@ import tokenizers
 
 from ..errors import CompressError
 from ..regular import read_regular
-from .kinds import ANSWER_KINDS, AnswerKind
+from .kinds import ANSWER_KINDS, AnswerKind, output_names
 from .kinds.kind import Unit
 from .kinds.ranking import RANKING, is_cross_encoder
 
@@ -27,6 +27,7 @@ _UNITS: dict[str, Unit] = {
     "ForTokenClassification": "word",
     "ForQuestionAnswering": "question",
     "ForQuestionAnsweringSimple": "question",
+    "ForMultipleChoice": "choice",
     "Model": "pair",
 }
 _WIDTHS = ("hidden_size", "dim", "d_model")  # what families call the numbers of a token's vector
@@ -36,7 +37,8 @@ EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
 @dataclass(frozen=True)
 class Settings:
-    """What a folder says of its model. `columns` is None where nothing says how many texts an example has;
+    """What a folder says of its model. `columns` is None where nothing says how many texts an example has, of a
+    choice the last is of its endings;
     `impossible`: a question may have no answer; `width`: numbers of a vector, of a model that gives texts vectors and has no `labels`."""
 
     labels: tuple[str, ...]
@@ -92,10 +94,11 @@ def read_settings(folder: Path) -> Settings:
     tokenizer = read_json(folder / "tokenizer_config.json", optional=True)
     unit, columns = _unit(folder, config, bundle), bundle.get("text_columns")
     labels = () if unit == "pair" else label_names(folder / "config.json", config)
+    labels = output_names("choice", labels) if unit == "choice" else labels
     return Settings(
         labels=labels,
         kind=_kind(folder, config, bundle, unit, len(labels)),
-        columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2) else None,
+        columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2, 3) else None,
         max_length=_max_length(folder, bundle, tokenizer, config),
         pad_id=whole_number(folder / "config.json", config, "pad_token_id", 0),
         truncation_side="left" if tokenizer.get("truncation_side") == "left" else "right",
@@ -210,7 +213,7 @@ def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:
         raise CompressError(f"{path}: no such file; {EXPECTED}")
     tokenizer = open_tokenizer(path)
     unit, columns = settings.kind.unit, settings.columns
-    pair = unit == "question" or (unit != "pair" and columns is not None and len(columns) == 2)
+    pair = unit in ("question", "choice") or (unit != "pair" and columns is not None and len(columns) == 2)
     special = tokenizer.num_special_tokens_to_add(pair)
     if settings.max_length <= special:  # tokenizers would then silently not cut at all
         raise CompressError(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-KindName = Literal["classification", "multilabel", "tagging", "span", "ranking", "regression", "embedding"]
+KindName = Literal["classification", "multilabel", "tagging", "span", "ranking", "choice", "regression", "embedding"]
 Unit = Literal[
-    "text", "word", "question", "pair"
-]  # what a model's outputs are of; pair: of two texts, each of which it reads alone
+    "text", "word", "question", "choice", "pair"
+]  # what a model's outputs are of; choice: of all endings of a question; pair: of two texts, each of which it reads alone
 MetricName = Literal[
     "accuracy",
     "entity_f1",
@@ -35,7 +35,8 @@ class KindFields:
     names, the same ones in all examples. `many`: whether an example may have several of these. `unit`: what is labelled, answered
     and scored. `outputs`: what a model of a kind whose labels have no names gives, where that is more than one number.
     `columns`: of texts, how many there may be. `max_length`: tokens, of files that no task file speaks of. `grouped`: whether examples
-    are pairs of texts, of which those with the same first text belong together. `learnt`: whether teachers are trained on the labels,
+    are pairs of texts, of which those of one query or question belong together: what such a group is called, and what its second texts
+    are. `learnt`: whether teachers are trained on the labels,
     which else are to measure with alone, and the teacher is taken as it is."""
 
     metrics: tuple[MetricName, ...]
@@ -46,7 +47,7 @@ class KindFields:
     outputs: tuple[str, ...] = ()
     columns: tuple[int, ...] = (1, 2)
     max_length: int = MAX_LENGTH
-    grouped: bool = False
+    grouped: tuple[str, str] | None = None
     learnt: bool = True
 
 
@@ -67,7 +68,16 @@ KINDS: dict[KindName, KindFields] = {
         columns=(2,),
         max_length=384,
     ),
-    "ranking": KindFields(metrics=("ndcg@10", "mrr@10"), named_labels=False, usual=2, columns=(2,), grouped=True),
+    "ranking": KindFields(
+        metrics=("ndcg@10", "mrr@10"), named_labels=False, usual=2, columns=(2,), grouped=("query", "passage")
+    ),
+    "choice": KindFields(
+        metrics=("accuracy",),
+        named_labels=False,
+        unit="choice",
+        columns=(2, 3),
+        grouped=("question", "ending"),
+    ),
     "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
     "embedding": KindFields(
         metrics=("spearman", "pearson"), named_labels=False, unit="pair", columns=(2,), learnt=False

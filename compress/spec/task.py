@@ -10,13 +10,16 @@ from ..errors import with_article
 from ..fields import Fraction, Name, Positive, Spec
 from .kinds import KINDS, MAX_LENGTH, KindName, MetricName, Unit
 
-Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
+Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=3)]
 
-_TWO_COLUMNS: dict[Unit, str] = {
-    "text": "[query, passage]",
-    "question": "of questions and of contexts",
-    "pair": "whose vectors are compared",
-}  # where there must be two
+_COLUMNS: dict[tuple[Unit, tuple[int, ...]], str] = {
+    ("text", (1, 2)): "one column or two",
+    ("text", (2,)): "two columns, [query, passage]",
+    ("word", (1,)): "one column",
+    ("question", (2,)): "two columns, of questions and of contexts",
+    ("choice", (2, 3)): "two columns, [context, endings], or three, the second of what each ending begins with",
+    ("pair", (2,)): "two columns, whose vectors are compared",
+}  # by what is answered, and how many there may be
 
 
 class Files(Spec):
@@ -71,12 +74,15 @@ class TaskSpec(Spec):
     kind: KindName = Field(
         default="classification",
         description="what an answer is: a label, any number of labels, a label for each word, a span of a text, the order of a query's "
-        "passages, a score, or a vector, whose cosine with another text's is held against a score",
+        "passages, one of several endings, a score, or a vector, whose cosine with another text's is held against a score",
     )
-    text: Columns = Field(description="one column, or two for pairs of texts, or for questions and their contexts")
+    text: Columns = Field(
+        description="one column, or two for pairs of texts, for questions and their contexts, or for contexts and their endings, between "
+        "which a third may say what each ending begins with"
+    )
     label: str | tuple[str, ...] = Field(
-        description="column of the label, of the list of labels, tags, spans or answers, of the relevance, or of the score; of a "
-        "multilabel task also several columns of 0 and 1, one for each label"
+        description="column of the label, of the list of labels, tags, spans or answers, of the relevance, of the right ending, or of "
+        "the score; of a multilabel task also several columns of 0 and 1, one for each label"
     )
     labels: tuple[str, ...] | None = Field(
         default=None,
@@ -128,15 +134,14 @@ class TaskSpec(Spec):
     def _check_text_columns(self) -> None:
         if len(self.text) in KINDS[self.kind].columns:
             return
-        wanted = "one column"
-        if KINDS[self.kind].columns == (2,):
-            wanted = f"two columns, {_TWO_COLUMNS[KINDS[self.kind].unit]}"
+        columns = KINDS[self.kind].columns
+        wanted = _COLUMNS.get((KINDS[self.kind].unit, columns)) or f"{' or '.join(map(str, columns))} columns"
         raise ValueError(f"`text` of {with_article(self.kind)} task is {wanted}, found {list(self.text)}")
 
     @property
     def pairs(self) -> bool:
         """Whether models read two texts at once."""
-        return len(self.text) == 2 and KINDS[self.kind].unit != "pair"
+        return len(self.text) > 1 and KINDS[self.kind].unit != "pair"
 
     def _check_label_columns(self) -> None:
         if isinstance(self.label, str):

@@ -36,7 +36,10 @@ def _hint(value: object) -> str:
 
 
 def _check_texts(spec: TaskSpec, rows: Rows) -> None:
-    for name, column in zip(spec.text, rows.texts, strict=True):
+    names = (
+        (spec.text[0], spec.text[-1]) if len(rows.texts) < len(spec.text) else spec.text
+    )  # of endings with what they begin with
+    for name, column in zip(names, rows.texts, strict=True):
         wrong = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not isinstance(v, str)]
         refuse(rows.place, rows.unit, [(n, f"{name}: expected text, found {brief(v)}{_hint(v)}") for n, v in wrong])
         halves = [n for n, v in zip(rows.numbers, column, strict=True) if not is_unicode(v)]

@@ -10,6 +10,7 @@ from compress.spec.task import TaskSpec
 from compress.tabular import label_text
 
 from .tables import Table, label_values
+from .text_columns import text_columns
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Rows:
     @classmethod
     def of(cls, table: Table, spec: TaskSpec) -> Rows:
         """The columns of a file that the task names. Raises `CompressError` where it lacks one."""
-        texts = tuple(table.column(name) for name in spec.text)
+        texts = text_columns(spec, table.columns, table.column)
         labels = label_values(table, spec.label)
         return cls(table.place, table.unit, table.numbers, texts, labels, word_numbers=table.word_numbers)
 

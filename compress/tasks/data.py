@@ -16,7 +16,8 @@ class Split:
 
     `texts` has one list per text column; `labels` are int64 class ids [example], float32 scores [example], uint8 [example, label], or,
     object [example], int32 [word, 3] of label id, start and end in characters, or int32 [answer, 2] of start and end in characters of the
-    second text; or float64 [example, 2] of relevance and the number of the query. `apart`: the two texts of an example are read one by
+    second text; or float64 [example, 2] of relevance and the number of the query, or int64 [example, 2] of 1 for the right ending or 0
+    and the number of the question. `apart`: the two texts of an example are read one by
     one. `unanswerable`: of questions of the task some have no answer in train, so a model may give none, in every split.
     """
 
@@ -42,6 +43,11 @@ class Split:
     def ranks_groups(self) -> bool:
         """Whether examples are passages of queries."""
         return self.labels.dtype == np.float64 and self.labels.ndim == 2
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether examples are pairs of a context and one of the endings of a question."""
+        return self.labels.dtype == np.int64 and self.labels.ndim == 2
 
     def columns(self) -> tuple[Split, ...]:
         """Each column of texts as a split of its own, with the same labels."""

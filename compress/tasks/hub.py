@@ -14,6 +14,7 @@ from compress.spec.task import Hub, TaskSpec
 from .columns import Rows
 from .glue import LAYOUTS, aliases, is_glue
 from .spans import LABEL
+from .text_columns import text_columns
 
 MARKER = "dataset_dict.json"  # what DatasetDict.save_to_disk writes
 
@@ -128,11 +129,16 @@ def _field(message: str) -> str:
 
 
 def _rows(spec: TaskSpec, place: str, part: Any) -> Rows:
-    for name in (*spec.text, *spec.label_columns):
-        if name not in part.column_names:
-            known = part.column_names
+    known = part.column_names
+
+    def column(name: str) -> list[Any]:
+        if name not in known:
             raise CompressError(f"{place}: no column {name!r}{did_you_mean(name, known)}; found {known}")
-    texts = tuple(part[name][:] for name in spec.text)
+        return part[name][:]
+
+    texts = text_columns(spec, known, column)
+    for name in spec.label_columns:
+        column(name)
     labels, declared = _labels(spec, part)
     names: Mapping[str, str] | None = aliases(spec) if declared is None and is_glue(spec) else None
     return Rows(place, "row", range(1, len(labels) + 1), texts, labels, names, declared)

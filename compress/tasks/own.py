@@ -24,9 +24,11 @@ from .json_lists import are_lists, are_lists_of_spans
 from .kinds import TASK_KINDS
 from .kinds.tagging import listed_tags
 from .label_kinds import read_kind
+from .own_choices import choice_text, holds_endings, usual_choice
 from .own_queries import PASSAGE, QUERY, RELEVANCES, ranks
 from .spans import SPANS
 from .tables import Table, brief
+from .text_columns import ending_columns
 
 _SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
 
@@ -38,9 +40,11 @@ class OwnFiles:
 
     `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels, scores or answers. `kind`: by
     default span where labels are answers, tagging where texts are lists of words or labels are spans, multilabel where labels are
-    lists, ranking where the columns are called query and passage and the labels are numbers, regression where they are numbers with a
+    lists, choice where the second texts are lists of endings, or stand in several columns, ranking where the columns are called query and
+    passage and the labels are numbers, regression where they are numbers with a
     decimal point, else classification. Of a multilabel task `label` may be several columns of 0 and 1, with commas between.
-    `max_length`: tokens.
+    Of a choice `pair` is of endings; it may be several columns, and `text` two, the second of what each ending begins with. `max_length`:
+    tokens.
     """
 
     train: Path
@@ -107,8 +111,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     table = read_table(from_home(own.train))
     own = with_words(own, table)
     _check_words(own)
-    for option, name in zip(("--text", "--pair"), own.texts, strict=False):
-        check_column(table, option, name)
+    texts = _texts(table, own)
     if own.kind is None and ranks(table, own.texts, own.label):
         own = replace(own, kind="ranking")
     if own.kind == "ranking" and own.pair is None:
@@ -124,7 +127,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     spec = TaskSpec(
         name=task_name(train),
         kind=kind,
-        text=own.texts,
+        text=texts,
         label=label,
         labels=labels,
         metrics=metrics,
@@ -157,10 +160,12 @@ def _form(path: Path) -> str:
 
 def with_words(own: OwnFiles, table: Table) -> OwnFiles:
     """Where nobody named the columns, and none has the usual name: those of questions, of a word a line, of spans, or of passages."""
+    said = (own.text, own.pair, own.label) != ("text", None, "label")
+    own = _with_endings(own, table, said=said)
+    if own.kind == "choice":
+        return own
     asked = replace(own, text=QUESTION, pair=CONTEXT, label=ANSWERS)
-    named = (own.text, own.pair, own.label) != ("text", None, "label") or not table.columns.keys().isdisjoint(
-        ("text", "label")
-    )
+    named = said or not table.columns.keys().isdisjoint(("text", "label"))
     if not named and table.columns.keys() >= {*asked.texts, ANSWERS} and are_answers(table.columns[ANSWERS]):
         return asked
     usual = {"text": (WORDS, QUERY), "label": (TAGS, SPANS, *RELEVANCES)}
@@ -172,6 +177,36 @@ def with_words(own: OwnFiles, table: Table) -> OwnFiles:
     if found.get("text") == QUERY and own.pair is None and PASSAGE in table.columns:
         found["pair"] = PASSAGE
     return replace(own, **found)
+
+
+def _with_endings(own: OwnFiles, table: Table, *, said: bool) -> OwnFiles:
+    """Of questions with endings, the kind, and where nobody `said` how the columns are called, these."""
+    if own.kind not in (None, "choice"):
+        return own
+    if not said and "text" not in table.columns and (found := usual_choice(table)) is not None:
+        text, pair, label = found
+        return replace(own, text=text, pair=pair, label=label, kind="choice")
+    if own.kind is None and own.pair is not None and own.pair != own.label and holds_endings(table, own.pair):
+        return replace(own, kind="choice")
+    return own
+
+
+def _texts(table: Table, own: OwnFiles) -> tuple[str, ...]:
+    """`TaskSpec.text`. CompressError: a column is not there."""
+    if own.kind != "choice":
+        for option, name in zip(("--text", "--pair"), own.texts, strict=False):
+            check_column(table, option, name)
+        return own.texts
+    if own.pair is None:
+        raise CompressError(
+            "--pair: a choice has contexts and endings; name the column of the endings, or several with commas between"
+        )
+    found = choice_text(table, own.text, own.pair)
+    for name in found[:-1]:
+        check_column(table, "--text", name)
+    for name in ending_columns(own.pair, table.columns):
+        check_column(table, "--pair", name)
+    return found
 
 
 def _has_answers(table: Table, own: OwnFiles) -> bool:

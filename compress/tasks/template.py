@@ -24,6 +24,7 @@ from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS
 from .own import OwnFiles, check_parted, names_split, own_task, with_words
 from .tables import Table, brief
+from .text_columns import ending_columns
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *CONLL)
 _DEV = ("dev", "validation", "valid", "val", "test", "eval")
@@ -31,15 +32,20 @@ _LONGER = {
     "text": "cut",
     "word": "read in windows that overlap",
     "question": "read in windows that overlap",
+    "choice": "cut, the context first",
     "pair": "cut, each for itself",
 }
 _KINDS = (
     "classification: one of some labels; multilabel: any; tagging: one for each word; span: a part of a text; "
-    "ranking: the order of the passages of a query; regression: a score; embedding: vectors"
+    "ranking: the order of the passages of a query; choice: one of several endings; regression: a score; embedding: vectors"
 )
 _LABEL_WORDS = {
-    str: "column of the labels, scores, relevances or answers",
+    str: "column of the labels, scores, relevances, answers or right endings",
     tuple: "columns of 0 and 1, one for each label",
+}
+_TEXT_WORDS = {
+    False: "one column, or two for pairs of texts",
+    True: "of contexts, of what each ending begins with if there is such a one, and of endings",
 }
 _LABELS = ("label", "labels", "class", "category", "target", "relevance", "score", "stars", "rating", "sentiment", "intent", "topic",
     "tags", "ner_tags", "entities", "answers",
@@ -82,6 +88,8 @@ def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
     table = read_table(from_home(own.train))
     own = with_words(own, table)
     check_parted(table)
+    if own.kind == "choice" and own.pair is not None:
+        return own
     names = {name.lower(): name for name in table.columns}
     label = own.label if "label" in given else _label(table, names, {own.text} if "text" in given else set())
     text, pair = own.text, own.pair
@@ -129,18 +137,24 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
     refuse."""
     spec, _ = own_task(own)
     train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
+    longest = 0
     for table in (train, dev):
-        to_split(spec, _prepared(spec, table), spec.known_labels or (), training=table is train)
+        rows = _prepared(spec, table)
+        split = to_split(spec, rows, spec.known_labels or (), training=table is train)
+        if table is train:
+            longest = max(
+                _words(value) for column in (split.texts if split.has_choices else rows.texts) for value in column
+            )
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
-    rest = [name for name in train.columns if name not in (*spec.text, *spec.label_columns)]
-    longest = max(len(text.split()) for column in _prepared(spec, train).texts for text in map(str, column))
+    read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
+    rest = [name for name in train.columns if name not in read]
     lines = [
         "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
         f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports{_after_folder(own.train)}",
         f"kind: {spec.kind}  # {_KINDS}",
-        f"text: {_flow(list(spec.text))}  # one column, or two for pairs of texts{_besides(rest)}",
+        f"text: {_flow(list(spec.text))}  # {_TEXT_WORDS[KINDS[spec.kind].unit == 'choice']}{_besides(rest)}",
         f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
     ]
     if spec.labels is not None:
@@ -168,6 +182,10 @@ def _after_folder(train: Path) -> str:
 
 def _prepared(spec: TaskSpec, table: Table) -> Rows:
     return TASK_KINDS[spec.kind].prepared(spec, Rows.of(table, spec))
+
+
+def _words(text: Any) -> int:
+    return len(text if isinstance(text, list) else str(text).split())
 
 
 def _besides(rest: Sequence[str]) -> str:

@@ -145,7 +145,7 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
         ({"text": "review"}, "--text says what is in files of your own: expected --train FILE and --dev FILE with it"),
         (
             {"train": "a", "dev": "b", "kind": "sorting"},
-            "--kind: expected classification, multilabel, tagging, span, ranking, regression or embedding, found 'sorting'",
+            "--kind: expected classification, multilabel, tagging, span, ranking, choice, regression or embedding, found 'sorting'",
         ),
         ({"train": "a", "dev": "b", "max_length": 0}, "--max-length: expected at least 1 token, found 0"),
     ],

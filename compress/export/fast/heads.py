@@ -87,6 +87,7 @@ GRAPH_HEADS: dict[KindName, GraphHead] = {
     "tagging": _EVERY_TOKEN,
     "span": _EVERY_TOKEN,
     "ranking": _FIRST_TOKEN,
+    "choice": _FIRST_TOKEN,
     "regression": _FIRST_TOKEN,
     "embedding": _MEAN_VECTOR,
 }

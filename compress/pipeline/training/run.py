@@ -115,8 +115,8 @@ class TrainingRun:
         work = self.job.work
 
         def targets() -> Any:
-            if self._answers is not None:
-                return from_table(self._answers, accelerator)
+            if self._answers is not None and isinstance(data, TaskBatches):
+                return from_table(data.encoded.by_row(self._answers), accelerator)
             return teacher_features(teacher, objective, data, settings, work, accelerator, reads=reads)
 
         if processes.is_first() and (step := saved_step(work)):

@@ -1,0 +1,32 @@
+"""Where an ending is cut, and what copies of a question's endings belong to."""
+
+from __future__ import annotations
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from compress.runtime.endings import EndingCutter
+from compress.tasks import TASK_KINDS
+
+
+def test_an_ending_is_cut_only_where_it_alone_is_too_long(toy_tokenizer: Tokenizer) -> None:
+    cutter = EndingCutter(toy_tokenizer, 10)
+    encodings, cut = cutter([("the film", "good " * 30), ("", "bad"), ("film " * 40, "")])
+    assert cut == [0] and [len(each) for each in encodings] == [
+        10,
+        3 + len(toy_tokenizer.encode("bad", add_special_tokens=False)),
+        10,
+    ]
+    assert encodings[0].sequence_ids.count(0) == 1
+
+
+def test_copies_of_a_question_are_questions() -> None:
+    labels = np.array([[0, 4], [1, 4], [1, 7], [0, 7]])
+    copied = TASK_KINDS["choice"].copied(labels, np.array([0, 0, 1, 1, 2, 3]), np.array([0, 1, 0, 1, 0, 0]))
+    assert copied[:, 0].tolist() == [0, 0, 1, 1, 1, 0]
+    assert (
+        len({tuple(copied[[0, 2], 1]), tuple(copied[[1, 3], 1])}) == 2
+        and copied[0, 1] == copied[2, 1]
+        and copied[4, 1] == copied[5, 1]
+    )
+    assert not set(copied[:, 1]) & {4, 7}
