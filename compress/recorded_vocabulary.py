@@ -20,10 +20,6 @@ class TextRates(_Record):
     unknown: Share = Field(description="of their tokens before, those that stand for what is in no vocabulary")
     unknown_after: Share
 
-    @property
-    def same_share(self) -> float:
-        return self.same / max(1, self.texts)
-
 
 class VocabularyRecord(_Record):
     """Of the last model."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .families import FAMILIES
-
-if TYPE_CHECKING:
-    from torch import nn
 
 _SEVERAL = "special_token_ids"  # of a static model
 
@@ -24,37 +21,33 @@ def named_tokens(config: dict[str, Any]) -> set[int]:
     return found.union(config.get(_SEVERAL, ()), counted)
 
 
-def largest_row(model: nn.Module, tokens: Iterable[int]) -> int:
+def largest_row(model: Any, tokens: Iterable[int]) -> int:
     """The token, of these, whose row holds the largest weight. Where it stays, the rows of a long table that stay round to the same
     int8 (`quantize.weights.row_levels`)."""
     numbers = np.array(sorted(tokens))
-    largest = _table(model).weight.detach().abs().amax(dim=1).numpy()
+    largest = model.get_input_embeddings().weight.detach().abs().amax(dim=1).numpy()
     return int(numbers[largest[numbers].argmax()])
 
 
-def keep_rows(model: nn.Module, kept: np.ndarray) -> None:
+def keep_rows(model: Any, kept: np.ndarray) -> None:
     """Leave the model, in place, the rows `kept` of its table, int64 in rising order: row kept[i] is row i now. The tokens that its
     config names get their new numbers; one that is not kept is named no more."""
     import torch
     from torch import nn
 
-    table, config = _table(model), model.config
+    table, config = model.get_input_embeddings(), model.config
     new = {int(old): number for number, old in enumerate(kept)}
     padding = new.get(table.padding_idx) if table.padding_idx is not None else None
     rows = nn.Embedding(len(kept), table.embedding_dim, padding_idx=padding)
     with torch.no_grad():
         rows.weight.copy_(table.weight[torch.from_numpy(kept)])
-    model.set_input_embeddings(rows)  # type: ignore[operator]
+    model.set_input_embeddings(rows)
     config.vocab_size = len(kept)
     for name in _token_fields(FAMILIES[config.model_type].fields):
         if isinstance(old := getattr(config, name, None), int):
             setattr(config, name, new.get(old))
     if special := getattr(config, _SEVERAL, ()):
         setattr(config, _SEVERAL, [new[old] for old in special if old in new])
-
-
-def _table(model: Any) -> Any:
-    return model.get_input_embeddings()
 
 
 def _token_fields(fields: Any) -> Iterator[str]:

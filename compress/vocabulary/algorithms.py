@@ -43,7 +43,9 @@ def algorithm_of(tokenizer: tokenizers.Tokenizer) -> Algorithm:
         if model.get(field):
             raise CompressError(f"model.{field}: expected none, as in byte-level BPE; found {model[field]!r}")
     if model.get("dropout"):
-        raise CompressError(f"model.dropout: expected none; found {model['dropout']}: it cuts a text otherwise each time")
+        raise CompressError(
+            f"model.dropout: expected none; found {model['dropout']}: it cuts a text otherwise each time"
+        )
     return ALGORITHMS[model["type"]]
 
 

@@ -7,6 +7,7 @@ a text whose tokens stay, with all that they are merged from, is merged as befor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 
@@ -17,7 +18,7 @@ def parts(model: Mapping[str, Any]) -> Callable[[str], Iterable[str]]:
     def merged(token: str) -> list[str]:
         symbols, seen = [*token], [*token]
         while len(symbols) > 1:
-            pairs = [*zip(symbols, symbols[1:], strict=False)]
+            pairs = [*pairwise(symbols)]
             best = min(pairs, key=lambda pair: ranks.get(pair, len(ranks)))
             if best not in ranks:
                 return []

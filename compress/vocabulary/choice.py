@@ -48,10 +48,12 @@ def kept_tokens(
     algorithm, model = algorithm_of(tokenizer), parts_of(tokenizer)["model"]
     numbers, parts = algorithm.numbers(model), algorithm.parts(model)
     kept = set(permanent)
-    for number in _by_frequency(counts, 1) if others is None else [*_by_frequency(counts, 1), *_by_frequency(others, least)]:
+    for number in (
+        _by_frequency(counts, 1) if others is None else [*_by_frequency(counts, 1), *_by_frequency(others, least)]
+    ):
         if number not in kept:
-            token = tokenizer.id_to_token(number)
-            needed = {number, *(numbers[part] for part in parts(token))} - kept
+            made_of = (numbers[part] for part in parts(tokenizer.id_to_token(number) or ""))
+            needed = {number, *made_of} - kept
             if most is None or len(kept) + len(needed) <= most:
                 kept |= needed
     return np.array(sorted(kept), dtype=np.int64)

@@ -46,9 +46,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     outside = {"data": draft.task.fingerprint}
     outside |= {"text": draft.corpus.fingerprint} if spec.corpus and draft.corpus is not None else {}
     inputs = {"model": draft.latest[before]}
-    draft.add(
-        VOCABULARY, f"{before}-{_NAME}", model, spec, described, inputs=inputs, outside=outside, stage=stage.id
-    )
+    draft.add(VOCABULARY, f"{before}-{_NAME}", model, spec, described, inputs=inputs, outside=outside, stage=stage.id)
     draft.sizes[model] = draft.sizes[before]
     draft.latest[model], draft.current = f"{before}-{_NAME}", model
 
@@ -63,7 +61,8 @@ def _checked(draft: Draft, stage: Stage) -> Vocabulary:
     reads = spec.corpus is not False and draft.corpus is not None
     if spec.min_count > 1 and not reads:
         raise draft.fails(
-            stage.id, f"min_count: {spec.min_count} counts in plain text, and none is read: {WITHOUT_TEXT}, or leave it out"
+            stage.id,
+            f"min_count: {spec.min_count} counts in plain text, and none is read: {WITHOUT_TEXT}, or leave it out",
         )
     source = draft.pretrained if draft.current == "student" and draft.pretrained is not None else draft.teacher
     try:
@@ -79,12 +78,10 @@ def _checked(draft: Draft, stage: Stage) -> Vocabulary:
             stage.id,
             f"most: expected more than the {permanent:,} special tokens and single characters, which stay; found {spec.most:,}",
         )
-    every = tokenizer.get_vocab_size()
-    most = every if spec.most is None else min(every, spec.most)
-    texts = f"train{' and of the corpus' if reads else ''}"
+    texts, most = "train and of the corpus" if reads else "train", f", at most {spec.most:,}" if spec.most else ""
     draft.notes.append(
-        f"{stage.id}: of {every:,} tokens those of {texts} stay, between {permanent:,}, which always do, and {most:,}: this makes "
-        "the model smaller and no faster"
+        f"{stage.id}: of {tokenizer.get_vocab_size():,} tokens those of {texts} stay{most}; {permanent:,} special ones and single "
+        "characters always do: this makes the model smaller, and no faster"
     )
     return spec.model_copy(update={"corpus": reads})
 

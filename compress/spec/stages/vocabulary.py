@@ -23,6 +23,7 @@ class Vocabulary(StageSpec):
         "count, and stay; null: all that are used",
     )
     min_count: Positive = Field(
-        default=1, description="times that a token must stand in the corpus to stay for its sake; train's stay however rare"
+        default=1,
+        description="times that a token must stand in the corpus to stay for its sake; train's stay however rare",
     )
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
