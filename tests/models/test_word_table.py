@@ -67,7 +67,7 @@ def test_an_mpnet_keeps_all_up_to_its_padding(tiny_checkpoint: Callable[[str], P
 
 @pytest.mark.parametrize("family", ["bert", "modernbert"])
 def test_padding_moves_where_positions_are_not_counted_from_it(family: str) -> None:
-    fields = {name: None for name in ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")}
+    fields = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"))
     model = classifier_of(family, pad_token_id=60, **(fields if family == "modernbert" else {}))
     kept = np.array([3, 10, 20, 21, 60, 61, 89])
     check(model, kept, 60)

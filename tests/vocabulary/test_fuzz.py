@@ -10,11 +10,11 @@ from vocabulary_toys import ALGORITHMS, sentences, strings, tokenizer, words
 from compress.vocabulary import count_texts, kept_tokens, permanent_tokens, with_tokens
 
 
-def cut_down(algorithm: str, **limits: int) -> tuple[Tokenizer, Tokenizer, np.ndarray]:
+def cut_down(algorithm: str, most: int | None = None) -> tuple[Tokenizer, Tokenizer, np.ndarray]:
     """Before, after, and the numbers of what stays: the tokens of some texts."""
     before = tokenizer(algorithm)
     counts = count_texts(before, [sentences(150, seed=2), strings(100, seed=3)])
-    kept = kept_tokens(before, permanent_tokens(before), counts, **limits)
+    kept = kept_tokens(before, permanent_tokens(before), counts, most=most)
     return before, with_tokens(before, kept), kept
 
 

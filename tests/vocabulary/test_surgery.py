@@ -30,9 +30,9 @@ def bpe(*merges: tuple[str, str], **options: Any) -> Tokenizer:
     return Tokenizer(models.BPE({token: number for number, token in enumerate(tokens)}, [*merges], **options))
 
 
-def kept_of(own: Tokenizer, *texts: str, **limits: int) -> list[str]:
+def kept_of(own: Tokenizer, *texts: str, most: int | None = None) -> list[str]:
     counts = count_texts(own, [texts])
-    kept = kept_tokens(own, permanent_tokens(own), counts, **limits)
+    kept = kept_tokens(own, permanent_tokens(own), counts, most=most)
     return [own.id_to_token(number) or "" for number in kept]
 
 
