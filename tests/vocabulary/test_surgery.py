@@ -125,9 +125,10 @@ def test_what_stands_around_texts_has_its_new_numbers(around: Any) -> None:
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        (Tokenizer(models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]")), "model.type: expected WordPiece, BPE, Unigram; found WordLevel"),
+        (Tokenizer(models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]")), "model.type: .*WordPiece, BPE, Unigram; found WordLevel"),
         (bpe(("a", "b"), end_of_word_suffix="</w>"), "model.end_of_word_suffix: expected none, as in byte-level BPE; found '</w>'"),
-        (Tokenizer(models.BPE({"a": 0, "##b": 1, "ab": 2}, [("a", "##b")], continuing_subword_prefix="##")), "model.continuing_subword_prefix: expected none"),
+        (Tokenizer(models.BPE({"a": 0, "##b": 1, "ab": 2}, [("a", "##b")], continuing_subword_prefix="##")),
+         "model.continuing_subword_prefix: expected none"),
         (bpe(("a", "b"), dropout=0.5), "model.dropout: expected none; found 0.5"),
     ],
 )  # fmt: skip

@@ -129,7 +129,7 @@ def _say_what_is_unknown(job: Job[Vocabulary], name: str, found: TextCounts) -> 
     if found.unknown_after > found.unknown:
         job.context.notice(
             f"{job.node.id}: {found.unknown_after - found.unknown:,} more words of {name} are unknown: the vocabulary lacks characters "
-            f"that its longer tokens have; keep more with --set {job.node.stage}.most, or give a text that has them with --corpus"
+            "that its longer tokens have; give a text that has such words with --corpus"
         )
 
 
