@@ -41,11 +41,10 @@ def check_same_answers(world: Path, result: Result) -> None:
     np.testing.assert_array_equal(*both)
 
 
-def test_a_text_whose_tokens_stay_is_answered_as_before_to_the_bit_in_fp32_and_int8(
-    world: Path, tmp_path: Path
-) -> None:
-    before = run(world, "int8", task="long", teacher="long-teacher")
-    after = run(world, "vocabulary-int8", task="long", teacher="long-teacher")
+@pytest.mark.parametrize("method", ["static", "dynamic"])
+def test_a_text_whose_tokens_stay_is_answered_as_before_to_the_bit(world: Path, tmp_path: Path, method: str) -> None:
+    recipes, setting = ("int8", "vocabulary-int8"), f"quantize.method={method}"
+    before, after = (run(world, name, setting, task="long", teacher="long-teacher") for name in recipes)
     found = record(after)
     assert 1024 < found.tokens < 0.9 * found.tokens_before
     assert (found.seen["train"].same, found.seen["train"].unknown_after) == (found.seen["train"].texts, 0.0)
