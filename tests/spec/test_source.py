@@ -275,7 +275,8 @@ def test_rules_across_fields_are_placed_at_their_mapping():
     ]
     assert mistakes(f"{HEAD}stages: [export, finetune]") == [
         "mine.yaml:1: stages are ['export', 'finetune']; expected each at most once, distill apart, "
-        "in the order ['pretrain', 'finetune', 'masked_lm', 'general', 'augment', 'distill', 'vocabulary', 'quantize_aware', 'export', 'quantize']"
+        "in the order ['pretrain', 'finetune', 'masked_lm', 'general', 'augment', 'distill', 'vocabulary', 'quantize_aware', 'export', "
+        "'quantize']"
     ]
     assert mistakes("name: A B\ntitle: x", StudentCard)[0] == (
         "mine.yaml:1: name: expected a name of lower-case letters, digits, `.`, `_` and `-`, found the text 'A B'"
