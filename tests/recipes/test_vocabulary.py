@@ -58,6 +58,8 @@ def test_a_text_whose_tokens_stay_is_answered_as_before_to_the_bit(world: Path, 
         first, second = (Classifier(bundle, precision=precision) for bundle in bundles)
         for line in alike[:20]:
             np.testing.assert_array_equal(first.logits([line]), second.logits([line]))
+    assert f"It knows {found.tokens:,} of {found.tokens_before:,} tokens" in (bundles[1] / "README.md").read_text()
+    assert "It knows" not in (bundles[0] / "README.md").read_text()
     whole, fewer = ((bundle / "onnx/model_quantized.onnx").stat().st_size for bundle in bundles)
     assert fewer < whole
     assert found.files_before[f"{after.final.name}-int8"] == pytest.approx(whole, abs=64)  # sizes take other digits
