@@ -12,8 +12,8 @@ from .tables import Column, Line, Table, text_cells
 from .tradeoffs import listed
 
 READING = (
-    "A text is cut alike where a smaller vocabulary gives it the same tokens; the model without int8 then answers it as before, to the "
-    "bit where it is alone in its batch. Any other text has smaller pieces of words in their place. Which tokens stay is chosen on train and on plain text alone.",
+    "A text is cut alike where a smaller vocabulary gives it the same tokens. Alone in its batch, it then has the answer of before from "
+    "the fp32 model, to the bit. Any other text has smaller pieces of words. Which tokens stay is chosen on train and on plain text alone.",
 )
 SEEN = {"train": "train, seen", "tuning": "tuning", "corpus": "the corpus, seen"}
 

@@ -37,8 +37,8 @@ def check_same_answers(world: Path, result: Result) -> None:
     """Of all of dev, where all of it is cut as before."""
     found = record(result).reported["dev"]
     assert found.same == found.texts > 0
-    both = (predictions(world, result, label) for label in ("teacher-fp32", "teacher-vocabulary-fp32"))
-    np.testing.assert_array_equal(*both)
+    before, after = (predictions(world, result, label) for label in ("teacher-fp32", "teacher-vocabulary-fp32"))
+    np.testing.assert_array_equal(before, after)
 
 
 @pytest.mark.parametrize("method", ["static", "dynamic"])
