@@ -73,6 +73,7 @@ LIGHT_OF_MODELS = (
     "models/quant_spec.py",
     "models/vocabularies.py",
     "models/weights.py",
+    "models/word_table.py",
 )
 BESIDE_A_BUNDLE = {
     "runtime",

@@ -9,6 +9,7 @@ from ...corpus import corpus_fingerprint, paragraphs, text_blocks
 from ...errors import CompressError
 from ...models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
 from ...models.dimensions import read_config
+from ...models.word_table import keep_rows, largest_row, named_tokens
 from ...spec.recipe import Stage
 from ...spec.stages import Vocabulary
 from ...vocabulary import (
@@ -53,16 +54,15 @@ def plan(draft: Draft, stage: Stage) -> None:
 
 def _checked(draft: Draft, stage: Stage) -> Vocabulary:
     """What the stage says, with `corpus` true or false; a note has what will stay. Raises `CompressError` for what cannot be done."""
-    from ...models.word_table import named_tokens
-
     spec: Vocabulary = stage.spec
     if spec.corpus is True and draft.corpus is None:
         raise draft.fails(stage.id, f"corpus: true: {WITHOUT_TEXT}, or leave it out with --set {stage.id}.corpus=auto")
     reads = spec.corpus is not False and draft.corpus is not None
     if spec.min_count > 1 and not reads:
+        why = "corpus is false" if spec.corpus is False else WITHOUT_TEXT
         raise draft.fails(
             stage.id,
-            f"min_count: {spec.min_count} counts in plain text, and none is read: {WITHOUT_TEXT}, or leave it out",
+            f"min_count: {spec.min_count} counts in plain text, and none is read: {why}; or leave min_count out",
         )
     source = draft.pretrained if draft.current == "student" and draft.pretrained is not None else draft.teacher
     try:
@@ -88,8 +88,6 @@ def _checked(draft: Draft, stage: Stage) -> Vocabulary:
 
 def run(job: Job[Vocabulary]) -> VocabularyInfo:
     """-> checkpoint with fewer tokens. Those of train stay all, unless `most` is less."""
-    from ...models.word_table import keep_rows, largest_row, named_tokens
-
     (checkpoint,), context, spec = job.inputs.values(), job.context, job.spec
     model = load_classifier(checkpoint.path, kind=context.kind, labels=context.labels, trained=True)
     before, config = load_tokenizer(checkpoint.path), read_config(checkpoint.path)
