@@ -32,6 +32,7 @@ from .recorded import (
 )
 from .recorded_fidelity import Delta, EntityScore, Fidelity
 from .recorded_teachers import EnsembleScore
+from .recorded_vocabulary import VocabularyRecord
 from .spec.kinds import KindName, MetricName
 from .spec.stage import problem
 
@@ -185,6 +186,7 @@ class Result(_Record):
         default=None, description="of a student that starts from a checkpoint of its own, and not from its teacher"
     )
     ensemble: EnsembleScore | None = Field(default=None, description="several teachers as one; none where there is one")
+    vocabulary: VocabularyRecord | None = Field(default=None, description="none where no stage cuts one down")
     corpus: Corpus | None = Field(default=None, description="none where no stage reads plain text")
     stages: tuple[StageRecord, ...]
     models: Annotated[tuple[ModelResult, ...], Field(min_length=1)] = Field(

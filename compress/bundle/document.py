@@ -13,6 +13,7 @@ from ..errors import CheckFailed, CompressError
 from ..fields import Spec
 from ..provenance import Code, Corpus, TeacherOrigin
 from ..recorded_teachers import Choice, EnsembleScore
+from ..recorded_vocabulary import VocabularyRecord
 from ..regular import read_regular
 from ..results import Latency, Machine, ModelResult, TaskInfo
 from ..spec.kinds import KINDS
@@ -125,6 +126,9 @@ class BundleInfo(_Record):
         (), description="which of several fine-tunings of a teacher the tuning split chose; none where there was one"
     )
     corpus: Corpus | None = Field(default=None, description="plain text that stages read")
+    vocabulary: VocabularyRecord | None = Field(
+        default=None, description="of a model with a part of its tokens: how many, and how alike texts are cut"
+    )
     recipe: dict[str, Any] = Field(description="resolved")
     probe: Probe
     files: dict[str, FileEntry] = Field(description="every file but this one")

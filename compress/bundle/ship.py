@@ -179,6 +179,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         ensemble=result.ensemble,
         choices=choices_of(result),
         corpus=result.corpus,
+        vocabulary=result.vocabulary if result.vocabulary and result.vocabulary.model == model else None,
         recipe=without_places(result.recipe),  # of a run made before results were without paths
         probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]
         files={},

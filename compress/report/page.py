@@ -17,6 +17,7 @@ from .intervals import how_over_seeds, over_seeds
 from .points import describe
 from .runs import Task, group
 from .tables import Table, latency_table, main_table
+from .vocabularies import READING, vocabulary_sentences
 
 SCORES = (
     "Scores are in points (0 to 100; correlations and Matthews × 100), through ONNX Runtime on whole splits.",
@@ -120,8 +121,9 @@ def _reading(tasks: Sequence[Task]) -> tuple[str, ...]:
     searched = any(sentences.goals(task) for task in tasks)
     teacher = sentences.teacher_word(tasks)
     taught = any(result.ensemble for task in tasks for result in task.results)
+    cut = any(result.vocabulary for task in tasks for result in task.results)
     parts = (SCORES, SEVERAL if taught else (), TIMES if timed else UNTIMED, SIZES, FAITHFUL if faithful else ())
-    lines = (line for part in (*parts, SEARCHED if searched else ()) for line in part)
+    lines = (line for part in (*parts, SEARCHED if searched else (), READING if cut else ()) for line in part)
     fp32 = "the first teacher in fp32" if taught else "the fp32 teacher"
     return tuple(line.replace("{teacher}", teacher).replace("{fp32}", fp32) for line in lines)
 
@@ -145,7 +147,12 @@ def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:
         title=info.title,
         data=sentences.data_line(task.first),
         notes=tuple(dict.fromkeys(note for result in task.results for note in result.task.data.notes)),
-        findings=(*sentences.findings(task), *sentences.goals(task), *choice_sentences(task)),
+        findings=(
+            *sentences.findings(task),
+            *sentences.goals(task),
+            *choice_sentences(task),
+            *vocabulary_sentences(task),
+        ),
         tradeoffs=tuple(sentences.tradeoffs(task)),
         main=main_table(task),
         latency=latency_table(task),

@@ -39,7 +39,7 @@ class Kind(Generic[S]):
 
     Keys hold `version` (bump it when `run` makes something else than before) and the versions of `libraries`. `trains`: by
     optimizer steps. `checkpoint`: leaves one, of the sizes of the model `trained_model`, or of the node's own. `onnx`: leaves
-    a model that is measured. `reads_text`: needs --corpus. `chooses`: takes the best of its inputs as it is.
+    a model that is measured. `reads_text`: reads --corpus. `chooses`: takes the best of its inputs as it is.
     """
 
     name: str

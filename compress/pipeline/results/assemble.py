@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from ... import results, significance, store
 from ...atomic import sync
 from ...fields import Spec
 from ...machine import versions
+from ...models.dimensions import Dimensions, read_config
 from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
 from ...recorded_fidelity import Delta, EntityScore, Fidelity
@@ -28,6 +29,7 @@ from .fidelity import fidelity
 from .measure import BenchSettings, Model
 from .reported import ReportedSource
 from .resolved import resolved_recipe, stage_settings
+from .vocabulary import vocabulary_record
 
 Predictions = dict[str, dict[str, np.ndarray]]
 BENCH = "bench"
@@ -91,6 +93,7 @@ def build_result(
         origin=plan.teacher.origin,
         student_origin=plan.pretrained.origin if plan.pretrained is not None else None,
         ensemble=ensemble_score(plan, context, made.artifacts, made.logits, made.reported.data),
+        vocabulary=vocabulary_record(plan, made.artifacts, made.models, made.reported.data.splits),
         corpus=plan.corpus.record if plan.corpus and any(node.kind.reads_text for node in plan.nodes) else None,
         stages=tuple(_stage_record(node, made) for node in plan.nodes),
         models=tuple(records),
@@ -168,7 +171,7 @@ def _published(plan: Plan, context: Context) -> dict[str, float]:
 
 def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> results.ModelResult:
     baseline, logits = made.models[0], made.logits
-    data, sizes = made.reported.data, plan.sizes[model.name]
+    data, sizes = made.reported.data, _sizes(plan, model)
     mine = logits[model.label]
     scores = {
         split: score(data.spec, data.labels, mine[split], gold_of(data.spec, data.splits[split])) for split in mine
@@ -195,6 +198,11 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
         info=made.artifacts[model.label].info,
         code=made.measured_by(model.label),
     )
+
+
+def _sizes(plan: Plan, model: Model) -> Dimensions:
+    """As planned, with as many tokens as the checkpoint has."""
+    return replace(plan.sizes[model.name], vocabulary=int(read_config(model.checkpoint.path)["vocab_size"]))
 
 
 def _types(data: ReportedData, split: str, outputs: np.ndarray) -> dict[str, EntityScore]:
