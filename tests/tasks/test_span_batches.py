@@ -56,7 +56,8 @@ def certain(rows: EncodedSpans, windows: np.ndarray) -> np.ndarray:
 
 
 def everything(rows: EncodedSpans, order: np.ndarray) -> np.ndarray:
-    return rows.collected((part, certain(rows, part)) for part in np.array_split(order, min(3, len(order))))
+    parts = ((part, certain(rows, part)) for part in np.array_split(order, min(3, len(order))))
+    return rows.decided(rows.collected(parts), 0)
 
 
 def test_a_model_that_has_learnt_the_targets_answers_rightly(tokenizer: tokenizers.Tokenizer):
@@ -78,7 +79,7 @@ def test_without_unanswerable_questions_there_is_always_an_answer(tokenizer: tok
     assert not rows.impossible
     outputs = np.zeros((2, max(rows.lengths), 2), np.float32)
     outputs[:, 0] = 9  # of [CLS]
-    found = rows.collected([(np.arange(2), outputs)])
+    found = rows.decided(rows.collected([(np.arange(2), outputs)]), 0)
     assert found[:, 3].tolist() == [-1e9, -1e9] and found[:, 1].all()
     assert found[0, :2].tolist() == [0, 3] and found[0, 4:].tolist() == [0, 0], "of equal spans the first: the"
 
@@ -88,7 +89,7 @@ def test_partial_answers_have_a_part_of_f1(tokenizer: tokenizers.Tokenizer):
     _, end, _ = rows.cut.readable(0)
     outputs = np.zeros((1, end + 1, 2), np.float32)
     outputs[0, end - 3, 0] = outputs[0, end - 1, 1] = 5  # the old river; gold: old, or river
-    found = rows.collected([(np.arange(1), outputs)])
+    found = rows.decided(rows.collected([(np.arange(1), outputs)]), 0)
     assert found[0].tolist() == [0, 13, 10, -1e9, 0, pytest.approx(2 / 3)]
 
 
@@ -122,7 +123,7 @@ def test_an_answer_inside_of_a_word_is_trained_by_the_whole_token():
     rows = spans_of(words, Split((["what"], ["a river's town"]), of_words([np.array([[2, 7]], np.int32)])), 16)
     batch = collate(rows, np.array([0]), 0)
     assert batch["input_ids"][0, batch["labels"][0]].tolist() == [3, 3]
-    found = rows.collected([(np.array([0]), certain(rows, np.array([0])))])
+    found = rows.decided(rows.collected([(np.array([0]), certain(rows, np.array([0])))]), 0)
     assert found[0, :2].tolist() == [2, 9] and found[0, 4:].tolist() == [0, 0], "river's is not river"
 
 
@@ -147,7 +148,7 @@ def test_cls_at_the_end_is_where_nothing_is_answered():
     assert batch["compared"].tolist() == [[0, 0, 1, 1, 0, 1], [0, 0, 1, 0, 1, 0]]
     outputs = np.zeros((2, 6, 2), np.float32)
     outputs[0, 5], outputs[1, 4], outputs[1, 2] = 4, 1, 3
-    found = rows.collected([(np.arange(2), outputs)])
+    found = rows.decided(rows.collected([(np.arange(2), outputs)]), 0)
     assert found[:, :4].tolist() == [[0, 0, 0, 8], [0, 1, 6, 2]] and found[:, 4].tolist() == [1, 1]
 
 

@@ -38,8 +38,12 @@ def seeded(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
 
 
 def described_threshold(draft: Draft) -> dict[str, Any]:
-    """What keys hold of the threshold that answers go by, where the task has one."""
-    return {"threshold": "tuning"} if TASK_KINDS[draft.task.spec.kind].threshold is not None else {}
+    """What keys hold of the threshold that answers go by, where the task has one; of questions their training split alone tells."""
+    kind = draft.task.spec.kind
+    if TASK_KINDS[kind].threshold is None:
+        return {}
+    has_one = KINDS[kind].unit != "question" or draft.task.data.train.unanswerable
+    return {"threshold": "tuning"} if has_one else {}
 
 
 def described_student(draft: Draft) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ...errors import CompressError
 from ...losses.features import LOGITS
 from ...models.features import Batch, Features, compute_features
 from ...models.masked_lm import masked_text_loss
-from ...models.predict import predict_logits, to_tensors
+from ...models.predict import collected_logits, predict_logits, to_tensors
 from ...objective import Objective
 from ...spec.stages import Training
 from ...tasks import (
@@ -42,15 +42,16 @@ def tuning_score(data: TrainingData, tuning: Encoded, pad: int) -> Callable[[nn.
     """A function that scores a model on the tuning split, in headline points; where answers go by a threshold, at the best one."""
 
     def evaluate(model: nn.Module) -> float:
-        logits = predict_logits(model, tuning, pad)
-        logits = logits - best_threshold(data, logits, tuning.labels)
+        logits = collected_logits(model, tuning, pad)
+        logits = tuning.decided(logits, best_threshold(data, logits, tuning.labels))
         return headline(score(data.spec, data.labels, logits, tuning.labels))
 
     return evaluate
 
 
 def best_threshold(data: TrainingData, logits: np.ndarray, gold: np.ndarray) -> float:
-    """The logit at which answers are best decided on the tuning split; 0 where answers go by none."""
+    """At what collected outputs are best decided on the tuning split: a logit, or by how much no answer beats a span; 0 where answers go
+    by none."""
     threshold = TASK_KINDS[data.spec.kind].threshold
     return 0.0 if threshold is None else threshold(logits, gold, headline_of(data.spec, data.labels))
 
