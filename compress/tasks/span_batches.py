@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import tokenizers
 
-from compress.errors import CompressError
 from compress.metrics.answers import ANSWER_OUTPUTS, END, EXACT, NONE, answer_scores, decided, question_gold
 from compress.runtime.passages import Best, Cut, Passages
 
@@ -23,6 +22,7 @@ class EncodedSpans(Encoded):
     answer, or [CLS] twice. `impossible`: a model may give no answer (`Split.unanswerable`)."""
 
     cut: Cut
+    questions: list[str]
     contexts: list[str]
     answers: np.ndarray  # `Split.labels`
     places: np.ndarray
@@ -62,9 +62,9 @@ class EncodedSpans(Encoded):
             bounds=self.cut.bounds[indices],
             spans=[self.cut.spans[index] for index in indices],
         )
-        contexts = [self.contexts[question] for question in kept]
+        questions, contexts = ([texts[question] for question in kept] for texts in (self.questions, self.contexts))
         labels, answers, places = self.labels[kept], self.answers[kept], self.places[indices]
-        return EncodedSpans(*self._rows(indices), labels, cut, contexts, answers, places, self.impossible)
+        return EncodedSpans(*self._rows(indices), labels, cut, questions, contexts, answers, places, self.impossible)
 
     def followed_by(self, other: Encoded) -> EncodedSpans:
         if not isinstance(other, EncodedSpans):
@@ -72,16 +72,20 @@ class EncodedSpans(Encoded):
         return EncodedSpans(
             *self._joined(replace(other, labels=other.labels + self.labels.max(initial=-1) // 2 * 2 + 2)),
             self.cut.followed_by(other.cut),
+            self.questions + other.questions,
             self.contexts + other.contexts,
             of_words([*self.answers, *other.answers]),
             np.concatenate([self.places, other.places]),
             self.impossible or other.impossible,
         )
 
-    def compared_by_answers(self) -> EncodedSpans:
-        raise CompressError(
-            "a span task: expected a student that reads its one teacher's tokens; answers are positions of these"
-        )
+    def question(self, window: int) -> str:
+        """Whole."""
+        return self.questions[int(self.cut.question[window])]
+
+    def context(self, window: int) -> str:
+        """Whole."""
+        return self.contexts[int(self.cut.question[window])]
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
         """`labels` int64 [window, 2]: positions of an answer's first and last token; `compared` int64 [window, length]: 1 at the tokens
@@ -108,7 +112,9 @@ def encode_spans(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
         cut = cut.followed_by(found.without_encodings())
     gold = question_gold(contexts, split.labels)
     places = _places(cut, split.labels)
-    return EncodedSpans(ids, types, gold, cut, list(contexts), split.labels, places, split.unanswerable)
+    return EncodedSpans(
+        ids, types, gold, cut, list(questions), list(contexts), split.labels, places, split.unanswerable
+    )
 
 
 def _places(cut: Cut, answers: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from ... import processes
 from ...augment import read_augmented
 from ...losses.features import LOGITS
 from ...models.checkpoints import pad_id, save_checkpoint
+from ...models.dimensions import usable_positions
 from ...models.layer_maps import matched_layers
 from ...models.masked_head import MaskedLmHeads
 from ...models.predict import collected_logits
@@ -21,7 +22,7 @@ from ...runtime.kinds.multilabel import sigmoid
 from ...runtime.passages import THRESHOLD
 from ...spec.stages import Losses, Training
 from ...store import Artifact
-from ...tasks import TASK_KINDS, Encoded, EncodedSpans, TaskBatches, encode
+from ...tasks import TASK_KINDS, Encoded, EncodedSpans, TaskBatches, encode, encode_parts
 from ...training import Batches, Outcome, make_accelerator, train
 from ..plan import Job, Plan
 from ..plan.sources import TaskSource
@@ -75,7 +76,7 @@ class TrainingRun:
             data.encoded = data.encoded.compared_by_answers()
         reads = None
         if teacher_tokenizer is not None:
-            reads = self._examples(teacher_tokenizer, length, pad_id(teacher.config.to_dict()))
+            reads = self._read_by(teacher, teacher_tokenizer, data.encoded, length)
         scored = LOGITS in self.objective.student_features
         tuning = task.encoded("tuning", tokenizer, length)
         evaluate = tuning_score(task.data, tuning, pad) if scored else None
@@ -117,6 +118,14 @@ class TrainingRun:
     def _examples(self, tokenizer: Any, length: int, pad: int) -> TaskBatches:
         encoded = training_examples(self.context.task, tokenizer, length, self.job.inputs.get("augmented"))
         return TaskBatches(encoded, batch_size=self.settings.batch_size, pad_id=pad, seed=self.job.node.seed)
+
+    def _read_by(self, teacher: Any, tokenizer: Any, examples: Encoded, length: int) -> TaskBatches:
+        """The examples in a teacher's own tokens; of a window of a question what the student reads, in as many tokens as that takes."""
+        config = teacher.config.to_dict()
+        if not isinstance(examples, EncodedSpans):
+            return self._examples(tokenizer, length, pad_id(config))
+        parts = encode_parts(tokenizer, examples, min(usable_positions(config), 2 * length))
+        return TaskBatches(parts, batch_size=self.settings.batch_size, pad_id=pad_id(config), seed=self.job.node.seed)
 
     def train(
         self,
