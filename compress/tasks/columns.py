@@ -19,7 +19,7 @@ class Rows:
 
     place: str
     unit: str
-    numbers: Sequence[int]
+    numbers: Sequence[int | str]
     texts: tuple[list[Any], ...]
     labels: list[Any]
     aliases: Mapping[str, str] | None = None
