@@ -62,7 +62,7 @@ def has_answer(gold: np.ndarray) -> np.ndarray:
 def context_of(gold: np.ndarray) -> np.ndarray:
     """int64 [question], from 0, of `question_gold`, or of it beside each output; a question of no known context has one of its own."""
     numbers = np.asarray(gold if np.ndim(gold) == 1 else gold[:, 0]).astype(np.int64) // 2
-    own = -1 - np.arange(len(numbers))
+    own = numbers.max(initial=0) + 1 + np.arange(len(numbers))
     return np.unique(np.where(numbers > 0, numbers, own), return_inverse=True)[1]
 
 
