@@ -15,13 +15,11 @@ from span_files import Asked, jsonl, questions, records, span_task, squad, writt
 from compress.errors import CompressError
 from compress.spec.task import Files, Hub, TaskSpec
 from compress.tasks import (
-    TASK_KINDS,
     TrainingData,
     fingerprint,
     load_reported,
     load_training,
     near,
-    of_words,
     split_fingerprint,
 )
 from compress.tasks.squad import read_squad
