@@ -100,6 +100,10 @@ class BundleInfo(_Record):
     pooling: Literal["mean", "cls"] | None = Field(
         None, description="how a text's vector is made of its tokens': their mean, or the first; none of other models"
     )
+    null_score_diff_threshold: float | None = Field(
+        None,
+        description="of questions that may have no answer: by how much the score of none must be above that of the best span; null: 0",
+    )
     models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
     graphs: dict[Precision, GraphFile] = Field(default_factory=dict, description="which file is which of `models`")
     fastest: Precision | None = Field(

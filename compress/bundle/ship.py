@@ -22,6 +22,7 @@ from ..report.choices import choices_of
 from ..results import Machine, ModelResult, TaskInfo
 from ..runtime.folder import MODEL_FILES, read_json, unpadded_beside
 from ..runtime.kinds import ANSWER_KINDS, output_names
+from ..runtime.passages import THRESHOLD
 from ..spec.kinds import KINDS
 from . import card
 from .card import DTYPES
@@ -164,6 +165,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         labels=output_names(result.task.kind, result.task.labels),
         max_length=source.max_length,
         pooling=pooling_of(folder / "config.json", read_json(folder / "config.json")) if unit == "pair" else None,
+        null_score_diff_threshold=read_json(folder / "config.json").get(THRESHOLD) if unit == "question" else None,
         models=source.models,  # type: ignore[arg-type]
         graphs={name: graph_file(folder, name) for name in source.graphs},  # type: ignore[misc]
         fastest=_fastest(source.models),  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ KIND_WORDS: dict[str, KindWords] = {
     "span": KindWords(
         pipeline_tag="question-answering",
         output="two logits per token, `start_logits` and `end_logits`; the answer is the part of the context whose first and last token "
-        "have the largest sum, none where that of [CLS] is larger and the task has questions without an answer",
+        "have the largest sum; where the task has questions without an answer, that of [CLS] speaks for none",
         example=_SPANS,
         limit="It answers with a part of the context, and with one even where the context does not tell, unless it was trained on "
         "questions without an answer.",

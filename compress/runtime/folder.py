@@ -14,6 +14,7 @@ from ..regular import read_regular
 from .kinds import ANSWER_KINDS, AnswerKind, output_names
 from .kinds.kind import Unit
 from .kinds.ranking import RANKING, is_cross_encoder
+from .passages import MOST_THRESHOLD, THRESHOLD
 
 MODEL_FILES = {
     "int8": "model_quantized.onnx",
@@ -37,9 +38,9 @@ EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
 @dataclass(frozen=True)
 class Settings:
-    """What a folder says of its model. `columns` is None where nothing says how many texts an example has, of a
-    choice the last is of its endings;
-    `impossible`: a question may have no answer; `width`: numbers of a vector, of a model that gives texts vectors and has no `labels`."""
+    """What a folder says of its model. `columns` is None where nothing says how many texts an example has, of a choice the last is of its
+    endings; `impossible`: a question may have no answer; `threshold`: by how much that must beat the best span; `width`: numbers of a
+    vector, of a model that gives texts vectors and has no `labels`."""
 
     labels: tuple[str, ...]
     kind: AnswerKind
@@ -48,6 +49,7 @@ class Settings:
     pad_id: int
     truncation_side: str
     impossible: bool = False
+    threshold: float = 0.0
     width: int = 0
 
 
@@ -103,6 +105,7 @@ def read_settings(folder: Path) -> Settings:
         pad_id=whole_number(folder / "config.json", config, "pad_token_id", 0),
         truncation_side="left" if tokenizer.get("truncation_side") == "left" else "right",
         impossible=bool(_task(bundle).get("unanswerable")),
+        threshold=_threshold(folder / "config.json", config) if unit == "question" else 0.0,
         width=_width(folder / "config.json", config) if unit == "pair" else 0,
     )
 
@@ -142,6 +145,18 @@ def _unit(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> Unit:
             f"{_task(bundle)['kind']}, as bundle.json has it; ship or download the bundle again"
         )
     return unit
+
+
+def _threshold(path: Path, config: dict[str, Any]) -> float:
+    """Above which no answer is given, by the config at `path`; 0 where it says nothing."""
+    found = config.get(THRESHOLD)
+    if found is None:
+        return 0.0
+    if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) <= MOST_THRESHOLD:
+        raise CompressError(
+            f"{path}: {THRESHOLD}: expected a number from {-MOST_THRESHOLD:g} to {MOST_THRESHOLD:g}, found {found!r}"
+        )
+    return float(found)
 
 
 def _width(path: Path, config: dict[str, Any]) -> int:

@@ -17,6 +17,7 @@ from .query_batches import QuerySampler, largest_query
 from .resolve import resolve_task
 from .scoring import gold_of, headline, headline_of, score
 from .span_batches import EncodedSpans
+from .span_parts import EncodedParts, encode_parts
 from .tuning import normalized
 from .vocabulary import byte_level, wordpiece
 from .word_batches import EncodedWords
@@ -27,6 +28,7 @@ __all__ = [
     "TASK_KINDS",
     "BucketSampler",
     "Encoded",
+    "EncodedParts",
     "EncodedSpans",
     "EncodedWords",
     "OwnFiles",
@@ -43,6 +45,7 @@ __all__ = [
     "dataset_id",
     "divided",
     "encode",
+    "encode_parts",
     "fingerprint",
     "gold_of",
     "headline",

@@ -23,7 +23,7 @@ def to_split(spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bo
     if training and not kind.varied(labels):
         if kind.unvaried is not None:
             raise CompressError(f"{rows.place}: {kind.unvaried}")
-        gold = kind.gold(labels)
+        gold = kind.gold(labels, rows.texts)
         raise CompressError(
             f"{rows.place}: all {len(gold):,} {KINDS[spec.kind].unit}s have the label {kind.written(gold[0], names)!r}; "
             "training needs at least two"

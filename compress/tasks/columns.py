@@ -24,7 +24,7 @@ class Rows:
 
     place: str
     unit: str
-    numbers: Sequence[int]
+    numbers: Sequence[int | str]
     texts: tuple[list[Any], ...]
     labels: list[Any]
     aliases: Mapping[str, str] | None = None

@@ -33,7 +33,7 @@ def score(spec: TaskSpec, labels: tuple[str, ...], logits: np.ndarray, gold: np.
 
 def gold_of(spec: TaskSpec, split: Split) -> np.ndarray:
     """What outputs for the split are held against."""
-    return TASK_KINDS[spec.kind].gold(split.labels)
+    return TASK_KINDS[spec.kind].gold(split.labels, split.texts)
 
 
 def headline_of(spec: TaskSpec, labels: tuple[str, ...], metrics: tuple[str, ...] | None = None) -> Headline:

@@ -86,7 +86,7 @@ def test_an_empty_text_has_no_words(tmp_path: Path) -> None:
     _, reported = read(tmp_path, files=Files(train=train.name, dev=dev.name))
     split = reported.splits["dev"]
     assert split.labels[1].shape == (0, 3) and split.texts[0][1] == ""
-    gold = KIND.gold(split.labels)
+    gold = KIND.gold(split.labels, split.texts)
     assert len(gold) == 7 + 9 and (gold < 0).sum() == 2 and gold[0] == ~0 and gold[7] == ~0
 
 
@@ -166,7 +166,7 @@ def test_outputs_are_scored_by_words(tmp_path: Path) -> None:
     written(tmp_path, conll(TRAIN), conll(DEV))
     _, data = read(tmp_path)
     labels = data.splits["dev"].labels
-    gold = KIND.gold(labels)
+    gold = KIND.gold(labels, ())
     ids = parted(gold)[0]
     outputs = np.eye(len(NAMES), dtype=np.float32)[ids]
     spec = tagging(metrics=("entity_f1", "accuracy"))
@@ -206,7 +206,7 @@ def test_texts_go_by_their_rarest_label() -> None:
         labels[row] = np.array([(label, i, i + 1) for i, label in enumerate(ids)], np.int32).reshape(-1, 3)
     assert KIND.strata(labels) == [1, 0, -1, 1, 0, 3]
     assert KIND.present(labels) == {0, 1, 3}
-    assert KIND.constant(labels, NAMES, KIND.gold(labels)).tolist() == [1, 0, 0, 0, 0]
+    assert KIND.constant(labels, NAMES, KIND.gold(labels, ())).tolist() == [1, 0, 0, 0, 0]
 
 
 def test_fingerprints_follow_tags(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ TAGGING = TaskKind(
     entity_flips=lambda *found: entity_flips(*found) if are_entities(found[-1]) else None,
     prepared=tagged,
     varied=lambda labels: len(_present(labels)) > 1,
-    gold=_gold,
+    gold=lambda labels, texts: _gold(labels),
     right=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _expected(gold),
     fitting=_fitting,
 )
