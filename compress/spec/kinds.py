@@ -35,7 +35,8 @@ class KindFields:
     and scored. `outputs`: what a model of a kind whose labels have no names gives, where that is more than one number.
     `columns`: of texts, how many there may be. `max_length`: tokens, of files that no task file speaks of. `grouped`: whether examples
     are pairs of texts, of which those with the same first text belong together. `learnt`: whether teachers are trained on the labels,
-    which else are to measure with alone, and the teacher is taken as it is."""
+    which else are to measure with alone, and the teacher is taken as it is. `averaged`: whether the headline score may be the mean over
+    several reported splits."""
 
     metrics: tuple[MetricName, ...]
     named_labels: bool
@@ -47,6 +48,7 @@ class KindFields:
     max_length: int = MAX_LENGTH
     grouped: bool = False
     learnt: bool = True
+    averaged: bool = False
 
 
 KINDS: dict[KindName, KindFields] = {
@@ -67,6 +69,6 @@ KINDS: dict[KindName, KindFields] = {
     "ranking": KindFields(metrics=("ndcg@10", "mrr@10"), named_labels=False, usual=2, columns=(2,), grouped=True),
     "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
     "embedding": KindFields(
-        metrics=("spearman", "pearson"), named_labels=False, unit="pair", columns=(2,), learnt=False
+        metrics=("spearman", "pearson"), named_labels=False, unit="pair", columns=(2,), learnt=False, averaged=True
     ),
 }
