@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CheckFailed
-from ..models.sentence_pooling import POOLING
+from ..models.sentence_folders import POOLING
 from ..runtime.folder import MODEL_FILES, read_settings, unpadded_beside
 from ..runtime.kinds import output_names
 from ..sessions import open_session

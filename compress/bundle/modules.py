@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CheckFailed, CompressError
-from ..models.sentence_pooling import FIELD, LAYERS, MODES, MODULES, POOLING, Pooling
+from ..models.sentence_folders import LAYERS, MODULES, POOLING, PROMPTS, TEXTS
+from ..models.sentence_pooling import FIELD, MODES, Pooling
 from ..runtime.folder import read_json, read_settings
 
 
@@ -32,9 +33,9 @@ def write_modules(folder: Path, config: dict[str, Any], max_length: int) -> None
     (folder / POOLING).parent.mkdir()
     _write(folder / MODULES, modules)
     _write(folder / POOLING, {"word_embedding_dimension": width, **modes, "include_prompt": True})
-    _write(folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False})
+    _write(folder / TEXTS, {"max_seq_length": max_length, "do_lower_case": False})
     prompts = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-    _write(folder / "config_sentence_transformers.json", prompts)
+    _write(folder / PROMPTS, prompts)
 
 
 def check_modules(folder: Path) -> str:

@@ -8,6 +8,7 @@ from ...losses import LOSSES
 from ...losses.loss import LossSpec
 from ...losses.similarity_mse import SimilarityMse
 from ...losses.soft_target import SoftTarget
+from ...models.sentence_folders import POOLING, vector_notes
 from ...spec.kinds import KINDS
 from ...spec.stages import Losses
 from .fields import check_kind
@@ -22,15 +23,25 @@ def learns_labels(draft: Draft) -> bool:
 
 
 def pooling_notes(draft: Draft) -> list[str]:
-    """A line for each checkpoint that does not say how its vectors are made. CompressError: one whose vectors cannot be made here."""
+    """Of each checkpoint: that it does not say how its vectors are made; of the teacher what sentence-transformers does with it beside
+    what is done here. CompressError: one whose vectors cannot be made here."""
     if learns_labels(draft):
         return []
     sources = {"teacher": draft.teacher} | ({} if draft.pretrained is None else {"student": draft.pretrained})
-    return [
-        f"{role} {source.card.name}: its folder says nothing of pooling (1_Pooling/config.json): vectors are the mean of the tokens' states"
-        for role, source in sources.items()
-        if not source.pooling[1] and source.folder is not None
-    ]
+    found = []
+    for role, source in sources.items():
+        said = source.pooling[1]
+        if source.folder is None:
+            continue
+        notes = (
+            []
+            if said
+            else [f"its folder says nothing of pooling ({POOLING}): vectors are the mean of the tokens' states"]
+        )
+        if role == "teacher":
+            notes += vector_notes(source.folder, source.tokenizer, draft.task.spec.max_length)
+        found += [f"{role} {source.card.name}: {note}" for note in notes]
+    return found
 
 
 def vector_losses(draft: Draft, spec: L, stage: str, *, student: str = "student", against: str = "teacher") -> L:
