@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CheckFailed, CompressError
+from ..models.dimensions import read_config
 from ..models.sentence_folders import LAYERS, MODULES, POOLING, PROMPTS, TEXTS
 from ..models.sentence_pooling import FIELD, MODES, Pooling
+from ..models.vector_layers import AVERAGED
 from ..runtime.folder import read_json, read_settings
 
 
@@ -18,6 +20,15 @@ def pooling_of(path: Path, config: dict[str, Any]) -> Pooling:
     if found not in MODES:
         raise CompressError(f"{path}: {FIELD}: expected {' or '.join(MODES)}, found {found!r}")
     return found
+
+
+def check_layers(checkpoint: Path) -> None:
+    """CompressError: vectors are made of several layers' states, which those who pool the checkpoint's last states would not see."""
+    if (count := int(read_config(checkpoint).get(AVERAGED, 1))) > 1:
+        raise CompressError(
+            f"{checkpoint / 'config.json'}: {AVERAGED}: vectors are the mean of {count} layers' states, and transformers would "
+            "pool the last alone: ship without the checkpoint, whose graphs have the mean inside"
+        )
 
 
 def write_modules(folder: Path, config: dict[str, Any], max_length: int) -> None:

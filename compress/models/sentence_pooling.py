@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import CompressError
 from .families import FAMILIES
 from .sentence_folders import pooling_file, read_document
+from .vector_layers import loading_fields
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,6 +48,12 @@ def read_pooling(folder: Path | None, config: Mapping[str, Any]) -> tuple[Poolin
     if known:
         return _check_side(known[0], config, path), True
     raise CompressError(f"{path}: pooling: expected mean or cls, one of them; found {', '.join(modes) or 'none'}")
+
+
+def vector_fields(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What transformers' config of the encoder in `folder` has, whose config.json, or another in its place, is `config`: all of that, how
+    vectors are pooled, and what the states that they are made of need. Raises `CompressError` as `read_pooling` does."""
+    return {**config, FIELD: read_pooling(folder, config)[0], **loading_fields(config)}
 
 
 def _check_side(pooling: Pooling, config: Mapping[str, Any], path: Path) -> Pooling:
