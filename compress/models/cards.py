@@ -132,10 +132,8 @@ class TeacherCard(Spec):
 
     @model_validator(mode="after")
     def _layers_of_a_checkpoint(self) -> TeacherCard:
-        if problem := problem_of(self.layers):
+        if problem := problem_of(self.layers, is_random=self.random is not None):
             raise ValueError(f"layers: {problem}")
-        if self.layers != LAST and self.random is not None:
-            raise ValueError("layers: of random weights none is better than another; leave it out")
         return self
 
     @model_validator(mode="after")

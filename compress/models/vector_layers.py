@@ -21,8 +21,10 @@ Layers = int | str  # `last`, the number of a layer, from 1, or `last-N`
 _LAYERS = "num_hidden_layers"
 
 
-def problem_of(layers: Layers) -> str | None:
-    """What is wrong with what a card says; None where nothing is."""
+def problem_of(layers: Layers, *, is_random: bool) -> str | None:
+    """What is wrong with what the card of a checkpoint, or of random weights, says; None where nothing is."""
+    if layers != LAST and is_random:
+        return "of random weights none is better than another; leave it out"
     if layers == "mix":
         return "a learned mix of layers is not supported; expected `last`, the number of a layer, or `last-N`, the mean of the last N"
     if isinstance(layers, int) and not isinstance(layers, bool):
