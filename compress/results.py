@@ -35,6 +35,7 @@ from .recorded_teachers import EnsembleScore
 from .recorded_vocabulary import VocabularyRecord
 from .spec.kinds import KindName, MetricName
 from .spec.stage import problem
+from .spec.task import MEAN
 
 SCHEMA = 1
 # Beside the result, paths in the store: of the graphs and checkpoints of its models, and of every stage's checkpoint.
@@ -91,10 +92,26 @@ class TaskInfo(_Record):
         description="the headline score is their mean"
     )
     splits: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="reported splits; the headline is on the first"
+        description="reported splits; the headline is on the first, which may be `mean`: all others together"
+    )
+    headline: Literal["first", "mean"] = Field(
+        default="first", description="mean: each score on the first of `splits` is the mean over the others"
     )
     unanswerable: bool = Field(default=False, description="whether some questions of train have no answer")
     data: Data
+
+    @model_validator(mode="after")
+    def _means_something(self) -> TaskInfo:
+        if self.headline == MEAN and (len(self.splits) < 3 or not set(self.splits[1:]) <= self.data.rows.keys()):
+            raise ValueError(
+                f"`headline: mean`: expected at least two splits after the first, each with its `rows`, found {list(self.splits)}"
+            )
+        return self
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Examples of each split that the headline score is the mean over; none where it is that of one split."""
+        return tuple(self.data.rows[name] for name in self.splits[1:]) if self.headline == MEAN else ()
 
 
 class StageRecord(_Record):

@@ -29,7 +29,7 @@ from .card import DTYPES
 from .document import BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
-from .modules import pooling_of, write_modules
+from .modules import check_layers, pooling_of, write_modules
 from .place import building, check_target, recover, settle
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
@@ -78,6 +78,7 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool, claims: Mapping[s
         if unpadded_beside(graph).is_file():
             shutil.copyfile(unpadded_beside(graph), unpadded_beside(folder / "onnx" / MODEL_FILES[precision]))
     if with_checkpoint:
+        check_layers(source.checkpoint)
         for path in filter(lambda path: is_weights(path.name), source.checkpoint.iterdir()):
             shutil.copyfile(path, folder / path.name)
     info = _describe(folder, source)

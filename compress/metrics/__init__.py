@@ -9,6 +9,7 @@ from .correlation import CorrelationHeadline
 from .headline import FEWEST, Headline, Pairs, check_lengths
 from .labels import LabelsHeadline
 from .ranks import RanksHeadline
+from .several import MeanHeadline
 from .tags import TagsHeadline, are_entities
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "CorrelationHeadline",
     "Headline",
     "LabelsHeadline",
+    "MeanHeadline",
     "Pairs",
     "RanksHeadline",
     "TagsHeadline",

@@ -23,6 +23,7 @@ from .dimensions import first_position
 from .families import FAMILIES
 from .heads import head_of
 from .sentence_pooling import FIELD, pooling_of, sentence_vectors
+from .vector_layers import averaged, layer_states
 
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
@@ -121,7 +122,7 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
         raise CompressError(f"unknown features {sorted(names)}: the attention of a {config.model_type} cannot be read")
     hidden = any(kind == HIDDEN for kind, _ in places.values())
     with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
-        output = model(**inputs, output_hidden_states=hidden)
+        output = model(**inputs, output_hidden_states=hidden or averaged(config) > 1)
     taken = attention if whole else _anchored(attention, output)
     if (LOGITS, 0) in places.values():
         taken = taken | {(LOGITS, 0): logits_of(model, output, batch["attention_mask"])}
@@ -214,4 +215,4 @@ def logits_of(model: Any, output: Any, mask: Tensor) -> Tensor:
         return output.logits
     if not hasattr(model.config, FIELD):
         raise CompressError("unknown features ['logits']: the model has no head")
-    return sentence_vectors(output.last_hidden_state, mask, pooling_of(model))
+    return sentence_vectors(layer_states(model, output), mask, pooling_of(model))

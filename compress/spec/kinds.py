@@ -36,8 +36,8 @@ class KindFields:
     and scored. `outputs`: what a model of a kind whose labels have no names gives, where that is more than one number.
     `columns`: of texts, how many there may be. `max_length`: tokens, of files that no task file speaks of. `grouped`: whether examples
     are pairs of texts, of which those of one query or question belong together: what such a group is called, and what its second texts
-    are. `learnt`: whether teachers are trained on the labels,
-    which else are to measure with alone, and the teacher is taken as it is."""
+    are. `learnt`: whether teachers are trained on the labels, which else are to measure with alone, and the teacher is taken as it is.
+    `averaged`: whether the headline score may be the mean over several reported splits."""
 
     metrics: tuple[MetricName, ...]
     named_labels: bool
@@ -49,6 +49,7 @@ class KindFields:
     max_length: int = MAX_LENGTH
     grouped: tuple[str, str] | None = None
     learnt: bool = True
+    averaged: bool = False
 
 
 KINDS: dict[KindName, KindFields] = {
@@ -80,6 +81,6 @@ KINDS: dict[KindName, KindFields] = {
     ),
     "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
     "embedding": KindFields(
-        metrics=("spearman", "pearson"), named_labels=False, unit="pair", columns=(2,), learnt=False
+        metrics=("spearman", "pearson"), named_labels=False, unit="pair", columns=(2,), learnt=False, averaged=True
     ),
 }

@@ -12,6 +12,8 @@ from .kinds import KINDS, MAX_LENGTH, KindName, MetricName, Unit
 
 Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=3)]
 
+MEAN = "mean"  # what results call all reported splits together, where the headline score is the mean over them
+
 _COLUMNS: dict[tuple[Unit, tuple[int, ...]], str] = {
     ("text", (1, 2)): "one column or two",
     ("text", (2,)): "two columns, [query, passage]",
@@ -91,6 +93,11 @@ class TaskSpec(Spec):
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)] = Field(
         description="in points; the headline score is their mean"
     )
+    headline: Literal["first", "mean"] = Field(
+        default="first",
+        description="where several splits are reported: the headline score is that of the first, or, of an embedding task, the mean over "
+        "all of them",
+    )
     positive: str | None = Field(
         default=None, description="label that `f1` counts as positive; default: the last of two"
     )
@@ -119,6 +126,7 @@ class TaskSpec(Spec):
             raise ValueError(f"metrics {wrong} do not fit kind `{self.kind}`")
         self._check_label_columns()
         self._check_text_columns()
+        self._check_headline()
         if not KINDS[self.kind].named_labels and self.labels:
             raise ValueError(f"a {self.kind} task has no `labels`")
         if (KINDS[self.kind].many or KINDS[self.kind].unit == "word") and self.positive is not None:
@@ -137,6 +145,27 @@ class TaskSpec(Spec):
         columns = KINDS[self.kind].columns
         wanted = _COLUMNS.get((KINDS[self.kind].unit, columns)) or f"{' or '.join(map(str, columns))} columns"
         raise ValueError(f"`text` of {with_article(self.kind)} task is {wanted}, found {list(self.text)}")
+
+    def _check_headline(self) -> None:
+        if self.headline == "first":
+            return
+        if not KINDS[self.kind].averaged:
+            raise ValueError(
+                f"`headline: mean` is not for {with_article(self.kind)} task, whose headline score is that of its first reported split"
+            )
+        if len(self.reported) < 2:
+            raise ValueError(
+                "`headline: mean` needs several reported splits, as `dev: {NAME: FILE, …}`; found one: leave it out"
+            )
+        if MEAN in self.reported:
+            raise ValueError(f"`dev`: with `headline: mean` no split may be called `{MEAN}`; give it another name")
+
+    @property
+    def reported(self) -> dict[str, str]:
+        """Reported split, by the name in results -> its file, or its name in the data set; of an embedded task none is named."""
+        source = self.files or self.hub
+        dev = {} if source is None else source.dev
+        return {"dev": dev} if isinstance(dev, str) else dev
 
     @property
     def pairs(self) -> bool:

@@ -15,7 +15,7 @@ from .load import check_data_dir, fingerprint, is_at_hand, load_reported, load_t
 from .own import OwnFiles, own_files, own_task
 from .query_batches import QuerySampler, largest_query
 from .resolve import resolve_task
-from .scoring import gold_of, headline, headline_of, score
+from .scoring import gold_of, headline, headline_of, reported_gold, reported_scores, score
 from .span_batches import EncodedSpans
 from .span_parts import EncodedParts, encode_parts
 from .tuning import normalized
@@ -59,7 +59,9 @@ __all__ = [
     "of_words",
     "own_files",
     "own_task",
+    "reported_gold",
     "reported_rows",
+    "reported_scores",
     "resolve_task",
     "score",
     "sorted_chunks",

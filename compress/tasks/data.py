@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from compress.spec.task import TaskSpec
+from compress.spec.task import MEAN, TaskSpec
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,8 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class ReportedData:
-    """The splits that scores are reported on, by name; the headline score is on the first. For what measures, alone."""
+    """The splits that scores are reported on, by name; the headline score is on the first, or the mean over all of them, as the task
+    says. For what measures, alone."""
 
     spec: TaskSpec
     labels: tuple[str, ...]
@@ -92,6 +93,20 @@ class ReportedData:
     fingerprint: str
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Of all that scores are given for; the headline score is that of the first: `MEAN`, where it is the mean over the splits."""
+        return (*((MEAN,) if self.spec.headline == MEAN else ()), *self.splits)
+
+    @property
     def first(self) -> str:
-        """The split of the headline score."""
-        return next(iter(self.splits))
+        """What the headline score is of."""
+        return self.names[0]
+
+    def sizes(self, name: str) -> tuple[int, ...]:
+        """Of each split that is one of several under `name`, in their order; of a split itself nothing."""
+        return tuple(map(len, self.splits.values())) if name not in self.splits else ()
+
+    def gathered(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Of `arrays` [example, ...] of every split: those of all `names`, which are one after the other for `MEAN`."""
+        every = [] if self.first in self.splits else [np.concatenate([arrays[name] for name in self.splits])]
+        return dict(zip(self.names, [*every, *map(arrays.__getitem__, self.splits)], strict=True))

@@ -64,11 +64,6 @@ def pinned_revision(spec: TaskSpec) -> str:
     return str(hub.revision)
 
 
-def reported_splits(dev: str | dict[str, str]) -> dict[str, str]:
-    """Name in results -> split or file, for a spec's `dev`."""
-    return {"dev": dev} if isinstance(dev, str) else dev
-
-
 def read_saved(spec: TaskSpec, path: Path, splits: dict[str, str]) -> dict[str, Rows]:
     """`splits`: name in results -> split of the folder."""
     import datasets

@@ -15,7 +15,7 @@ from .columns import Rows
 from .delimited import read_table
 from .fingerprints import fingerprint_of
 from .glue import aliases, is_glue, official_paths, read_official
-from .hub import local_folder, pinned_revision, read_hub, read_saved, reported_splits, saved_folder
+from .hub import local_folder, pinned_revision, read_hub, read_saved, saved_folder
 from .synthetic import GENERATOR_VERSION, generate
 from .unread import unread_texts
 
@@ -101,17 +101,17 @@ def _hub_splits(spec: TaskSpec) -> dict[str, str]:
     if spec.hub is None:
         raise CompressError(f"task {spec.name}: has no `hub`")
     tuning = {} if spec.hub.tuning is None else {"tuning": spec.hub.tuning}
-    return {"train": spec.hub.train, **tuning, **_reported(spec, "hub.dev", spec.hub.dev)}
+    return {"train": spec.hub.train, **tuning, **_reported(spec, "hub.dev")}
 
 
 def _own_paths(spec: TaskSpec, files: Files, folder: Path | None) -> dict[str, Path]:
     tuning = {} if files.tuning is None else {"tuning": files.tuning}
-    names = {"train": files.train, **_reported(spec, "files.dev", files.dev), **tuning}
+    names = {"train": files.train, **_reported(spec, "files.dev"), **tuning}
     return {name: (folder or Path()) / from_home(path) for name, path in names.items()}
 
 
-def _reported(spec: TaskSpec, field: str, dev: str | dict[str, str]) -> dict[str, str]:
-    found = reported_splits(dev)
+def _reported(spec: TaskSpec, field: str) -> dict[str, str]:
+    found = spec.reported
     if not found or set(OWN) & set(found):
         raise CompressError(
             f"task {spec.name}: {field}: expected names other than {' and '.join(OWN)}, found {list(found)}"

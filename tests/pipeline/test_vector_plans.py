@@ -145,6 +145,9 @@ def test_pooling_is_of_the_key_and_said_where_no_file_says_it(world: Path) -> No
         assert not noted(again, "pooling")
         keys[mode] = again.nodes[0].key
     assert keys["unsaid"] == keys["mean"] != keys["cls"]
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 16}))
+    plan = planned(world, BOTH, teacher=str(folder))
+    assert noted(plan, "teacher teacher: it cuts texts to 16 tokens") and plan.nodes[0].key == keys["cls"]
     path.write_text(json.dumps({"pooling_mode_max_tokens": True}))
     with pytest.raises(CompressError, match="expected mean or cls, one of them; found max_tokens"):
         planned(world, BOTH, teacher=str(folder))

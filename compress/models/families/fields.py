@@ -119,7 +119,8 @@ COMMON = {
     "id2label": Field(_are_labels, "names for the ids 0, 1, 2 …"),
     "num_labels": whole(1, MOST_CLASSES),
     "problem_type": one_of(*PROBLEMS),
-    "sentence_pooling": one_of("mean", "cls"),  # of ours: of a sentence encoder
+    "sentence_pooling": one_of("mean", "cls"),  # of ours: of a sentence encoder, as what follows
+    "sentence_layers": whole(1, MOST_LAYERS),
     THRESHOLD: number(-MOST_THRESHOLD, MOST_THRESHOLD),  # of a model that answers questions
     "dtype": _DTYPE,
     "torch_dtype": _DTYPE,

@@ -21,7 +21,16 @@ from ...provenance import Code, recorded_code, running_code
 from ...recorded_fidelity import Delta, EntityScore, Fidelity
 from ...results import Machine
 from ...store import Artifact
-from ...tasks import TASK_KINDS, ReportedData, dataset_id, gold_of, headline, headline_of, score, split_fingerprint
+from ...tasks import (
+    TASK_KINDS,
+    ReportedData,
+    dataset_id,
+    headline,
+    headline_of,
+    reported_gold,
+    reported_scores,
+    split_fingerprint,
+)
 from ..plan import Context, Node, Plan
 from ..plan.teachers import TeacherSource
 from .ensemble import ensemble_score
@@ -152,7 +161,8 @@ def task_info(context: Context, reported: ReportedSource) -> results.TaskInfo:
         kind=spec.kind,
         labels=data.labels,
         metrics=spec.metrics,
-        splits=tuple(reported.data.splits),
+        splits=reported.data.names,
+        headline=spec.headline,
         unanswerable=data.train.unanswerable,
         data=results.Data(
             source=data.source,
@@ -173,10 +183,7 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
     baseline, logits = made.models[0], made.logits
     data, sizes = made.reported.data, _sizes(plan, model)
     mine = logits[model.label]
-    scores = {
-        split: score(data.spec, data.labels, mine[split], gold_of(data.spec, data.splits[split])) for split in mine
-    }
-    first = data.first
+    scores, first = reported_scores(data, mine), data.first
     length = _mean_length(model, context)
     return results.ModelResult(
         name=model.name,
@@ -206,7 +213,7 @@ def _sizes(plan: Plan, model: Model) -> Dimensions:
 
 
 def _types(data: ReportedData, split: str, outputs: np.ndarray) -> dict[str, EntityScore]:
-    gold = gold_of(data.spec, data.splits[split])
+    gold = reported_gold(data)[split]
     found = TASK_KINDS[data.spec.kind].types(outputs, gold, data.labels, data.spec.metrics)
     return {name: EntityScore(**vars(each)) for name, each in found.items()}
 
@@ -218,9 +225,7 @@ def _fidelity(data: ReportedData, model: Model, split: str, logits: Predictions)
     reference = f"{model.name}-fp32"
     fp32, int8 = logits[reference][split], logits[model.label][split]
     against = {"reference": reference, "split": split, "delta": _delta(data, split, fp32, int8)}
-    return fidelity(
-        fp32, int8, gold_of(data.spec, data.splits[split]), data.labels, kind=TASK_KINDS[data.spec.kind], **against
-    )
+    return fidelity(fp32, int8, reported_gold(data)[split], data.labels, kind=TASK_KINDS[data.spec.kind], **against)
 
 
 def _mean_length(model: Model, context: Context) -> float:
@@ -231,7 +236,7 @@ def _mean_length(model: Model, context: Context) -> float:
 
 
 def _delta(data: ReportedData, split: str, base: np.ndarray, other: np.ndarray) -> Delta:
-    gold, metric = gold_of(data.spec, data.splits[split]), headline_of(data.spec, data.labels)
+    gold, metric = reported_gold(data)[split], headline_of(data.spec, data.labels, sizes=data.sizes(split))
     points, low, high = significance.paired_bootstrap(metric, base, other, gold)
     return Delta(points=points, low=low, high=high, mcnemar_p=significance.mcnemar_p(metric, base, other, gold))
 
@@ -254,9 +259,15 @@ def write_run(folder: Path, result: results.Result, plan: Plan, context: Context
 
 
 def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
-    arrays = {f"{label}/{split}": array for label, splits in made.logits.items() for split, array in splits.items()}
-    splits = made.reported.data.splits
-    arrays |= {f"gold/{split}": gold_of(context.task.spec, part) for split, part in splits.items()}
+    data = made.reported.data
+    arrays = {
+        f"{label}/{name}": array
+        if name in data.splits
+        else array[:, :1]  # what scores are of: the rest stands there already
+        for label, found in made.logits.items()
+        for name, array in found.items()
+    }
+    arrays |= {f"gold/{name}": gold for name, gold in reported_gold(data).items()}
     np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
     paths = {
         model.label: {
