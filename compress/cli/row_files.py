@@ -23,7 +23,7 @@ class Row(NamedTuple):
     place: str
     values: dict[str, Any]
     header: str
-    number: int
+    number: int | str
     word_numbers: Sequence[int] | None = None
 
 

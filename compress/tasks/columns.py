@@ -49,7 +49,7 @@ class Rows:
         aliases = self.aliases
         return written if aliases is None else [aliases.get(name, name) for name in written]
 
-    def of_word(self, row: int, word: int, problem: str, column: str | None = None) -> tuple[int, str]:
+    def of_word(self, row: int, word: int, problem: str, column: str | None = None) -> tuple[int | str, str]:
         """What is wrong with a text's word, both counted from 0, as `refuse` takes it: by its own line, or as a word of the text's."""
         where = "" if column is None else f"{column}: "
         if self.word_numbers is not None:

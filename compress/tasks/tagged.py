@@ -59,7 +59,7 @@ def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> 
     return replace(rows, texts=(texts,), labels=words, declared=declared, notes=(*rows.notes, *notes))
 
 
-def _problem(rows: Rows, row: int, words: Any, tags: Any, column: str, label: str) -> tuple[int, str] | None:
+def _problem(rows: Rows, row: int, words: Any, tags: Any, column: str, label: str) -> tuple[int | str, str] | None:
     """What is wrong with one text's words or tags, as `refuse` takes it."""
     number = rows.numbers[row]
     if not isinstance(words, list | tuple):
