@@ -285,13 +285,13 @@ def test_rules_across_fields_are_placed_at_their_mapping():
 
 def test_a_task_reports_everything_at_once_in_the_order_of_the_file():
     found = mistakes(
-        "name: ab\nkind: clasification\ntext: [a, b, c]\nlabel: 1\nlabels: [no, yes]\nmetrics: [acc]\nfiles: {train: 3, dev: {a: 4}}",
+        "name: ab\nkind: clasification\ntext: [a, b, c, d]\nlabel: 1\nlabels: [no, yes]\nmetrics: [acc]\nfiles: {train: 3, dev: {a: 4}}",
         TaskSpec,
     )
     assert [line.split(": ")[1] for line in found] == [
         "kind", "text", "label", "labels[0]", "labels[1]", "metrics[0]", "files.train", "files.dev.a",
     ]  # fmt: skip
-    assert found[1] == "mine.yaml:3: text: expected at most 2 in the list, found 3"
+    assert found[1] == "mine.yaml:3: text: expected at most 3 in the list, found 4"
 
 
 @pytest.mark.parametrize(
