@@ -186,6 +186,8 @@ def _with_endings(own: OwnFiles, table: Table, *, said: bool) -> OwnFiles:
     if not said and "text" not in table.columns and (found := usual_choice(table)) is not None:
         text, pair, label = found
         return replace(own, text=text, pair=pair, label=label, kind="choice")
+    if table.word_numbers is not None:  # lists of words and tags
+        return own
     if own.kind is None and own.pair is not None and own.pair != own.label and holds_endings(table, own.pair):
         return replace(own, kind="choice")
     return own
