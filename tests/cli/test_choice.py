@@ -8,14 +8,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from own_kinds import finished, own_files, shipped, write_teacher
 from transformers import AutoModelForMultipleChoice, AutoTokenizer
 
 import compress
-from compress.bundle import ship, verify
+from compress.bundle import verify
 from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
 from compress.report.intervals import metric_of
@@ -24,13 +26,6 @@ from compress.results import Result
 from compress.runtime import Chooser, Chosen, Classifier, load
 from compress.tasks import OwnFiles
 
-TEACHER = """\
-name: tiny
-title: BERT, 2 layers × 64, random weights
-licence: Apache-2.0
-random: {layers: 2, hidden: 64, heads: 4, intermediate: 128, vocabulary: 300, max_positions: 64}
-finetune: {learning_rate: 2.0e-3, epochs: 4, batch_size: 16}
-"""
 ENDS = ("music", "river", "town", "park")  # words that the vocabulary has whole; the first makes an ending right
 OTHERS = ("child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 
@@ -39,7 +34,7 @@ OTHERS = ("child", "quite", "still", "near", "small", "blue", "strange", "never"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four endings of three words to each context, as SWAG's columns have them."""
     place = tmp_path_factory.mktemp("swag")
-    (place / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    write_teacher(place, epochs=4)
     rng = np.random.default_rng(0)
     for split, count in (("train", 120), ("dev", 40)):
         out = io.StringIO()
@@ -54,20 +49,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def options(folder: Path) -> dict[str, object]:
-    files = {"train": folder / "train.csv", "dev": folder / "dev.csv", "max_length": 32}
-    return {**files, "teacher": str(folder / "tiny.yaml"), "root": folder / "runs", "bench": None, "threads": 1}
+def options(folder: Path) -> dict[str, Any]:
+    return own_files(folder, ".csv", max_length=32)
 
 
 @pytest.fixture(scope="module")
 def result(folder: Path) -> Result:
-    (found,) = compress.run("int8", overrides=["quantize.method=static"], **options(folder))  # type: ignore[arg-type]
-    return found
+    return finished(options(folder))
 
 
 @pytest.fixture(scope="module")
 def bundle(folder: Path, result: Result) -> Path:
-    return ship(folder / "runs" / result.run, folder / "bundle", store=folder / "runs" / ".store", with_checkpoint=True)
+    return shipped(folder, result)
 
 
 def test_the_right_ending_is_learnt(folder: Path, result: Result) -> None:

@@ -10,21 +10,20 @@ from typing import Any
 import pytest
 import torch
 from family_teachers import KINDS, WHOLE_LAYERS, chooser_of
+from head_batches import LENGTH, ROWS, batch, built, card, logits, short_row
 from plain_teachers import plain_chooser
 from text_batches import batches
 from transformers import AutoModelForMultipleChoice
 
-from compress.models.cards import RandomInit, StudentCard
+from compress.models.cards import RandomInit
 from compress.models.checkpoints import has_head, load_classifier, other_head
-from compress.models.dimensions import Dimensions, dimensions, read_config
+from compress.models.dimensions import dimensions, read_config
 from compress.models.families import FAMILIES
-from compress.models.features import accepted_inputs, compute_features
+from compress.models.features import accepted_inputs
 from compress.models.heads import head_of
 from compress.models.random_models import random_classifier, random_config
-from compress.models.students import build_student, student_dimensions
 
 PLAIN = ("deberta-v2", "xlnet")
-LENGTH, SHORT = 12, 5
 WITH_LAYERS = [name for name, family in FAMILIES.items() if not family.layerless]
 
 
@@ -33,37 +32,12 @@ def chooser(family: str) -> Any:
     return plain_chooser(family) if family in PLAIN else chooser_of(family)
 
 
-def batch() -> dict[str, Any]:
-    ids, mask = torch.randint(6, 90, (4, LENGTH), generator=torch.Generator().manual_seed(3)), torch.ones(4, LENGTH)
-    mask[1, SHORT:] = 0
-    types = torch.zeros_like(ids)
-    types[:, 3:] = 1
-    return {"input_ids": ids, "attention_mask": mask.long(), "token_type_ids": types * mask.long()}
-
-
-def logits(model: Any, inputs: dict[str, Any] | None = None) -> Any:
-    with torch.no_grad():
-        return compute_features(model, inputs or batch(), ("logits",))["logits"]
-
-
-def sizes(card: StudentCard, teacher: Any) -> Dimensions:
-    return student_dimensions(card, dimensions(teacher.config.to_dict(), classes=1, kind="choice"))
-
-
-def card(layers: int = 4, **more: Any) -> StudentCard:
-    return StudentCard(**{"name": "s", "title": "S", "layers": layers, **more})
-
-
-def built(wanted: StudentCard, teacher: Any, sample: Any = None) -> Any:
-    return build_student(wanted.of(teacher.config.model_type), teacher, sizes(wanted, teacher), sample).eval()
-
-
 @pytest.mark.parametrize("family", WITH_LAYERS)
 def test_a_checkpoint_scores_as_transformers_own_class_does(family: str, tmp_path: Path) -> None:
     """Which gets the endings of each question side by side; an XLNet on the left of its padding."""
     model = chooser(family)
     found = logits(model)
-    assert found.shape == (4, 1) and head_of(model).model == "AutoModelForMultipleChoice"
+    assert found.shape == (ROWS, 1) and head_of(model).model == "AutoModelForMultipleChoice"
     model.save_pretrained(tmp_path)
     theirs = AutoModelForMultipleChoice.from_pretrained(tmp_path).eval()
     assert type(theirs).__module__.startswith("transformers.")
@@ -72,7 +46,7 @@ def test_a_checkpoint_scores_as_transformers_own_class_does(family: str, tmp_pat
         inputs = {name: torch.stack([_turned(row, mask) for row, mask in zip(value, inputs["attention_mask"], strict=True)])
                   for name, value in inputs.items()}  # fmt: skip
     with torch.no_grad():
-        expected = theirs(**{name: value.view(2, 2, LENGTH) for name, value in inputs.items()}).logits
+        expected = theirs(**{name: value.view(ROWS // 2, 2, LENGTH) for name, value in inputs.items()}).logits
     torch.testing.assert_close(found.view(2, 2), expected, rtol=0, atol=2e-6)  # fp32, attention by another code
     again = load_classifier(tmp_path, kind="choice", labels=(), trained=True)
     torch.testing.assert_close(logits(again.eval()), found, rtol=0, atol=2e-6)
@@ -85,7 +59,7 @@ def _turned(row: Any, mask: Any) -> Any:
 
 @pytest.mark.parametrize("family", WITH_LAYERS)
 def test_padding_never_changes_a_score(family: str) -> None:
-    alone = logits(chooser(family), {name: value[1:2, :SHORT] for name, value in batch().items()})
+    alone = logits(chooser(family), short_row())
     torch.testing.assert_close(logits(chooser(family))[1:2], alone, rtol=0, atol=1e-5)  # fp32, sums over other lengths
 
 
@@ -140,11 +114,11 @@ def test_a_projected_student_is_its_teacher_at_full_width(family: str) -> None:
 def test_a_random_model_takes_rows() -> None:
     init = RandomInit(layers=1, hidden=16, heads=2, intermediate=32, vocabulary=90, max_positions=16)
     model = random_classifier(random_config(init), kind="choice", labels=())
-    assert logits(model.eval()).shape == (4, 1) and type(model).__name__ == "BertForMultipleChoice"
+    assert logits(model.eval()).shape == (ROWS, 1) and type(model).__name__ == "BertForMultipleChoice"
 
 
 def test_a_mask_of_all_pairs_is_refused() -> None:
-    mask = torch.ones(4, 1, LENGTH, LENGTH)
+    mask = torch.ones(ROWS, 1, LENGTH, LENGTH)
     with pytest.raises(ValueError, match="expected masks of tokens"):
         chooser("bert")(input_ids=batch()["input_ids"], attention_mask=mask)
 

@@ -10,7 +10,7 @@ import pytest
 from family_teachers import teacher_of
 from plain_teachers import plain_teacher
 from pretrained_toys import encoder_folder
-from recipe_runs import TEACHER, compress
+from recipe_runs import TEACHER, compress, result_of
 
 from compress.catalog import names
 from compress.results import Result
@@ -19,7 +19,7 @@ DEFAULT = ("tinybert-small",)  # has the most stages
 LABELS = ("food", "place", "service")
 COMMAND = (
     *("--train", "train.jsonl", "--dev", "dev.jsonl", "--max-length", "24", "--threads", "1"),
-    *("--no-bench", "--json"),
+    "--no-bench",
 )
 PROJECTED = """\
 name: thin
@@ -49,10 +49,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(world: Path, recipe: str, *options: str) -> Result:
-    done = compress("run", recipe, *COMMAND, *options, cwd=world)
-    assert done.returncode == 0, done.stderr
-    (document,) = json.loads(done.stdout)
-    return Result.model_validate(document)
+    return result_of("run", recipe, *COMMAND, *options, cwd=world)
 
 
 @pytest.mark.parametrize(

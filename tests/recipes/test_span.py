@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from pretrained_toys import encoder_folder
-from recipe_runs import TEACHER, compress
+from recipe_runs import TEACHER, compress, result_of
 
 from compress.bundle import read_bundle
 from compress.catalog import names
@@ -65,14 +65,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(world: Path, recipe: str, *files: str) -> Result:
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
-    done = compress(
-        *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", "--json", *goal, *text),
+    return result_of(
+        *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", *goal, *text),
         *("--max-length", "24"),
         cwd=world,
     )
-    assert done.returncode == 0, done.stderr
-    (document,) = json.loads(done.stdout)
-    return Result.model_validate(document)
 
 
 @pytest.mark.parametrize(
