@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pretrained_toys import encoder_folder
+from pretrained_toys import ALIKE, encoder_folder
 
 from compress.bundle import ship, verify
 from compress.errors import CompressError
@@ -17,15 +17,6 @@ from compress.models.dimensions import read_config
 from compress.pipeline import Plan, Request, plan_all, run_all
 
 CARD = "name: layered\ntitle: Layered\nlicence: Apache-2.0\ncheckpoint: {{path: encoder}}\nlayers: {layers}\n"
-TASK = """
-name: alike
-kind: {kind}
-text: [one, two]
-label: score
-metrics: [spearman]
-max_length: 24
-synthetic: {{generator: similarity, train: 160, dev: 40}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +24,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("world")
     encoder_folder(folder / "encoder", "bert", layers=3, seed=8)
     for kind in ("embedding", "regression"):
-        (folder / f"{kind}.yaml").write_text(TASK.format(kind=kind))
+        (folder / f"{kind}.yaml").write_text(ALIKE.format(kind=kind))
     return folder
 
 

@@ -12,6 +12,17 @@ from compress.models.checkpoints import save_checkpoint
 from compress.models.random_models import random_config, random_encoder
 from compress.tasks import byte_level, wordpiece
 
+# A task of texts that are alike, for the `kind` embedding or regression.
+ALIKE = """
+name: alike
+kind: {kind}
+text: [one, two]
+label: score
+metrics: [spearman]
+max_length: 24
+synthetic: {{generator: similarity, train: 160, dev: 40}}
+"""
+
 BYTES, WORDS = 400, 300  # tokens
 
 
