@@ -30,7 +30,8 @@ def init(
     Without --train and --dev it takes train.csv and dev.csv, or the like, of this folder. Columns that are not named are guessed.
     """
     from ..atomic import write_text
-    from ..tasks.own import names_split, own_files, task_name
+    from ..tasks.own import names_split, task_name
+    from ..tasks.own_files import own_files
     from ..tasks.template import files_in, guessed, task_yaml
 
     if train is None and dev is None:

@@ -12,7 +12,8 @@ from .grouping import RUN, near
 from .hub import dataset_id
 from .kinds import TASK_KINDS, TaskKind
 from .load import check_data_dir, fingerprint, is_at_hand, load_reported, load_training, reported_rows
-from .own import OwnFiles, own_files, own_task
+from .own import own_task
+from .own_files import OwnFiles, own_files
 from .query_batches import QuerySampler, largest_query
 from .resolve import resolve_task
 from .scoring import gold_of, headline, headline_of, reported_gold, reported_scores, score

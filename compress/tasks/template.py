@@ -22,7 +22,9 @@ from .columns import Rows
 from .delimited import read_table
 from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS
-from .own import OwnFiles, check_parted, names_split, own_task, with_words
+from .own import names_split, own_task
+from .own_columns import check_parted, with_words
+from .own_files import OwnFiles
 from .tables import Table, brief
 from .text_columns import ending_columns
 
