@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..runtime import Chooser, Classifier, Embedder, Prediction, Reader, Tagger
     from ..tasks import TaskKind
 
+    Model = Classifier | Tagger | Reader | Chooser | Embedder
+
 _SAMPLES = 2000
 _METRICS: dict[KindName, tuple[MetricName, ...]] = {
     "classification": ("accuracy", "f1_macro")
@@ -28,9 +30,7 @@ _METRICS: dict[KindName, tuple[MetricName, ...]] = {
 Text = str | tuple[str, str] | list[str]
 
 
-def answers(
-    model: Classifier | Tagger | Reader | Chooser | Embedder, texts: Iterator[Any], window: int | None = None
-) -> Iterator[Any]:
+def answers(model: Model, texts: Iterator[Any], window: int | None = None) -> Iterator[Any]:
     """What `model` answers each text with, in order, as they come."""
     from ..runtime import Chooser, Embedder, Reader, Tagger
 
@@ -80,7 +80,7 @@ class Answered(ABC):
         """Keep what scores are computed from."""
 
     @abstractmethod
-    def told(self) -> str:
+    def summary(self) -> str:
         """The scores, in a line."""
 
     def scored(self, kind: TaskKind, metrics: Sequence[MetricName], outputs: np.ndarray, gold: np.ndarray) -> str:
@@ -147,7 +147,7 @@ class AnsweredTexts(Answered):
             raise CompressError(f"{row.place}: {self._label}: unknown label {name[:60]!r}{hint}")
         return ids[name]
 
-    def told(self) -> str:
+    def summary(self) -> str:
         import numpy as np
 
         from ..tasks import TASK_KINDS

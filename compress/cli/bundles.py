@@ -17,7 +17,7 @@ from ..errors import CheckFailed, CompressError
 from ..spec.limits import MOST_THREADS
 
 if TYPE_CHECKING:
-    from .predictions import Model
+    from .answered import Model
     from .question_rows import Question
 
 Text = str | tuple[str, str]

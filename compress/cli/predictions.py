@@ -16,10 +16,8 @@ from .question_rows import AnsweredQuestions, question_columns
 from .row_files import Row, Rows, Writer, suffix_of
 
 if TYPE_CHECKING:
-    from ..runtime import Chooser, Classifier, Embedder, Reader, Tagger
+    from .answered import Model
     from .word_files import WordRows, WordWriter
-
-    Model = Classifier | Tagger | Reader | Chooser | Embedder
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added
 
@@ -64,7 +62,7 @@ def predict_file(
         if not count:
             raise CompressError(f"{path}: no examples; expected at least one row")
         out.flush()
-        return answered.told() if label is not None else None
+        return answered.summary() if label is not None else None
 
 
 def _rows(path: Path, *, words: bool) -> Rows | WordRows:

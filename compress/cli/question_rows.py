@@ -98,7 +98,7 @@ class AnsweredQuestions(Answered):
             self._gold.append(place_in(self._columns, row, self._label))
             self._outputs.append([*answer.probabilities])
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Questions may have fewer endings than others."""
         import numpy as np
 

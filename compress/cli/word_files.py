@@ -99,7 +99,7 @@ class AnsweredWords(Answered):
         if self._label is not None:
             self._given.append([self.model.labels.index(str(word.label)) for word in answer.labels])
 
-    def told(self) -> str:
+    def summary(self) -> str:
         names = self.model.labels
         check_words(f"{self._path}: {self._label}", of_words(self._gold), names)
         outputs = np.eye(len(names))[np.concatenate([np.array(ids, np.int64) for ids in self._given])]
