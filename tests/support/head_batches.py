@@ -43,7 +43,7 @@ def card(layers: int = 4, **more: Any) -> StudentCard:
 
 def sizes(wanted: StudentCard, teacher: Any) -> Dimensions:
     """Of a student for tasks of the kind that the teacher's head is for."""
-    kind = next(kind for kind, head in HEADS.items() if head is head_of(teacher))
+    kind: Any = next(kind for kind, head in HEADS.items() if head is head_of(teacher))
     classes = logits(teacher).shape[-1]
     return student_dimensions(wanted, dimensions(teacher.config.to_dict(), classes=classes, kind=kind))
 
