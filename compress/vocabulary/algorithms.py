@@ -1,6 +1,7 @@
 """What tokenizer.json says of each algorithm: the tokens that must stay, those that a token is made of, and the model of fewer.
 
-A text keeps its tokens where these all stay. It gets no unknown token that it did not have, for its characters stay, too.
+A text keeps its tokens where these all stay. It gets no unknown token that it did not have, for its characters stay, too. Where a
+WordPiece vocabulary lacks a character of its own longer tokens, a word that was unknown may become known.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def _vocabulary(model: Model) -> dict[str, int]:
 
 
 def _unknown_token(model: Model) -> str | None:
-    return model.get("unk_token")
+    """None, too, for a name that no token of the vocabulary has: the algorithm looks for it there alone."""
+    token = model.get("unk_token")
+    return token if token in model["vocab"] else None
 
 
 def _renumbered(model: Model, kept: list[str]) -> dict[str, Any]:

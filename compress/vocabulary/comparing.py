@@ -38,14 +38,15 @@ class TextCounts:
 
 def count_tokens(tokenizer: tokenizers.Tokenizer, split: Split) -> np.ndarray:
     """How often each token stands in whole texts as a model reads them, int64 [vocabulary]."""
-    return _counted(tokenizer, encode(tokenizer, split, _WHOLE).input_ids)
+    return _counted(encode(tokenizer, split, _WHOLE).input_ids, _size(tokenizer))
 
 
 def count_texts(tokenizer: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]) -> np.ndarray:
     """As `count_tokens`, of plain texts, a block of them at a time."""
-    counts = _counted(tokenizer, [])
+    size = _size(tokenizer)
+    counts = np.zeros(size, np.int64)
     for rows in _plain(tokenizer, blocks):
-        counts += _counted(tokenizer, rows)
+        counts += _counted(rows, size)
     return counts
 
 
@@ -99,8 +100,12 @@ def _plain(tokenizer: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]) -> 
         yield [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
 
 
-def _counted(tokenizer: tokenizers.Tokenizer, rows: Sequence[np.ndarray]) -> np.ndarray:
-    return np.bincount(_joined(rows), minlength=max(tokenizer.get_vocab().values()) + 1)
+def _size(tokenizer: tokenizers.Tokenizer) -> int:
+    return max(tokenizer.get_vocab().values()) + 1
+
+
+def _counted(rows: Sequence[np.ndarray], size: int) -> np.ndarray:
+    return np.bincount(_joined(rows), minlength=size)
 
 
 def _joined(rows: Sequence[np.ndarray]) -> np.ndarray:

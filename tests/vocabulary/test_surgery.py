@@ -170,3 +170,11 @@ def test_counts_of_texts_in_both() -> None:
     assert found == TextCounts(texts=4, same=3, tokens=6, unknown=1, tokens_after=7, unknown_after=1)
     assert found.rates.unknown == pytest.approx(1 / 6) and found.rates.same == 3
     assert TextCounts().rates.unknown == 0
+
+
+@pytest.mark.parametrize("unknown", ["", "<nothing>"])
+def test_an_unknown_token_that_the_vocabulary_lacks_is_none(unknown: str) -> None:
+    """As byte-level BPE has it, which knows every byte."""
+    own = bpe(("a", "b"), ("ab", "c"), unk_token=unknown)
+    assert kept_of(own, "ab") == [*"abcdx", "ab"]
+    assert compare_texts(own, with_tokens(own, np.arange(6)), [["ab", "abc"]]) == TextCounts(2, 1, 2, 0, 3, 0)

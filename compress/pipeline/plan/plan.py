@@ -257,6 +257,11 @@ class Draft:
     def has(self, name: str) -> bool:
         return any(node.id == name for node in self.nodes)
 
+    def check_student(self, stage: str) -> None:
+        """CompressError: the recipe has a student, and no stage that makes it."""
+        if self.student is not None and self.current == "teacher":
+            raise self.fails(stage, "every distill stage is switched off, so there is no student; leave one on")
+
     def fails(self, stage: str, problem: str) -> CompressError:
         return CompressError(f"recipe {self.recipe.name}, stage {stage}: {problem}")
 

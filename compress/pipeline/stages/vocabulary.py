@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypedDict
 
-from ...corpus import corpus_fingerprint, paragraphs, text_blocks
+from ...corpus import paragraphs, text_blocks
 from ...errors import CompressError
 from ...models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
 from ...models.dimensions import read_config
@@ -39,8 +39,7 @@ class VocabularyInfo(TypedDict):
 def plan(draft: Draft, stage: Stage) -> None:
     """The student in place of the last one; of a teacher a model of its own beside it, for the teacher is the baseline."""
     before = draft.current
-    if draft.student is not None and before == "teacher":
-        raise draft.fails(stage.id, "every distill stage is switched off, so there is no student; leave one on")
+    draft.check_student(stage.id)
     spec = _checked(draft, stage)
     model = before if draft.student is not None else f"{before}-{_NAME}"
     described = spec.model_dump(mode="json", include={"most", "min_count"})
@@ -113,8 +112,7 @@ def _paragraphs(job: Job[Vocabulary]) -> Iterator[list[str]]:
     corpus, listener, done = job.plan.corpus, job.context.listener, 0
     if corpus is None:
         raise RuntimeError("a corpus is only read where there is one")
-    if corpus_fingerprint(corpus.sources) != corpus.fingerprint:
-        raise CompressError("the plain text changed since this command started; start it again")
+    corpus.check_unchanged()
     for block in text_blocks(paragraphs(corpus.sources)):
         lines = [line for line in block if line]
         yield lines
