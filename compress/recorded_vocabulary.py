@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from .fields import Spec
-from .recorded import Count, Share, Size
-
-
-class _Record(Spec):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+from .recorded import Count, Record, Share, Size
 
 
-class TextRates(_Record):
+class TextRates(Record):
     """Of whole texts; a pair, a query and its passage, or a paragraph of plain text is one."""
 
     texts: Count
@@ -21,7 +16,7 @@ class TextRates(_Record):
     unknown_after: Share
 
 
-class VocabularyRecord(_Record):
+class VocabularyRecord(Record):
     """Of the last model."""
 
     model: str = Field(description="its name, as in `models`")
