@@ -11,7 +11,16 @@ import tokenizers
 
 from ..errors import CheckFailed, CompressError
 from ..runtime.folder import MODEL_FILES, read_settings
-from ..tasks import BUILTIN_TASKS, ReportedData, check_data_dir, encode, load_reported, reported_scores, resolve_task
+from ..tasks import (
+    BUILTIN_TASKS,
+    ReportedData,
+    check_data_dir,
+    encode,
+    load_reported,
+    reported_gold,
+    reported_scores,
+    resolve_task,
+)
 from .document import BundleInfo
 from .report import Step
 
@@ -34,7 +43,7 @@ class Measured:
         recorded = self.info.models[precision].scores  # type: ignore[index]
         lines, off = [], False
         outputs = {name: self._outputs(folder, precision, name, threads) for name in self.data.splits}
-        for name, scores in reported_scores(self.data, self.data.gathered(outputs)).items():
+        for name, scores in reported_scores(self.data, self.data.gathered(outputs), reported_gold(self.data)).items():
             for metric, points in scores.items():
                 then = recorded.get(name, {}).get(metric)
                 lines.append(f"{name} {metric} {points:.2f} (recorded {'none' if then is None else f'{then:.2f}'})")

@@ -8,6 +8,8 @@ from jaxtyping import Float, Int
 
 from .tensors import Tensor
 
+_NOTHING = -1e30
+
 
 def span_cross_entropy_loss(
     logits: Float[Tensor, "batch length 2"],
@@ -55,15 +57,15 @@ def moved_logits(
     logits: Float[Tensor, "batch length 2"], places: Int[Tensor, "batch length 2"], length: int
 ) -> Float[Tensor, "batch {length} 2"]:
     """Logarithms of the probabilities of start and end, moved to other tokens of the same text: `places` are the positions there of a
-    token's start and of its end, below 0 where it has none. What is left of them is a distribution again; the lowest number where no
-    probability is moved to, as in `_log_probabilities`."""
+    token's start and of its end, below 0 where it has none. What is left of them is a distribution again; where no probability
+    is moved to, a number so low that its exponential is 0, and not the lowest, which a temperature below 1 would divide to -∞."""
     import torch
 
     known = places >= 0
     probabilities = _log_probabilities_of(logits.double(), known).exp() * known
     moved = logits.new_zeros((len(logits), length, 2), dtype=torch.float64)
     moved = moved.scatter_add(1, places.clamp(min=0), probabilities)
-    return torch.where(moved > 0, moved.log(), torch.finfo(torch.float32).min).to(torch.float32)
+    return torch.where(moved > 0, moved.log(), _NOTHING).to(torch.float32)
 
 
 def _log_probabilities(

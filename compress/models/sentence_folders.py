@@ -20,7 +20,8 @@ _SAMPLE = "A Cased Text"
 
 
 def pooling_file(folder: Path) -> Path:
-    """The file that says how `folder` pools. CompressError: its vectors are made of more layers than are known here."""
+    """The file that says how `folder` pools. CompressError: its vectors are made of more layers than are known here, or
+    pooled by what stands elsewhere."""
     path = folder / MODULES
     modules = read_document(path, list) or []
     kinds = [_kind(module) for module in modules]
@@ -31,6 +32,10 @@ def pooling_file(folder: Path) -> Path:
         )
     named = [str(module.get("path")) for module, kind in zip(modules, kinds, strict=True) if kind == "Pooling"]
     inside = [name for name in named if name.endswith("_Pooling") and not {"/", "\\"} & set(name)]
+    if named and not inside:
+        raise CompressError(
+            f"{path}: Pooling: expected a folder beside it whose name ends with _Pooling, found {named[0]!r}"
+        )
     return folder / inside[0] / "config.json" if inside else folder / POOLING
 
 

@@ -37,14 +37,15 @@ def problem_of(layers: Layers, *, is_random: bool) -> str | None:
 def with_layers(config: Mapping[str, Any], layers: Layers, who: str) -> dict[str, Any]:
     """The `config` of the encoder whose vectors are of these `layers`. CompressError naming `who`: it has not so many, or its family
     has none that can be taken."""
-    if layers == LAST:
-        return dict(config)
     family = FAMILIES[config["model_type"]]
+    name = family.own_name(_LAYERS)
+    if layers == LAST:
+        _check_mean(config, name, who)
+        return dict(config)
     if not family.fast or family.layerless:
         raise CompressError(
             f"{who}: layers: found {layers}, and the layers of a {family.title} cannot be taken apart here; leave it out"
         )
-    name = family.own_name(_LAYERS)
     depth, wanted = int(config[name]), layers if isinstance(layers, int) else int(layers.removeprefix("last-"))
     if wanted > depth:
         raise CompressError(f"{who}: layers: found {layers}, and the checkpoint has {depth} layers")
@@ -54,7 +55,13 @@ def with_layers(config: Mapping[str, Any], layers: Layers, who: str) -> dict[str
         raise CompressError(
             f"{who}: layers: its layers share weights in groups, which one layer would part; leave it out"
         )
-    return {**config, name: wanted}
+    return {field: value for field, value in config.items() if field != AVERAGED} | {name: wanted}
+
+
+def _check_mean(config: Mapping[str, Any], name: str, who: str) -> None:
+    count, depth = int(config.get(AVERAGED, 1)), int(config.get(name, 0))
+    if count > 1 and count > depth:
+        raise CompressError(f"{who}: config.json: {AVERAGED}: expected at most its {depth} layers, found {count}")
 
 
 def averaged(config: Any) -> int:

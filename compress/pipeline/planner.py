@@ -84,9 +84,8 @@ def make_plan(
         _check_lengths(plan)
     except CompressError:
         if is_at_hand(task.spec, task.folder, task.data_dir):
-            _ = (
-                task.data
-            )  # what is wrong with the data, such as a column's name, is told before the lengths of its texts
+            # What is wrong with the data, such as a column's name, is told before the lengths of its texts.
+            _ = task.data
         raise
     return plan
 

@@ -36,9 +36,8 @@ def _hint(value: object) -> str:
 
 
 def _check_texts(spec: TaskSpec, rows: Rows) -> None:
-    names = (
-        (spec.text[0], spec.text[-1]) if len(rows.texts) < len(spec.text) else spec.text
-    )  # of endings with what they begin with
+    # Endings stand together with what they begin with.
+    names = (spec.text[0], spec.text[-1]) if len(rows.texts) < len(spec.text) else spec.text
     for name, column in zip(names, rows.texts, strict=True):
         wrong = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not isinstance(v, str)]
         refuse(rows.place, rows.unit, [(n, f"{name}: expected text, found {brief(v)}{_hint(v)}") for n, v in wrong])

@@ -41,9 +41,10 @@ def gold_of(spec: TaskSpec, split: Split) -> np.ndarray:
     return TASK_KINDS[spec.kind].gold(split.labels, split.texts)
 
 
-def reported_scores(data: ReportedData, outputs: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:
-    """`score` of all that scores are reported on, by name, of the `outputs` there. Raises as `score` does."""
-    gold = reported_gold(data)
+def reported_scores(
+    data: ReportedData, outputs: Mapping[str, np.ndarray], gold: Mapping[str, np.ndarray]
+) -> dict[str, dict[str, float]]:
+    """`score` of all that scores are reported on, by name, of the `outputs` there and the `reported_gold`. Raises as `score` does."""
     return {name: score(data.spec, data.labels, outputs[name], gold[name], data.sizes(name)) for name in data.names}
 
 

@@ -44,10 +44,13 @@ def test_the_pooling_is_where_the_list_of_modules_has_it(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("place", ["../other_Pooling", "a/1_Pooling", "..\\1_Pooling", "weights"])
-def test_another_place_is_not_looked_into(tmp_path: Path, place: str) -> None:
+def test_another_place_is_refused_and_not_looked_into(tmp_path: Path, place: str) -> None:
     folder = folder_of(tmp_path / "in", modules=modules("Transformer", "Pooling", pooling=place))
     folder_of(tmp_path, other_Pooling__config=CLS, in__a__1_Pooling__config=CLS, in__weights__config=CLS)
-    assert read_pooling(folder, BERT) == ("mean", False)
+    with pytest.raises(
+        CompressError, match=r"modules\.json: Pooling: expected a folder beside it whose name ends with _Pooling"
+    ):
+        read_pooling(folder, BERT)
 
 
 def test_a_mean_of_another_length_points_the_same_way(tmp_path: Path) -> None:

@@ -105,6 +105,11 @@ def test_random_weights_have_no_layer_to_choose() -> None:
             "teacher t: layers: found 5, and the checkpoint has 4 layers",
         ),
         ({"model_type": "bert", "num_hidden_layers": 4}, "last-5", "found last-5, and the checkpoint has 4 layers"),
+        (
+            {"model_type": "bert", "num_hidden_layers": 2, "sentence_layers": 3},
+            "last",
+            "teacher t: config.json: sentence_layers: expected at most its 2 layers, found 3",
+        ),
         ({"model_type": "xlnet", "n_layer": 4}, 2, "the layers of a XLNet cannot be taken apart here"),
         ({"model_type": "modernbert", "num_hidden_layers": 4}, "last-2", "the layers of a ModernBERT cannot be taken"),
         ({"model_type": "albert", "num_hidden_layers": 4, "num_hidden_groups": 2}, 2, "share weights in groups"),
@@ -113,6 +118,11 @@ def test_random_weights_have_no_layer_to_choose() -> None:
 def test_layers_that_cannot_be_taken_are_refused(config: dict[str, Any], layers: int | str, message: str) -> None:
     with pytest.raises(CompressError, match=message):
         with_layers(config, layers, "teacher t")
+
+
+def test_one_layer_of_an_encoder_of_several_is_no_mean() -> None:
+    config = {"model_type": "bert", "num_hidden_layers": 6, "sentence_layers": 4}
+    assert with_layers(config, 2, "teacher t") == {"model_type": "bert", "num_hidden_layers": 2}
 
 
 @pytest.mark.parametrize("family", FAST)

@@ -54,6 +54,7 @@ def assembled(folder: Path, outputs: dict[str, np.ndarray]) -> tuple[ModelResult
     made: Any = SimpleNamespace(
         models=models,
         reported=SimpleNamespace(data=data),
+        gold={"dev": GOLD},
         logits={label: {"dev": output} for label, output in outputs.items()},
         runtimes={},
         measured_by=lambda label: None,

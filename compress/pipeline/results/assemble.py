@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,11 @@ class Made:
     runtimes: dict[str, results.Runtime]
     measured: dict[str, Artifact]
     measurements: list[str]
+
+    @cached_property
+    def gold(self) -> dict[str, np.ndarray]:
+        """What outputs are held against, by what scores are reported on."""
+        return reported_gold(self.reported.data)
 
     def measured_by(self, name: str) -> Code | None:
         """The code that scored the model `name`, or took the latencies (`BENCH`), maybe in an earlier run."""
@@ -183,7 +189,7 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
     baseline, logits = made.models[0], made.logits
     data, sizes = made.reported.data, _sizes(plan, model)
     mine = logits[model.label]
-    scores, first = reported_scores(data, mine), data.first
+    scores, first = reported_scores(data, mine, made.gold), data.first
     length = _mean_length(model, context)
     return results.ModelResult(
         name=model.name,
@@ -196,12 +202,12 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
         file_bytes=model.onnx.stat().st_size,
         scores=scores,
         headline=headline(scores[first]),
-        types=_types(data, first, mine[first]),
-        delta=None if model is baseline else _delta(data, first, logits[baseline.label][first], mine[first]),
+        types=_types(data, made.gold[first], mine[first]),
+        delta=None if model is baseline else _delta(made, logits[baseline.label][first], mine[first]),
         predictions=model.label,
         onnx=made.runtimes.get(model.label),
         torch_eager=made.runtimes.get(f"{model.name}-torch") if model.precision == "fp32" else None,
-        fidelity=_fidelity(data, model, first, logits),
+        fidelity=_fidelity(made, model),
         info=made.artifacts[model.label].info,
         code=made.measured_by(model.label),
     )
@@ -212,20 +218,19 @@ def _sizes(plan: Plan, model: Model) -> Dimensions:
     return replace(plan.sizes[model.name], vocabulary=int(read_config(model.checkpoint.path)["vocab_size"]))
 
 
-def _types(data: ReportedData, split: str, outputs: np.ndarray) -> dict[str, EntityScore]:
-    gold = reported_gold(data)[split]
+def _types(data: ReportedData, gold: np.ndarray, outputs: np.ndarray) -> dict[str, EntityScore]:
     found = TASK_KINDS[data.spec.kind].types(outputs, gold, data.labels, data.spec.metrics)
     return {name: EntityScore(**vars(each)) for name, each in found.items()}
 
 
-def _fidelity(data: ReportedData, model: Model, split: str, logits: Predictions) -> Fidelity | None:
+def _fidelity(made: Made, model: Model) -> Fidelity | None:
     """Beside the fp32 file of the same checkpoint, which every quantized one is made from."""
     if model.precision == "fp32":
         return None
-    reference = f"{model.name}-fp32"
-    fp32, int8 = logits[reference][split], logits[model.label][split]
-    against = {"reference": reference, "split": split, "delta": _delta(data, split, fp32, int8)}
-    return fidelity(fp32, int8, reported_gold(data)[split], data.labels, kind=TASK_KINDS[data.spec.kind], **against)
+    data, reference = made.reported.data, f"{model.name}-fp32"
+    fp32, int8 = (made.logits[label][data.first] for label in (reference, model.label))
+    against = {"reference": reference, "split": data.first, "delta": _delta(made, fp32, int8)}
+    return fidelity(fp32, int8, made.gold[data.first], data.labels, kind=TASK_KINDS[data.spec.kind], **against)
 
 
 def _mean_length(model: Model, context: Context) -> float:
@@ -235,8 +240,10 @@ def _mean_length(model: Model, context: Context) -> float:
     return float(context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths.mean())
 
 
-def _delta(data: ReportedData, split: str, base: np.ndarray, other: np.ndarray) -> Delta:
-    gold, metric = reported_gold(data)[split], headline_of(data.spec, data.labels, sizes=data.sizes(split))
+def _delta(made: Made, base: np.ndarray, other: np.ndarray) -> Delta:
+    """Of the headline score."""
+    data = made.reported.data
+    gold, metric = made.gold[data.first], headline_of(data.spec, data.labels, sizes=data.sizes(data.first))
     points, low, high = significance.paired_bootstrap(metric, base, other, gold)
     return Delta(points=points, low=low, high=high, mcnemar_p=significance.mcnemar_p(metric, base, other, gold))
 
@@ -267,7 +274,7 @@ def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context
         for label, found in made.logits.items()
         for name, array in found.items()
     }
-    arrays |= {f"gold/{name}": gold for name, gold in reported_gold(data).items()}
+    arrays |= {f"gold/{name}": gold for name, gold in made.gold.items()}
     np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
     paths = {
         model.label: {

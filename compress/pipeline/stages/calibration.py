@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 
 _LEAST = 32  # texts to calibrate on
 _FEW = 256  # texts that tell matmuls apart
-_EMPTY: dict[Unit, np.ndarray] = {
-    "word": np.zeros((0, 3), np.int32),
-    "question": np.zeros((0, 2), np.int32),
-}  # no labels of
-# texts that are read in windows, as `Split.labels`
+# No labels of texts that are read in windows, as `Split.labels`.
+_EMPTY: dict[Unit, np.ndarray] = {"word": np.zeros((0, 3), np.int32), "question": np.zeros((0, 2), np.int32)}
 _PROFILED = 128  # tokens of a text, or as many as the task's texts may have
 
 
