@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from ..metrics import Headline
     from ..runtime import Chooser, Classifier, Embedder, Prediction, Reader, Tagger
-    from ..tasks import TaskKind
 
     Model = Classifier | Tagger | Reader | Chooser | Embedder
 
@@ -83,12 +82,14 @@ class Answered(ABC):
     def summary(self) -> str:
         """The scores, in a line."""
 
-    def scored(self, kind: TaskKind, metrics: Sequence[MetricName], outputs: np.ndarray, gold: np.ndarray) -> str:
+    def scored(self, metrics: Sequence[MetricName], outputs: np.ndarray, gold: np.ndarray) -> str:
         """`120 texts: accuracy 91.67 (85.83 to 96.67), f1_macro 91.60 (85.10 to 96.60); 95% intervals`."""
-        fields = KINDS[self._kind]
+        from ..tasks import TASK_KINDS
+
+        fields, kind = KINDS[self._kind], TASK_KINDS[self._kind]
         words = [_with_interval(name, kind.headline((name,), -1, self.model.labels), outputs, gold) for name in metrics]
-        what = {"ranking": "passages", "choice": "questions"}.get(self._kind, f"{fields.unit}s")
-        return f"{len(gold):,} {what}: {', '.join(words)}; 95% intervals"
+        what = fields.unit if fields.grouped is None else fields.grouped[fields.unit != "choice"]
+        return f"{len(gold):,} {what}{'' if len(gold) == 1 else 's'}: {', '.join(words)}; 95% intervals"
 
     @property
     def _kind(self) -> KindName:
@@ -150,14 +151,10 @@ class AnsweredTexts(Answered):
     def summary(self) -> str:
         import numpy as np
 
-        from ..tasks import TASK_KINDS
-
-        if not self._gold:
-            raise CompressError("--label: expected rows to score, found none")
         gold, outputs = np.array(self._gold), np.array(self._outputs, dtype=np.float64)
         fields = KINDS[self._kind]
         metrics = _METRICS.get(self._kind, fields.metrics[: fields.usual])
-        return self.scored(TASK_KINDS[self._kind], metrics, outputs, gold)
+        return self.scored(metrics, outputs, gold)
 
 
 def _with_interval(name: str, metric: Headline, outputs: np.ndarray, gold: np.ndarray) -> str:

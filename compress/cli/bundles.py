@@ -15,6 +15,7 @@ import typer
 
 from ..errors import CheckFailed, CompressError
 from ..spec.limits import MOST_THREADS
+from ..tabular import CONLL, DELIMITERS
 
 if TYPE_CHECKING:
     from .answered import Model
@@ -146,7 +147,7 @@ def predict(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
 
 
-_DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".conll", ".conllu", ".bio", ".iob", ".iob2")
+_DATA = (*DELIMITERS, ".jsonl", ".ndjson", *CONLL)
 
 
 def _check_sources(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
 from ..runtime.chooser import check_question
+from ..runtime.passages import NEVER
 from ..spec.kinds import KINDS
 from .answered import Answered
 from .row_files import Row, value_of
@@ -57,26 +59,24 @@ def endings_in(names: tuple[str, ...], row: Row) -> list[Ending]:
     return found
 
 
-def question_of(names: tuple[str, ...], row: Row, label: str | None) -> Question:
-    """The context in a row, and its endings. Also sees that the row has its label, before anything is answered."""
+def question_of(names: tuple[str, ...], row: Row, endings: Sequence[Ending]) -> Question:
+    """The context in a row, and its `endings`, each behind what it begins with."""
     text = names[0]
     columns = [text] if text in row.values else [part.strip() for part in text.split(",")]
     context, *begins = (value_of(row, name, "--text") for name in columns)
     for name, part in zip(columns, (context, *begins), strict=True):
         if not isinstance(part, str):
             raise CompressError(f"{row.place}: {name}: expected text, found {type(part).__name__}")
-    endings = [" ".join([*begins, ending]) for _, ending in endings_in(names, row)]
-    if label is not None:
-        place_in(names, row, label)
-    check_question(f"{row.place}: ", context, endings)
-    return context, endings
+    whole = [" ".join([*begins, ending]) for _, ending in endings]
+    check_question(f"{row.place}: ", context, whole)
+    return context, whole
 
 
-def place_in(names: tuple[str, ...], row: Row, label: str) -> int:
-    """The place of the right ending, by the column `label`."""
+def place_in(row: Row, endings: Sequence[Ending], label: str) -> int:
+    """The place of the right one of the row's `endings`, by the column `label`."""
     from ..tasks.choices import place_of
 
-    place = place_of(value_of(row, label, "--label"), endings_in(names, row), label)
+    place = place_of(value_of(row, label, "--label"), endings, label)
     if isinstance(place, str):
         raise CompressError(f"{row.place}: {place}")
     return place
@@ -88,22 +88,23 @@ class AnsweredQuestions(Answered):
     def __init__(self, model: Any, columns: tuple[str, ...], label: str | None) -> None:
         super().__init__(model, columns, label)
         self._gold: list[int] = []
-        self._outputs: list[list[float]] = []
+        self._outputs: list[tuple[float, ...]] = []
 
     def text(self, row: Row) -> Question:
-        return question_of(self._columns, row, self._label)
+        endings = endings_in(self._columns, row)
+        if self._label is not None:
+            self._gold.append(place_in(row, endings, self._label))
+        return question_of(self._columns, row, endings)
 
     def add(self, row: Row, answer: Chosen) -> None:
         if self._label is not None:
-            self._gold.append(place_in(self._columns, row, self._label))
-            self._outputs.append([*answer.probabilities])
+            self._outputs.append(answer.probabilities)
 
     def summary(self) -> str:
         """Questions may have fewer endings than others."""
         import numpy as np
 
-        from ..tasks import TASK_KINDS
-
-        most = max(map(len, self._outputs))
-        outputs = np.array([[*row, *[-1.0] * (most - len(row))] for row in self._outputs])
-        return self.scored(TASK_KINDS["choice"], KINDS["choice"].metrics[:1], outputs, np.array(self._gold))
+        outputs = np.full((len(self._outputs), max(map(len, self._outputs))), NEVER)
+        for row, probabilities in zip(outputs, self._outputs, strict=True):
+            row[: len(probabilities)] = probabilities
+        return self.scored(KINDS["choice"].metrics[:1], outputs, np.array(self._gold))

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -113,6 +114,18 @@ def suffix_of(path: Path, option: str, more: Sequence[str] = ()) -> str:
     return suffix
 
 
+@contextmanager
+def encodable(row: Row) -> Iterator[None]:
+    """Raises `CompressError` where the file that the row is written to has no such characters."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        found = error.object[error.start].encode("ascii", "backslashreplace").decode()
+        raise CompressError(
+            f"{row.place}: expected text that can be written in {error.encoding}, found {found}"
+        ) from None
+
+
 class Writer:
     """Rows to a file of `suffix`'s form, the header with the first; `delimiter`: another than the suffix's."""
 
@@ -123,16 +136,11 @@ class Writer:
 
     def write(self, row: Row) -> None:
         """Raises `CompressError` for a row that the file cannot hold."""
-        try:
+        with encodable(row):
             if self._suffix in DELIMITERS:
                 self._write_fields(row)
             else:
                 self._file.write(json.dumps(row.values, ensure_ascii=False) + "\n")
-        except UnicodeEncodeError as error:
-            found = error.object[error.start].encode("ascii", "backslashreplace").decode()
-            raise CompressError(
-                f"{row.place}: expected text that can be written in {error.encoding}, found {found}"
-            ) from None
 
     def _write_fields(self, row: Row) -> None:
         place, values = row.place, row.values

@@ -15,11 +15,11 @@ from ..tabular import CONLL, DELIMITERS
 from ..tasks.columns import Rows
 from ..tasks.conll import read_conll
 from ..tasks.data import of_words
-from ..tasks.json_lists import json_list
+from ..tasks.json_lists import are_lists, is_foreign_list, json_list
 from ..tasks.kinds.tagging import TAGGING, check_words, label_ids
 from ..tasks.tagged import tagged_rows
 from .answered import Answered, check_text
-from .row_files import Row, suffix_of, value_of
+from .row_files import Row, encodable, suffix_of, value_of
 
 if TYPE_CHECKING:
     from .answered import Text
@@ -54,7 +54,8 @@ class WordWriter:
 
     def write(self, row: Row) -> None:
         words = zip(*row.values.values(), strict=True)
-        self._file.write("".join("\t".join(fields) + "\n" for fields in words) + "\n")
+        with encodable(row):
+            self._file.write("".join("\t".join(fields) + "\n" for fields in words) + "\n")
 
 
 class AnsweredWords(Answered):
@@ -71,12 +72,13 @@ class AnsweredWords(Answered):
     def text(self, row: Row) -> Text:
         value = value_of(row, self._column, "--text")
         if self._path.suffix.lower() in DELIMITERS:
-            value = _words(value)
+            value = _words(f"{row.place}: {self._column}", value)
         listed = isinstance(value, list)
         for part in value if listed else [value]:
             check_text(f"{row.place}: {self._column}", part)
         if listed and "" in value:
-            raise CompressError(f"{row.place}: {self._column}: expected words, found an empty one")
+            own = row.word_numbers and f"{self._path}: line {row.word_numbers[value.index('')]}"
+            raise CompressError(f"{own or row.place}: {self._column}: expected words, found an empty one")
         if self._label is not None:
             self._gold.append(self._ids(row, value, value_of(row, self._label, "--label")))
         return value
@@ -103,12 +105,15 @@ class AnsweredWords(Answered):
         names = self.model.labels
         check_words(f"{self._path}: {self._label}", of_words(self._gold), names)
         outputs = np.eye(len(names))[np.concatenate([np.array(ids, np.int64) for ids in self._given])]
-        return self.scored(
-            TAGGING, TAGGING.fitting(_METRICS, names), outputs, joined([ids[:, 0] for ids in self._gold])
-        )
+        return self.scored(TAGGING.fitting(_METRICS, names), outputs, joined([ids[:, 0] for ids in self._gold]))
 
 
-def _words(field: Any) -> Any:
-    """The words of a field that is a list of texts in JSON; any other field as it is."""
-    found = json_list(field) if isinstance(field, str) and field.strip()[:1] == "[" else None
+def _words(where: str, field: Any) -> Any:
+    """The words of a field that is a list of texts in JSON; any other field as it is, since a text may begin with a bracket.
+    CompressError, which begins with `where`: a list of texts as Python or NumPy write it."""
+    if not are_lists([field]):
+        return field
+    found = json_list(field)
+    if isinstance(found, str) and is_foreign_list(field):
+        raise CompressError(f"{where}: {found}")
     return found if isinstance(found, list) and all(isinstance(word, str) for word in found) else field

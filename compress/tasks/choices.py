@@ -69,6 +69,8 @@ def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
     """The place of the right ending, from 0: by its own name, or its place, its text or its letter; or what is wrong with the label."""
     last, written = len(endings) - 1, label_text(label)
     own = [place for place, (name, _) in enumerate(endings) if name and name == written]
+    if len(own) > 1:
+        return f"{column}: {brief(label)} is the label of two endings; expected what is of one alone"
     if own:
         return own[0]
     if isinstance(label, int | float) and not isinstance(label, bool):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Sequence
@@ -31,6 +32,15 @@ def are_lists(texts: Sequence[Any]) -> bool:
 def are_lists_of_spans(texts: Sequence[Any]) -> bool:
     """Whether all are texts of lists, some of them of lists or objects."""
     return are_lists(texts) and any(text.strip()[1:].lstrip()[:1] in ("{", "[") for text in texts)
+
+
+def is_foreign_list(text: str) -> bool:
+    """Whether it is a list of texts as Python or NumPy write it."""
+    try:
+        found = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return isinstance(found, list) and bool(found) and all(isinstance(part, str) for part in found)
 
 
 def _lists(rows: Rows, values: Sequence[Any], name: str) -> list[list[Any]]:

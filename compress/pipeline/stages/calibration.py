@@ -68,7 +68,7 @@ def calibration(
 
 
 def read_lines(path: Path, spec: TaskSpec) -> Split:
-    """Lines that are not empty, as unlabelled examples of the task: of one or two texts, which are cut or read in windows as its own
+    """Lines that are not empty, as unlabelled examples of the task: of one or two texts, which are read in windows where its own
     are. CompressError: unreadable, or fewer than 32."""
     columns = 2 if spec.pairs else 1  # what a model reads at once
     try:
