@@ -156,7 +156,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "bibtex": bibtex(info.recipe.get("paper")),
         "words": KIND_WORDS[info.task.kind],
         "named_labels": bool(info.task.labels) and KINDS[info.task.kind].named_labels,
-        "input": "a text" if of_vectors(info) else _INPUTS[min(2, len(info.text_columns)) + _chooses(info)],
+        "input": KIND_WORDS[info.task.kind].input or _INPUTS[len(info.text_columns)],
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
         "dtypes": " and ".join(f'"{DTYPES[name]}"' for name in info.models if name in DTYPES),
         "dynamic": any(graph.format == "dynamic" for graph in info.graphs.values()),
@@ -178,7 +178,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
     }
 
 
-_INPUTS = {1: "one text", 2: "two texts", 3: "a context with each of its endings"}
+_INPUTS = {1: "one text", 2: "two texts"}
 
 
 def _chooses(info: BundleInfo) -> bool:

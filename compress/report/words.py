@@ -10,7 +10,7 @@ class KindWords:
     """`pipeline_tag`: as model hubs name the kind. `example`: the Python line of a model card that turns `logits`
     [text, output] into answers. `answer`: how the runtime is asked; `optimum`: the class of optimum that opens a bundle. `cut`: what
     becomes of a longer text. `outputs`: of the graph, in Python, and `results`: what the example calls them; `truncation`: more
-    arguments of its `enable_truncation`."""
+    arguments of its `enable_truncation`; `input`: what it reads, where that is not the task's texts."""
 
     pipeline_tag: str
     output: str
@@ -23,6 +23,7 @@ class KindWords:
     outputs: str = '["logits"]'
     results: str = "logits"
     truncation: str = ""
+    input: str | None = None
 
 
 # Of a model card: the best span of each context.
@@ -86,6 +87,7 @@ KIND_WORDS: dict[str, KindWords] = {
     ),
     "choice": KindWords(
         pipeline_tag="multiple-choice",
+        input="a context with each of its endings",
         output="one score per pair, the higher the better the second text goes on from the first; the softmax of the scores of a "
         "question's endings are their probabilities",
         example='print("ending", logits[:, 0].argmax())',
@@ -105,6 +107,7 @@ KIND_WORDS: dict[str, KindWords] = {
     ),
     "embedding": KindWords(
         pipeline_tag="sentence-similarity",
+        input="a text",
         output="a vector of length 1 per text",
         example="print(vectors @ vectors.T)",
         limit="Its vectors are compared with one another alone: those of another model, the teacher included, are other vectors.",

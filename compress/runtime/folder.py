@@ -95,7 +95,7 @@ def read_settings(folder: Path) -> Settings:
     bundle = read_json(folder / "bundle.json", optional=True)
     tokenizer = read_json(folder / "tokenizer_config.json", optional=True)
     unit, columns = _unit(folder, config, bundle), bundle.get("text_columns")
-    labels = () if unit == "pair" else label_names(folder / "config.json", config)
+    labels = () if unit in ("pair", "choice") else label_names(folder / "config.json", config)
     labels = output_names("choice", labels) if unit == "choice" else labels
     return Settings(
         labels=labels,

@@ -75,5 +75,6 @@ def encode_choices(tokenizer: tokenizers.Tokenizer, split: Split, max_length: in
         ids += ragged([encoding.ids for encoding in encodings], lengths, np.int32)
         types += ragged([encoding.type_ids for encoding in encodings], lengths, np.int8)
     for rows in queries_of(split.labels) if shortened else []:
-        cutter.check_apart(f"max_length is {max_length}: ", [split.texts[1][row] for row in rows if row in shortened])
+        if shortened.intersection(rows.tolist()):
+            cutter.check_apart(f"max_length is {max_length}: ", [split.texts[1][row] for row in rows])
     return choices(ids, types, split.labels)

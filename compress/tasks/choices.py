@@ -54,7 +54,10 @@ def endings_of(value: Any, column: str) -> list[Ending] | str:
     if not isinstance(texts, list | tuple):
         hint = "; a .csv or .tsv has a column for each ending" if isinstance(value, str) else ""
         return f"{column}: expected a list of endings, such as {FORMS}, found {brief(value)}{hint}"
-    names = [label_text(name) for name in value.get("label") or ()][: len(texts)] if named else [""] * len(texts)
+    labels = (value.get("label") or ()) if named else ()
+    if not isinstance(labels, list | tuple):
+        return f"{column}: expected a list of the endings' labels, found {brief(labels)}"
+    names = [label_text(name) for name in labels] if named else [""] * len(texts)
     wrong = next((text for text in texts if not isinstance(text, str) or not text.strip()), None)
     if wrong is not None or None in texts:
         return f"{column}: expected texts, found {brief(wrong)} among the endings"
@@ -73,6 +76,9 @@ def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
         return f"{column}: {brief(label)} is the label of two endings; expected what is of one alone"
     if own:
         return own[0]
+    names = [name for name, _ in endings if name]
+    if any(_reads_as(name, written) for name in names):
+        return f"{column}: expected one of the endings' own labels, {', '.join(names)}, found {brief(label)}"
     if isinstance(label, int | float) and not isinstance(label, bool):
         inside = written.isdecimal() and int(written) <= last
         return int(written) if inside else _outside(column, label, last)
@@ -93,6 +99,12 @@ def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
     return (
         f"{column}: expected the place of the right ending, 0 to {last}, its letter or its text, found {brief(label)}"
     )
+
+
+def _reads_as(name: str, label: str) -> bool:
+    """Whether both are numbers, or both letters, so that the label is not to be counted where endings have such names."""
+    letters = len(name) == len(label) == 1 and name.isalpha() and label.isalpha()
+    return letters or (name.isdecimal() and label.isdecimal())
 
 
 def _outside(column: str, label: Any, last: int) -> str:

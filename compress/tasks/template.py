@@ -139,14 +139,10 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
     refuse."""
     spec, _ = own_task(own)
     train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
-    longest = 0
-    for table in (train, dev):
-        rows = _prepared(spec, table)
-        split = to_split(spec, rows, spec.known_labels or (), training=table is train)
-        if table is train:
-            longest = max(
-                _words(value) for column in (split.texts if split.has_choices else rows.texts) for value in column
-            )
+    prepared = [_prepared(spec, table) for table in (train, dev)]
+    for place, rows in enumerate(prepared):
+        to_split(spec, rows, spec.known_labels or (), training=place == 0)
+    longest = max(_words(value) for column in prepared[0].texts for value in column)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
     read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
     rest = [name for name in train.columns if name not in read]

@@ -25,7 +25,8 @@ def ending_values(name: str, known: Collection[str], column: Callable[[str], lis
     if len(parts) == 1:
         return column(name)
     rows = zip(*map(column, parts), strict=True)
-    return [{"label": list(parts), "text": _without_blanks(texts)} for texts in rows]
+    kept = map(_without_blanks, rows)
+    return [{"label": list(parts[: len(texts)]), "text": texts} for texts in kept]
 
 
 def ending_columns(name: str, known: Collection[str]) -> tuple[str, ...]:

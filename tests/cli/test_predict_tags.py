@@ -108,6 +108,7 @@ def test_labels_that_are_no_entities_have_accuracy_alone(cli, tmp_path: Path) ->
         ("so O\nthe\n", (), "in.conll: line 2: expected 2 fields, found 1"),
         ("so\nthe\n", ("--label", "tags"), "in.conll: no column 'tags'"),
         ("so O\n", ("--text", "words"), "in.conll: no column 'words'; name one of 'tokens', 'tags' with --text"),
+        ("so\tO\nthe\tB-PER\n\tO\n", (), "in.conll: line 3: tokens: expected words, found an empty one"),
         ("", (), "in.conll: no examples"),
     ],
 )  # fmt: skip
@@ -125,6 +126,26 @@ def test_a_word_a_line_comes_of_such_a_file_alone(cli, folder: Path, tmp_path: P
     (tmp_path / "in.jsonl").write_text(json.dumps({"words": ["so"]}))
     done = cli("predict", folder, "-i", tmp_path / "in.jsonl", "-o", tmp_path / "out.conll")
     assert done.code == 2 and "--output: expected a .csv, .tsv or .jsonl file, found out.conll" in done.err
+
+
+@pytest.mark.parametrize(
+    ("field", "form"), [("['so', 'the']", "Python lists have single quotes"), ("['so' 'the']", "a NumPy array as text")]
+)
+def test_lists_as_python_writes_them_are_refused(cli, folder: Path, tmp_path: Path, field: str, form: str) -> None:
+    (tmp_path / "in.csv").write_text(f'words\n"{field}"\n')
+    done = cli("predict", folder, "-i", tmp_path / "in.csv")
+    assert done.code == 2 and "in.csv: line 2: words: expected a list in JSON" in done.err and form in done.err
+
+
+def test_a_text_may_begin_with_a_bracket(cli, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("words\n[so] the guy\n")
+    assert cli("predict", folder, "-i", tmp_path / "in.csv").code == 0
+
+
+def test_a_file_is_not_answered_as_a_text(cli, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("so\n")
+    assert "in.txt: is a file, and would be answered as a text" in cli("predict", folder, "in.txt").err
 
 
 def test_label_words_gives_every_word(folder: Path) -> None:

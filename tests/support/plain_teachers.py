@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from compress.models.checkpoints import save_checkpoint
-from compress.models.pretrained import usable_class
+from compress.models.usable_classes import usable_class
 
 POSITIONS, LAYERS = 32, 3
 PADDING = {"deberta-v2": 0, "xlnet": 5}

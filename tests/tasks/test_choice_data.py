@@ -176,6 +176,18 @@ def test_what_a_label_may_be(label: Any, endings: Any, place: int, tmp_path: Pat
             r"expected a list of endings, such as .*; a \.csv or \.tsv has a column for each ending",
         ),
         ({"endings": {"label": ["A"], "text": ["x", "y"]}}, "expected as many labels as endings, found 1 and 2"),
+        ({"endings": {"label": ["A", "B", "C"], "text": ["x", "y"]}}, "as many labels as endings, found 3 and 2"),
+        ({"endings": {"label": 5, "text": ["x", "y"]}}, "endings: expected a list of the endings' labels, found 5"),
+        ({"endings": {"label": "AB", "text": ["x", "y"]}}, "expected a list of the endings' labels, found 'AB'"),
+        ({"endings": {"label": ["A", "A"], "text": ["x", "y"]}, "label": "A"}, "'A' is the label of two endings"),
+        (
+            {"endings": {"label": ["1", "2"], "text": ["x", "y"]}},
+            "expected one of the endings' own labels, 1, 2, found 0",
+        ),
+        (
+            {"endings": {"label": ["B", "C"], "text": ["x", "y"]}, "label": "A"},
+            "one of the endings' own labels, B, C, found 'A'",
+        ),
         ({"context": 5}, "line 2: context: expected text, found 5"),
     ],
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from tokenizers import Tokenizer
 
+from compress.errors import CompressError
 from compress.runtime.endings import EndingCutter
 from compress.tasks import TASK_KINDS
 
@@ -18,6 +20,16 @@ def test_an_ending_is_cut_only_where_it_alone_is_too_long(toy_tokenizer: Tokeniz
         10,
     ]
     assert encodings[0].sequence_ids.count(0) == 1
+
+
+@pytest.mark.parametrize("endings", [["a b c d", "a b c d e"], ["A b c d e", "a b c d f"]])
+def test_endings_that_are_cut_to_the_same_tokens_are_told(toy_tokenizer: Tokenizer, endings: list[str]) -> None:
+    """Also where one of them is whole, or letters differ that the tokenizer takes for one."""
+    cutter = EndingCutter(toy_tokenizer, 8)
+    assert cutter([("film", ending) for ending in endings])[1]
+    with pytest.raises(CompressError, match=r"here: two endings of [79] and 9 characters"):
+        cutter.check_apart("here: ", endings)
+    cutter.check_apart("here: ", ["Yes", "yes"])  # which nobody cut
 
 
 def test_copies_of_a_question_are_questions() -> None:

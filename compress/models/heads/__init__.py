@@ -52,9 +52,9 @@ def model_from(head: Head, config: Any) -> Any:
     """A model with this head and random weights, under torch's global seed, by a config of transformers."""
     model = auto_class(head).from_config(config)
     if head.pooled:
-        from ..choice_rows import reads_rows
+        from ..usable_classes import usable_class
 
-        model.__class__ = reads_rows(type(model))
+        model.__class__ = usable_class(type(model))
     return without_pooler(model, head)
 
 

@@ -27,7 +27,7 @@ class Head:
     their parts; None: it reads one token. `outputs`: of transformers' model, and of the graph; where there are several, logits are
     these side by side. `bare`: it has no weights and reads the last states themselves, so that the model is an encoder alone, without
     a pooler, and its output is the graph's. `pooled`: transformers' classes read the encoder's pooler, also in families whose classifiers
-    of texts do not; they take questions of several rows, and here each row for itself (`pretrained.usable_class`).
+    of texts do not; they take questions of several rows, and here each row for itself (`usable_classes`).
     """
 
     model: str
