@@ -53,7 +53,7 @@ def test_the_mean_stands_before_its_sets(here: Path) -> None:
     assert gold["mean"].tolist() == [*gold["a"].tolist(), *gold["b"].tolist()]
     rng = np.random.default_rng(0)
     outputs = {name: rng.normal(size=(len(split), 5)).astype(np.float32) for name, split in data.splits.items()}
-    found = reported_scores(data, data.gathered(outputs))
+    found = reported_scores(data, data.gathered(outputs), gold)
     alone = {name: score(task, (), outputs[name], gold[name])["spearman"] for name in SETS}
     assert {name: found[name]["spearman"] for name in SETS} == alone
     assert found["mean"]["spearman"] == pytest.approx((alone["a"] + alone["b"]) / 2, abs=1e-9)
