@@ -30,7 +30,8 @@ def pooling_file(folder: Path) -> Path:
             f"{path}: expected {', '.join(LAYERS)}; found {', '.join(other)}, which would be left out of the vectors: give a "
             "sentence encoder without"
         )
-    named = [str(module.get("path")) for module, kind in zip(modules, kinds, strict=True) if kind == "Pooling"]
+    pools = [module for module, kind in zip(modules, kinds, strict=True) if kind == "Pooling"]
+    named = [str(module["path"]) for module in pools if "path" in module]
     inside = [name for name in named if name.endswith("_Pooling") and not {"/", "\\"} & set(name)]
     if named and not inside:
         raise CompressError(
