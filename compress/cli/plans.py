@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ..goals import in_words, texts_to_judge
 from ..models.layer_maps import copied_layers, matched_layers
 from ..pipeline.estimate import data_line, estimate
+from ..pipeline.plan.smaller import checkpoint_sizes
 from ..pipeline.plan.teachers import names_of
 from ..pipeline.preflight import check_at_hand
 from ..pipeline.results.reported import nearness
 from ..pipeline.stages.pretrain import uses_cooccurrence_init
-from ..pipeline.stages.prune import PRUNE
 from ..pipeline.training.log import saved_step
 from ..quantize.methods import QUANTIZERS
 from ..spec.stage import StageSpec
@@ -22,6 +22,7 @@ from ..store import Store
 if TYPE_CHECKING:
     from ..fields import Spec
     from ..models.cards import Albert
+    from ..models.dimensions import Dimensions
     from ..pipeline import Plan
     from ..pipeline.plan import Node
 
@@ -84,29 +85,43 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
             for node in plan.nodes
         ],
         "notes": list(plan.notes),
-        "models": _models(plan),
+        "models": _models(plan, cache),
         "tradeoff": _tradeoff(plan) or None,
     }
 
 
-def _models(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Name -> its sizes, None where the run chooses them: those of what a stage prunes, which stands under the stage's name."""
-    found: dict[str, dict[str, Any]] = {
-        name: {
-            "architecture": f"{sizes.architecture} {sizes}",
-            "parameters": sizes.parameters,
-            "flops_per_token": round(sizes.flops_per_token()),
-            "word_parameters": sizes.word_parameters,
-        }
-        for name, sizes in plan.sizes.items()
-    }
+def _models(plan: Plan, cache: Store) -> dict[str, dict[str, Any]]:
+    """Name -> its sizes; what a stage makes smaller stands under the stage's node too, as it is in its checkpoint, or, before it was run,
+    as far as its sizes are known."""
+    found = {name: _model(sizes) for name, sizes in plan.sizes.items()}
+    models = {node.id: node.model for node in plan.nodes}
+    resized: dict[str, Dimensions | None] = {**plan.sizes}
     for node in plan.nodes:
-        if node.kind is PRUNE:
-            sizes = plan.sizes[node.model]
-            form = f"{sizes.architecture} {sizes.layers} x {sizes.hidden}, heads and FFN chosen by the run"
-            unknown = dict.fromkeys(("parameters", "flops_per_token"))
-            found[node.id] = {**found[node.model], "architecture": form, **unknown}
+        if node.kind.resized is None:
+            continue
+        made, before = cache.find(node.key), resized[models[node.inputs["model"]]]
+        if made is not None:
+            after = checkpoint_sizes(plan, node.model, made.path)
+        else:
+            after = None if before is None else node.kind.resized(node.spec, before)
+        resized[node.model] = after
+        found[node.id] = _unknown(plan.sizes[node.model]) if after is None else _model(after)
     return found
+
+
+def _model(sizes: Dimensions) -> dict[str, Any]:
+    return {
+        "architecture": f"{sizes.architecture} {sizes}",
+        "parameters": sizes.parameters,
+        "flops_per_token": round(sizes.flops_per_token()),
+        "word_parameters": sizes.word_parameters,
+    }
+
+
+def _unknown(sizes: Dimensions) -> dict[str, Any]:
+    """Of what a run makes smaller by its own choice."""
+    form = f"{sizes.architecture} {sizes.layers} x {sizes.hidden}, sizes chosen by the run"
+    return {**dict.fromkeys(_model(sizes)), "architecture": form}
 
 
 def _layers(plan: Plan) -> list[int] | None:
@@ -221,7 +236,7 @@ def _count(found: int | None, teacher: int | None) -> str:
 def _words(model: dict[str, Any]) -> str:
     """What the vocabulary costs a model: `192.0M, 768 MB (69%)`, in fp32 and as a share of its parameters."""
     count, whole = model["word_parameters"], model["parameters"]
-    return f"{count / 1e6:.1f}M, {4 * count / 1e6:.3g} MB" + (f" ({count / whole:.0%})" if whole else "")
+    return "" if count is None else f"{count / 1e6:.1f}M, {4 * count / 1e6:.3g} MB ({count / whole:.0%})"
 
 
 def _state(stage: dict[str, Any]) -> str:
@@ -230,21 +245,19 @@ def _state(stage: dict[str, Any]) -> str:
     return "to run" if stage["saved_step"] is None else f"to go on, step {stage['saved_step']}"
 
 
-_SHOWN = (
-    *(
-        "start",
-        "epochs",
-        "learning_rate",
-        "batch_size",
-        "copies",
-        "source",
-        "flops",
-        "examples",
-        "graph",
-        "opset",
-        "method",
-    ),
-)
+_SHOWN = [
+    "start",
+    "epochs",
+    "learning_rate",
+    "batch_size",
+    "copies",
+    "source",
+    "flops",
+    "examples",
+    "graph",
+    "opset",
+    "method",
+]
 
 
 def _spelled(stage: dict[str, Any]) -> str:

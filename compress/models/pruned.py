@@ -8,20 +8,17 @@ smaller `intermediate_size`.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..errors import CompressError
 from .families import FAMILIES, Family
-from .heads import head_of, without_pooler
 from .pruned_shape import FIELD, PrunedShape, not_prunable, prunable
 
-_UNPRUNED = "unpruned"  # attribute of a class of ours: transformers' own
+ATTENTION = ("query", "key", "value")  # parts of a layer whose outputs are its heads
+UNPRUNED = "unpruned"  # attribute of a class of ours: the whole model's
 
 
 @cache
@@ -33,54 +30,8 @@ def pruned_class(kind: Any) -> Any:
         _narrow(self)
 
     about = f"{kind.__name__} whose layers have the heads and neurons that `config.{FIELD}` says."
-    fields = {"__init__": initialise, "__doc__": about, "__module__": __name__, _UNPRUNED: kind}
+    fields = {"__init__": initialise, "__doc__": about, "__module__": __name__, UNPRUNED: kind}
     return type(f"Pruned{kind.__name__}", (kind,), fields)
-
-
-def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[Sequence[int]]) -> Any:
-    """A copy of `model` that keeps of each layer these `heads` and `neurons`, by their places in it, in rising order.
-
-    CompressError: a family whose layers cannot be pruned.
-    """
-    family = family_of(model)
-    before, size = shape_of(model), head_size(model)
-    shape = PrunedShape(
-        tuple(tuple(own[head] for head in kept) for own, kept in zip(before.heads, heads, strict=True)),
-        tuple(map(len, neurons)),
-    )
-    kind = getattr(type(model), _UNPRUNED, type(model))
-    config = copy.deepcopy(model.config)
-    _say(config, family, shape)
-    made = without_pooler((pruned_class(kind) if hasattr(config, FIELD) else kind)(config), head_of(model))
-    state = model.state_dict()
-    for number, (some_heads, some_neurons) in enumerate(zip(heads, neurons, strict=True)):
-        rows = _rows(some_heads, size)
-        for part, kept in (*((part, rows) for part in _ATTENTION), ("up", torch.tensor(some_neurons))):
-            name = f"{layer_name(model, number)}.{family.layer[part]}"
-            state |= {f"{name}.{each}": state[f"{name}.{each}"][kept] for each in ("weight", "bias")}
-        for part, kept in (("output", rows), ("down", torch.tensor(some_neurons))):
-            name = f"{layer_name(model, number)}.{family.layer[part]}.weight"
-            state[name] = state[name][:, kept]
-    made.load_state_dict(state)
-    return made.train(model.training)
-
-
-_ATTENTION = ("query", "key", "value")
-
-
-def _rows(heads: Sequence[int], size: int) -> Tensor:
-    """Of a matrix whose outputs are the heads, each `size` wide."""
-    return (torch.tensor(heads)[:, None] * size + torch.arange(size)).flatten()
-
-
-def _say(config: Any, family: Family, shape: PrunedShape) -> None:
-    """Put the shape into the config: transformers' own way where it has one."""
-    vars(config).pop(FIELD, None)
-    every = tuple(range(getattr(config, family.own_name("num_attention_heads"))))
-    if len(set(shape.neurons)) == 1 and set(shape.heads) == {every}:
-        setattr(config, family.own_name("intermediate_size"), shape.neurons[0])
-    else:
-        setattr(config, FIELD, shape.field)
 
 
 def family_of(model: Any) -> Family:
@@ -127,7 +78,7 @@ def _narrow(model: Any) -> None:
         raise RuntimeError(f"a config without `{FIELD}`")
     for number, (heads, neurons) in enumerate(zip(shape.heads, shape.neurons, strict=True)):
         width = size * len(heads)
-        for part in _ATTENTION:
+        for part in ATTENTION:
             _replace(model, number, part, outputs=width)
         _replace(model, number, "output", inputs=width)
         _replace(model, number, "up", outputs=neurons)

@@ -16,6 +16,7 @@ from .entity_types import type_tables
 from .pruned import pruned_tables
 from .runs import Task, Variant, letter, machines, title
 from .tables import NOTHING, Cell, Column, Line, Table, text_cells
+from .vocabularies import vocabulary_tables
 
 # Of a model's info, what has a column of its own.
 _IN_COLUMNS = ("parity_max_abs_error", "int8_matmuls", "fp32_matmuls", "weight_matmuls", "weight_only_matmuls")
@@ -75,6 +76,7 @@ def _detail(task: Task, variant: Variant) -> Detail:
         *ensemble_tables(variant),
         *type_tables(variant),
         *pruned_tables(variant),
+        *vocabulary_tables(variant),
         _stages(variant),
         _checks(variant),
     )

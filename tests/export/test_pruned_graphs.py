@@ -13,7 +13,7 @@ from pruned_toys import FAMILIES, HEADS, NEURONS, whole
 
 from compress.export import export_onnx
 from compress.export.tracing import describe, example
-from compress.models.pruned import without_units
+from compress.pruning.removal import without_units
 from compress.quantize import quantize_onnx
 from compress.sessions import open_session, run_logits
 from compress.spec.quantization import Quantize

@@ -24,10 +24,13 @@ from compress.models.cards import StudentCard
 from compress.models.checkpoints import load_classifier, load_encoder
 from compress.models.dimensions import dimensions, read_config
 from compress.models.features import compute_features
+from compress.models.heads import HEADS as HEADS_OF_KINDS
+from compress.models.heads import model_from
 from compress.models.layer_maps import check_losses
-from compress.models.pruned import layer_part, without_units
+from compress.models.pruned import layer_part
 from compress.models.pruned_shape import PrunedShape
 from compress.models.students import student_dimensions
+from compress.pruning.removal import without_units
 
 LABELS = ("no", "maybe", "yes")
 SHAPE = PrunedShape(((1, 3), (0, 1, 2)), (32, 16))
@@ -84,6 +87,19 @@ def test_layers_of_one_width_with_all_their_heads_are_a_plain_checkpoint(tmp_pat
     plain: Any = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
     assert type(plain) is type(model) and plain.config.intermediate_size == 32
     assert torch.equal(logits(plain), logits(pruned))
+
+
+def test_a_pruned_model_of_choices_reads_rows_and_loads_again(tmp_path: Path):
+    torch.manual_seed(5)
+    model = model_from(HEADS_OF_KINDS["choice"], whole("bert").config).eval()
+    pruned = without_units(model, HEADS, NEURONS)
+    assert logits(pruned).shape == (3, 1)
+    assert torch.allclose(logits(pruned), logits(silenced(model)), atol=2e-6)
+    pruned.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == ["PrunedBertForMultipleChoice"]
+    loaded = load_classifier(tmp_path, kind="choice", labels=(), trained=True).eval()
+    assert type(loaded) is type(pruned)
+    assert torch.equal(logits(loaded), logits(pruned))
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])

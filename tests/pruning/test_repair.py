@@ -9,8 +9,9 @@ import torch
 from pruned_toys import FAMILIES, HEADS, NEURONS, whole
 from torch import nn
 
-from compress.models.pruned import layer_part, without_units
+from compress.models.pruned import layer_part
 from compress.pruning import repair
+from compress.pruning.removal import without_units
 from compress.pruning.repair import NormalEquations
 
 

@@ -20,6 +20,19 @@ EXAMPLES = {
 }
 
 
+STS_SETS = {
+    name.replace("/", "-"): f"{name}.test"
+    for name in (
+        "2012/MSRpar",
+        "2012/OnWN",
+        "2013/headlines",
+        "2014/images",
+        "2015/belief",
+        "2016/plagiarism",
+    )
+}
+
+
 def reviews(folder: Path) -> None:
     for split in ("train", "dev"):
         rows = "".join(f'"{split} review, {i}",{("bad", "good")[i % 2]}\n' for i in range(20))
@@ -44,6 +57,18 @@ def paraphrase(folder: Path) -> None:
         (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
 
+def kettles(folder: Path) -> None:
+    for split in ("train", "dev"):
+        rows = [{"context": f"{split} {i}", "endings": ["one", "two"], "label": i % 2} for i in range(20)]
+        (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+
+def sts(folder: Path) -> None:
+    for name in ("train", *STS_SETS.values()):
+        (folder / f"{name}.tsv").parent.mkdir(exist_ok=True)
+        (folder / f"{name}.tsv").write_text("".join(f"{i % 5}.0\t{name} {i}\tother {name} {i}\n" for i in range(20)))
+
+
 def paws(folder: Path) -> None:
     """Stands in for the hub: the data set as its repository would be, in a folder of the same path."""
     name = "labeled_final"
@@ -56,7 +81,9 @@ def paws(folder: Path) -> None:
         (root / name / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
 
-WRITERS: dict[str, Callable[[Path], None]] = {w.__name__: w for w in (reviews, questions, faq, paraphrase, paws)}
+WRITERS: dict[str, Callable[[Path], None]] = {
+    writer.__name__: writer for writer in (reviews, questions, faq, kettles, paraphrase, sts, paws)
+}
 
 
 def test_every_yaml_block_is_an_example_here() -> None:
@@ -70,8 +97,8 @@ def test_the_example_loads(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / f"{name}.yaml").write_text(EXAMPLES[name], encoding="utf-8")
     WRITERS[name](tmp_path)
     data = load_task(*resolve_task(str(tmp_path / f"{name}.yaml")), None)
-    assert len(data.train) + len(data.tuning) == 20
-    expected: dict[str, Any] = {"questions": ["forum", "support"]}
+    assert len(data.train) + len(data.tuning) == (40 if name == "kettles" else 20)
+    expected: dict[str, Any] = {"questions": ["forum", "support"], "sts": list(STS_SETS)}
     assert list(data.reported) == expected.get(name, ["dev"])
     assert data.spec.name == name
 

@@ -18,6 +18,7 @@ from ...spec.recipe import Stage
 from ...spec.stages import Prune
 from ...tasks import TaskBatches, encode, sorted_chunks
 from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
+from ..plan.smaller import add_smaller
 from ..plan.vectors import learns_labels
 
 if TYPE_CHECKING:
@@ -43,11 +44,8 @@ class PruneInfo(TypedDict):
 
 
 def plan(draft: Draft, stage: Stage) -> None:
-    """The student in place of the last one; of a teacher a model of its own beside it, for the teacher is the baseline."""
-    before = draft.current
-    if draft.student is not None and before == "teacher":
-        raise draft.fails(stage.id, "every distill stage is switched off, so there is no student; leave one on")
-    sizes, model = draft.sizes[before], before if draft.student is not None else f"{before}-pruned"
+    draft.check_student(stage.id)
+    sizes = draft.sizes[draft.current]
     if sizes.architecture not in {family.name for family in prunable()}:
         raise draft.fails(
             stage.id, f"{not_prunable(sizes.architecture)}; leave it out with --set {stage.id}.enabled=false"
@@ -59,10 +57,7 @@ def plan(draft: Draft, stage: Stage) -> None:
             f"with --set {stage.id}.enabled=false",
         )
     described = {**stage.spec.model_dump(mode="json"), "seed": draft.seed}
-    inputs, outside = {"model": draft.latest[before]}, {"data": draft.task.fingerprint}
-    name = draft.add(PRUNE, f"{before}-pruned", model, stage.spec, described, inputs=inputs, outside=outside)
-    draft.sizes[model] = sizes
-    draft.latest[model], draft.current = name, model
+    add_smaller(draft, PRUNE, "pruned", stage.spec, described, stage=stage.id, outside={"data": draft.task.fingerprint})
 
 
 def check(plan: Plan, node: Node[Prune]) -> None:
@@ -82,9 +77,10 @@ def check(plan: Plan, node: Node[Prune]) -> None:
 
 def run(job: Job[Prune]) -> PruneInfo:
     """-> checkpoint, of our own class unless all layers are alike with all their heads."""
-    from ...models.pruned import shape_of, without_units
+    from ...models.pruned import shape_of
     from ...objective import Objective
     from ...pruning.budget import choose, least_share
+    from ...pruning.removal import without_units
     from ...pruning.scores import mask_gradients
     from ..training.teacher_targets import tuning_score
 
@@ -156,4 +152,8 @@ def _batches(data: TaskBatches, examples: int) -> Iterator[Batch]:
         yield to_tensors(data.collate(rows[chunk]), torch.device("cpu"))
 
 
-PRUNE = Kind("prune", 1, Prune, run, plan, check, libraries=TRAINING, checkpoint=True)
+def _resized(spec: Prune, sizes: Dimensions) -> None:
+    """By what the loss depends on."""
+
+
+PRUNE = Kind("prune", 1, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)

@@ -26,6 +26,7 @@ from .quantize_aware import QUANTIZE_AWARE
 from .teacher_logits import TEACHER_LOGITS
 from .token_vectors import TOKEN_VECTORS
 from .tokenize import TOKENIZE
+from .vocabulary import VOCABULARY
 
 _KINDS = (
     TOKENIZE,
@@ -42,6 +43,7 @@ _KINDS = (
     TOKEN_VECTORS,
     DISTILL,
     PRUNE,
+    VOCABULARY,
     QUANTIZE_AWARE,
     EXPORT,
     QUANTIZE,

@@ -15,6 +15,7 @@ from .pretrain import Pretrain
 from .prune import Prune
 from .quantize_aware import QuantizeAware
 from .training import Losses, OnText, PerTask, Training
+from .vocabulary import Vocabulary
 
 # In the order in which a recipe's stages may come.
 STAGE_SPECS: dict[str, type[StageSpec]] = {
@@ -25,6 +26,7 @@ STAGE_SPECS: dict[str, type[StageSpec]] = {
     "augment": Augment,
     "distill": Distill,
     "prune": Prune,
+    "vocabulary": Vocabulary,
     "quantize_aware": QuantizeAware,
     "export": Export,
     "quantize": Quantize,
@@ -45,4 +47,5 @@ __all__ = [
     "Prune",
     "QuantizeAware",
     "Training",
+    "Vocabulary",
 ]

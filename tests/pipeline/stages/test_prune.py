@@ -95,7 +95,7 @@ def test_the_plan_says_that_the_run_chooses_the_widths(world: Path) -> None:
         more = {} if student is None else {"student": student}
         (document,) = plan_documents([planned(world, recipe, **more)], world / "runs")
         pruned = document["models"][name]
-        assert pruned["architecture"].endswith("x 32, heads and FFN chosen by the run")
+        assert pruned["architecture"].endswith("x 32, sizes chosen by the run")
         assert (pruned["parameters"], pruned["flops_per_token"]) == (None, None)
 
 
@@ -176,6 +176,10 @@ KINDS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
             "context": "the film is good . " * (1 + n % 4),
             "answers": [{"start": 4, "end": 8}],
         },
+    ),
+    "choice": (
+        "text: [context, endings]\nlabel: label\nmetrics: [accuracy]\n",
+        lambda n: {"context": f"the film {n % 9}", "endings": ["is good", "is bad"][:: 1 - 2 * (n % 2)], "label": n % 2},
     ),
 }  # fmt: skip
 
