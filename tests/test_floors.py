@@ -20,6 +20,7 @@ FLOORS = {
         "timing",
         "recorded",
         "recorded_fidelity",
+        "recorded_pruning",
         "recorded_teachers",
         "recorded_vocabulary",
         "runtime",

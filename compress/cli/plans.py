@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..goals import in_words, texts_to_judge
 from ..models.layer_maps import copied_layers, matched_layers
 from ..pipeline.estimate import data_line, estimate
-from ..pipeline.plan.smaller import checkpoint_sizes
+from ..pipeline.plan.changed import checkpoint_sizes
 from ..pipeline.plan.teachers import names_of
 from ..pipeline.preflight import check_at_hand
 from ..pipeline.results.reported import nearness
@@ -166,7 +166,7 @@ def _shared(albert: Albert, layers: int) -> str:
 
 def _tradeoff(plan: Plan) -> str:
     """What the student shrinks and what not, from its sizes alone."""
-    if "student" not in plan.sizes:
+    if plan.student is None:
         return ""
     from ..report.tradeoffs import tradeoff_sentence
 

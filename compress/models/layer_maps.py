@@ -55,11 +55,23 @@ def matched_layers(spec: Losses, *, student_layers: int, teacher_layers: int) ->
     return layer_pairs(spec.layer_map or "uniform", student_layers=student_layers, teacher_layers=teacher_layers)
 
 
-def check_losses(losses: Sequence[LossSpec], *, student: Dimensions, teacher: Dimensions, where: str) -> None:
-    """Raise `CompressError` for a loss that the two models do not allow; `where` begins the message."""
+def check_losses(
+    losses: Sequence[LossSpec], *, student: Dimensions, teacher: Dimensions, where: str, pruned: bool = False
+) -> None:
+    """Raise `CompressError` for a loss that the two models do not allow; `where` begins the message. `pruned`: the student is going to
+    lose heads, which ones is not known yet."""
     for loss in losses:
+        if loss.weight > 0 and pruned and _reads_heads(loss):
+            raise CompressError(
+                f"{where}: {loss.name}: compares heads, and the student has lost others in each layer to pruning; leave the loss out: "
+                "those on logits and on hidden states remain, such as soft_target and hidden_mse"
+            )
         if loss.weight > 0 and (problem := _problem(loss, student, teacher)):
             raise CompressError(f"{where}: {problem}")
+
+
+def _reads_heads(spec: LossSpec) -> bool:
+    return any(mine.partition("[")[0] in ATTENTION for mine, _ in LOSSES[spec.name].compares(spec, ((1, 1),)))
 
 
 def _problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | None:

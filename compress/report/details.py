@@ -57,11 +57,15 @@ def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
     return [*found, *origins(results)]
 
 
+def _without_card(result: Result) -> str:
+    return "the teacher, pruned" if result.final.name == "student" else "none: the teacher itself"
+
+
 def _detail(task: Task, variant: Variant) -> Detail:
     first = variant.first
     facts = [
         ("Teachers" if first.ensemble else "Teacher", first.teachers),
-        ("Student", first.student or "none: the teacher itself"),
+        ("Student", first.student or _without_card(first)),
         ("Seeds", ", ".join(map(str, variant.seeds))),
         ("Runs", ", ".join(run.run for run in variant.runs)),
         *_settings(first),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -14,15 +14,17 @@ from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_
 from ...models.dimensions import Dimensions, dimensions, read_config
 from ...models.heads import HEADS
 from ...models.pruned_shape import not_prunable, prunable
+from ...recorded_pruning import BudgetName, PrunedPoint
 from ...spec.recipe import Stage
 from ...spec.stages import Prune
 from ...tasks import TaskBatches, encode, sorted_chunks
 from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
-from ..plan.smaller import add_smaller
+from ..plan.changed import add_changed
 from ..plan.vectors import learns_labels
 
 if TYPE_CHECKING:
     from ...models.features import Batch
+    from ...pruning.scores import LayerGradients
 
 _SAMPLE = 512  # training texts whose mean length a plan is checked by
 _BATCH = 32  # examples of a backward
@@ -30,17 +32,13 @@ _REPAIR_TOKENS = 65_536  # whose states two models hold: 0.4 GB at 768 a token
 
 
 class PruneInfo(TypedDict):
-    """Of each layer the numbers of the heads and how many neurons stay; `flops`: share of the layers' FLOPs at `mean_length` tokens.
-    Scores are points on the tuning split, `repaired_tuning_score` None without a repair."""
+    """As `PruningRecord`, of which it is a part; `points`: `PrunedPoint` as JSON."""
 
-    heads: list[list[int]]
-    neurons: list[int]
-    flops: float
-    mean_length: float
+    budget: BudgetName
     examples: int
-    whole_tuning_score: float
-    pruned_tuning_score: float
-    repaired_tuning_score: float | None
+    mean_length: float
+    whole: float
+    points: list[dict[str, Any]]
 
 
 def plan(draft: Draft, stage: Stage) -> None:
@@ -57,7 +55,15 @@ def plan(draft: Draft, stage: Stage) -> None:
             f"with --set {stage.id}.enabled=false",
         )
     described = {**stage.spec.model_dump(mode="json"), "seed": draft.seed}
-    add_smaller(draft, PRUNE, "pruned", stage.spec, described, stage=stage.id, outside={"data": draft.task.fingerprint})
+    own = "student" if _is_healed(draft) else None
+    outside = {"data": draft.task.fingerprint}
+    add_changed(draft, PRUNE, "pruned", stage.spec, described, stage=stage.id, outside=outside, own=own)
+
+
+def _is_healed(draft: Draft) -> bool:
+    """Whether a distill stage comes after it, which makes a pruned teacher a student."""
+    kinds = [stage.kind for stage in draft.recipe.stages if stage.is_enabled]
+    return "distill" in kinds[kinds.index("prune") :]
 
 
 def check(plan: Plan, node: Node[Prune]) -> None:
@@ -68,19 +74,16 @@ def check(plan: Plan, node: Node[Prune]) -> None:
     sample = train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
     length = encode(plan.source_of(node).tokenizer, sample, plan.task.spec.max_length).lengths.mean()
     least = least_share(plan.sizes[node.model], float(length))
-    if node.spec.flops < least:
+    if (share := node.spec.shares[-1]) < least:
         raise CompressError(
             f"recipe {plan.recipe.name}, stage {node.stage}: flops: expected at least {math.ceil(1000 * least) / 1000:g}, which one head "
-            f"and 16 neurons in every layer cost; found {node.spec.flops:g}; for less, prune a student of fewer layers"
+            f"and 16 neurons in every layer cost; found {share:g}; for less, prune a student of fewer layers"
         )
 
 
 def run(job: Job[Prune]) -> PruneInfo:
-    """-> checkpoint, of our own class unless all layers are alike with all their heads."""
-    from ...models.pruned import shape_of
+    """-> checkpoint of the last budget's model, of our own class unless all layers are alike with all their heads."""
     from ...objective import Objective
-    from ...pruning.budget import choose, least_share
-    from ...pruning.removal import without_units
     from ...pruning.scores import mask_gradients
     from ..training.teacher_targets import tuning_score
 
@@ -97,30 +100,49 @@ def run(job: Job[Prune]) -> PruneInfo:
         examples=spec.examples,
         on_progress=lambda done, total: context.listener.progress("examples", done, total),
     )
-    before, length = _sizes(job, config), float(encoded.lengths.mean())
-    kept = choose(gradients, before, length=length, share=max(spec.flops, least_share(before, length)))
-    pruned = without_units(model, kept.heads, kept.neurons)
-    after, points = _sizes(job, pruned.config.to_dict()), tuning_score(context.task.data, tuning, pad)
-    whole_score, pruned_score, repaired_score = points(model), points(pruned), None
-    if spec.repair:
-        _repair(job, pruned, model, data)
-        repaired_score = points(pruned)
+    score, length = tuning_score(context.task.data, tuning, pad), float(encoded.lengths.mean())
+    whole, points, pruned = score(model), list[PrunedPoint](), None
+    context.notice(f"{job.node.id}: tuning score {whole:.1f} whole")
+    for share in spec.shares:
+        pruned, point = _at(job, share, model, gradients, length, data, score)
+        points.append(point)
     save_checkpoint(pruned, tokenizer, job.out)
-    repaired = "" if repaired_score is None else f", {repaired_score:.1f} repaired"
-    context.notice(
-        f"{job.node.id}: {after}; tuning score {whole_score:.1f} whole, {pruned_score:.1f} pruned{repaired}, without training"
-    )
-    shape = shape_of(pruned).field
     return {
-        "heads": shape["heads"],
-        "neurons": shape["neurons"],
-        "flops": after.layers_flops(length) / before.layers_flops(length),
-        "mean_length": length,
+        "budget": "flops",
         "examples": len(gradients[0].heads),
-        "whole_tuning_score": whole_score,
-        "pruned_tuning_score": pruned_score,
-        "repaired_tuning_score": repaired_score,
+        "mean_length": length,
+        "whole": whole,
+        "points": [point.model_dump(mode="json") for point in points],
     }
+
+
+def _at(
+    job: Job[Prune],
+    share: float,
+    model: Any,
+    gradients: Sequence[LayerGradients],
+    length: float,
+    data: TaskBatches,
+    score: Callable[[Any], float],
+) -> tuple[Any, PrunedPoint]:
+    """The model at one budget, pruned and repaired."""
+    from ...models.pruned import shape_of
+    from ...pruning.budget import choose, least_share
+    from ...pruning.removal import without_units
+
+    before = _sizes(job, model.config.to_dict())
+    kept = choose(gradients, before, length=length, share=max(share, least_share(before, length)))
+    pruned = without_units(model, kept.heads, kept.neurons)
+    after, alone, repaired = _sizes(job, pruned.config.to_dict()), score(pruned), None
+    if job.spec.repair:
+        _repair(job, pruned, model, data)
+        repaired = score(pruned)
+    said = "" if repaired is None else f", {repaired:.1f} repaired"
+    job.context.notice(f"{job.node.id}: {after}; tuning score {alone:.1f} pruned{said}, without training")
+    shape = shape_of(pruned)
+    left = after.layers_flops(length) / before.layers_flops(length)
+    found = {"budget": share, "flops": left, "pruned": alone, "repaired": repaired}
+    return pruned, PrunedPoint(heads=shape.heads, neurons=shape.neurons, **found)
 
 
 def _sizes(job: Job[Prune], config: dict[str, Any]) -> Dimensions:

@@ -24,8 +24,8 @@ from ...vocabulary import (
     with_tokens,
 )
 from ..plan import TRAINING, Draft, Job, Kind
+from ..plan.changed import add_changed
 from ..plan.fields import WITHOUT_TEXT
-from ..plan.smaller import add_smaller
 
 _NAME = "vocabulary"
 
@@ -44,7 +44,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     described = spec.model_dump(mode="json", include={"most", "min_count"})
     outside = {"data": draft.task.fingerprint}
     outside |= {"text": draft.corpus.fingerprint} if spec.corpus and draft.corpus is not None else {}
-    add_smaller(draft, VOCABULARY, _NAME, spec, described, stage=stage.id, outside=outside)
+    add_changed(draft, VOCABULARY, _NAME, spec, described, stage=stage.id, outside=outside)
 
 
 def _checked(draft: Draft, stage: Stage) -> Vocabulary:

@@ -16,6 +16,7 @@ from compress.errors import CompressError
 from compress.models.dimensions import dimensions, read_config
 from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.pipeline.run import build_stage
+from compress.report import write_report
 from compress.store import Artifact
 
 TEACHER_ALONE = """
@@ -39,6 +40,16 @@ stages:
   - export:
   - quantize: {method: qat}
 """
+HEALED = """
+name: healed
+title: Pruned and healed
+stages:
+  - finetune: {max_steps: 8, batch_size: 8, learning_rate: 1.0e-3}
+  - prune: {examples: 24}
+  - distill: {max_steps: 8, batch_size: 8, losses: [{name: soft_target}, {name: hidden_mse}]}
+  - export:
+  - quantize:
+"""
 CARDS = {
     "one": "{name: one, title: S, layers: 1}",
     "shared": "{name: shared, title: S, architecture: albert, layers: 2, init: convert, albert: {embedding: 16, share: all}}",
@@ -59,6 +70,14 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
     encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
     (tmp_path / "alone.yaml").write_text(TEACHER_ALONE)
     (tmp_path / "small.yaml").write_text(STUDENT)
+    (tmp_path / "healed.yaml").write_text(HEALED)
+    heal = "  - distill: {name: heal, max_steps: 8}\n"
+    healed = STUDENT.replace("name: small", "name: small-healed").replace(
+        "  - quantize_aware", f"{heal}  - quantize_aware"
+    )
+    (tmp_path / "small-healed.yaml").write_text(
+        healed.replace("  - quantize_aware: {max_steps: 2, batch_size: 8}\n", "").replace("{method: qat}", "{}")
+    )
     for name, card in CARDS.items():
         (tmp_path / f"{name}.yaml").write_text(card)
     return tmp_path
@@ -119,11 +138,12 @@ def test_what_is_left_costs_no_more_than_the_budget(world: Path) -> None:
     plan = planned(world, "alone")
     share = sizes.layers_flops(info["mean_length"]) / plan.sizes["teacher"].layers_flops(info["mean_length"])
     assert 0.4 < share <= 0.5
-    assert share == pytest.approx(info["flops"])
-    assert sizes.pruned is not None and sizes.pruned.field == {name: info[name] for name in ("heads", "neurons")}
-    assert all(count % 16 == 0 for count in info["neurons"])
-    assert info["examples"] == 24
-    assert all(0 <= info[f"{name}_tuning_score"] <= 100 for name in ("whole", "pruned", "repaired"))
+    (point,) = info["points"]
+    assert share == pytest.approx(point["flops"])
+    assert sizes.pruned is not None and sizes.pruned.field == {name: point[name] for name in ("heads", "neurons")}
+    assert all(count % 16 == 0 for count in point["neurons"])
+    assert (info["budget"], point["budget"], info["examples"]) == ("flops", 0.5, 24)
+    assert all(0 <= score <= 100 for score in (info["whole"], point["pruned"], point["repaired"]))
 
 
 def test_without_a_repair_the_kept_weights_are_those_of_the_model(world: Path) -> None:
@@ -131,7 +151,7 @@ def test_without_a_repair_the_kept_weights_are_those_of_the_model(world: Path) -
 
     artifact = made(world, "alone", "prune.repair=false")
     whole = build_stage(request(world, "alone"), "teacher")
-    assert artifact.info["repaired_tuning_score"] is None
+    assert artifact.info["points"][0]["repaired"] is None
     before, after = (load_file(each.path / "model.safetensors") for each in (whole, artifact))
     name = "bert.encoder.layer.0.output.dense"
     assert (before[f"{name}.bias"] == after[f"{name}.bias"]).all()
@@ -144,9 +164,10 @@ def test_a_run_says_what_was_taken_and_what_is_left(world: Path) -> None:
     (result,) = run_all(request(world, "small", student="one"))
     final = result.final
     assert (final.name, final.precision) == ("student", "int8")
-    stage = next(stage for stage in result.stages if stage.kind.startswith("prune"))
-    heads, neurons = stage.info["heads"], stage.info["neurons"]
-    assert final.architecture == f"1 x 32, {len(heads[0])} heads, FFN {neurons[0]}"
+    record = result.pruning
+    assert record is not None and record.model == "student" and record.healed is None
+    (point,) = record.points
+    assert final.architecture == f"1 x 32, {len(point.heads[0])} heads, FFN {point.neurons[0]}"
     assert final.parameters < result.models[0].parameters
     assert any("student-pruned: 1 x 32" in notice and "repaired" in notice for notice in result.settings["notices"])
 
@@ -192,8 +213,9 @@ def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str) -> Non
     files = "files: {train: train.jsonl, dev: dev.jsonl}\n"
     (world / f"{kind}.yaml").write_text(f"name: own\nkind: {kind}\n{columns}max_length: 24\n{files}")
     info = build_stage(request(world, "alone", task=kind), "teacher-pruned").info
-    assert 0 < info["flops"] <= 0.5
-    assert info["repaired_tuning_score"] is not None
+    (point,) = info["points"]
+    assert 0 < point["flops"] <= 0.5
+    assert point["repaired"] is not None
 
 
 @pytest.mark.parametrize(
@@ -204,6 +226,9 @@ def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str) -> Non
         ("alone", ["prune.examples=0"], {}, r"prune.examples"),
         ("small", [], {"student": "shared"}, r"layers of an ALBERT cannot differ .* --set prune.enabled=false"),
         ("alone", [], {"task": "vectors"}, r"stage prune: goes by the loss on the task's labels, and those of embedding tasks"),
+        ("alone", ["prune.flops=[0.5,0.75]"], {}, r"prune.flops: expected falling shares"),
+        ("healed", ["distill.losses=[{name: attention_mse}]"], {}, r"stage distill.*: attention_mse: compares heads.*leave the loss out"),
+        ("healed", ["distill.losses=[{name: relation_kl}]"], {}, r"stage distill.*: relation_kl: compares heads"),
         ("small", ["distill.enabled=false"], {"student": "one"}, r"prune: every distill stage is switched off"),
     ],
 )  # fmt: skip
@@ -214,6 +239,56 @@ def test_what_does_not_fit_is_told_before_anything_runs(
     with pytest.raises(CompressError, match=found):
         run_all(request(world, recipe, *overrides, **more))
     assert not (world / "runs").exists()
+
+
+def test_a_list_of_budgets_is_a_curve_whose_last_point_goes_on(world: Path) -> None:
+    artifact = made(world, "alone", "prune.flops=[0.8,0.6,0.5]")
+    points = artifact.info["points"]
+    assert [point["budget"] for point in points] == [0.8, 0.6, 0.5]
+    assert [point["flops"] for point in points] == sorted((point["flops"] for point in points), reverse=True)
+    assert all(point["flops"] <= point["budget"] for point in points)
+    alone = made(world, "alone")
+    assert points[-1] == alone.info["points"][0]
+    files = [(each.path / "model.safetensors").read_bytes() for each in (artifact, alone)]
+    assert files[0] == files[1]
+
+
+def test_a_pruned_teacher_that_is_healed_is_the_student(world: Path) -> None:
+    plan = planned(world, "healed")
+    assert plan.models == ("teacher-fp32", "student-fp32", "student-int8")
+    nodes = {node.id: node for node in plan.nodes}
+    assert nodes["student"].inputs == {"teacher": "teacher", "student": "teacher-pruned"}
+    assert planned(world, "healed", "distill.enabled=false").models[1] == "teacher-pruned-fp32"
+    (result,) = run_all(request(world, "healed"))
+    record, log = result.pruning, next(stage for stage in result.stages if stage.kind == "distill student")
+    assert record is not None and record.healed == log.info["tuning_score"]
+    assert result.final.name == record.model == "student" and "heads" in result.final.architecture
+    assert result.final.parameters < result.models[0].parameters
+    write_report([result], world / "report")
+    page = (world / "report/report.md").read_text()
+    assert "the teacher, pruned" in page and "Healed" in page
+
+
+def test_a_pruned_student_is_healed_against_the_teacher(world: Path) -> None:
+    plan = planned(world, "small-healed", student="one")
+    nodes = {node.id: node for node in plan.nodes}
+    assert nodes["heal"].inputs == {"teacher": "teacher", "student": "student-pruned"}
+    assert nodes["student-fp32"].inputs == {"student": "heal"}
+
+
+@pytest.mark.parametrize(
+    ("stages", "found"),
+    [
+        ("[finetune, prune, distill, prune, export]", "expected each at most once"),
+        ("[finetune, vocabulary, distill, export]", "expected each at most once|come together"),
+        ("[finetune, prune, vocabulary, distill, export]", "expected each at most once"),
+        ("[finetune, distill, prune, export]", "`student` and a `distill` stage come together"),
+    ],
+)
+def test_orders_that_make_no_sense_are_refused(world: Path, stages: str, found: str) -> None:
+    (world / "odd.yaml").write_text(f"name: odd\ntitle: Odd\nstages: {stages}\n")
+    with pytest.raises(CompressError, match=found):
+        planned(world, "odd")
 
 
 def test_switched_off_it_leaves_nothing_behind(world: Path) -> None:

@@ -1,4 +1,4 @@
-"""What stages share that make a model smaller: prune and vocabulary."""
+"""What stages share that make a new model of the current one: prune, vocabulary and quantize_aware."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .plan import Draft, Kind, Plan
 S = TypeVar("S", bound=Spec)
 
 
-def add_smaller(
+def add_changed(
     draft: Draft,
     kind: Kind[S],
     suffix: str,
@@ -21,12 +21,13 @@ def add_smaller(
     *,
     stage: str,
     outside: dict[str, str],
+    own: str | None = None,
 ) -> None:
-    """Add a node that makes the current model smaller, `suffix` behind its name: the student in place of the last one; of a teacher a
-    model of its own beside it, for the teacher is the baseline."""
+    """Add a node that changes the current model, `suffix` behind its name: the student in place of the last one; of a teacher a model
+    of its own beside it, for the teacher is the baseline, of the node's name or `own`."""
     before = draft.current
     name, inputs = f"{before}-{suffix}", {"model": draft.latest[before]}
-    model = before if draft.student is not None else name
+    model = before if before != "teacher" else own or name
     name = draft.add(kind, name, model, spec, described, inputs=inputs, outside=outside, stage=stage)
     draft.sizes[model] = draft.sizes[before]
     draft.latest[model], draft.current = name, model
