@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from ...atomic import write_text
 from ...models.heads import HEADS, model_from
@@ -55,9 +54,8 @@ def measured_costs(job: Job[Any], config: Any, *, length: int | None) -> Measure
         with tempfile.TemporaryDirectory() as folder:
             found = _measure(_of_job(job, config, Path(folder), length), config, timed=length is not None)
         kept.parent.mkdir(parents=True, exist_ok=True)
-        write_text(kept, json.dumps(asdict(found)))
-    said = json.loads(kept.read_text())
-    return MeasuredCosts(said["narrowest"], *(tuple(map(tuple, said[name])) for name in ("heads", "neurons", "last")))
+        write_text(kept, TypeAdapter(MeasuredCosts).dump_json(found).decode())
+    return TypeAdapter(MeasuredCosts).validate_json(kept.read_bytes())
 
 
 def _of_job(job: Job[Any], config: Any, folder: Path, length: int | None) -> Callable[[Sequence[Shape]], list[float]]:
@@ -95,9 +93,11 @@ def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, 
     each = (first - others[-1]) / 2 if layers > depth else 0.0
     inner = max(1, depth - 1)
     more = iter([(value - first) / inner for value in others])
-    widths = [((1, 0.0), *zip(heads[1:], more, strict=False)), ((few, 0.0), *zip(neurons[1:], more, strict=False))]
+    of_heads, of_neurons = (tuple(zip(part[1:], more, strict=False)) for part in (heads, neurons))
     last = (most_heads, last_heads - first), (most, last_neurons - first)
-    return MeasuredCosts(first + (layers - depth) * max(0.0, each), *widths, last)
+    return MeasuredCosts(
+        first + (layers - depth) * max(0.0, each), ((1, 0.0), *of_heads), ((few, 0.0), *of_neurons), last
+    )
 
 
 def _intermediate(config: Any) -> int:
