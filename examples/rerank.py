@@ -41,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
 
     options.out.mkdir(parents=True, exist_ok=True)
-    train, dev = write(options.out / "faq.csv", 200, seed=1), write(options.out / "dev.csv", 40, seed=2)
+    train, dev = write(options.out / "train.csv", 200, seed=1), write(options.out / "dev.csv", 40, seed=2)
     steps = [] if options.steps is None else [f"{stage}.max_steps={options.steps}" for stage in ("finetune", "distill")]
     (result,) = compress.run(
         "logits",
