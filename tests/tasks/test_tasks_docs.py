@@ -32,18 +32,6 @@ def questions(folder: Path) -> None:
         (folder / f"{split}.tsv").write_text(rows)
 
 
-def faq(folder: Path) -> None:
-    for split in ("train", "dev"):
-        rows = "".join(f"{split} {i // 2},passage {i},{i % 2}\n" for i in range(20))
-        (folder / f"{split}.csv").write_text("query,passage,relevance\n" + rows)
-
-
-def paraphrase(folder: Path) -> None:
-    for split in ("train", "dev"):
-        rows = [{"left": f"{split} {i}", "right": "b", "score": i / 4} for i in range(20)]
-        (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-
-
 def paws(folder: Path) -> None:
     """Stands in for the hub: the data set as its repository would be, in a folder of the same path."""
     name = "labeled_final"
@@ -56,7 +44,7 @@ def paws(folder: Path) -> None:
         (root / name / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
 
-WRITERS: dict[str, Callable[[Path], None]] = {w.__name__: w for w in (reviews, questions, faq, paraphrase, paws)}
+WRITERS: dict[str, Callable[[Path], None]] = {w.__name__: w for w in (reviews, questions, paws)}
 
 
 def test_every_yaml_block_is_an_example_here() -> None:
