@@ -40,7 +40,7 @@ def main() -> None:
     options = parser.parse_args()
 
     options.out.mkdir(parents=True, exist_ok=True)
-    train, dev = write(options.out / "train.csv", 500, seed=1), write(options.out / "dev.csv", 100, seed=2)
+    train, dev = write(options.out / "train.csv", 600, seed=1), write(options.out / "dev.csv", 100, seed=2)
     length = "epochs=8" if options.steps is None else f"max_steps={options.steps}"
     (result,) = compress.run(
         "distilbert",

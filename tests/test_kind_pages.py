@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import recipe_runs
 import typer.main
 from whole import load_task
 
+import compress
 from compress.cli import app
 from compress.spec.kinds import KINDS
 from compress.tasks import resolve_task
@@ -70,6 +72,7 @@ def test_its_example_runs_and_the_page_is_of_it(
     ((script, name),) = re.findall(r"^\$ python (examples/\w+\.py) --out (\w+)", page, re.MULTILINE)
     (tmp_path / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("compress.run", partial(compress.run, threads=1))
     monkeypatch.setattr("sys.argv", [script, "--teacher", "tiny.yaml", "--out", name, "--steps", "2"])
     runpy.run_path(str(ROOT / script), run_name="__main__")
     shown = capsys.readouterr().out
