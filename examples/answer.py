@@ -56,9 +56,11 @@ def main() -> None:
         overrides=[f"{stage}.{length}" for stage in ("finetune", "distill")],
     )
     for model in result.models:
-        print(f"{model.name} {model.precision}: {model.scores['dev']}")
+        scores = ", ".join(f"{metric} {points:.2f}" for metric, points in model.scores["dev"].items())
+        print(f"{model.name} {model.precision}: {scores}")
 
-    bundle = ship(options.out / "runs" / result.run, options.out / "bundle", store=options.out / "runs" / ".store")
+    runs = options.out / "runs"
+    bundle = ship(runs / result.run, options.out / "bundle", store=runs / ".store", force=True)
     print(f"verified: {verify(bundle).passed}")
     context = CONTEXT.format(who="Emmy", origin="Oslo", goal="New York", year=1891)
     for question in QUESTIONS.values():

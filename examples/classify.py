@@ -62,9 +62,11 @@ def main() -> None:
         overrides=[f"{stage}.{length}" for stage in ("finetune", "distill")],
     )
     for model in result.models:
-        print(f"{model.name} {model.precision}: {model.scores['dev']}")
+        scores = ", ".join(f"{metric} {points:.2f}" for metric, points in model.scores["dev"].items())
+        print(f"{model.name} {model.precision}: {scores}")
 
-    bundle = ship(options.out / "runs" / result.run, options.out / "bundle", store=options.out / "runs" / ".store")
+    runs = options.out / "runs"
+    bundle = ship(runs / result.run, options.out / "bundle", store=runs / ".store", force=True)
     print(f"verified: {verify(bundle).passed}")
     for text, answer in zip(NEW, Classifier(bundle).predict(NEW), strict=True):
         print(f"{answer.label} {answer.score:.3f}  {text}")

@@ -57,9 +57,11 @@ def main() -> None:
         overrides=[f"distill.{length}"],
     )
     for model in result.models:
-        print(f"{model.name} {model.precision}: {model.scores['dev']}")
+        scores = ", ".join(f"{metric} {points:.2f}" for metric, points in model.scores["dev"].items())
+        print(f"{model.name} {model.precision}: {scores}")
 
-    bundle = ship(options.out / "runs" / result.run, options.out / "bundle", store=options.out / "runs" / ".store")
+    runs = options.out / "runs"
+    bundle = ship(runs / result.run, options.out / "bundle", store=runs / ".store", force=True)
     print(f"verified: {verify(bundle).passed}")
     model = Embedder(bundle)
     cosines = model.embed(TEXTS) @ model.embed("the boat is very old")[0]

@@ -14,7 +14,7 @@ FIRST = ("Ada", "Alan", "Grace", "Marie", "Rosa", "Carl", "Emmy", "Nina")
 LAST = ("Lovelace", "Turing", "Hopper", "Curie", "Parks", "Gauss", "Noether", "Simone")
 PLACES = ("London", "Paris", "New York", "Warsaw", "Rome", "San Remo", "Berlin", "Oslo")
 FORMS = ("PER lived in LOC .", "PER moved from LOC to LOC .", "in LOC nobody knew PER .", "PER was a friend of PER .")
-TEXT = "Grace Turing moved from Oslo to San Remo . In Rome nobody knew Ada ."
+TEXT = "Grace Turing moved from Oslo to San Remo ."
 
 
 def write(path: Path, count: int, seed: int) -> Path:
@@ -52,9 +52,11 @@ def main() -> None:
         overrides=[f"{stage}.{length}" for stage in ("finetune", "distill")],
     )
     for model in result.models:
-        print(f"{model.name} {model.precision}: {model.scores['dev']}")
+        scores = ", ".join(f"{metric} {points:.2f}" for metric, points in model.scores["dev"].items())
+        print(f"{model.name} {model.precision}: {scores}")
 
-    bundle = ship(options.out / "runs" / result.run, options.out / "bundle", store=options.out / "runs" / ".store")
+    runs = options.out / "runs"
+    bundle = ship(runs / result.run, options.out / "bundle", store=runs / ".store", force=True)
     print(f"verified: {verify(bundle).passed}")
     (found,) = Tagger(bundle).predict([TEXT])
     for entity in found:

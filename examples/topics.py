@@ -12,22 +12,22 @@ from compress.bundle import ship, verify
 from compress.runtime import Classifier
 
 SENTENCES = {
-    "economy": ("the bank lowers its rates", "prices rise again", "the firm sells more cars"),
-    "music": ("the band plays a new song", "the singer is on the radio", "nobody likes the old record"),
-    "sport": ("the club wins the match", "the runner is first", "the team has a new coach"),
-    "weather": ("it will rain all day", "the wind is strong", "snow falls in the hills"),
+    "economy": ("prices rise again", "the bank lowers its rates"),
+    "music": ("the band plays a new song", "the singer is on the radio"),
+    "sport": ("the club wins the match", "the team has a new coach"),
 }
-NEW = ("the singer is first , and prices rise", "it will rain on the match", "nobody knows why")
+OTHERS = ("nobody knows why", "this is all for today", "it was a long day")
+NEW = ("the singer is on the radio and prices rise again", "the team wins the match", "it was a long day")
 
 
 def write(path: Path, count: int, seed: int) -> Path:
-    """A text of none to three sentences, each on a topic of its own, and these topics."""
+    """A text of one or two sentences, on different topics or on none, and these topics."""
     rng = random.Random(seed)
     with path.open("w", encoding="utf-8") as file:
         for number in range(count):
-            topics = rng.sample(list(SENTENCES), rng.randint(0, 3))
-            text = " , and ".join([f"this is text {number}", *(rng.choice(SENTENCES[topic]) for topic in topics)])
-            file.write(json.dumps({"text": text, "topics": topics}) + "\n")
+            topics = rng.sample(list(SENTENCES), rng.randint(0, 2))
+            text = " and ".join(rng.choice(SENTENCES[topic]) for topic in topics) or rng.choice(OTHERS)
+            file.write(json.dumps({"text": f"{text} {number}", "topics": topics}) + "\n")
     return path
 
 
@@ -53,12 +53,15 @@ def main() -> None:
         overrides=[f"{stage}.{length}" for stage in ("finetune", "distill")],
     )
     for model in result.models:
-        print(f"{model.name} {model.precision}: {model.scores['dev']}")
+        scores = ", ".join(f"{metric} {points:.2f}" for metric, points in model.scores["dev"].items())
+        print(f"{model.name} {model.precision}: {scores}")
 
-    bundle = ship(options.out / "runs" / result.run, options.out / "bundle", store=options.out / "runs" / ".store")
+    runs = options.out / "runs"
+    bundle = ship(runs / result.run, options.out / "bundle", store=runs / ".store", force=True)
     print(f"verified: {verify(bundle).passed}")
     for text, answer in zip(NEW, Classifier(bundle).predict(NEW), strict=True):
-        print(f"{', '.join(answer.labels) or '-'}  {text}")
+        given = [f"{topic} {score:.3f}" for topic, score in answer.scores.items() if score > 0.5]
+        print(f"{', '.join(given) or '-'}  {text}")
 
 
 if __name__ == "__main__":
