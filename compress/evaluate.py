@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .errors import CheckFailed, CompressError
+from .runtime.passages import MOST_THRESHOLD, THRESHOLD
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -40,11 +41,25 @@ def predict_onnx(model: Path, encoded: Encoded, pad_id: int, *, threads: int | N
             batch = collate(encoded, indices, pad_id)
             yield indices, _run(session, {name: batch[name] for name in names}, model)
 
-    logits = encoded.collected(parts())
+    logits = encoded.decided(encoded.collected(parts()), threshold_of(session, model))
     if not np.isfinite(logits).all():
         bad = int((~np.isfinite(logits)).any(axis=1).sum())
         raise CheckFailed(f"{model}: expected finite logits, found {bad} of {len(logits)} examples without")
     return logits
+
+
+def threshold_of(session: onnxruntime.InferenceSession, model: Path) -> float:
+    """By how much no answer must beat a span in what the graph says; 0 where it says nothing, as of other tasks."""
+    text = session.get_modelmeta().custom_metadata_map.get(THRESHOLD, "0")
+    try:
+        threshold = float(text)
+    except ValueError:
+        threshold = np.nan
+    if not abs(threshold) <= MOST_THRESHOLD:
+        raise CompressError(
+            f"{model}: metadata `{THRESHOLD}`: expected a number from {-MOST_THRESHOLD:g} to {MOST_THRESHOLD:g}, found {text[:40]!r}"
+        )
+    return threshold
 
 
 def _input_names(session: onnxruntime.InferenceSession, model: Path) -> list[str]:

@@ -13,9 +13,16 @@ from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
 from .errors import CompressError
-from .fields import NOT_UNICODE, is_unicode
+from .fields import NOT_UNICODE, Spec, is_unicode
 from .spec.document import MOST_DEPTH, Where, spell
 from .spec.limits import LARGEST_SEED, LARGEST_WHOLE
+
+
+class Record(Spec):
+    """A part of a result, whose numbers are finite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
+
 
 _LONGEST_NAME = 255  # bytes, of file systems
 _ROUNDING = 0.01  # points

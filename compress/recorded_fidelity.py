@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from .fields import Spec
-from .recorded import Count, Difference, Magnitude, Points, Share
-
-
-class _Record(Spec):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
+from .recorded import Count, Difference, Magnitude, Points, Record, Share
 
 
-class EntityScore(_Record):
+class EntityScore(Record):
     """Of the entities of one type: right where the type and both borders are."""
 
     precision: Points
@@ -24,14 +19,14 @@ class EntityScore(_Record):
     given: Count = Field(description="that the model answers")
 
 
-class EntityFlips(_Record):
+class EntityFlips(Record):
     """Of a quantized model and the fp32 model it was made from: of the `entities` that either answers, those that are not the other's."""
 
     changed: Count
     entities: Count
 
 
-class QueryFlips(_Record):
+class QueryFlips(Record):
     """Of the `queries` of a split, those whose best passage is another one than that of the fp32 model; of equal scores the first in the
     file is the best."""
 
@@ -39,7 +34,7 @@ class QueryFlips(_Record):
     queries: Count
 
 
-class Delta(_Record):
+class Delta(Record):
     """Headline score against another model's on the same examples: the baseline's (the fp32 teacher), or that of the fp32
     model which a quantized one was made from. Positive: better than that one."""
 
@@ -53,7 +48,7 @@ class Delta(_Record):
         return not self.low <= 0 <= self.high
 
 
-class Flip(_Record):
+class Flip(Record):
     """An example that a quantized model decides otherwise than the fp32 model it was made from."""
 
     row: Count = Field(description="of the split's examples in file order: 1 is the first, a header does not count")
@@ -63,7 +58,7 @@ class Flip(_Record):
     gold: Literal["fp32", "int8", "neither"] = Field(description="which of the two the gold label agrees with")
 
 
-class Fidelity(_Record):
+class Fidelity(Record):
     """A quantized model beside the fp32 model it was made from, on the first reported split."""
 
     reference: str = Field(description="that fp32 model's array name in predictions.npz")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from .fields import Spec
 from .provenance import TeacherOrigin
-from .recorded import Points, Rate, Size
+from .recorded import Points, Rate, Record, Size
 
 
-class _Taught(Spec):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
+class _Taught(Record):
     tuning_score: Points = Field(description="headline on the tuning split")
     scores: dict[str, dict[str, Points]] = Field(description="reported split -> metric -> points")
     headline: Points = Field(description="on the first reported split")
@@ -40,10 +37,8 @@ class EnsembleScore(_Taught):
     )
 
 
-class Choice(Spec):
+class Choice(Record):
     """One of several fine-tunings of a teacher, which the tuning split chose."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     teacher: str = Field(description="as in `teacher` or `ensemble`")
     settings: dict[str, Rate] = Field(

@@ -8,12 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from . import machine
 from .atomic import write_text
 from .errors import CompressError
-from .fields import Spec
 from .provenance import Code, Corpus, TeacherOrigin
 from .recorded import (
     Count,
@@ -23,6 +22,7 @@ from .recorded import (
     Points,
     Rate,
     RecipeRecord,
+    Record,
     Seed,
     Settings,
     Size,
@@ -32,8 +32,10 @@ from .recorded import (
 )
 from .recorded_fidelity import Delta, EntityScore, Fidelity
 from .recorded_teachers import EnsembleScore
+from .recorded_vocabulary import VocabularyRecord
 from .spec.kinds import KindName, MetricName
 from .spec.stage import problem
+from .spec.task import MEAN
 
 SCHEMA = 1
 # Beside the result, paths in the store: of the graphs and checkpoints of its models, and of every stage's checkpoint.
@@ -46,11 +48,7 @@ REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg")
 REPORT_MARK = "<!-- compress report"  # the last line of a report.md
 
 
-class _Record(Spec):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
-
-
-class Machine(_Record):
+class Machine(Record):
     cpu: str
     isa: tuple[str, ...] = Field(description="the vector extensions that matter, e.g. avx2, avx512_vnni")
     cores: Count = Field(description="physical cores the process may use")
@@ -71,7 +69,7 @@ class Machine(_Record):
         )
 
 
-class Data(_Record):
+class Data(Record):
     """What was read: rows per split, and what is known about completeness."""
 
     source: str = Field(description="`files`, `hub`, `saved` or `synthetic`")
@@ -81,7 +79,7 @@ class Data(_Record):
     tuning: str | None = Field(default=None, description="SHA-256 of the tuning split's texts and labels")
 
 
-class TaskInfo(_Record):
+class TaskInfo(Record):
     name: str
     title: str
     kind: KindName
@@ -90,13 +88,29 @@ class TaskInfo(_Record):
         description="the headline score is their mean"
     )
     splits: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="reported splits; the headline is on the first"
+        description="reported splits; the headline is on the first, which may be `mean`: all others together"
+    )
+    headline: Literal["first", "mean"] = Field(
+        default="first", description="mean: each score on the first of `splits` is the mean over the others"
     )
     unanswerable: bool = Field(default=False, description="whether some questions of train have no answer")
     data: Data
 
+    @model_validator(mode="after")
+    def _means_something(self) -> TaskInfo:
+        if self.headline == MEAN and (len(self.splits) < 3 or not set(self.splits[1:]) <= self.data.rows.keys()):
+            raise ValueError(
+                f"`headline: mean`: expected at least two splits after the first, each with its `rows`, found {list(self.splits)}"
+            )
+        return self
 
-class StageRecord(_Record):
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Examples of each split that the headline score is the mean over; none where it is that of one split."""
+        return tuple(self.data.rows[name] for name in self.splits[1:]) if self.headline == MEAN else ()
+
+
+class StageRecord(Record):
     kind: str
     key: str
     cached: bool
@@ -107,7 +121,7 @@ class StageRecord(_Record):
     )
 
 
-class Latency(_Record):
+class Latency(Record):
     """One shape. `batch` 0 with `length` 0: the task's own length distribution, one text at a time."""
 
     batch: Count
@@ -124,7 +138,7 @@ class Latency(_Record):
     cpu_speedup: Rate | None = Field(default=None, description="baseline cpu_p50 over this one, same interleaved run")
 
 
-class Runtime(_Record):
+class Runtime(Record):
     """One way of running one model."""
 
     latency: tuple[Latency, ...]
@@ -134,7 +148,7 @@ class Runtime(_Record):
     engine: str | None = Field(default=None, description="what ran it, e.g. `onnxruntime 1.31.1`")
 
 
-class ModelResult(_Record):
+class ModelResult(Record):
     name: str = Field(description="e.g. `teacher`, `student`")
     precision: Literal["fp32", "int8", "avx2", "qdq"] = Field(
         description="`avx2`: int8 with 7-bit weights; `qdq`: int8 in portable operators"
@@ -167,7 +181,7 @@ class ModelResult(_Record):
     code: Code | None = Field(default=None, description="that computed its predictions, maybe before this run")
 
 
-class Result(_Record):
+class Result(Record):
     schema_version: Literal[1] = SCHEMA
     run: FileName = Field(description="name of the run directory")
     created: str = Field(description="ISO 8601, UTC")
@@ -185,6 +199,7 @@ class Result(_Record):
         default=None, description="of a student that starts from a checkpoint of its own, and not from its teacher"
     )
     ensemble: EnsembleScore | None = Field(default=None, description="several teachers as one; none where there is one")
+    vocabulary: VocabularyRecord | None = Field(default=None, description="none where no stage cuts one down")
     corpus: Corpus | None = Field(default=None, description="none where no stage reads plain text")
     stages: tuple[StageRecord, ...]
     models: Annotated[tuple[ModelResult, ...], Field(min_length=1)] = Field(

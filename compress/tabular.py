@@ -6,6 +6,8 @@ import ast
 import re
 from typing import Any
 
+CONLL = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".txt")  # suffixes of files of a word a line
+WORDS = "tokens"  # what their first column is called
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LABEL_MARKS = ("|", ";", ",")  # between the labels of a list that is written as text
 _OTHERS = (";", "\t")  # that a .csv may have: spreadsheets write the first where the comma is the decimal sign

@@ -1,4 +1,4 @@
-"""Tiny random models of each family, as checkpoints and as exported graphs, made once per test process.
+"""Tiny random models of each family: checkpoints, made once per test process, and exported graphs, made once for all of them.
 
 No test reaches the network or a GPU (bits are compared, on the CPU), and the shapes in the losses' signatures are checked at run time.
 """
@@ -105,20 +105,25 @@ def toy_tokenizer() -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def tiny_onnx(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path]) -> Callable[..., Path]:
-    """family, graph and opset -> exported fp32 model.onnx; its info is in the file info.json beside it."""
-    made: dict[tuple[str, str, int], Path] = {}
+    """family, graph and opset -> exported fp32 model.onnx; its info is in the file info.json beside it.
+
+    Of all tests in all processes: to change one, copy it."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
     def make(family: str, graph: str = "plain", opset: int = 20) -> Path:
-        if (family, graph, opset) not in made:
-            import json
+        import json
 
-            from compress.export import export_onnx
+        from filelock import FileLock
 
-            out = tmp_path_factory.mktemp(f"onnx-{family}-{graph}")
-            named: dict[str, Any] = {"task_name": "toy", "labels": LABELS, "kind": "classification"}
-            info = export_onnx(tiny_checkpoint(family), out, graph=graph, opset=opset, **named)
-            (out / "info.json").write_text(json.dumps(info))
-            made[family, graph, opset] = out / "model.onnx"
-        return made[family, graph, opset]
+        from compress.export import export_onnx
+
+        out = shared / f"onnx-{family}-{graph}-{opset}"
+        with FileLock(shared / f"{out.name}.lock"):
+            if not (out / "info.json").exists():  # written last
+                named: dict[str, Any] = {"task_name": "toy", "labels": LABELS, "kind": "classification"}
+                info = export_onnx(tiny_checkpoint(family), out, graph=graph, opset=opset, **named)
+                (out / "info.json").write_text(json.dumps(info))
+        return out / "model.onnx"
 
     return make

@@ -7,7 +7,16 @@ import pytest
 
 from compress.errors import CompressError
 from compress.metrics import FEWEST, AnswersHeadline
-from compress.metrics.answers import answer_scores, given_answers, normalized_answer
+from compress.metrics.answers import (
+    answer_scores,
+    best_threshold,
+    context_of,
+    decided,
+    given_answers,
+    has_answer,
+    normalized_answer,
+    question_gold,
+)
 from compress.significance import mcnemar_p, paired_bootstrap
 
 BOTH = AnswersHeadline(("exact_match", "f1_span"))
@@ -85,6 +94,7 @@ def test_models_differ_where_a_metric_of_the_task_does() -> None:
     assert np.array_equal(AnswersHeadline(("exact_match",)).correct(base, gold), [True, False, False, True])  # type: ignore[arg-type]
     assert mcnemar_p(AnswersHeadline(("exact_match",)), base, other, gold) == 1
     assert mcnemar_p(BOTH, base, other, gold) is None
+    assert mcnemar_p(AnswersHeadline(("exact_match",)), base, other, np.array([3, 3, 5, 7])) is None, "of one context"
 
 
 def drawn(seed: int, count: int = 80) -> np.ndarray:
@@ -93,16 +103,46 @@ def drawn(seed: int, count: int = 80) -> np.ndarray:
     return outputs((f1 == 1).tolist(), f1.tolist())
 
 
+def contexts(count: int, seed: int = 7) -> np.ndarray:
+    """Gold of `count` questions on a third as many contexts, in no order."""
+    numbers = np.random.default_rng(seed).integers(1, max(count // 3, 2), count)
+    return 2 * numbers + 1
+
+
 @pytest.mark.parametrize("metrics", [("exact_match",), ("f1_span",), ("exact_match", "f1_span")])
-def test_resamples_are_the_metric_of_drawn_questions(metrics: tuple[str, ...]) -> None:
-    base, other, gold = drawn(1), drawn(2), np.ones(80, np.int8)
+def test_resamples_are_the_metric_of_drawn_contexts(metrics: tuple[str, ...]) -> None:
+    """A context is drawn with all of its questions."""
+    base, other, gold = drawn(1), drawn(2), contexts(80)
     metric = AnswersHeadline(metrics)
     assert metric.changed([(base, other)], gold) >= FEWEST
     found = metric.resampled([(base, other)], gold, 40, np.random.default_rng(3))
-    rows = np.random.default_rng(3).integers(80, size=(40, 80))  # as `draws` draws them
+    questions = [np.flatnonzero(gold == number) for number in np.unique(gold)]
+    draws = np.random.default_rng(3).integers(len(questions), size=(40, len(questions)))  # as `draws` draws them
+    samples = [np.concatenate([questions[context] for context in sample]) for sample in draws]
     for place, given in enumerate((base, other)):
-        expected = [metric(given[sample], gold) for sample in rows]
-        assert found[place] == pytest.approx(expected, abs=1e-9)
+        assert found[place] == pytest.approx([metric(given[rows], gold[rows]) for rows in samples], abs=1e-9)
+    apart = metric.resampled([(base, other)], np.ones(80, np.int8), 40, np.random.default_rng(3))
+    rows = np.random.default_rng(3).integers(80, size=(40, 80))
+    assert apart[0] == pytest.approx([metric(base[sample], gold) for sample in rows], abs=1e-9), "of no known context"
+    beside = metric.resampled([(base, other)], np.tile(gold[:, None], (1, 6)), 40, np.random.default_rng(3))
+    assert np.array_equal(beside, found)
+
+
+def test_questions_of_a_context_err_together_and_intervals_are_wider() -> None:
+    """Models that answer all questions of a context alike know no more than one question of each would tell."""
+    base, other = (np.repeat(drawn(seed, 60), 5, axis=0) for seed in (1, 2))
+    together, apart = np.repeat(2 * np.arange(1, 61) + 1, 5), 2 * np.arange(1, 301) + 1
+    wide, narrow = (np.diff(paired_bootstrap(BOTH, base, other, gold)[1:]).item() for gold in (together, apart))
+    assert wide == pytest.approx(5**0.5 * narrow, rel=0.15)
+    assert BOTH.changed([(base, other)], together) <= 60 < BOTH.changed([(base, other)], apart)
+
+
+def test_gold_has_the_context_and_whether_an_answer_counts() -> None:
+    places = [np.array(spans, np.int32).reshape(-1, 2) for spans in ([(0, 3)], [], [(2, 5)], [(0, 3), (4, 7)])]
+    gold = question_gold(["the cat", "the cat", "a cat", "the cat"], places)
+    assert has_answer(gold).tolist() == [False, False, True, True], "nothing is left of `the`"
+    assert context_of(gold).tolist() == [0, 0, 1, 0]
+    assert len(set(context_of(np.array([1, 0, 1, 5])).tolist())) == 4, "those of no known context have their own"
 
 
 def test_one_change_is_not_told_from_chance_and_many_are() -> None:
@@ -116,3 +156,73 @@ def test_one_change_is_not_told_from_chance_and_many_are() -> None:
     assert 0 < low < points
     points, low, high = paired_bootstrap(BOTH, base, base, gold)
     assert points == 0 and -1.5 < low < 0 < high < 1.5
+
+
+def asked(seed: int, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs whose best span is the answer, and gold: a third has none, and a model that is too sure of spans."""
+    rng = np.random.default_rng(seed)
+    f1 = np.where(rng.random(count) < 1 / 3, 0, rng.choice([0, 0.5, 1], count))
+    made = outputs((f1 == 1).tolist(), f1.tolist())
+    made[:, :2] = 3, 7
+    gold = 2 * np.arange(1, count + 1) + (rng.random(count) < 2 / 3)
+    made[gold % 2 == 0, 4:] = 0
+    made[:, 2] = rng.normal(6, 2, count)
+    made[:, 3] = made[:, 2] - 3 + 2 * rng.normal(size=count) + 2 * (gold % 2 == 0)
+    return made, gold
+
+
+@pytest.mark.parametrize("metrics", [("exact_match",), ("exact_match", "f1_span")])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_threshold_is_better_than_the_chosen_one(seed: int, metrics: tuple[str, ...]) -> None:
+    made, gold = asked(seed)
+    metric = AnswersHeadline(metrics)
+    threshold = best_threshold(made, gold, metric)
+    margins = made[:, 3].astype(float) - made[:, 2]
+    tried = [0.0, *(margins - 1e-3), *(margins + 1e-3), margins.min() - 1, margins.max() + 1]
+    reached = {by: score_at(metric, made, gold, by) for by in tried}
+    found = metric(decided(made, gold, threshold), gold)
+    assert found == pytest.approx(score_at(metric, made, gold, threshold))
+    assert found == pytest.approx(max(reached.values())) and found > reached[0.0]
+
+
+def score_at(metric: AnswersHeadline, made: np.ndarray, gold: np.ndarray, threshold: float) -> float:
+    """Question by question."""
+    points = []
+    for row, answered in zip(made, gold % 2, strict=True):
+        none = row[3] - row[2] > threshold
+        scores = {"exact_match": row[4], "f1_span": row[5]}
+        points += [float(not answered) if none else scores[name] for name in metric.metrics]
+    return 100 * float(np.mean(points))
+
+
+def test_where_no_threshold_is_better_it_is_zero() -> None:
+    made, gold = asked(0)
+    made[:, 3] = np.where(gold % 2, made[:, 2] - 1, made[:, 2] + 1)
+    assert best_threshold(made, gold, BOTH) == 0
+    always = made.copy()
+    always[:, 3] = -1e9
+    assert best_threshold(always, gold, BOTH) == 0
+    assert np.array_equal(decided(always, gold, 2.5), always), "there is always an answer"
+
+
+def test_a_context_without_words_and_a_score_that_is_none_move_no_threshold() -> None:
+    made, gold = asked(1)
+    expected = best_threshold(made, gold, BOTH)
+    odd = np.tile(made[:1], (2, 1))
+    odd[0, :4], odd[1, 2:4] = (0, 0, -1e9, 1), np.nan
+    more = np.concatenate([made, odd])
+    found = best_threshold(more, np.append(gold, [2, 2]), BOTH)
+    assert found == expected
+    after = decided(more, np.append(gold, [2, 2]), found)
+    assert after[-2].tolist() == [0, 0, -1e9, pytest.approx(1 - found), 1, 1] and np.isnan(after[-1, 2:4]).all()
+
+
+def test_what_is_decided_is_given() -> None:
+    made, gold = asked(2)
+    for threshold in (-2.0, 0.0, 1.5):
+        after = decided(made, gold, threshold)
+        none = made[:, 3] - threshold > made[:, 2]
+        assert 0 < none.sum() < len(none)
+        assert np.array_equal(given_answers(after), np.where(none[:, None], 0, made[:, :2]).astype(int))
+        assert np.array_equal(after[~none, 4:], made[~none, 4:])
+        assert np.array_equal(after[none, 4], (gold % 2 == 0)[none])

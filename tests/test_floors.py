@@ -21,6 +21,7 @@ FLOORS = {
         "recorded",
         "recorded_fidelity",
         "recorded_teachers",
+        "recorded_vocabulary",
         "runtime",
         "metrics",
         "significance",
@@ -41,7 +42,7 @@ FLOORS = {
         "provenance",
         "goals",
     ),
-    2: ("models", "objective", "tasks", "corpus"),
+    2: ("models", "objective", "tasks", "corpus", "vocabulary"),
     3: ("training", "evaluate", "export", "quantize", "bench", "augment"),
     4: ("pipeline", "report", "bundle"),
     5: ("cli", "__init__", "__main__"),
@@ -72,6 +73,7 @@ LIGHT_OF_MODELS = (
     "models/quant_spec.py",
     "models/vocabularies.py",
     "models/weights.py",
+    "models/word_table.py",
 )
 BESIDE_A_BUNDLE = {
     "runtime",

@@ -86,7 +86,7 @@ def test_its_example_runs_and_the_page_is_of_it(
     (train,) = Path(name).glob("train.*")
     assert train.read_text(encoding="utf-8").startswith(example)
 
-    (task,) = blocks(page, "yaml")
+    task, *_ = blocks(page, "yaml")  # others of embedding: tests/tasks/test_tasks_docs.py
     Path(name, "task.yaml").write_text(task, encoding="utf-8")
     assert load_task(*resolve_task(f"{name}/task.yaml"), None).spec.kind == kind
 

@@ -100,11 +100,31 @@ def test_the_page_says_where_ours_is_slower_and_who_is_missing(peers: Any, resul
 
 
 def test_margins_that_go_another_way_do_not_agree(peers: Any):
-    measuring = peers("measuring")
+    measuring, head = peers("measuring"), peers("heads").HEADS["classification"]
     reference = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, -1.0]])
-    same = measuring._agreement(reference, (reference + 0.1).tolist())
+    same = measuring._agreement(head, reference, (reference + 0.1).tolist())
     assert same == {"largest_difference": pytest.approx(0.1), "correlation": pytest.approx(1), "decisions": 1.0}
-    assert measuring._agreement(reference, reference[:, ::-1].tolist())["correlation"] < measuring.LEAST_CORRELATION
+    assert (
+        measuring._agreement(head, reference, reference[:, ::-1].tolist())["correlation"] < measuring.LEAST_CORRELATION
+    )
+
+
+@pytest.mark.parametrize("kind", ["tagging", "span"])
+def test_tokens_agree_where_they_are_real(peers: Any, kind: str) -> None:
+    measuring, head, mask = peers("measuring"), peers("heads").HEADS[kind], peers("inputs").checked().mask
+    reference = np.random.default_rng(0).normal(size=(*mask.shape, 2))
+    padded = np.where(mask[..., None] == 1, reference + 0.1, 1e3)
+    same = measuring._agreement(head, reference, padded.tolist())
+    assert same == {"largest_difference": pytest.approx(0.1), "correlation": pytest.approx(1), "decisions": 1.0}
+    other = measuring._agreement(head, reference, reference[:, :, ::-1].tolist())
+    assert other["correlation"] < measuring.LEAST_CORRELATION
+    assert other["decisions"] < 0.5
+
+
+def test_several_outputs_stand_side_by_side(peers: Any) -> None:
+    one, two = np.zeros((2, 3)), np.ones((2, 3))
+    assert peers("heads").side_by_side([one]) is one
+    assert peers("heads").side_by_side([one, two]).tolist() == np.stack([one, two], axis=-1).tolist()
 
 
 def test_the_default_form_is_what_a_recipe_without_settings_makes(
@@ -118,6 +138,8 @@ def test_the_default_form_is_what_a_recipe_without_settings_makes(
     )
     ours = peers("ours")
     assert next(iter(ours.VARIANTS)) == ours.DEFAULT  # the one that is timed twice
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint/config.json").write_text('{"architectures": ["BertForSequenceClassification"]}')
     ours.convert(ours.DEFAULT, tmp_path, tmp_path)
     specs = {stage.kind: stage.spec for stage in load_recipe("int8").stages}
     assert asked["spec"] == specs["quantize"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from seqeval import metrics as seqeval
+from seqeval.scheme import IOB2
 
 from compress.errors import CompressError
 from compress.metrics import FEWEST, TagsHeadline, are_entities
@@ -66,6 +67,48 @@ def test_metrics_agree_with_seqeval(seed: int) -> None:
         )
 
 
+def strict_entities(labels: list[str]) -> set[tuple[int, int, str]]:
+    """(first, behind the last, type), as seqeval's `scheme.IOB2` finds them: an entity begins at B- alone, goes on at I- of its own
+    type, and any other tag ends it."""
+    found = set()
+    for first, label in enumerate(labels):
+        if label.startswith("B-"):
+            end = first + 1
+            while end < len(labels) and labels[end] == f"I-{label[2:]}":
+                end += 1
+            found.add((first, end, label[2:]))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_strict_f1_agrees_with_seqeval_and_with_its_rules_written_out(seed: int) -> None:
+    outputs, gold, sizes = made(seed)
+    true, given = names_of(parted(gold)[0], sizes), names_of(outputs.argmax(1), sizes)
+    theirs = [
+        [{(text, *one) for one in strict_entities(labels)} for text, labels in enumerate(each)]
+        for each in (true, given)
+    ]
+    mine, answered = (set().union(*texts) for texts in theirs)
+    expected = 200 * len(mine & answered) / (len(mine) + len(answered))
+    found = TagsHeadline(("entity_f1_strict",), NAMES)(outputs, gold)
+    assert found == pytest.approx(expected, abs=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert found == pytest.approx(100 * seqeval.f1_score(true, given, mode="strict", scheme=IOB2), abs=1e-9)
+        report: Any = seqeval.classification_report(true, given, mode="strict", scheme=IOB2, output_dict=True)
+    assert abs(found - TagsHeadline(("entity_f1",), NAMES)(outputs, gold)) > 0.1
+    for name, each in type_scores(outputs, gold, NAMES, strict=True).items():
+        assert (each.f1, each.entities) == (pytest.approx(100 * report[name]["f1-score"]), report[name]["support"])
+
+
+def test_an_entity_that_no_b_begins_counts_by_the_usual_rule_alone() -> None:
+    gold = joined([np.array([3, 4, 0, 1])])  # B-PER I-PER O B-LOC
+    given = np.eye(7)[[4, 4, 0, 1]]  # I-PER I-PER O B-LOC
+    assert TagsHeadline(("entity_f1",), NAMES)(given, gold) == 100
+    assert TagsHeadline(("entity_f1_strict",), NAMES)(given, gold) == pytest.approx(200 / 3)
+    assert TagsHeadline(("entity_f1", "entity_f1_strict"), NAMES)(given, gold) == pytest.approx(250 / 3)
+
+
 def test_an_entity_never_runs_into_the_next_text() -> None:
     gold = joined([np.array([0, 3]), np.array([4, 0])])  # B-PER | I-PER: two entities
     assert TagsHeadline(("entity_f1",), NAMES)(np.eye(7)[[0, 3, 4, 0]], gold) == 100
@@ -76,7 +119,7 @@ def test_nothing_gold_and_nothing_given_is_no_division_by_zero() -> None:
     assert TagsHeadline(("entity_f1",), NAMES)(np.eye(7)[[0, 0]], joined([np.array([0, 0])])) == 0
 
 
-@pytest.mark.parametrize("metrics", [("entity_f1",), ("accuracy",), ("entity_f1", "accuracy")])
+@pytest.mark.parametrize("metrics", [("entity_f1",), ("accuracy",), ("entity_f1_strict", "accuracy", "entity_f1")])
 def test_resamples_are_the_metric_of_drawn_texts(metrics: tuple[str, ...]) -> None:
     outputs, gold, sizes = made(2)
     sizes = [size for size in sizes if size]
@@ -102,7 +145,7 @@ def test_words_differ_and_texts_change() -> None:
     assert mcnemar_p(TagsHeadline(("accuracy",), NAMES), base, other, gold) is None
 
 
-@pytest.mark.parametrize("metric", ["entity_f1", "accuracy"])
+@pytest.mark.parametrize("metric", ["entity_f1", "entity_f1_strict", "accuracy"])
 def test_one_flip_is_not_told_from_chance_and_many_are(metric: str) -> None:
     outputs, gold, _ = made(3, texts=300)
     right, scored = np.eye(7)[parted(gold)[0]], TagsHeadline((metric,), NAMES)
@@ -117,7 +160,7 @@ def test_one_flip_is_not_told_from_chance_and_many_are(metric: str) -> None:
 
 def test_equal_answers_have_an_interval_with_a_width() -> None:
     outputs, gold, _ = made(4, texts=200)
-    for name in ("entity_f1", "accuracy"):
+    for name in ("entity_f1", "entity_f1_strict", "accuracy"):
         points, low, high = paired_bootstrap(TagsHeadline((name,), NAMES), outputs, outputs, gold)
         assert points == 0 and -1.5 < low < 0 < high < 1.5
 
@@ -125,8 +168,11 @@ def test_equal_answers_have_an_interval_with_a_width() -> None:
 def test_labels_of_no_entities_have_no_entity_f1() -> None:
     tags = ("ADJ", "NOUN", "O")
     assert not are_entities(tags) and are_entities(NAMES) and not are_entities(("O",))
-    with pytest.raises(CompressError, match=r"metric `entity_f1` counts entities, .* found .*'ADJ'.*; take `accuracy`"):
-        TagsHeadline(("entity_f1",), tags)
+    for name in ("entity_f1", "entity_f1_strict"):
+        with pytest.raises(
+            CompressError, match=rf"metric `{name}` counts entities, .* found .*'ADJ'.*; take `accuracy`"
+        ):
+            TagsHeadline((name,), tags)
     assert TagsHeadline(("accuracy",), tags)(np.eye(3)[[0, 1]], joined([np.array([0, 0])])) == 50
 
 

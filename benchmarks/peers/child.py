@@ -5,7 +5,7 @@ Runs in the peer's environment and needs numpy beside it. A peer is a module her
   PACKAGES     whose versions are reported
   VARIANTS     name -> what it is, in a line
   convert(variant, model, out)        from the folder `model` (`checkpoint`/, `plain`/model.onnx) into the folder `out`
-  load(variant, out, threads)         -> predict(ids, mask) -> logits, float [sequence, class]
+  load(variant, out, threads)         -> predict(ids, mask) -> logits, float [sequence, …], of several outputs side by side
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Server:
     def load(self, variant: str, out: str, threads: int) -> None:
         self.predict = self.peer.load(variant, Path(out), threads)
 
-    def logits(self) -> list[list[float]]:
+    def logits(self) -> list[Any]:
         """Of the checked batch."""
         assert self.predict is not None
         batch = checked()

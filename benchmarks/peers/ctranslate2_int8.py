@@ -1,4 +1,4 @@
-"""CTranslate2: its converter and its encoder in int8; what follows the encoder is numpy here, for it has no classifier."""
+"""CTranslate2: its converter and its encoder in int8; what follows the encoder is numpy here, for it has no heads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENVIRONMENT = "ctranslate2"
 PACKAGES = ("ctranslate2", "transformers", "torch")
 VARIANTS = {
     "CTranslate2 int8": "TransformersConverter(quantization=int8), run with compute_type=int8; it is an encoder and at "
-    "most a pooler, the classifier is ours in numpy"
+    "most a pooler, what follows is ours in numpy"
 }
 Weights = dict[str, np.ndarray]
 
@@ -22,7 +22,10 @@ def convert(variant: str, model: Path, out: Path) -> None:
 
     TransformersConverter(str(model / "checkpoint")).convert(str(out), quantization="int8", force=True)
     weights = load_file(model / "checkpoint/model.safetensors")
-    save_file({name: weights[name] for name in weights if "classifier." in name}, out / "head.safetensors")
+    save_file(
+        {name: weights[name] for name in weights if "classifier." in name or "qa_outputs." in name},
+        out / "head.safetensors",
+    )
 
 
 def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -38,7 +41,10 @@ def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndar
         answer = encoder.forward_batch(view(ids.astype(np.int32)), view(lengths))
         if answer.pooler_output is not None:
             return _linear(head, "classifier", np.array(answer.pooler_output))
-        first = np.array(answer.last_hidden_state)[:, 0]
+        states = np.array(answer.last_hidden_state)
+        if "pre_classifier.weight" not in head:
+            return _linear(head, "qa_outputs" if "qa_outputs.weight" in head else "classifier", states)
+        first = states[:, 0]
         return _linear(head, "classifier", np.maximum(_linear(head, "pre_classifier", first), 0))
 
     return predict

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 from candidates import Candidate
-from inputs import CELLS, clock
+from heads import Head
+from inputs import CELLS, checked, clock
 
 from compress.bench.worker import Worker
 from compress.errors import CompressError
 
 AGAIN = "first of ours, again"
-# A candidate whose margins between the two classes go another way than torch's computes something else: below the
+# A candidate whose answers go another way than torch's computes something else: below the
 # poorest int8, above a model that takes padding for tokens.
 LEAST_CORRELATION = 0.75
 # The best way is sought twice, the second time among those near the best; a run this long needs no warming up.
@@ -28,20 +29,20 @@ Samples = dict[str, list[dict[str, float]]]
 
 
 def measure(
-    candidates: Sequence[Candidate], reference: np.ndarray, threads: int, rounds: int, say: Say
+    candidates: Sequence[Candidate], head: Head, reference: np.ndarray, threads: int, rounds: int, say: Say
 ) -> dict[str, Any]:
     """`agreement`, `cells` and `failed` of one model at `threads`; the first candidate runs a second time as AGAIN.
 
-    `reference`: torch's fp32 logits of the checked batch, [sequence, 2]. A candidate that fails or that does not
+    `reference`: torch's fp32 logits of the checked batch, [sequence, …]. A candidate that fails or that does not
     agree is measured no further, and `failed` says why.
     """
     failed: dict[str, str] = {}
     with ExitStack() as stack:
         children = _Children(stack, candidates, threads, failed)
-        agreement = {name: _agreement(reference, logits) for name, logits in children.each("logits")}
+        agreement = {name: _agreement(head, reference, logits) for name, logits in children.each("logits")}
         for name, found in agreement.items():
             if not found["correlation"] >= LEAST_CORRELATION:
-                children.drop(name, f"not timed: its margins correlate at {found['correlation']:.2f} with torch's")
+                children.drop(name, f"not timed: its answers correlate at {found['correlation']:.2f} with torch's")
         cells = {cell: _cell(children, cell, rounds, say, clock(threads)) for cell in CELLS}
     return {"threads": threads, "agreement": agreement, "cells": cells, "failed": failed}
 
@@ -84,14 +85,15 @@ class _Children:
                     yield name, way, self.running[name].ask("run", cell=cell, way=way)
 
 
-def _agreement(reference: np.ndarray, logits: list[list[float]]) -> dict[str, float]:
-    """Largest difference of a logit, correlation of the margins, share of equal decisions."""
-    found = np.array(logits)
-    mine, theirs = (values[:, 1] - values[:, 0] for values in (reference, found))
+def _agreement(head: Head, reference: np.ndarray, logits: list[Any]) -> dict[str, float]:
+    """Of real tokens: largest difference of a logit, correlation as `head` has it, share of equal decisions."""
+    found, mask = np.array(logits), checked().mask
+    apart = np.abs(found - reference)
+    (mine, my_decisions), (theirs, their_decisions) = (head.compared(values, mask) for values in (reference, found))
     return {
-        "largest_difference": float(np.abs(found - reference).max()),
+        "largest_difference": float((apart[mask == 1] if apart.ndim > 2 else apart).max()),
         "correlation": float(np.corrcoef(mine, theirs)[0, 1]),
-        "decisions": float(((mine > 0) == (theirs > 0)).mean()),
+        "decisions": float((my_decisions == their_decisions).mean()),
     }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from heads import side_by_side
 
 
 def open_default(path: Path, threads: int) -> Any:
@@ -29,6 +30,6 @@ def predictor(session: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         full = {"input_ids": ids, "attention_mask": mask}
         if "token_type_ids" in names:
             full["token_type_ids"] = np.zeros_like(ids)
-        return session.run(None, {name: full[name] for name in names})[0]
+        return side_by_side(session.run(None, {name: full[name] for name in names}))
 
     return predict

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from heads import side_by_side
 from inputs import padded, ragged_lengths
 
 ENVIRONMENT = "openvino"
@@ -45,7 +46,7 @@ def compiled(path: Path, threads: int) -> Callable[[np.ndarray, np.ndarray], np.
     request = model.create_infer_request()
 
     def predict(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return request.infer(_feed(names, ids, mask))[0]
+        return side_by_side([*request.infer(_feed(names, ids, mask)).values()])
 
     return predict
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from heads import head_of
 from inputs import padded, ragged_lengths
 from onnx_session import predictor
 
@@ -27,7 +28,6 @@ VARIANTS = {
     "ours QDQ": "the portable file of quantize.portable=true, in ONNX Runtime",
     "ours plain": "the plain graph with quantize.method=dynamic",
 }
-LABELS = ("a", "b")
 
 
 def _make(export: Export, how: Quantize, int8_format: str | None = None) -> Callable[[Path, Path], None]:
@@ -35,8 +35,8 @@ def _make(export: Export, how: Quantize, int8_format: str | None = None) -> Call
         from compress.export import export_onnx
         from compress.quantize import quantize_onnx
 
-        graph, opset = export.graph, export.opset
-        export_onnx(checkpoint, out, graph=graph, opset=opset, task_name="none", labels=LABELS, kind="classification")
+        head, graph, opset = head_of(checkpoint), export.graph, export.opset
+        export_onnx(checkpoint, out, graph=graph, opset=opset, task_name="none", labels=head.labels, kind=head.kind)
         quantize_onnx(out / "model.onnx", out, how, int8_format=int8_format, feeds=_feeds())
 
     return make

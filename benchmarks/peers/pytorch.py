@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from heads import class_name, side_by_side
 
 ENVIRONMENT = "pytorch"
 PACKAGES = ("torch", "transformers")
@@ -24,13 +25,12 @@ def convert(variant: str, model: Path, out: Path) -> None:
 
 def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     import torch
-    from transformers import AutoModelForSequenceClassification
+    import transformers
 
     torch.set_num_threads(threads)
     kind = torch.bfloat16 if "int8" not in variant and _fast_bf16() else torch.float32
-    model = AutoModelForSequenceClassification.from_pretrained(
-        out / "checkpoint", attn_implementation="sdpa", dtype=kind
-    ).eval()
+    model = getattr(transformers, class_name(out / "checkpoint"))
+    model = model.from_pretrained(out / "checkpoint", attn_implementation="sdpa", dtype=kind).eval()
     if "int8" in variant:
         return _predictor(torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8))
     return _compiled(model) if "compiled" in variant else _predictor(model)
@@ -54,6 +54,6 @@ def _predictor(model: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     def predict(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         with torch.inference_mode():
             answer = model(input_ids=torch.from_numpy(ids), attention_mask=torch.from_numpy(mask))
-        return answer.logits.float().numpy()
+        return side_by_side([one.float().numpy() for one in answer.to_tuple()])
 
     return predict

@@ -19,7 +19,7 @@ from ours import DEFAULT
 SAME_RUNTIME = ("ours QDQ in OpenVINO", "OpenVINO int8")  # our file in the runtime that the peer is run by
 _HEAD = """# Beside other runtimes
 
-int8 (and fp32) classifiers of the same weights, all candidates interleaved in one run, a process each in an environment
+int8 (and fp32) models of the same weights, all candidates interleaved in one run, a process each in an environment
 of its own; medians of the rounds. minilm-l6 has its trained weights under a random head, the others random ones: latency
 does not depend on them, how far a candidate is from torch does. Waiting threads sleep, for all alike. `32x128` and
 `ragged` ({sequences} sequences, {mean:.0f} tokens on average, at most {longest}) are cut into calls in the way that is
@@ -36,7 +36,11 @@ def render(results: Sequence[dict[str, Any]]) -> str:
     for result in results:
         parts.append(_setting(result))
         for run in result["runs"]:
-            parts += [f"## {run['model']}, {_threads(run['threads'])}\n", _ratios(run, result), _times(run, result)]
+            parts += [
+                f"## {run['model']}, {_kind(run)}{_threads(run['threads'])}\n",
+                _ratios(run, result),
+                _times(run, result),
+            ]
             parts += [_ways(run), _failures(run["failed"])]
     parts.append(_glossary(results))
     return "\n".join(part for part in parts if part)
@@ -51,6 +55,12 @@ def ratio(ours: dict[str, Any], peer: dict[str, Any], kind: str) -> float:
 def best(cell: dict[str, Any], names: Iterable[str], kind: str) -> str | None:
     """The fastest of `names` in the cell, if any of them was measured."""
     return min((name for name in names if name in cell), key=lambda name: cell[name][kind], default=None)
+
+
+def _kind(run: dict[str, Any]) -> str:
+    """Results of before other kinds were measured do not say theirs, which is classification."""
+    kind = run.get("kind", "classification")
+    return "" if kind == "classification" else f"{kind}, "
 
 
 def _threads(count: int) -> str:

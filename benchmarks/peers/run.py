@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from candidates import OURS, PEERS, convert_all, interpreters, module
 from checkpoints import make_checkpoint, reference_logits
+from heads import HEADS
 from inputs import ragged_lengths
 from measuring import measure
 from process import start
@@ -67,6 +68,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", action="append", required=True, help="minilm-l6, bert-base or a student's card")
+    parser.add_argument("--kind", choices=HEADS, default="classification", help="of the models' head")
     parser.add_argument("--peer", action="append", choices=PEERS, help="default: all")
     parser.add_argument("--threads", type=int, action="append", help="default: 1; may be given several times")
     parser.add_argument("--rounds", type=int, default=3, help="of the large cells; five times as many of the others")
@@ -76,16 +78,17 @@ def _arguments() -> argparse.Namespace:
 
 
 def _runs(arguments: argparse.Namespace, pythons: dict[str, Path], missing: dict[str, str]) -> Iterator[dict[str, Any]]:
+    head = HEADS[arguments.kind]
     for name in arguments.model:
-        model = arguments.out / "models" / name
-        make_checkpoint(name, model / "checkpoint")
+        model = arguments.out / "models" / (name if head.kind == "classification" else f"{name}-{head.kind}")
+        make_checkpoint(name, head, model / "checkpoint")
         reference: np.ndarray = reference_logits(model / "checkpoint")
         candidates, failed = convert_all(model, pythons, say)
         if not candidates or candidates[0].peer != OURS:
             raise SystemExit(f"{name}: none of ours could be made: {failed}")
         for threads in arguments.threads or [1]:
-            run = measure(candidates, reference, threads, arguments.rounds, partial(say, name))
-            yield {"model": name, **run, "failed": {**missing, **failed, **run["failed"]}}
+            run = measure(candidates, head, reference, threads, arguments.rounds, partial(say, name))
+            yield {"model": name, "kind": head.kind, **run, "failed": {**missing, **failed, **run["failed"]}}
 
 
 def _ragged() -> dict[str, float]:

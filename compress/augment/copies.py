@@ -209,13 +209,15 @@ NAME = "augmented.jsonl"
 
 
 def write_augmented(augmented: Augmented, out: Path) -> None:
-    """`augmented.jsonl` in the folder `out`: `texts`, `label` (or `words` or `spans`, where these are labelled) and `source` of an example
-    on every line."""
+    """`augmented.jsonl` in the folder `out`: `texts`, `label` (or `words`, `spans` or `ending`, where these are labelled) and `source` of
+    an example on every line."""
     out.mkdir(parents=True, exist_ok=True)
     rows = zip(*augmented.split.texts, strict=True)
     labels, sources = [label.tolist() for label in augmented.split.labels], augmented.source.tolist()
     split = augmented.split
-    field = "words" if split.labels_words else "spans" if split.labels_spans else "label"
+    field = (
+        "words" if split.labels_words else "spans" if split.labels_spans else "ending" if split.has_choices else "label"
+    )
     with (out / NAME).open("w", encoding="utf-8") as file:
         for texts, label, source in zip(rows, labels, sources, strict=True):
             line = {"texts": texts, field: label, "source": source}
@@ -235,12 +237,14 @@ def read_augmented(folder: Path) -> Split:
                 columns = columns or [[] for _ in example["texts"]]
                 for column, text in zip(columns, example["texts"], strict=True):
                     column.append(text)
-                field = next(name for name in ("words", "spans", "label") if name in example)
+                field = next(name for name in ("words", "spans", "ending", "label") if name in example)
                 labels.append(example[field])
     except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
         raise CompressError(f"{path}:{len(labels) + 1}: not an augmented example: {error!r}") from None
     if not labels:
         raise CompressError(f"{path}: empty; expected an example on every line")
+    if field == "ending":
+        return Split(tuple(columns), np.array(labels, np.int64).reshape(-1, 2))
     if field != "label":
         width = 3 if field == "words" else 2
         return Split(tuple(columns), of_words([np.array(label, np.int32).reshape(-1, width) for label in labels]))

@@ -6,11 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import tokenizers
 
 from ..errors import CheckFailed, CompressError
 from ..runtime.folder import MODEL_FILES, read_settings
-from ..tasks import BUILTIN_TASKS, ReportedData, check_data_dir, encode, load_reported, resolve_task, score
+from ..tasks import (
+    BUILTIN_TASKS,
+    ReportedData,
+    check_data_dir,
+    encode,
+    load_reported,
+    reported_gold,
+    reported_scores,
+    resolve_task,
+)
 from .document import BundleInfo
 from .report import Step
 
@@ -32,8 +42,9 @@ class Measured:
         """Every metric of every reported split. CheckFailed: one is off by more than `POINTS`."""
         recorded = self.info.models[precision].scores  # type: ignore[index]
         lines, off = [], False
-        for name in self.data.splits:
-            for metric, points in self._scores(folder, precision, name, threads).items():
+        outputs = {name: self._outputs(folder, precision, name, threads) for name in self.data.splits}
+        for name, scores in reported_scores(self.data, self.data.gathered(outputs), reported_gold(self.data)).items():
+            for metric, points in scores.items():
                 then = recorded.get(name, {}).get(metric)
                 lines.append(f"{name} {metric} {points:.2f} (recorded {'none' if then is None else f'{then:.2f}'})")
                 off |= then is None or not abs(points - then) <= POINTS
@@ -41,14 +52,13 @@ class Measured:
             raise CheckFailed(f"{', '.join(lines)}; expected the recorded scores within {POINTS} points")
         return ", ".join(lines)
 
-    def _scores(self, folder: Path, precision: str, split: str, threads: int | None) -> dict[str, float]:
+    def _outputs(self, folder: Path, precision: str, split: str, threads: int | None) -> np.ndarray:
         from ..evaluate import predict_onnx
 
         tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         encoded = encode(tokenizer, self.data.splits[split], self.info.max_length)
         model = folder / "onnx" / MODEL_FILES[precision]
-        logits = predict_onnx(model, encoded, read_settings(folder).pad_id, threads=threads)
-        return score(self.data.spec, self.data.labels, logits, encoded.labels)
+        return predict_onnx(model, encoded, read_settings(folder).pad_id, threads=threads)
 
     def notes(self) -> tuple[str, ...]:
         if self.data.fingerprint == self.info.task.data.fingerprint:

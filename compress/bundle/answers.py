@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CheckFailed
-from ..models.sentence_pooling import POOLING
+from ..evaluate import threshold_of
+from ..models.sentence_folders import POOLING
 from ..runtime.folder import MODEL_FILES, read_settings, unpadded_beside
 from ..runtime.kinds import output_names
+from ..runtime.passages import THRESHOLD
 from ..sessions import open_session
+from ..spec.kinds import KINDS
 from .comparing import compared, cosines, decides, differences, flips, most_flips, named, of_vectors, recorded, unit_of
 from .document import BundleInfo
 from .modules import check_modules
@@ -26,6 +29,8 @@ def answer_steps(folder: Path, info: BundleInfo, *, simulate: bool = False) -> I
     """Each is to be made before the next is asked for. `simulate`: also what the int8 files answer on x86 CPUs of the other
     kind, with or without VNNI."""
     yield Step("labels", "config.json", lambda: _labels(folder, info))
+    if KINDS[info.task.kind].unit == "question":
+        yield Step("no answer", "config.json", lambda: _threshold(folder, info))
     if of_vectors(info):
         yield Step("pooling", POOLING, lambda: check_modules(folder))
     now: dict[str, np.ndarray] = {}
@@ -66,6 +71,19 @@ def _labels(folder: Path, info: BundleInfo) -> str:
         if names != info.labels:
             raise CheckFailed(f"{where} has {list(names)}, bundle.json {list(info.labels)}")
     return ", ".join(info.labels) or "none, as of vectors"
+
+
+def _threshold(folder: Path, info: BundleInfo) -> str:
+    """The same threshold of no answer in bundle.json, config.json and each graph's metadata; 0 where there is none."""
+    expected = info.null_score_diff_threshold or 0.0
+    found = {"config.json": read_settings(folder).threshold}
+    for precision in info.models:
+        path = folder / f"onnx/{MODEL_FILES[precision]}"
+        found[f"onnx/{path.name}"] = threshold_of(open_session(path), path)
+    for where, threshold in found.items():
+        if threshold != expected:
+            raise CheckFailed(f"{where} has {THRESHOLD} {threshold:g}, bundle.json {expected:g}")
+    return f"{THRESHOLD} {expected:g}"
 
 
 def _recorded_labels(path: Path) -> tuple[str, ...]:

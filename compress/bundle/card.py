@@ -66,7 +66,8 @@ def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) 
         fields["base_model_relation"] = "quantized" if _quantized(info) else "finetune"
     if info.dataset:
         fields["datasets"] = [info.dataset]
-    fields["widget"] = [_widget(info)]
+    if not _chooses(info):  # hubs have no widget for it
+        fields["widget"] = [_widget(info)]
     fields["model-index"] = [{"name": info.title or info.name, "results": _index(info)}]
     return fields
 
@@ -147,7 +148,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "headline": headline_name(info.task),
         "title": info.title or info.name,
         "slug": "local/" + (re.sub(r"[^A-Za-z0-9]+", "-", info.title or info.name).strip("-") or "model"),
-        "sample": ", ".join(map(repr, _sample(info))) if of_vectors(info) else _spelled(_sample(info)),
+        **_samples(info),
         "vectors": of_vectors(info),
         "json_sample": json.dumps(_sample(info), ensure_ascii=False),
         "width": max((len(row) for rows in info.probe.logits.values() for row in rows), default=0),
@@ -155,7 +156,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "bibtex": bibtex(info.recipe.get("paper")),
         "words": KIND_WORDS[info.task.kind],
         "named_labels": bool(info.task.labels) and KINDS[info.task.kind].named_labels,
-        "pair": len(info.text_columns) == 2,
+        "input": KIND_WORDS[info.task.kind].input or _INPUTS[len(info.text_columns)],
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
         "dtypes": " and ".join(f'"{DTYPES[name]}"' for name in info.models if name in DTYPES),
         "dynamic": any(graph.format == "dynamic" for graph in info.graphs.values()),
@@ -175,6 +176,23 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "isa": ", ".join(info.measured_on.isa) or "no vector extension that matters here",
         "verified_isa": ", ".join(info.verified_on.isa) or "no vector extension that matters here",
     }
+
+
+_INPUTS = {1: "one text", 2: "two texts"}
+
+
+def _chooses(info: BundleInfo) -> bool:
+    return KINDS[info.task.kind].unit == "choice"
+
+
+def _samples(info: BundleInfo) -> dict[str, str]:
+    """In Python: the elements of a list of texts as the tokenizer takes them, and of one as the runtime does."""
+    texts = _sample(info)
+    if _chooses(info):
+        context, *endings = texts
+        return {"sample": ", ".join(repr((context, ending)) for ending in endings), "asked": repr((context, endings))}
+    sample = ", ".join(map(repr, texts)) if of_vectors(info) else _spelled(texts)
+    return {"sample": sample, "asked": sample}
 
 
 def _spelled(texts: tuple[str, ...]) -> str:

@@ -42,8 +42,9 @@ def recorded(info: BundleInfo, precision: str) -> np.ndarray:
 
 
 def unit_of(info: BundleInfo) -> Unit:
-    """What of the probe has a row: a text, a word or a question."""
-    return "text" if of_vectors(info) else KINDS[info.task.kind].unit
+    """What of the probe has a row: a text, or a pair of them, a word or a question."""
+    unit = KINDS[info.task.kind].unit
+    return "text" if unit in ("choice", "pair") else unit
 
 
 def of_vectors(info: BundleInfo) -> bool:
@@ -72,8 +73,8 @@ def differences(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> np.n
 
 
 def decides(info: BundleInfo) -> bool:
-    """Whether answers are decisions, which may change."""
-    return TASK_KINDS[info.task.kind].decides
+    """Whether answers are decisions, which may change: not of one ending without the others."""
+    return TASK_KINDS[info.task.kind].decides and KINDS[info.task.kind].unit != "choice"
 
 
 def named(info: BundleInfo) -> str:
@@ -119,4 +120,4 @@ def _limit(info: BundleInfo, precision: str) -> float:
 def flips(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> int:
     """Texts, words or questions that are answered otherwise; none where answers are no decisions."""
     kind = TASK_KINDS[info.task.kind]
-    return int(differ(kind.answers(first), kind.answers(second)).sum()) if kind.decides else 0
+    return int(differ(kind.answers(first), kind.answers(second)).sum()) if decides(info) else 0

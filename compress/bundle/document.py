@@ -13,6 +13,7 @@ from ..errors import CheckFailed, CompressError
 from ..fields import Spec
 from ..provenance import Code, Corpus, TeacherOrigin
 from ..recorded_teachers import Choice, EnsembleScore
+from ..recorded_vocabulary import VocabularyRecord
 from ..regular import read_regular
 from ..results import Latency, Machine, ModelResult, TaskInfo
 from ..spec.kinds import KINDS
@@ -91,13 +92,17 @@ class BundleInfo(_Record):
     )
     dataset: str | None = Field(None, description="hub id of the task's data set, where it has one")
     task: TaskInfo
-    text_columns: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
+    text_columns: Annotated[tuple[str, ...], Field(min_length=1, max_length=3)]
     labels: tuple[str, ...] = Field(description="of the outputs; none where these are the numbers of a vector")
     max_length: Annotated[int, Field(ge=1)] = Field(
         description="tokens, special tokens included; longer texts are cut, or read in windows where words or spans are found"
     )
     pooling: Literal["mean", "cls"] | None = Field(
         None, description="how a text's vector is made of its tokens': their mean, or the first; none of other models"
+    )
+    null_score_diff_threshold: float | None = Field(
+        None,
+        description="of questions that may have no answer: by how much the score of none must be above that of the best span; null: 0",
     )
     models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
     graphs: dict[Precision, GraphFile] = Field(default_factory=dict, description="which file is which of `models`")
@@ -125,6 +130,9 @@ class BundleInfo(_Record):
         (), description="which of several fine-tunings of a teacher the tuning split chose; none where there was one"
     )
     corpus: Corpus | None = Field(default=None, description="plain text that stages read")
+    vocabulary: VocabularyRecord | None = Field(
+        default=None, description="of a model with a part of its tokens: how many, and how alike texts are cut"
+    )
     recipe: dict[str, Any] = Field(description="resolved")
     probe: Probe
     files: dict[str, FileEntry] = Field(description="every file but this one")

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CheckFailed, CompressError
-from ..models.sentence_pooling import FIELD, LAYERS, MODES, MODULES, POOLING, Pooling
+from ..models.dimensions import read_config
+from ..models.sentence_folders import LAYERS, MODULES, POOLING, PROMPTS, TEXTS
+from ..models.sentence_pooling import FIELD, MODES, Pooling
+from ..models.vector_layers import AVERAGED
 from ..runtime.folder import read_json, read_settings
 
 
@@ -17,6 +20,15 @@ def pooling_of(path: Path, config: dict[str, Any]) -> Pooling:
     if found not in MODES:
         raise CompressError(f"{path}: {FIELD}: expected {' or '.join(MODES)}, found {found!r}")
     return found
+
+
+def check_layers(checkpoint: Path) -> None:
+    """CompressError: vectors are made of several layers' states, which those who pool the checkpoint's last states would not see."""
+    if (count := int(read_config(checkpoint).get(AVERAGED, 1))) > 1:
+        raise CompressError(
+            f"{checkpoint / 'config.json'}: {AVERAGED}: vectors are the mean of {count} layers' states, and transformers would "
+            "pool the last alone: ship without the checkpoint, whose graphs have the mean inside"
+        )
 
 
 def write_modules(folder: Path, config: dict[str, Any], max_length: int) -> None:
@@ -32,9 +44,9 @@ def write_modules(folder: Path, config: dict[str, Any], max_length: int) -> None
     (folder / POOLING).parent.mkdir()
     _write(folder / MODULES, modules)
     _write(folder / POOLING, {"word_embedding_dimension": width, **modes, "include_prompt": True})
-    _write(folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False})
+    _write(folder / TEXTS, {"max_seq_length": max_length, "do_lower_case": False})
     prompts = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-    _write(folder / "config_sentence_transformers.json", prompts)
+    _write(folder / PROMPTS, prompts)
 
 
 def check_modules(folder: Path) -> str:

@@ -62,6 +62,12 @@ _PAPERS: dict[str, tuple[str, str, str, int]] = {
         "Zafrir, Ofir and Boudoukh, Guy and Izsak, Peter and Wasserblat, Moshe",
         2019,
     ),
+    "2010.05609": (
+        "abdaoui2020load",
+        "Load What You Need: Smaller Versions of Multilingual {BERT}",
+        "Abdaoui, Amine and Pradel, Camille and Sigel, Gr{\\'e}goire",
+        2020,
+    ),
     "2012.15828": (
         "wang2020minilmv2",
         "{MiniLMv2}: Multi-Head Self-Attention Relation Distillation for Compressing Pretrained Transformers",

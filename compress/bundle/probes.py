@@ -10,8 +10,9 @@ import numpy as np
 import tokenizers
 
 from ..errors import CheckFailed
-from ..runtime import Embedder, Reader, load
+from ..runtime import Chooser, Embedder, Reader, load
 from ..runtime.batches import padded
+from ..runtime.endings import EndingCutter
 from ..runtime.folder import find_model, read_settings, read_tokenizer
 from ..runtime.kinds.embedding import DIGITS
 from ..runtime.passages import Best, Cut, Passages
@@ -94,11 +95,12 @@ def probe_texts(columns: int, *, unit: Unit = "text", most_words: int | None = N
 @dataclass(frozen=True)
 class ProbeRows:
     """Texts as a model reads them, a row for each, or for each window of one; `places` where words are labelled, `cut` where questions
-    are answered."""
+    are answered, of which `threshold` is that of no answer."""
 
     encodings: list[tokenizers.Encoding]
     places: Places | None = None
     cut: Cut | None = None
+    threshold: float = 0.0
 
     def collected(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
         """float32 [text, class or width], [word, label] or [question, 4], of each row's outputs, [class] or [length, label], padding
@@ -107,7 +109,7 @@ class ProbeRows:
             best = Best(self.cut, most=1)
             for window, row in enumerate(outputs):
                 best.add(np.array([window]), row[None])
-            return best.outputs(impossible=True)
+            return best.outputs(impossible=True, threshold=self.threshold)
         if self.places is None:
             return np.stack(outputs)
         found = self.places.unread(
@@ -124,7 +126,10 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
     tokenizer = read_tokenizer(folder / "tokenizer.json", settings)
     if settings.kind.unit == "question":
         cut = Passages(tokenizer, settings.max_length)(*zip(*texts, strict=True))
-        return ProbeRows(cut.encodings, cut=cut)
+        return ProbeRows(cut.encodings, cut=cut, threshold=settings.threshold)
+    if settings.kind.unit == "choice":
+        pairs = [(context, ending) for context, ending in texts]
+        return ProbeRows(EndingCutter(tokenizer, settings.max_length)(pairs)[0])
     if settings.kind.unit != "word":
         return ProbeRows(tokenizer.encode_batch_fast(examples(texts)))
     plain = [text for (text,) in texts]
@@ -159,6 +164,8 @@ def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...
         return model.embed([text for (text,) in texts], batch_size=1).round(DIGITS)
     if isinstance(model, Reader):
         logits = model.outputs([(question, context) for question, context in texts], impossible=True, batch_size=1)
+    elif isinstance(model, Chooser):
+        logits = model.logits([(context, ending) for context, ending in texts], batch_size=1)
     else:
         logits = model.logits(examples(texts), batch_size=1)
     if not np.isfinite(logits).all():

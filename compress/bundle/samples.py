@@ -1,4 +1,4 @@
-"""A text, or a pair of them, such as a task has: for the card of a model. Of our own writing, from no data set."""
+"""A text, a pair, or a context with endings, such as a task has: for the card of a model. Of our own writing, from no data set."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ SAMPLES: dict[str, tuple[str, ...]] = {
 }
 _NAMES = "Marie Curie moved from Warsaw to Paris in 1891."
 _QUESTION = "Where did Marie Curie move from?"
+_ENDINGS = "She put the kettle on the stove.", "She waited until it boiled.", "She drove it to the office."
 _OTHERS = {1: ("A slow start, and a fine end.",), 2: ("The kettle boils.", "The water is hot.")}
 
 
 def sample(task: str, columns: int, *, unit: Unit = "text") -> tuple[str, ...]:
-    """`columns` texts: the task's own, or a general one where it is not known here. `unit`: what the model answers."""
+    """`columns` texts, or a context and endings: the task's own, or a general one where it is not known. `unit`: what the model answers."""
     if unit == "word":
         return (_NAMES,)
     if unit == "question":
         return _QUESTION, _NAMES
+    if unit == "choice":
+        return _ENDINGS
     known = SAMPLES.get(task, ())
     return known if len(known) == columns else _OTHERS[columns]

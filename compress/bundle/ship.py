@@ -22,13 +22,14 @@ from ..report.choices import choices_of
 from ..results import Machine, ModelResult, TaskInfo
 from ..runtime.folder import MODEL_FILES, read_json, unpadded_beside
 from ..runtime.kinds import ANSWER_KINDS, output_names
+from ..runtime.passages import THRESHOLD
 from ..spec.kinds import KINDS
 from . import card
 from .card import DTYPES
 from .document import BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
-from .modules import pooling_of, write_modules
+from .modules import check_layers, pooling_of, write_modules
 from .place import building, check_target, recover, settle
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
@@ -77,6 +78,7 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool, claims: Mapping[s
         if unpadded_beside(graph).is_file():
             shutil.copyfile(unpadded_beside(graph), unpadded_beside(folder / "onnx" / MODEL_FILES[precision]))
     if with_checkpoint:
+        check_layers(source.checkpoint)
         for path in filter(lambda path: is_weights(path.name), source.checkpoint.iterdir()):
             shutil.copyfile(path, folder / path.name)
     info = _describe(folder, source)
@@ -148,7 +150,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
     weights = "student" if model == "student" and result.student_origin is not None else "teacher"
     licence = result.settings.get(f"{weights}_licence")
     unit = KINDS[result.task.kind].unit
-    columns = 1 if unit == "pair" else len(source.columns)
+    columns = 1 if unit == "pair" else min(2, len(source.columns))
     texts = probe_texts(columns, unit=unit, most_words=source.max_length + _SOME if unit == "word" else None)
     logits = {name: probe_logits(folder, name, texts, threads=1).tolist() for name in source.graphs}
     return BundleInfo(
@@ -164,6 +166,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         labels=output_names(result.task.kind, result.task.labels),
         max_length=source.max_length,
         pooling=pooling_of(folder / "config.json", read_json(folder / "config.json")) if unit == "pair" else None,
+        null_score_diff_threshold=read_json(folder / "config.json").get(THRESHOLD) if unit == "question" else None,
         models=source.models,  # type: ignore[arg-type]
         graphs={name: graph_file(folder, name) for name in source.graphs},  # type: ignore[misc]
         fastest=_fastest(source.models),  # type: ignore[arg-type]
@@ -179,6 +182,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         ensemble=result.ensemble,
         choices=choices_of(result),
         corpus=result.corpus,
+        vocabulary=result.vocabulary if result.vocabulary and result.vocabulary.model == model else None,
         recipe=without_places(result.recipe),  # of a run made before results were without paths
         probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]
         files={},

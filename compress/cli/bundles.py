@@ -15,9 +15,11 @@ import typer
 
 from ..errors import CheckFailed, CompressError
 from ..spec.limits import MOST_THREADS
+from ..tabular import CONLL, DELIMITERS
 
 if TYPE_CHECKING:
-    from ..runtime import Classifier, Embedder, Reader, Tagger
+    from .answered import Model
+    from .question_rows import Question
 
 Text = str | tuple[str, str]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
@@ -28,11 +30,17 @@ Bundle = Annotated[Path, typer.Argument(help="A bundle's folder.", show_default=
 Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="Texts; none, or -, reads lines from stdin.")]
 Pair = Annotated[
     list[str] | None,
-    typer.Option("--pair", help="The second text of each pair, in the same order; of --input, their column."),
+    typer.Option(
+        "--pair",
+        help="The second text of each pair, in the same order, or the endings of one text; of --input, their column, "
+        "or several with commas between.",
+    ),
 ]
 Input = Annotated[
     Path | None,
-    typer.Option("--input", "-i", metavar="FILE", help="A .csv, .tsv or .jsonl file to answer, row by row."),
+    typer.Option(
+        "--input", "-i", metavar="FILE", help="A .csv, .tsv or .jsonl file to answer, row by row; of words also .conll."
+    ),
 ]
 Output = Annotated[
     Path | None,
@@ -103,13 +111,14 @@ def predict(
     verify: Verify = True,
     json: Json = False,
 ) -> None:
-    """Answer with a bundle: label and score, tab-separated; the entities of each text; answer and score; or its vector, and the cosine
-    of a pair.
+    """Answer with a bundle: label and score, tab-separated; the entities of each text; answer and score; the best ending and its
+    probability; or its vector, and the cosine of a pair.
 
-    A line on stdin is a text, or a pair with a tab between: a question and its context. Answers come while stdin, or a file, is read.
+    A line on stdin is a text, or a pair with a tab between: a question and its context; or a context and its endings. Answers come while
+    stdin, or a file, is read.
     """
     from ..runtime import load
-    from .predictions import answers
+    from .answered import answers
 
     _check_sources(texts, pair, source, {"--output": output, "--text": text, "--label": label})
     if source is not None and json:
@@ -127,7 +136,7 @@ def predict(
         _answer_file(model, source, output, text=text, pair=pair[0] if pair else None, label=label)
         return
     piped = not texts or texts == ["-"]
-    examples, kept = tee(_lines(model) if piped else _given(texts or [], pair))
+    examples, kept = tee(_lines(model) if piped else _given(model, texts or [], pair))
     given = answers(model, examples, window=1 if piped and sys.stdin.isatty() else None)
     line = (_json_line if json else _plain_line)(model)
     try:
@@ -138,7 +147,7 @@ def predict(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
 
 
-_DATA = (".csv", ".tsv", ".jsonl", ".ndjson")
+_DATA = (*DELIMITERS, ".jsonl", ".ndjson", *CONLL)
 
 
 def _check_sources(
@@ -158,9 +167,7 @@ def _check_sources(
         raise CompressError(f"--pair: expected one column of --input, found {len(pair)}")
 
 
-def _answer_file(
-    model: Classifier | Tagger | Reader | Embedder, source: Path, output: Path | None, **columns: str | None
-) -> None:
+def _answer_file(model: Model, source: Path, output: Path | None, **columns: str | None) -> None:
     from .predictions import predict_file
     from .vector_files import VECTORS, write_vectors
 
@@ -176,11 +183,11 @@ def _answer_file(
         typer.echo(told, err=output is None)
 
 
-def _plain_line(model: Classifier | Tagger | Reader | Embedder) -> Callable[[Text, Any], str]:
+def _plain_line(model: Model) -> Callable[[Any, Any], str]:
     return lambda _, answer: model.settings.kind.line(answer)
 
 
-def _json_line(model: Classifier | Tagger | Reader | Embedder) -> Callable[[Text, Any], str]:
+def _json_line(model: Model) -> Callable[[Any, Any], str]:
     """Every line tells what computed it, so that answers of several runs can be put together."""
     import json
 
@@ -193,23 +200,29 @@ def _json_line(model: Classifier | Tagger | Reader | Embedder) -> Callable[[Text
     return line
 
 
-def _lines(model: Classifier | Tagger | Reader | Embedder) -> Iterator[Text]:
+def _lines(model: Model) -> Iterator[Text | Question]:
     """Texts of stdin as they come; what has been answered goes out before more is waited for. For a model that gives texts vectors a
     line with a tab is a pair."""
-    number, either = 0, model.settings.kind.unit == "pair"
+    number, either, chooses = 0, model.settings.kind.unit == "pair", model.settings.kind.unit == "choice"
+    from .question_rows import question_in
+
     if isinstance(sys.stdin, TextIOWrapper):  # where the locale is C, Python lets bytes through that are no text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     try:
         for number, line in enumerate(sys.stdin, 1):
             text = line.rstrip("\r\n")
             pair = "\t" in text if either else model.columns == 2
-            yield _split(text, number) if pair else text
+            yield question_in(text, number) if chooses else _split(text, number) if pair else text
             sys.stdout.flush()
     except UnicodeDecodeError as error:
         raise CompressError(f"stdin: expected UTF-8 text, found {error.reason} after line {number}") from None
 
 
-def _given(texts: list[str], pair: list[str] | None) -> list[Text]:
+def _given(model: Model, texts: list[str], pair: list[str] | None) -> list[Text] | list[Question]:
+    if model.settings.kind.unit == "choice":
+        from .question_rows import given_question
+
+        return given_question(texts, pair)
     if pair is None:
         return list(texts)
     if len(pair) != len(texts):

@@ -30,7 +30,8 @@ def init(
     Without --train and --dev it takes train.csv and dev.csv, or the like, of this folder. Columns that are not named are guessed.
     """
     from ..atomic import write_text
-    from ..tasks.own import own_files, task_name
+    from ..tasks.own import names_split, task_name
+    from ..tasks.own_files import own_files
     from ..tasks.template import files_in, guessed, task_yaml
 
     if train is None and dev is None:
@@ -39,7 +40,8 @@ def init(
     if own is None:
         raise CompressError("--train: expected a file of labelled examples, found none")
     own = guessed(own, [name for name, value in (("text", text), ("label", label)) if value is not None])
-    file = out or Path(f"{task_name(own.train.absolute())}.yaml")
+    name = task_name(own.train.absolute())
+    file = out or Path(f"{name}.yaml")
     if file.suffix not in (".yaml", ".yml"):
         raise CompressError(f"{file}: a task file ends in .yaml; choose another name with --out")
     if file.exists():
@@ -48,5 +50,7 @@ def init(
         raise CompressError(f"{file}: its folder is not there; choose another with --out")
     write_text(file, task_yaml(own, file))
     typer.echo(file)
+    if names_split(own.train):
+        typer.echo(f"task `{name}`, after the folder of {own.train.name}; `name` in the file calls it otherwise")
     columns = " and ".join(f"`{name}`" for name in own.texts)
     typer.echo(f"texts in {columns}, labels in `{own.label}`; now: compress run int8 --teacher DIR --task {file}")

@@ -48,7 +48,7 @@ Pair = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the second texts of pairs, or of contexts.",
+        help="Column of the second texts of pairs, of contexts, or of endings, also several with commas between.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -65,9 +65,9 @@ KindOfTask = Annotated[
     str | None,
     typer.Option(
         "--kind",
-        help="classification, multilabel, tagging, span, ranking or regression. Default: span where labels are answers with their places, "
-        "tagging where texts are lists of words, multilabel where labels are lists, ranking where the columns are query and passage and "
-        "labels are numbers, regression where they are numbers with a decimal point.",
+        help="classification, multilabel, tagging, span, ranking, choice, regression or embedding. Default: as labels and texts are. "
+        "Answers with places make span, lists of words tagging, lists of labels multilabel, and lists of endings choice. Numbers "
+        "beside columns query and passage make ranking; others with a decimal point regression.",
         rich_help_panel=OWN_FILES,
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,13 @@ from ..pipeline.stages.pretrain import uses_cooccurrence_init
 from ..pipeline.training.log import saved_step
 from ..quantize.methods import QUANTIZERS
 from ..spec.stage import StageSpec
-from ..spec.stages import Losses, Pretrain, QuantizeAware
+from ..spec.stages import Losses, Pretrain, QuantizeAware, Vocabulary
 from ..store import Store
 
 if TYPE_CHECKING:
     from ..fields import Spec
     from ..models.cards import Albert
+    from ..models.dimensions import Dimensions
     from ..pipeline import Plan
     from ..pipeline.plan import Node
 
@@ -90,10 +92,23 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
                 "flops_per_token": round(sizes.flops_per_token()),
                 "word_parameters": sizes.word_parameters,
             }
-            for name, sizes in plan.sizes.items()
+            for name, sizes in _sizes(plan, cache).items()
         },
         "tradeoff": _tradeoff(plan) or None,
     }
+
+
+def _sizes(plan: Plan, cache: Store) -> dict[str, Dimensions]:
+    """Of each model; with the tokens that its stage kept, where that was run, or is to keep at most."""
+    found = dict(plan.sizes)
+    for node in plan.nodes:
+        if isinstance(node.spec, Vocabulary):
+            made, model = cache.find(node.key), node.model
+            tokens = node.spec.most if made is None else made.info["tokens"]
+            for name, sizes in found.items():
+                if tokens is not None and (name == model or name.startswith(f"{model}-")):
+                    found[name] = replace(sizes, vocabulary=min(sizes.vocabulary, tokens))
+    return found
 
 
 def _layers(plan: Plan) -> list[int] | None:

@@ -6,11 +6,12 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ..errors import CompressError
+from ..errors import CompressError, did_you_mean
 from ..tabular import DELIMITERS, delimiter_of
 
 _SUFFIXES = (*DELIMITERS, ".jsonl")
@@ -18,11 +19,13 @@ _SUFFIXES = (*DELIMITERS, ".jsonl")
 
 class Row(NamedTuple):
     """`place` as messages tell it: `in.csv: line 3`; `header`: where its columns are named, the file for all rows or, in
-    JSON, that line."""
+    JSON, that line; `number`: of that line, `word_numbers`: of those of its words, where each has one."""
 
     place: str
     values: dict[str, Any]
     header: str
+    number: int | str
+    word_numbers: Sequence[int] | None = None
 
 
 class Rows:
@@ -40,8 +43,12 @@ class Rows:
         self.delimiter = delimiter_of(self.suffix, first) if self.suffix in DELIMITERS else ""
 
     @property
-    def bytes_read(self) -> int:
+    def done(self) -> int:
+        """Of `size`, in bytes."""
         return self.file.buffer.tell()  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        self.file.close()
 
     def __iter__(self) -> Iterator[Row]:
         try:
@@ -65,7 +72,7 @@ class Rows:
             if not fields:
                 continue
             self.line = reader.line_num
-            row = Row(self._place, dict(zip(header, fields, strict=False)), str(self.path))
+            row = Row(self._place, dict(zip(header, fields, strict=False)), str(self.path), self.line)
             if len(fields) != len(header):
                 raise CompressError(f"{row.place}: expected {len(header)} fields, found {len(fields)}")
             if self.delimiter == "\t" and any("\t" in field and "\n" in field for field in fields):
@@ -87,16 +94,36 @@ class Rows:
                 raise CompressError(f"{self._place}: not JSON: {error}") from None
             if not isinstance(values, dict):
                 raise CompressError(f"{self._place}: expected a JSON object")
-            yield Row(self._place, values, self._place)
+            yield Row(self._place, values, self._place, number)
 
 
-def suffix_of(path: Path, option: str) -> str:
-    suffix = path.suffix.lower().replace(".ndjson", ".jsonl")
-    if suffix not in _SUFFIXES:
-        raise CompressError(
-            f"{option}: expected a {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]} file, found {path.name}"
-        )
+def value_of(row: Row, name: str, option: str) -> Any:
+    """CompressError: the row has no column `name`, which `option` names."""
+    if name not in row.values:
+        near = did_you_mean(name, list(row.values)).partition("; known")[0] or ";"
+        there = ", ".join(map(repr, row.values))
+        raise CompressError(f"{row.header}: no column {name!r}{near} name one of {there} with {option}")
+    return row.values[name]
+
+
+def suffix_of(path: Path, option: str, more: Sequence[str] = ()) -> str:
+    """That of the form in which the file is read or written. `more`: others that it may have."""
+    suffix, known = path.suffix.lower().replace(".ndjson", ".jsonl"), (*_SUFFIXES, *more)
+    if suffix not in known:
+        raise CompressError(f"{option}: expected a {', '.join(known[:-1])} or {known[-1]} file, found {path.name}")
     return suffix
+
+
+@contextmanager
+def encodable(row: Row) -> Iterator[None]:
+    """Raises `CompressError` where the file that the row is written to has no such characters."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        found = error.object[error.start].encode("ascii", "backslashreplace").decode()
+        raise CompressError(
+            f"{row.place}: expected text that can be written in {error.encoding}, found {found}"
+        ) from None
 
 
 class Writer:
@@ -109,16 +136,11 @@ class Writer:
 
     def write(self, row: Row) -> None:
         """Raises `CompressError` for a row that the file cannot hold."""
-        try:
+        with encodable(row):
             if self._suffix in DELIMITERS:
                 self._write_fields(row)
             else:
                 self._file.write(json.dumps(row.values, ensure_ascii=False) + "\n")
-        except UnicodeEncodeError as error:
-            found = error.object[error.start].encode("ascii", "backslashreplace").decode()
-            raise CompressError(
-                f"{row.place}: expected text that can be written in {error.encoding}, found {found}"
-            ) from None
 
     def _write_fields(self, row: Row) -> None:
         place, values = row.place, row.values

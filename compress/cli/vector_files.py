@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from .predictions import Bar, check_new, new_file, text_of
+from .answered import text_of
+from .predictions import Bar, check_new, new_file
 from .row_files import Rows
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def write_vectors(
     check_new(output)
     rows, names = Rows(path), (text or "text",)
     with ExitStack() as stack:
-        stack.callback(rows.file.close)
+        stack.callback(rows.close)
         out = stack.enter_context(new_file(output, binary=True))
         bar = stack.enter_context(Bar(rows, hidden=False))
         count = _write(out, model, (str(text_of(names, row, None)) for row in rows), bar)

@@ -7,9 +7,9 @@ from .cooccurrence import count_pairs, word_vectors
 from .masking import MaskedBatches
 from .pairs import PairBatches, sentence_ends
 from .shards import TokenShards
-from .sources import Source, corpus_fingerprint, corpus_sources
+from .sources import Source, corpus_fingerprint, corpus_sources, paragraphs
 from .special import SpecialIds, continuing, special_ids
-from .tokenizing import tokenize_corpus
+from .tokenizing import text_blocks, tokenize_corpus
 from .vocabulary import train_vocabulary
 
 __all__ = [
@@ -23,8 +23,10 @@ __all__ = [
     "corpus_fingerprint",
     "corpus_sources",
     "count_pairs",
+    "paragraphs",
     "sentence_ends",
     "special_ids",
+    "text_blocks",
     "tokenize_corpus",
     "train_vocabulary",
     "word_vectors",

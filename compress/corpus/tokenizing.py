@@ -49,7 +49,7 @@ def tokenize_corpus(
     made_from = [corpus_fingerprint(sources), tokenizer.to_str(), dtype.str, max_tokens, SHARD_TOKENS, BLOCK_CHARACTERS]
     progress = Progress.resume(work, made_from, dtype, special.sep)
     on_progress(progress.tokens)
-    blocks = islice(_blocks(paragraphs(sources)), progress.blocks, None)
+    blocks = islice(text_blocks(paragraphs(sources)), progress.blocks, None)
     with closing(_encoded(blocks, plain(tokenizer), special.sep, dtype, threads)) as encoded:
         _fill(progress, encoded, float("inf") if max_tokens is None else max_tokens, on_progress)
     if not progress.tokens:
@@ -70,7 +70,7 @@ def _fill(progress: Progress, encoded: Iterator[np.ndarray], limit: float, on_pr
     progress.write_shard()
 
 
-def _blocks(lines: Iterator[str]) -> Iterator[list[str]]:
+def text_blocks(lines: Iterator[str]) -> Iterator[list[str]]:
     """Consecutive paragraphs and ends of documents (`""`, one at a time), of about equal size."""
     block: list[str] = []
     size, last = 0, ""

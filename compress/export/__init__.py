@@ -15,6 +15,7 @@ from ..models.fast_graph import check_fast_graph
 from ..models.heads import HEADS
 from ..runtime.folder import unpadded_beside
 from ..runtime.kinds import output_names
+from ..runtime.passages import THRESHOLD
 from ..shared_weights import share_weights
 from ..spec.kinds import KindName
 from .cleaning import clean
@@ -41,7 +42,8 @@ def export_onnx(
 
     Inputs: int64 [batch, length] `input_ids`, `attention_mask` and, where the model has more than one segment,
     `token_type_ids`; the fast graph of a task whose examples are not `pairs` has no such input. Output: float32 `logits`
-    [batch, class], or `sentence_embedding` [batch, hidden], each of length 1. The metadata names task, kind and labels. `graph`:
+    [batch, class], or `sentence_embedding` [batch, hidden], each of length 1. The metadata names task, kind and labels, and of a
+    model that answers questions the threshold of no answer, where config.json has one. `graph`:
     `plain` is torch's exporter's; `fast` is
     `build_fast`'s.
     Returns the largest error per shape and the counts of nodes and matmuls. CompressError: the
@@ -130,7 +132,9 @@ def _check_outputs(checkpoint: Path, traced: Traced, expected: int) -> None:
 
 
 def _metadata(traced: Traced, task_name: str, labels: tuple[str, ...]) -> dict[str, str]:
+    threshold = getattr(traced.model.config, THRESHOLD, None)
     return {
+        **({} if threshold is None else {THRESHOLD: repr(float(threshold))}),
         "task": task_name,
         "kind": traced.kind,
         "labels": json.dumps(list(labels), ensure_ascii=False),

@@ -20,7 +20,8 @@ from ..models.dimensions import read_config
 from ..models.families import FAMILIES
 from ..models.heads import HEADS, STATES, auto_class, without_pooler
 from ..models.pretrained import load_pretrained
-from ..models.sentence_pooling import FIELD, pooling_of, read_pooling, read_states, sentence_vectors
+from ..models.sentence_pooling import pooling_of, read_states, sentence_vectors, vector_fields
+from ..models.vector_layers import layer_states
 from ..spec.kinds import KindName
 from .forms import FORMS
 
@@ -73,7 +74,7 @@ class _AdditiveMask(nn.Module):
 
     def _given(self, output: Any, mask: Tensor) -> Outputs:
         if STATES in self._outputs:
-            states = output.last_hidden_state
+            states = layer_states(self.traced, output)
             return read_states(self.traced, states), sentence_vectors(states, mask, pooling_of(self.traced))
         return _one_or_all([getattr(output, name) for name in self._outputs])
 
@@ -104,7 +105,7 @@ class _OwnMask(_AdditiveMask):
 def load(checkpoint: Path, kind: KindName) -> Traced:
     """Read a checkpoint folder: safetensors only, eager attention, fp32. CompressError names the file."""
     head = HEADS[kind]
-    fields = {FIELD: read_pooling(checkpoint, read_config(checkpoint))[0]} if head.bare else {}
+    fields = vector_fields(checkpoint, read_config(checkpoint)) if head.bare else {}
     model, report = load_pretrained(auto_class(head), checkpoint, "a classifier", attention="eager", **fields)
     lacking = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
     lacking = {name for name in lacking if not (head.bare and name.startswith(head.new))}
@@ -124,7 +125,7 @@ def describe(model: Any, kind: KindName = "classification") -> Traced:
         model=model,
         kind=kind,
         inputs=INPUTS if segments else INPUTS[:2],
-        classes=config.hidden_size if HEADS[kind].bare else config.num_labels,
+        classes=config.hidden_size if HEADS[kind].bare else 1 if HEADS[kind].pooled else config.num_labels,
         vocab_size=config.vocab_size,
         pad_id=config.pad_token_id or 0,
         max_length=_max_length(model),

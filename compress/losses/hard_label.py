@@ -8,7 +8,8 @@ from .tensors import Tensor
 
 
 class HardLabel(LossSpec):
-    """Cross-entropy with the gold label; for ranking, of a query's passages with their relevances; for regression, squared error."""
+    """Cross-entropy with the gold label; for ranking, of a query's passages with their relevances; for choice, of a question's
+    endings; for regression, squared error."""
 
     name: Literal["hard_label"] = "hard_label"
 

@@ -10,8 +10,8 @@ from .tensors import Tensor
 
 
 class SoftTarget(LossSpec):
-    """T² · KL(teacher ‖ student) of the classes; for ranking, of passages; for regression, squared error to the teacher's score; of
-    sentence vectors, 1 less their cosine."""
+    """T² · KL(teacher ‖ student) of the classes; for ranking, of passages; for choice, of endings; for regression, squared error to the
+    teacher's score; of sentence vectors, 1 less their cosine."""
 
     name: Literal["soft_target"] = "soft_target"
     temperature: PositiveNumber = Field(

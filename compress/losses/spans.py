@@ -8,6 +8,8 @@ from jaxtyping import Float, Int
 
 from .tensors import Tensor
 
+_NOTHING = -1e30
+
 
 def span_cross_entropy_loss(
     logits: Float[Tensor, "batch length 2"],
@@ -51,12 +53,30 @@ def span_soft_cross_entropy_loss(
     return -(target * prediction).sum(1).mean()
 
 
+def moved_logits(
+    logits: Float[Tensor, "batch length 2"], places: Int[Tensor, "batch length 2"], length: int
+) -> Float[Tensor, "batch {length} 2"]:
+    """Logarithms of the probabilities of start and end, moved to other tokens of the same text: `places` are the positions there of a
+    token's start and of its end, below 0 where it has none. What is left of them is a distribution again; where no probability
+    is moved to, a number so low that its exponential is 0, and not the lowest, which a temperature below 1 would divide to -∞."""
+    import torch
+
+    known = places >= 0
+    probabilities = _log_probabilities_of(logits.double(), known).exp() * known
+    moved = logits.new_zeros((len(logits), length, 2), dtype=torch.float64)
+    moved = moved.scatter_add(1, places.clamp(min=0), probabilities)
+    return torch.where(moved > 0, moved.log(), _NOTHING).to(torch.float32)
+
+
 def _log_probabilities(
     logits: Float[Tensor, "batch length 2"], compared: Int[Tensor, "batch length"]
 ) -> Float[Tensor, "batch length 2"]:
     """Over the tokens, of start and of end. Of a token that is not compared the lowest number and not -∞, whose product with its
     probability, 0, is none."""
+    return _log_probabilities_of(logits, compared[..., None] != 0)
+
+
+def _log_probabilities_of(logits: Tensor, known: Tensor) -> Tensor:
     import torch
 
-    lowest = torch.finfo(logits.dtype).min
-    return logits.masked_fill(compared[..., None] == 0, lowest).log_softmax(1)
+    return logits.masked_fill(~known, torch.finfo(logits.dtype).min).log_softmax(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,8 @@ from .headline import FEWEST, Headline, Pairs, check_lengths, check_names
 
 START, END, SCORE, NONE, EXACT, F1 = range(6)  # what a model's outputs for a question are
 ANSWER_OUTPUTS = 6
+LEAST = -1e8  # below it no score, but what stands where none can be given
+_APART, _SAME = 1e-4, 1e-6  # of scores of a span; of sums of points
 ANSWER_METRICS = {"exact_match": EXACT, "f1_span": F1}
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
@@ -40,6 +42,64 @@ def _f1(given: list[str], gold: list[str]) -> float:
     return 2 * common / (len(given) + len(gold))
 
 
+def question_gold(contexts: Sequence[str], spans: Iterable[np.ndarray]) -> np.ndarray:
+    """int64 [question], of what questions ask about and where their answers stand in it, [answer, 2] in characters: the number of the
+    context, from 1, times two, and 1 more where the question has an answer that counts (`answer_scores`). 0 and 1: of no context that
+    is known."""
+    numbers: dict[str, int] = {}
+    found = np.zeros(len(contexts), np.int64)
+    for question, (context, places) in enumerate(zip(contexts, spans, strict=True)):
+        texts = (context[start:end] for start, end in np.asarray(places).reshape(-1, 2).tolist())
+        found[question] = 2 * numbers.setdefault(context, len(numbers) + 1) + any(map(normalized_answer, texts))
+    return found
+
+
+def has_answer(gold: np.ndarray) -> np.ndarray:
+    """bool [question], of `question_gold`."""
+    return np.asarray(gold) % 2 == 1
+
+
+def context_of(gold: np.ndarray) -> np.ndarray:
+    """int64 [question], from 0, of `question_gold`, or of it beside each output; a question of no known context has one of its own."""
+    numbers = np.asarray(gold if np.ndim(gold) == 1 else gold[:, 0]).astype(np.int64) // 2
+    own = numbers.max(initial=0) + 1 + np.arange(len(numbers))
+    return np.unique(np.where(numbers > 0, numbers, own), return_inverse=True)[1]
+
+
+def decided(outputs: np.ndarray, gold: np.ndarray, threshold: float) -> np.ndarray:
+    """Of outputs [question, 6] in which the best span is the answer of each question, those of a model that gives none where its score,
+    `NONE`, is above that of the span by more than `threshold`, which is taken off it. Where no answer cannot be given, as they are."""
+    found = outputs.copy()
+    found[:, NONE] -= np.where(found[:, NONE] > LEAST, threshold, 0)
+    none = found[:, NONE] > found[:, SCORE]
+    found[none, : END + 1] = 0
+    found[none, EXACT:] = ~has_answer(gold)[none, None]
+    return found
+
+
+def best_threshold(outputs: np.ndarray, gold: np.ndarray, headline: AnswersHeadline) -> float:
+    """The `threshold` of `decided` with the best score; 0 where no other is better, else of equals the nearest to 0.
+
+    It lies in the middle between two margins of none over the best span, which are further apart than what runtimes compute
+    differently, or beyond all of them."""
+    asked = (outputs[:, NONE] > LEAST) & (outputs[:, SCORE] > LEAST)
+    if not asked.any():
+        return 0.0
+    margins = outputs[asked, NONE].astype(np.float64) - outputs[asked, SCORE]
+    gained = headline.points(outputs)[asked] - 100.0 * ~has_answer(gold)[asked]  # by an answer, over none
+    order = np.argsort(margins, kind="stable")
+    margins, totals = margins[order], np.append(0, np.cumsum(gained[order]))
+    gaps = np.flatnonzero(np.diff(margins) > _APART) + 1
+    places = np.concatenate([[0], gaps, [len(margins)]])
+    edges = np.concatenate([[margins[0] - 2], margins, [margins[-1] + 2]])
+    thresholds = (edges[places] + edges[places + 1]) / 2
+    today = totals[np.searchsorted(margins, 0, side="right")]
+    if totals[places].max() <= today + _SAME:
+        return 0.0
+    best = thresholds[totals[places] >= totals[places].max() - _SAME]
+    return float(best[np.abs(best).argmin()])
+
+
 def given_answers(outputs: np.ndarray) -> np.ndarray:
     """int64 [question, 2], of outputs [question, 4 or 6]: start and end of each answer; (0, 0) where no answer is likelier."""
     none = outputs[:, NONE] > outputs[:, SCORE]
@@ -49,7 +109,7 @@ def given_answers(outputs: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True)
 class AnswersHeadline(Headline):
     """Of outputs [question, 6], in which exact match and F1 of each answer stand already: gold answers are texts, which outputs and
-    `gold` (1: the question has an answer) do not hold. Resamples draw questions."""
+    `gold` (`question_gold`) do not hold. Resamples draw contexts with all their questions, which err together."""
 
     metrics: tuple[str, ...]
 
@@ -58,29 +118,37 @@ class AnswersHeadline(Headline):
 
     def __call__(self, outputs: np.ndarray, gold: np.ndarray) -> float:
         check_lengths(gold, [outputs])
-        return float(self._points(outputs).mean())
+        return float(self.points(outputs).mean())
 
     def differ(self, base: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Two spans that score alike are no difference: gold answers have several wordings."""
         return (self._scores(base) != self._scores(other)).any(axis=1)
 
     def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
-        return outputs[:, EXACT] == 1 if self.metrics == ("exact_match",) else None
+        """Also None where contexts have several questions, which McNemar's test takes for independent."""
+        apart = len(np.unique(context_of(gold))) == len(gold)
+        return outputs[:, EXACT] == 1 if apart and self.metrics == ("exact_match",) else None
+
+    def changed(self, pairs: Pairs, gold: np.ndarray) -> int:
+        questions = np.any([self.differ(base, other) for base, other in pairs], axis=0)
+        return len(np.unique(context_of(gold)[questions]))
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Where models differ on too few questions to tell them apart, two are added that one model answers wrongly."""
-        points = np.stack([self._points(outputs) for pair in pairs for outputs in pair])
+        """Where models differ on too few contexts to tell them apart, two are added with one question that one model answers wrongly."""
+        context = context_of(gold)
+        counts = np.bincount(context).astype(np.float64)
+        sums = np.stack([np.bincount(context, self.points(outputs)) for pair in pairs for outputs in pair])
         if self.changed(pairs, gold) < FEWEST:
-            wrong = np.tile([[0.0, 100.0], [100.0, 0.0]], (len(pairs), 1))
-            points = np.concatenate([points, wrong], axis=1)
-        questions = points.shape[1]
-        parts = [points @ weights.T / questions for weights in draws(questions, samples, rng)]
+            mean = max(round(counts.mean()), 1)
+            wrong = 100.0 * np.tile([[mean - 1, mean], [mean, mean - 1]], (len(pairs), 1))
+            sums, counts = np.concatenate([sums, wrong], axis=1), np.append(counts, [mean, mean])
+        parts = [sums @ weights.T / (weights @ counts) for weights in draws(len(counts), samples, rng)]
         return np.concatenate(parts, axis=1)
+
+    def points(self, outputs: np.ndarray) -> np.ndarray:
+        """0 to 100, [question]."""
+        return 100 * self._scores(outputs).astype(np.float64).mean(axis=1)
 
     def _scores(self, outputs: np.ndarray) -> np.ndarray:
         """0 to 1, [question, metric]."""
         return outputs[:, [ANSWER_METRICS[name] for name in self.metrics]]
-
-    def _points(self, outputs: np.ndarray) -> np.ndarray:
-        """[question]"""
-        return 100 * self._scores(outputs).astype(np.float64).mean(axis=1)

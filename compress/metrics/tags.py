@@ -16,7 +16,8 @@ from .correlation import draws
 from .headline import FEWEST, Headline, Pairs, check_lengths, check_names
 
 OUTSIDE = "O"  # the label of a word that is of no entity
-TAG_METRICS = ("entity_f1", "accuracy")
+ENTITY_METRICS = ("entity_f1", "entity_f1_strict")
+TAG_METRICS = (*ENTITY_METRICS, "accuracy")
 
 
 def joined(texts: Sequence[np.ndarray]) -> np.ndarray:
@@ -40,6 +41,11 @@ def are_entities(names: Sequence[str]) -> bool:
         and len(names) > 1
         and all(name == OUTSIDE or (name[:2] in ("B-", "I-") and len(name) > 2) for name in names)
     )
+
+
+def entity_metric(metrics: Sequence[str]) -> str | None:
+    """The first metric of entities."""
+    return next((name for name in metrics if name in ENTITY_METRICS), None)
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,8 @@ class TagsHeadline(Headline):
     """Of outputs [word, label]; the label with the largest is decided on. `gold` as `joined` gives it; `names` of the labels.
 
     `entity_f1`: of entities of all types, right where type and both borders are (Tjong Kim Sang & De Meulder 2003, CoNLL, §2.3);
-    an `I-` after no word of its type begins one. `accuracy`: of words. Resamples draw texts, since words of a text err together.
+    an `I-` after no word of its type begins one. `entity_f1_strict`: of those alone that `B-` begins, as seqeval's `mode="strict"` with
+    `scheme=IOB2` counts. `accuracy`: of words. Resamples draw texts, since words of a text err together.
     """
 
     metrics: tuple[str, ...]
@@ -75,9 +82,10 @@ class TagsHeadline(Headline):
 
     def __post_init__(self) -> None:
         check_names(self.metrics, TAG_METRICS)
-        if "entity_f1" in self.metrics and not are_entities(self.names):
+        of_entities = entity_metric(self.metrics)
+        if of_entities and not are_entities(self.names):
             raise CompressError(
-                f"metric `entity_f1` counts entities, with labels O, B-… and I-…, found {list(self.names[:8])}; take `accuracy`"
+                f"metric `{of_entities}` counts entities, with labels O, B-… and I-…, found {list(self.names[:8])}; take `accuracy`"
             )
 
     def __call__(self, outputs: np.ndarray, gold: np.ndarray) -> float:
@@ -98,7 +106,7 @@ class TagsHeadline(Headline):
         """Where models differ on too few texts to tell them apart, two are added of which one model answers a word wrongly."""
         counts = [self._counts(outputs, gold) for pair in pairs for outputs in pair]
         if self.changed(pairs, gold) < FEWEST:
-            counts = [_with_mistaken(each, base=place % 2 == 0) for place, each in enumerate(counts)]
+            counts = [self._with_mistaken(each, base=place % 2 == 0) for place, each in enumerate(counts)]
         parts = [
             np.stack([self._points(weights @ each) for each in counts])
             for weights in draws(len(counts[0]), samples, rng)
@@ -106,30 +114,43 @@ class TagsHeadline(Headline):
         return np.concatenate(parts, axis=1)
 
     def _counts(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray:
-        """Of each text, int64 [text, 4]: entities that are given rightly, those given and gold, words that are right, words."""
+        """Of each text, int64 [text, 2 · metric]: of entities those that are given rightly, and those given and gold; of words those that
+        are right, and all."""
         ids, begins = parted(gold)
         given, text = outputs.argmax(axis=1), _text_of(gold)
-        texts = int(text[-1]) + 1
-        of_words = [np.bincount(text, weights, texts).astype(np.int64) for weights in (given == ids, None)]
-        if "entity_f1" not in self.metrics:
-            nothing = np.zeros(texts, np.int64)
-            return np.stack([nothing, nothing, *of_words], axis=1)
-        true, found = (chunks(labels, begins, self.names) for labels in (ids, given))
-        right = true.first[_same(true, found)]
-        of_entities = [
-            np.bincount(text[words], minlength=texts) for words in (right, np.append(true.first, found.first))
-        ]
-        return np.stack([*of_entities, *of_words], axis=1)
+        columns: list[np.ndarray] = []
+        for name in self.metrics:
+            right, counted = np.flatnonzero(given == ids), np.arange(len(ids))
+            if name in ENTITY_METRICS:
+                strict = name == "entity_f1_strict"
+                true, found = (chunks(labels, begins, self.names, strict=strict) for labels in (ids, given))
+                right, counted = true.first[_same(true, found)], np.append(true.first, found.first)
+            columns += [np.bincount(text[words], minlength=int(text[-1]) + 1) for words in (right, counted)]
+        return np.stack(columns, axis=1)
 
     def _points(self, counts: np.ndarray) -> np.ndarray:
-        """[sample], of summed counts [sample, 4]."""
-        right, occurrences, right_words, words = counts.T
-        scores = {"entity_f1": 2 * right / np.maximum(occurrences, 1), "accuracy": right_words / np.maximum(words, 1)}
-        return 100 * np.mean([scores[name] for name in self.metrics], axis=0)
+        """[sample], of summed counts [sample, 2 · metric]."""
+        shares = counts[:, ::2] / np.maximum(counts[:, 1::2], 1)
+        return 100 * np.mean(shares * self._parts, axis=1)
+
+    def _with_mistaken(self, counts: np.ndarray, *, base: bool) -> np.ndarray:
+        """With two more texts of mean length and number of entities, all right but for one word, and the entity that it is in:
+        of the first text for every base, of the second for every other. Not a whole text: models that hardly differ do by a word."""
+        right = counts[0].copy()
+        right[::2] = np.maximum(np.round(counts[:, 1::2].mean(axis=0) / self._parts), 1)
+        right[1::2] = right[::2] * self._parts
+        wrong = right.copy()
+        wrong[::2] -= 1
+        return np.concatenate([counts, [wrong, right] if base else [right, wrong]])
+
+    @property
+    def _parts(self) -> np.ndarray:
+        """How often what is right counts among all that is counted, int64 [metric]: an entity twice, as gold and as given."""
+        return np.array([2 if name in ENTITY_METRICS else 1 for name in self.metrics])
 
 
-def chunks(ids: np.ndarray, begins: np.ndarray, names: Sequence[str]) -> Chunks:
-    """The entities of labels `ids` [word], of texts that begin where `begins` says."""
+def chunks(ids: np.ndarray, begins: np.ndarray, names: Sequence[str], *, strict: bool = False) -> Chunks:
+    """The entities of labels `ids` [word], of texts that begin where `begins` says. `strict`: those alone that `B-` begins."""
     types = {name: place for place, name in enumerate(entity_types(names))}
     of_label = np.array([types.get(name[2:], -1) if name != OUTSIDE else -1 for name in names])
     starts = np.array([name.startswith("B-") for name in names])[ids]
@@ -138,7 +159,8 @@ def chunks(ids: np.ndarray, begins: np.ndarray, names: Sequence[str]) -> Chunks:
     goes_on[1:] = (kind[1:] == kind[:-1]) & (kind[1:] >= 0) & ~starts[1:] & ~begins[1:]
     first = np.flatnonzero((kind >= 0) & ~goes_on)
     last = np.flatnonzero((kind >= 0) & ~np.append(goes_on[1:], False))
-    return Chunks(first, last, kind[first])
+    kept = starts[first] if strict else slice(None)
+    return Chunks(first[kept], last[kept], kind[first][kept])
 
 
 def entity_types(names: Sequence[str]) -> tuple[str, ...]:
@@ -146,10 +168,12 @@ def entity_types(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({name[2:] for name in names if name != OUTSIDE}))
 
 
-def type_scores(outputs: np.ndarray, gold: np.ndarray, names: Sequence[str]) -> dict[str, TypeScore]:
-    """Of each type of entity; a share of nothing is 0."""
+def type_scores(
+    outputs: np.ndarray, gold: np.ndarray, names: Sequence[str], *, strict: bool = False
+) -> dict[str, TypeScore]:
+    """Of each type of entity; a share of nothing is 0. `strict` as of `chunks`."""
     ids, begins = parted(gold)
-    true, found = (chunks(labels, begins, names) for labels in (ids, outputs.argmax(axis=1)))
+    true, found = (chunks(labels, begins, names, strict=strict) for labels in (ids, outputs.argmax(axis=1)))
     right = true.type[_same(true, found)]
     types = entity_types(names)
     numbers = [np.bincount(kinds, minlength=len(types)).tolist() for kinds in (right, true.type, found.type)]
@@ -187,12 +211,3 @@ def _text_of(gold: np.ndarray) -> np.ndarray:
     if not begins[:1].all():
         raise CompressError("expected gold labels that say where texts begin, found none at the first word")
     return np.cumsum(begins) - 1
-
-
-def _with_mistaken(counts: np.ndarray, *, base: bool) -> np.ndarray:
-    """With two more texts of mean length and number of entities, all right but for one word, and the entity that it is in:
-    of the first text for every base, of the second for every other. Not a whole text: models that hardly differ do by a word."""
-    entities, words = (max(round(float(counts[:, column].mean()) / part), 1) for column, part in ((1, 2), (3, 1)))
-    right = [entities, 2 * entities, words, words]
-    wrong = [entities - 1, 2 * entities, words - 1, words]
-    return np.concatenate([counts, [wrong, right] if base else [right, wrong]])

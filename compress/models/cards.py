@@ -12,6 +12,7 @@ from ..fields import Fraction, Name, Positive, PositiveNumber, Spec
 from ..spec.stages import Finetune
 from ..spec.stages.finetune import lists
 from .families import FAMILIES, Family
+from .vector_layers import LAST, problem_of
 
 if TYPE_CHECKING:
     RandomFamily = AnyFamily = str
@@ -105,6 +106,12 @@ class TeacherCard(Spec):
     licence: str = Field(description="of the weights, e.g. Apache-2.0")
     checkpoint: Checkpoint | None = Field(default=None, description="trained weights")
     random: RandomInit | None = Field(default=None, description="random or grown weights")
+    layers: int | str = Field(
+        default=LAST,
+        exclude_if=lambda value: value == LAST,
+        description="of a checkpoint for `kind: embedding`: what vectors are made of: `last`; the number of a layer, from 1, behind "
+        "which the encoder is cut off; or `last-N`: the mean of the last N layers' states",
+    )
     finetune: Finetune = Field(
         default=Finetune(), description="training on a task, where a recipe does not say otherwise"
     )
@@ -121,6 +128,12 @@ class TeacherCard(Spec):
         own = [self.distill.model_dump(), *self.distill.per_task.values()]
         if names := [name for fields in own for name in lists(fields)]:
             raise ValueError(f"distill: {names[0]} is a list, which is for `finetune`; give it one value")
+        return self
+
+    @model_validator(mode="after")
+    def _layers_of_a_checkpoint(self) -> TeacherCard:
+        if problem := problem_of(self.layers, is_random=self.random is not None):
+            raise ValueError(f"layers: {problem}")
         return self
 
     @model_validator(mode="after")

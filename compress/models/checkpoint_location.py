@@ -12,6 +12,7 @@ from ..errors import CompressError
 from ..hub import drop_damaged, is_commit, is_reachable, out_of_reach, quiet_client, reason
 from ..paths import from_home
 from .cards import Checkpoint, Package, TeacherCard
+from .sentence_folders import MODULES, PROMPTS, TEXTS
 from .weights import PICKLES, weight_files
 
 _WORDS = ("tokenizer*.json", "vocab.*")
@@ -22,8 +23,10 @@ _HUB_FILES = (
     *_WORDS,
     "merges.txt",
     "special_tokens_map.json",
-    "modules.json",  # of a sentence encoder, as what follows
-    "1_Pooling/config.json",
+    MODULES,  # of a sentence encoder, as what follows
+    "*_Pooling/config.json",
+    TEXTS,
+    PROMPTS,
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from .dimensions import has_segments, read_config, usable_positions
 from .families.fields import MOST_TOKENS
 from .heads import HEADS, auto_class, without_pooler
 from .pretrained import check_loading, load_pretrained, quiet_transformers
-from .sentence_pooling import FIELD, read_pooling
+from .sentence_pooling import vector_fields
 from .tokenizer_settings import tokenizer_settings_of
 from .vocabularies import MERGES, SETTINGS, VOCABULARIES, converted_tokenizer
 from .weights import tensor_names
@@ -112,14 +113,17 @@ def pad_id(config: dict[str, Any]) -> int:
     return whole_number(Path("config.json"), config, "pad_token_id", 0)
 
 
-def load_classifier(folder: Path, *, kind: KindName, labels: tuple[str, ...], trained: bool) -> nn.Module:
+def load_classifier(
+    folder: Path, *, kind: KindName, labels: tuple[str, ...], trained: bool, config: Mapping[str, Any] | None = None
+) -> nn.Module:
     """A transformers model in fp32 with the head for tasks of `kind`, whose label names are `labels`.
 
     `trained`: the head is the checkpoint's own; otherwise it may be new. Raises `CompressError` when any other
-    weight is missing or of another shape: it would be random. Of an encoder that makes vectors the config says how (`read_pooling`).
+    weight is missing or of another shape: it would be random. Of an encoder that makes vectors the config says how (`vector_fields`);
+    `config`: its own in place of that in `folder`, e.g. with fewer layers.
     """
     head = HEADS[kind]
-    fields = {FIELD: read_pooling(folder, read_config(folder))[0]} if head.bare else label_fields(kind, labels)
+    fields = vector_fields(folder, config or read_config(folder)) if head.bare else label_fields(kind, labels)
     model, loading = load_pretrained(auto_class(head), folder, "a classifier", **fields)
     new = () if trained and not head.bare else head.new
     check_loading(folder, loading, lambda name: any(part in name for part in new))

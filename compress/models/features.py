@@ -23,6 +23,7 @@ from .dimensions import first_position
 from .families import FAMILIES
 from .heads import head_of
 from .sentence_pooling import FIELD, pooling_of, sentence_vectors
+from .vector_layers import averaged, layer_states
 
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
@@ -63,7 +64,7 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
         seen = same_document(batch["documents"])[:, None]
         inputs["attention_mask"] = _mask(config, seen)
         inputs["position_ids"] = first + _positions(batch["documents"])
-    elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention:
+    elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention and not _keeps_mask(model):
         if "unpadded" in batch:
             del inputs["attention_mask"]
         elif getattr(config, "classifier_pooling", "cls") == "cls" or head_of(model).per_token or head_of(model).bare:
@@ -71,6 +72,12 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
             seen = mask[:, None, None].expand(-1, -1, mask.shape[1], -1)
             inputs["attention_mask"] = _mask(config, seen)
     return inputs
+
+
+def _keeps_mask(model: Any) -> bool:
+    """Whether a model for multiple choice needs the mask of tokens: its family attends by code of its own, or it takes their mean."""
+    own = FAMILIES[model.config.model_type].own_attention is not None
+    return head_of(model).pooled and (own or getattr(model.config, "classifier_pooling", "cls") != "cls")
 
 
 def _mask(config: Any, seen: Tensor) -> Any:
@@ -115,7 +122,7 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
         raise CompressError(f"unknown features {sorted(names)}: the attention of a {config.model_type} cannot be read")
     hidden = any(kind == HIDDEN for kind, _ in places.values())
     with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
-        output = model(**inputs, output_hidden_states=hidden)
+        output = model(**inputs, output_hidden_states=hidden or averaged(config) > 1)
     taken = attention if whole else _anchored(attention, output)
     if (LOGITS, 0) in places.values():
         taken = taken | {(LOGITS, 0): logits_of(model, output, batch["attention_mask"])}
@@ -208,4 +215,4 @@ def logits_of(model: Any, output: Any, mask: Tensor) -> Tensor:
         return output.logits
     if not hasattr(model.config, FIELD):
         raise CompressError("unknown features ['logits']: the model has no head")
-    return sentence_vectors(output.last_hidden_state, mask, pooling_of(model))
+    return sentence_vectors(layer_states(model, output), mask, pooling_of(model))

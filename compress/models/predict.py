@@ -1,11 +1,13 @@
 """Logits of a torch model over a whole split, for selection and for cached teacher targets."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from ..runtime.passages import THRESHOLD
 from ..tasks import Encoded, collate, sorted_chunks
 from .features import Batch, compute_features
 
@@ -24,10 +26,15 @@ def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
     return batch
 
 
-@torch.inference_mode()
-def predict_logits(model: nn.Module, encoded: Encoded, pad_id: int) -> np.ndarray:
+def predict_logits(model: Any, encoded: Encoded, pad_id: int) -> np.ndarray:
     """float32 outputs [example, output] in the order of `encoded`, made of logits as `compress.evaluate` makes them; the model's mode is
     restored afterwards."""
+    return encoded.decided(collected_logits(model, encoded, pad_id), getattr(model.config, THRESHOLD, 0.0))
+
+
+@torch.inference_mode()
+def collected_logits(model: nn.Module, encoded: Encoded, pad_id: int) -> np.ndarray:
+    """As `predict_logits`, before any threshold decides."""
     training = model.training
     model.eval()
     device = next(model.parameters()).device

@@ -15,6 +15,7 @@ from ..errors import CompressError
 from .dimensions import dimensions, read_config
 from .families import FAMILIES
 from .families.fields import TOKENIZER_CLASS
+from .usable_classes import usable_class
 from .weights import count_weights, load_weights
 
 _TOO_MANY = 4  # times the weights that there are: their memory would be taken before it is found that they are missing
@@ -62,15 +63,6 @@ def load_pretrained(
         raise CompressError(f"{folder}: cannot be loaded as {what}: {reason}") from None
     model.config.name_or_path = ""  # transformers noted that there is none, as text
     return model, loading
-
-
-def usable_class(kind: Any) -> Any:
-    """The class of transformers, or ours in its place where that cannot take batches as they are here."""
-    if not kind.__name__.startswith("XLNetFor"):
-        return kind
-    from . import xlnet
-
-    return getattr(xlnet, kind.__name__, kind)
 
 
 def check_loading(folder: Path, loading: dict[str, Any], is_new: Callable[[str], bool] = lambda name: False) -> None:

@@ -5,22 +5,23 @@ sentence-transformers' folders say it in `1_Pooling/config.json`, checkpoints of
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import CompressError
+from .families import FAMILIES
+from .sentence_folders import pooling_file, read_document
+from .vector_layers import loading_fields
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Pooling = Literal["mean", "cls"]
 FIELD = "sentence_pooling"  # of config.json
-# Of folders of sentence-transformers: what makes a vector, how it is pooled, and by which field of that.
-MODULES, POOLING = "modules.json", "1_Pooling/config.json"
-LAYERS = ("Transformer", "Pooling", "Normalize")
+# Of folders of sentence-transformers: by which field of the pooling's file.
 MODES: dict[Pooling, str] = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
+_SAME_DIRECTION: dict[str, Pooling] = {"mean_sqrt_len_tokens": "mean"}  # at length 1
 _MODE = "pooling_mode_"
 
 
@@ -30,45 +31,40 @@ def read_pooling(folder: Path | None, config: Mapping[str, Any]) -> tuple[Poolin
     Raises `CompressError` naming the file where vectors are made in another way, or of more layers than are known here.
     """
     if FIELD in config:
-        return config[FIELD], True
+        return _check_side(
+            config[FIELD], config, Path("config.json") if folder is None else folder / "config.json"
+        ), True
     if folder is None:
         return "mean", False
-    _check_layers(folder / MODULES)
-    path = folder / POOLING
-    found = _document(path, dict)
+    path = pooling_file(folder)
+    found = read_document(path, dict)
     if found is None:
         return "mean", False
     modes = [name.removeprefix(_MODE) for name, is_on in found.items() if name.startswith(_MODE) and is_on]
     modes = [str(found["pooling_mode"])] if not modes and "pooling_mode" in found else modes
-    names = {field.removeprefix(_MODE): mode for mode, field in MODES.items()}
+    names = {field.removeprefix(_MODE): mode for mode, field in MODES.items()} | _SAME_DIRECTION
     modes = [names.get(mode, mode) for mode in modes]
     known: list[Pooling] = [mode for mode in MODES if modes == [mode]]
     if known:
-        return known[0], True
+        return _check_side(known[0], config, path), True
     raise CompressError(f"{path}: pooling: expected mean or cls, one of them; found {', '.join(modes) or 'none'}")
 
 
-def _check_layers(path: Path) -> None:
-    modules = _document(path, list) or []
-    kinds = [str(module.get("type")).rpartition(".")[2] if isinstance(module, dict) else "?" for module in modules]
-    if other := [kind for kind in kinds if kind not in LAYERS]:
+def vector_fields(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What transformers' config of the encoder in `folder` has, whose config.json, or another in its place, is `config`: all of that, how
+    vectors are pooled, and what the states that they are made of need. Raises `CompressError` as `read_pooling` does."""
+    return {**config, FIELD: read_pooling(folder, config)[0], **loading_fields(config)}
+
+
+def _check_side(pooling: Pooling, config: Mapping[str, Any], path: Path) -> Pooling:
+    """CompressError: the first token is none to pool by, where a model reads texts that end with theirs."""
+    if pooling == "cls" and FAMILIES[config["model_type"]].pads_left:
+        title = FAMILIES[config["model_type"]].title
         raise CompressError(
-            f"{path}: expected {', '.join(LAYERS)}; found {', '.join(other)}, which would be left out of the vectors: give a "
-            "sentence encoder without"
+            f"{path}: pooling: found cls, the first token, and {title} has its own last, with padding before the text: give an encoder "
+            "whose vectors are the mean of the tokens"
         )
-
-
-def _document(path: Path, kind: type[Any]) -> Any:
-    """None where there is no such file."""
-    if not path.is_file():
-        return None
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CompressError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(found, kind):
-        raise CompressError(f"{path}: expected a JSON {'object' if kind is dict else 'list'}, found something else")
-    return found
+    return pooling
 
 
 def sentence_vectors(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:

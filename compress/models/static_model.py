@@ -1,4 +1,4 @@
-"""transformers' classes for static models: `StaticConfig`, `StaticModel` and `StaticForSequenceClassification`.
+"""transformers' classes for static models: `StaticConfig`, `StaticModel` and its two heads.
 
 They are ours: `register` makes the Auto classes know them, so that such a checkpoint is loaded, trained and saved as any other.
 """
@@ -11,7 +11,14 @@ import torch
 from huggingface_hub.dataclasses import strict
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMultipleChoice,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
 
@@ -137,8 +144,13 @@ class StaticForSequenceClassification(_Static):
         return SequenceClassifierOutput(logits=self.classifier(hidden), hidden_states=())
 
 
+class StaticForMultipleChoice(StaticForSequenceClassification):
+    """The same with one output, of a pair of a context and an ending: [pair, length] to logits [pair, 1]."""
+
+
 def register() -> None:
     """Make transformers' Auto classes know static models; again is nothing."""
     AutoConfig.register(StaticConfig.model_type, StaticConfig, exist_ok=True)
     AutoModel.register(StaticConfig, StaticModel, exist_ok=True)
     AutoModelForSequenceClassification.register(StaticConfig, StaticForSequenceClassification, exist_ok=True)
+    AutoModelForMultipleChoice.register(StaticConfig, StaticForMultipleChoice, exist_ok=True)

@@ -13,6 +13,7 @@ import torch
 import transformers
 from torch import Tensor
 from transformers.modeling_outputs import (
+    MultipleChoiceModelOutput,
     QuestionAnsweringModelOutput,
     SequenceClassifierOutput,
     TokenClassifierOutput,
@@ -52,6 +53,14 @@ class XLNetForSequenceClassification(_WithoutMemories, transformers.XLNetForSequ
     def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> SequenceClassifierOutput:
         summary = self.sequence_summary(last_tokens(states, mask))
         return SequenceClassifierOutput(logits=self.logits_proj(summary), hidden_states=hidden)
+
+
+class XLNetForMultipleChoice(_WithoutMemories, transformers.XLNetForMultipleChoice):  # type: ignore[misc]
+    """Logits [pair, 1], of the last token: each pair of a context and an ending for itself."""
+
+    def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> MultipleChoiceModelOutput:
+        summary = self.sequence_summary(last_tokens(states, mask))
+        return MultipleChoiceModelOutput(logits=self.logits_proj(summary), hidden_states=hidden)
 
 
 class XLNetForTokenClassification(_WithoutMemories, transformers.XLNetForTokenClassification):  # type: ignore[misc]

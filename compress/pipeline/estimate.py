@@ -113,7 +113,7 @@ def _gb(count: float) -> str:
 def data_line(task: TaskSource) -> str:
     """`data: 360 train, 40 tuning texts; classification, 4 labels`. Reads the data."""
     data, spec = task.data, task.spec
-    what = "questions" if KINDS[spec.kind].unit == "question" else "pairs" if len(spec.text) == 2 else "texts"
+    what = "questions" if KINDS[spec.kind].unit == "question" else "pairs" if len(spec.text) > 1 else "texts"
     labels = f", {len(data.labels)} labels" if KINDS[spec.kind].named_labels else ""
     return f"data: {len(data.train):,} train, {len(data.tuning):,} tuning {what}; {spec.kind}{labels}"
 

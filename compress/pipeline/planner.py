@@ -11,12 +11,12 @@ from ..models.cards import StudentCard
 from ..models.checkpoints import other_head
 from ..models.dimensions import Dimensions, usable_positions
 from ..models.heads import HEADS
-from ..models.students import PRETRAINED, not_kept, student_dimensions
+from ..models.students import PRETRAINED, layer_norm_epsilon, not_kept, student_dimensions
 from ..runtime.kinds import output_names
 from ..spec.kinds import KINDS
 from ..spec.recipe import Recipe, Stage
 from ..spec.stages.finetune import lists
-from ..tasks import BUILTIN_TASKS, check_room
+from ..tasks import BUILTIN_TASKS, check_room, is_at_hand
 from .plan import Draft, Node, Plan
 from .plan.sources import TaskSource, TextSource
 from .plan.students import check_family, copied_note, fitting_students, resolve_student
@@ -62,7 +62,9 @@ def make_plan(
     if pretrained is not None:
         sizes["student"] = pretrained.dimensions(classes, task.spec.kind)
     elif card is not None:
-        sizes["student"] = _student_sizes(recipe, card, sizes["teacher"], texts=len(task.spec.text))
+        sizes["student"] = _student_sizes(
+            recipe, card, sizes["teacher"], texts=2 if task.spec.pairs else 1, word=student
+        )
     base = seed if base_seed is None else base_seed
     own = {"pretrained": pretrained, "others": tuple(others)}
     draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes, **own)
@@ -78,7 +80,13 @@ def make_plan(
     draft.notes += _misspelt_tasks(recipe, task.spec.name)
     draft.recipe = with_graph(recipe, draft.nodes)
     plan = draft.plan()
-    _check_lengths(plan)
+    try:
+        _check_lengths(plan)
+    except CompressError:
+        if is_at_hand(task.spec, task.folder, task.data_dir):
+            # What is wrong with the data, such as a column's name, is told before the lengths of its texts.
+            _ = task.data
+        raise
     return plan
 
 
@@ -204,14 +212,22 @@ def _start_notes(draft: Draft) -> tuple[str, ...]:
     """What there is to say of how the student starts."""
     if draft.pretrained is not None:
         return (*draft.pretrained.notes, *(() if draft.shares_tokenizer else (OTHER_TOKENIZER,)))
-    return tuple(not_kept(draft.student, draft.sizes)) if draft.student is not None else ()
+    if draft.student is None:
+        return ()
+    return not_kept(draft.student, draft.sizes, epsilon=layer_norm_epsilon(draft.teacher.config))
 
 
-def _student_sizes(recipe: Recipe, card: StudentCard, teacher: Dimensions, *, texts: int) -> Dimensions:
+def _student_sizes(
+    recipe: Recipe, card: StudentCard, teacher: Dimensions, *, texts: int, word: str | None
+) -> Dimensions:
+    """`word`: what --student says, which a message then begins with."""
     try:
         return student_dimensions(card, teacher, texts=texts)
     except CompressError as error:
-        raise CompressError(f"{error}{fitting_students(recipe, teacher, layers=card.layers, init=card.init)}") from None
+        option = "" if word is None else f"--student {word}: "
+        raise CompressError(
+            f"{option}{error}{fitting_students(recipe, teacher, layers=card.layers, init=card.init)}"
+        ) from None
 
 
 def _student(

@@ -15,6 +15,7 @@ from .ensembles import ensemble_tables
 from .entity_types import type_tables
 from .runs import Task, Variant, letter, machines, title
 from .tables import NOTHING, Cell, Column, Line, Table, text_cells
+from .vocabularies import vocabulary_tables
 
 # Of a model's info, what has a column of its own.
 _IN_COLUMNS = ("parity_max_abs_error", "int8_matmuls", "fp32_matmuls", "weight_matmuls", "weight_only_matmuls")
@@ -70,7 +71,13 @@ def _detail(task: Task, variant: Variant) -> Detail:
     ]
     recipe = yaml.safe_dump(first.recipe, sort_keys=False, allow_unicode=True, width=100)
     commands = "\n".join(dict.fromkeys(run.command for run in variant.runs))
-    tables = (*ensemble_tables(variant), *type_tables(variant), _stages(variant), _checks(variant))
+    tables = (
+        *ensemble_tables(variant),
+        *type_tables(variant),
+        *vocabulary_tables(variant),
+        _stages(variant),
+        _checks(variant),
+    )
     return Detail(f"{variant.label} on {first.task.title}", tuple(facts), commands, recipe, tables)
 
 

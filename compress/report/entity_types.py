@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..metrics.tags import entity_metric
 from . import numbers
 from .runs import Variant, title
 from .tables import NOTHING, Cell, Column, Line, Table
 
 
 def type_tables(variant: Variant) -> Iterator[Table]:
-    """One table, where the task's labels are of entities: F1 of every model by type, the mean over seeds, with precision and recall."""
+    """One table, where the task's labels are of entities: F1 of every model by type, the mean over seeds, with precision and recall,
+    strict where the task's own F1 is."""
     first = variant.first
     if not first.models[0].types:
         return
     models = [title(model) for model in first.models]
+    f1 = "strict F1" if entity_metric(first.task.metrics) == "entity_f1_strict" else "F1"
     columns = (
         Column("Type", numeric=False),
         Column("Entities", f"in {first.task.splits[0]}"),
-        *(Column(name, "F1 (precision, recall)") for name in models),
+        *(Column(name, f"{f1} (precision, recall)") for name in models),
     )
     lines = [
         Line((Cell(name), Cell(f"{gold.entities:,}"), *(_cell(variant, place, name) for place in range(len(models)))))

@@ -58,9 +58,9 @@ def _quantized(variant: Variant) -> dict[str, list[Found]]:
 
 def _flips_column(task: Task) -> Column | None:
     """What changes are counted; None: answers are scores, which change everywhere a little."""
-    if KINDS[task.first.task.kind].grouped:
-        return Column("Best passage changes", "share of queries")
-    return Column("Flips", "share") if TASK_KINDS[task.first.task.kind].decides else None
+    if TASK_KINDS[task.first.task.kind].decides:
+        return Column("Flips", "share")
+    return Column("Best passage changes", "share of queries") if KINDS[task.first.task.kind].grouped else None
 
 
 def _columns(seeds: bool, flips: Column | None, vectors: bool) -> tuple[Column, ...]:

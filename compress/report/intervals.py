@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CompressError
-from ..metrics import Headline
+from ..metrics import Headline, MeanHeadline
 from ..recorded_fidelity import Delta
 from ..results import ModelResult, Result
 from ..significance import paired_bootstrap_seeds, recorded_over_seeds
@@ -74,6 +74,7 @@ def metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndar
     its task file chose another."""
     for positive in (-1, *range(len(run.task.labels) - 1)):
         metric = TASK_KINDS[run.task.kind].headline(run.task.metrics, positive, run.task.labels)
+        metric = MeanHeadline(metric, run.task.sizes) if run.task.sizes else metric
         if abs(metric(logits, gold) - model.headline) <= 0.01:
             return metric
     raise CompressError(_contradiction(file, run, model))

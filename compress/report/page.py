@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..results import Result
+from ..spec.kinds import KINDS
 from . import sensitivity, sentences
 from .choices import choice_sentences
 from .curves import Curves, curves_of
@@ -17,12 +18,17 @@ from .intervals import how_over_seeds, over_seeds
 from .points import describe
 from .runs import Task, group
 from .tables import Table, latency_table, main_table
+from .vocabularies import READING, vocabulary_sentences
 
 SCORES = (
     "Scores are in points (0 to 100; correlations and Matthews × 100), through ONNX Runtime on whole splits.",
     "“Against {teacher}” is the difference to {fp32} on the same examples, with a 95% interval from a paired "
     "bootstrap; where the interval holds 0, the two are not distinguishable. Two examples are added of which one model answers each "
     "wrongly, where models differ on few: equal answers, too, have an interval with a width.",
+)
+QUESTIONS = (
+    "Of questions whole contexts are drawn, each with all questions on it: these err together, and few contexts tell less than their "
+    "questions would.",
 )
 TIMES = (
     "Times are of one forward pass: the median CPU time on one thread, which other work on the machine changes little, and "
@@ -120,8 +126,19 @@ def _reading(tasks: Sequence[Task]) -> tuple[str, ...]:
     searched = any(sentences.goals(task) for task in tasks)
     teacher = sentences.teacher_word(tasks)
     taught = any(result.ensemble for task in tasks for result in task.results)
-    parts = (SCORES, SEVERAL if taught else (), TIMES if timed else UNTIMED, SIZES, FAITHFUL if faithful else ())
-    lines = (line for part in (*parts, SEARCHED if searched else ()) for line in part)
+    cut = any(result.vocabulary for task in tasks for result in task.results)
+    asked = any(KINDS[task.first.task.kind].unit == "question" for task in tasks)
+    parts = (
+        SCORES,
+        QUESTIONS if asked else (),
+        SEVERAL if taught else (),
+        TIMES if timed else UNTIMED,
+        SIZES,
+        FAITHFUL if faithful else (),
+        SEARCHED if searched else (),
+        READING if cut else (),
+    )
+    lines = (line for part in parts for line in part)
     fp32 = "the first teacher in fp32" if taught else "the fp32 teacher"
     return tuple(line.replace("{teacher}", teacher).replace("{fp32}", fp32) for line in lines)
 
@@ -145,7 +162,12 @@ def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:
         title=info.title,
         data=sentences.data_line(task.first),
         notes=tuple(dict.fromkeys(note for result in task.results for note in result.task.data.notes)),
-        findings=(*sentences.findings(task), *sentences.goals(task), *choice_sentences(task)),
+        findings=(
+            *sentences.findings(task),
+            *sentences.goals(task),
+            *choice_sentences(task),
+            *vocabulary_sentences(task),
+        ),
         tradeoffs=tuple(sentences.tradeoffs(task)),
         main=main_table(task),
         latency=latency_table(task),

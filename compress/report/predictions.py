@@ -1,8 +1,8 @@
 """What each model answered for each example: from a run's logits, or from the compact copy that a report's folder keeps.
 
 The copy has no texts: for each task and split a matrix [row, example] of class ids, of a regression of scores, [row, example, label]
-of a multilabel task's logits, [row, word] of labels of words, [row, example, 2] of a ranking's scores beside 0, or
-[row, question, 6] of answers and their scores; row 0 is gold
+of a multilabel task's logits, [row, word] of labels of words, [row, example, 2] of a ranking's scores beside 0,
+[row, question, ending] of scores of endings, or [row, question, 6] of answers and their scores; row 0 is gold
 (`TaskKind.gold`), and models that answered the same share a row. Scores, differences and intervals are computed from such answers
 wherever they come from, so that a folder with the copy gives the same page as the runs did.
 """

@@ -119,7 +119,9 @@ def data_line(result: Result) -> str:
     info = result.task
     rows = ", ".join(f"{split} {count:,}" for split, count in info.data.rows.items())
     source = SOURCES.get(info.data.source, info.data.source)
-    return f"Rows: {rows} (data from {source}). Scores are on the whole of {listed(list(info.splits))}."
+    on = listed(list(info.splits[1:] if info.sizes else info.splits))
+    mean = "; the headline score is the mean over these" if info.sizes else ""
+    return f"Rows: {rows} (data from {source}). Scores are on the whole of {on}{mean}."
 
 
 SOURCES = {"files": "files", "hub": "the hub", "saved": "a saved data set", "synthetic": "the embedded generator"}

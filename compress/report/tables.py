@@ -98,6 +98,8 @@ def headline_name(info: TaskInfo) -> str:
     """`accuracy`, `mean of accuracy and F1`, with the split where there are several."""
     names = [METRIC_WORDS[name].inline for name in info.metrics]
     text = names[0] if len(names) == 1 else f"mean of {' and '.join(names)}"
+    if info.sizes:
+        return f"{text}, mean of {len(info.sizes)} splits"
     return f"{text}, {info.splits[0]}" if len(info.splits) > 1 else text
 
 

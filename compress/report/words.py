@@ -10,7 +10,7 @@ class KindWords:
     """`pipeline_tag`: as model hubs name the kind. `example`: the Python line of a model card that turns `logits`
     [text, output] into answers. `answer`: how the runtime is asked; `optimum`: the class of optimum that opens a bundle. `cut`: what
     becomes of a longer text. `outputs`: of the graph, in Python, and `results`: what the example calls them; `truncation`: more
-    arguments of its `enable_truncation`."""
+    arguments of its `enable_truncation`; `input`: what it reads, where that is not the task's texts."""
 
     pipeline_tag: str
     output: str
@@ -23,6 +23,7 @@ class KindWords:
     outputs: str = '["logits"]'
     results: str = "logits"
     truncation: str = ""
+    input: str | None = None
 
 
 # Of a model card: the best span of each context.
@@ -63,7 +64,7 @@ KIND_WORDS: dict[str, KindWords] = {
     "span": KindWords(
         pipeline_tag="question-answering",
         output="two logits per token, `start_logits` and `end_logits`; the answer is the part of the context whose first and last token "
-        "have the largest sum, none where that of [CLS] is larger and the task has questions without an answer",
+        "have the largest sum; where the task has questions without an answer, that of [CLS] speaks for none",
         example=_SPANS,
         limit="It answers with a part of the context, and with one even where the context does not tell, unless it was trained on "
         "questions without an answer.",
@@ -84,6 +85,19 @@ KIND_WORDS: dict[str, KindWords] = {
         divergence="mean squared difference to fp32",
         answer="Ranker",
     ),
+    "choice": KindWords(
+        pipeline_tag="multiple-choice",
+        input="a context with each of its endings",
+        output="one score per pair, the higher the better the second text goes on from the first; the softmax of the scores of a "
+        "question's endings are their probabilities",
+        example='print("ending", logits[:, 0].argmax())',
+        limit="It always chooses one of the endings that it is given, also where none fits. Scores of different questions do not compare.",
+        divergence="KL divergence from fp32, nats a question",
+        answer="Chooser",
+        optimum="",
+        cut="cut to {} tokens together, the context first",
+        truncation=', strategy="only_first"',
+    ),
     "regression": KindWords(
         pipeline_tag="text-classification",
         output="one score",
@@ -93,6 +107,7 @@ KIND_WORDS: dict[str, KindWords] = {
     ),
     "embedding": KindWords(
         pipeline_tag="sentence-similarity",
+        input="a text",
         output="a vector of length 1 per text",
         example="print(vectors @ vectors.T)",
         limit="Its vectors are compared with one another alone: those of another model, the teacher included, are other vectors.",
@@ -118,6 +133,7 @@ class MetricWords:
 METRIC_WORDS: dict[str, MetricWords] = {
     "accuracy": MetricWords("Accuracy", "accuracy", ("accuracy", "Accuracy")),
     "entity_f1": MetricWords("Entity F1", "entity F1", ("seqeval", "Entity F1")),
+    "entity_f1_strict": MetricWords("Strict entity F1", "strict entity F1", ("seqeval", "Strict entity F1")),
     "exact_match": MetricWords("Exact match", "exact match", ("squad", "Exact match")),
     "f1": MetricWords("F1", "F1", ("f1", "F1")),
     "f1_macro": MetricWords("Macro F1", "macro F1", ("f1", "F1 (macro)")),

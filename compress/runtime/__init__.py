@@ -5,22 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Unpack
 
+from .chooser import Chooser
 from .classifier import Classifier
 from .embedder import Embedder
 from .folder import read_settings
-from .kinds import Answer, Entity, LabelsPrediction, Prediction, RelevancePrediction
+from .kinds import Answer, Chosen, Entity, LabelsPrediction, Prediction, RelevancePrediction
 from .kinds.kind import Unit
 from .kinds.ranking import RANKING
 from .opened import Options
 from .ranker import Ranked, Ranker
 from .reader import Reader
-from .tagger import Tagger
+from .tagger import LabelledWords, Tagger
 
 __all__ = [
     "Answer",
+    "Chooser",
+    "Chosen",
     "Classifier",
     "Embedder",
     "Entity",
+    "LabelledWords",
     "LabelsPrediction",
     "Prediction",
     "Ranked",
@@ -31,17 +35,18 @@ __all__ = [
     "load",
 ]
 
-_CLASSES: dict[Unit, type[Classifier | Tagger | Reader | Embedder]] = {
+_CLASSES: dict[Unit, type[Classifier | Tagger | Reader | Chooser | Embedder]] = {
     "text": Classifier,
     "word": Tagger,
     "question": Reader,
+    "choice": Chooser,
     "pair": Embedder,
 }
 
 
-def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger | Reader | Embedder:
-    """A `Tagger` where the model of `folder` labels words, a `Reader` where it answers questions, an `Embedder` where it gives texts
-    vectors, a `Ranker`, which is a `Classifier` too, where it ranks passages, else a `Classifier`; with their options. `predict` of each
-    gives a list of answers. Raises as they do."""
+def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger | Reader | Chooser | Embedder:
+    """A `Tagger` where the model of `folder` labels words, a `Reader` where it answers questions, a `Chooser` where it chooses among
+    endings, an `Embedder` where it gives texts vectors, a `Ranker`, which is a `Classifier` too, where it ranks passages, else a
+    `Classifier`; with their options. `predict` of each gives a list of answers. Raises as they do."""
     kind = read_settings(Path(folder)).kind
     return Ranker(folder, **options) if kind is RANKING else _CLASSES[kind.unit](folder, **options)

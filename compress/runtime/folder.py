@@ -11,9 +11,10 @@ import tokenizers
 
 from ..errors import CompressError
 from ..regular import read_regular
-from .kinds import ANSWER_KINDS, AnswerKind
+from .kinds import ANSWER_KINDS, AnswerKind, output_names
 from .kinds.kind import Unit
 from .kinds.ranking import RANKING, is_cross_encoder
+from .passages import MOST_THRESHOLD, THRESHOLD
 
 MODEL_FILES = {
     "int8": "model_quantized.onnx",
@@ -27,6 +28,7 @@ _UNITS: dict[str, Unit] = {
     "ForTokenClassification": "word",
     "ForQuestionAnswering": "question",
     "ForQuestionAnsweringSimple": "question",
+    "ForMultipleChoice": "choice",
     "Model": "pair",
 }
 _WIDTHS = ("hidden_size", "dim", "d_model")  # what families call the numbers of a token's vector
@@ -36,8 +38,9 @@ EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
 @dataclass(frozen=True)
 class Settings:
-    """What a folder says of its model. `columns` is None where nothing says how many texts an example has;
-    `impossible`: a question may have no answer; `width`: numbers of a vector, of a model that gives texts vectors and has no `labels`."""
+    """What a folder says of its model. `columns` is None where nothing says how many texts an example has, of a choice the last is of its
+    endings; `impossible`: a question may have no answer; `threshold`: by how much that must beat the best span; `width`: numbers of a
+    vector, of a model that gives texts vectors and has no `labels`."""
 
     labels: tuple[str, ...]
     kind: AnswerKind
@@ -46,6 +49,7 @@ class Settings:
     pad_id: int
     truncation_side: str
     impossible: bool = False
+    threshold: float = 0.0
     width: int = 0
 
 
@@ -91,15 +95,17 @@ def read_settings(folder: Path) -> Settings:
     bundle = read_json(folder / "bundle.json", optional=True)
     tokenizer = read_json(folder / "tokenizer_config.json", optional=True)
     unit, columns = _unit(folder, config, bundle), bundle.get("text_columns")
-    labels = () if unit == "pair" else label_names(folder / "config.json", config)
+    labels = () if unit in ("pair", "choice") else label_names(folder / "config.json", config)
+    labels = output_names("choice", labels) if unit == "choice" else labels
     return Settings(
         labels=labels,
         kind=_kind(folder, config, bundle, unit, len(labels)),
-        columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2) else None,
+        columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2, 3) else None,
         max_length=_max_length(folder, bundle, tokenizer, config),
         pad_id=whole_number(folder / "config.json", config, "pad_token_id", 0),
         truncation_side="left" if tokenizer.get("truncation_side") == "left" else "right",
         impossible=bool(_task(bundle).get("unanswerable")),
+        threshold=_threshold(folder / "config.json", config) if unit == "question" else 0.0,
         width=_width(folder / "config.json", config) if unit == "pair" else 0,
     )
 
@@ -139,6 +145,18 @@ def _unit(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> Unit:
             f"{_task(bundle)['kind']}, as bundle.json has it; ship or download the bundle again"
         )
     return unit
+
+
+def _threshold(path: Path, config: dict[str, Any]) -> float:
+    """Above which no answer is given, by the config at `path`; 0 where it says nothing."""
+    found = config.get(THRESHOLD)
+    if found is None:
+        return 0.0
+    if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) <= MOST_THRESHOLD:
+        raise CompressError(
+            f"{path}: {THRESHOLD}: expected a number from {-MOST_THRESHOLD:g} to {MOST_THRESHOLD:g}, found {found!r}"
+        )
+    return float(found)
 
 
 def _width(path: Path, config: dict[str, Any]) -> int:
@@ -210,7 +228,7 @@ def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:
         raise CompressError(f"{path}: no such file; {EXPECTED}")
     tokenizer = open_tokenizer(path)
     unit, columns = settings.kind.unit, settings.columns
-    pair = unit == "question" or (unit != "pair" and columns is not None and len(columns) == 2)
+    pair = unit in ("question", "choice") or (unit != "pair" and columns is not None and len(columns) == 2)
     special = tokenizer.num_special_tokens_to_add(pair)
     if settings.max_length <= special:  # tokenizers would then silently not cut at all
         raise CompressError(

@@ -22,6 +22,7 @@ _OPENED_BY: dict[Unit, tuple[str, str]] = {
     "text": ("labels texts", "Classifier"),
     "word": ("labels the words of texts", "Tagger"),
     "question": ("answers questions about texts", "Reader"),
+    "choice": ("chooses among endings", "Chooser"),
     "pair": ("gives texts vectors", "Embedder"),
 }
 

@@ -14,6 +14,10 @@ NEVER = -1e9  # the score of an answer that cannot be given: below those of mode
 QUESTION_TOKENS = 64  # more of a question are cut off, as in SQuAD's scripts
 ANSWER_TOKENS = 30  # of an answer, at most, as in SQuAD's scripts
 MOST_ANSWERS = 20  # of a question, that are held
+THRESHOLD = (
+    "null_score_diff_threshold"  # of config.json: by how much no answer must beat the best span; as in SQuAD's scripts
+)
+MOST_THRESHOLD = 1e6  # either way; far beyond any score
 _OVERLAP = 4  # a window shares one token in so many of the passage's with the one before it
 
 
@@ -169,18 +173,24 @@ class Best:
             answers = [*self._found[question], *self._answers(window, found)]
             self._found[question] = _apart(answers)[: self._most]
 
-    def outputs(self, *, impossible: bool) -> np.ndarray:
+    def outputs(self, *, impossible: bool, threshold: float = 0.0) -> np.ndarray:
         """float32 [question, 4], when all windows are added: start and end of the best answer in characters of its context, the end
         exclusive; its score, the sum of both logits, `NEVER` where the context has nothing to read; and `none`, the sum of [CLS]'s in the
-        window where that is smallest.
+        window where that is smallest, less `threshold`.
 
         `impossible`: a question may have no answer; of one whose `none` is above its score start and end are 0. Otherwise `none` is
         `NEVER` and the best span is the answer. Of a question with logits that are not finite score and `none` are NaN."""
+        outputs = self.best_spans(impossible=impossible)
+        outputs[:, 3] -= threshold if impossible else 0
+        outputs[outputs[:, 3] > outputs[:, 2], :2] = 0
+        return outputs
+
+    def best_spans(self, *, impossible: bool) -> np.ndarray:
+        """As `outputs` without a threshold, with the best span also where no answer is likelier."""
         best = [found[0] if found else (-NEVER, 0, 0) for found in self._found]
         outputs = np.array([(start, end, -low, 0) for low, start, end in best], np.float32).reshape(-1, 4)
         outputs[:, 3] = self._none if impossible else NEVER
         outputs[np.isnan(self._none), 2:] = np.nan
-        outputs[outputs[:, 3] > outputs[:, 2], :2] = 0
         return outputs
 
     def n_best(self, question: int, n: int) -> list[tuple[int, int, float]]:

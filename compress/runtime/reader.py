@@ -26,7 +26,8 @@ class Reader(Opened):
     all of them. An answer has at most 30 tokens, and a question 64; more of it are not read.
 
     `impossible`, of every method: a question may have no answer in its context, as in SQuAD 2.0. Left out, it is what bundle.json says
-    of the task, and False where nothing says it: then every question gets one.
+    of the task, and False where nothing says it: then every question gets one. No answer is given where the score of none is above
+    that of every span by more than `null_score_diff_threshold` of config.json, 0 where it has none.
     """
 
     _unit = "question"
@@ -118,7 +119,8 @@ class Reader(Opened):
         Of a model that quantizes activations on the fly see `Classifier.logits`."""
         check_sizes(batch_size=batch_size, tokens=tokens)
         parts = self._best(pairs, 1, batch_size, tokens, MOST)
-        found = [best.outputs(impossible=self._impossible(impossible)) for _, best in parts]
+        asked, threshold = self._impossible(impossible), self.settings.threshold
+        found = [best.outputs(impossible=asked, threshold=threshold) for _, best in parts]
         return np.concatenate(found) if found else np.zeros((0, 4), np.float32)
 
     def _impossible(self, asked: bool | None) -> bool:
@@ -141,7 +143,7 @@ class Reader(Opened):
     ) -> Iterator[list[Answer]]:
         answered = 0
         for examples, best in self._best(pairs, MOST_ANSWERS, batch_size, tokens, window):
-            scores = best.outputs(impossible=impossible)[:, 2:]
+            scores = best.outputs(impossible=impossible, threshold=self.settings.threshold)[:, 2:]
             for number, (_, context) in enumerate(examples):
                 if not np.isfinite(scores[number]).all():
                     raise CheckFailed(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, Unpack, get_args
+from typing import Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
 
 from ..errors import CheckFailed, CompressError
-from .kinds import Entity
+from .kinds import Entity, Prediction
 from .kinds.tagging import OUTSIDE, entities, unread
 from .opened import Opened, Options, check_sizes
 from .reading import MOST
@@ -18,6 +18,15 @@ from .words import NOWHERE, Windower, Windows
 
 Aggregation = Literal["simple", "none"]
 Words = str | Sequence[str]
+
+
+class LabelledWords(NamedTuple):
+    """A text, where its words are (int64 [word, 2], in characters, the end exclusive), and of each its label and the label's
+    probability."""
+
+    text: str
+    spans: np.ndarray
+    labels: list[Prediction]
 
 
 class Tagger(Opened):
@@ -66,13 +75,29 @@ class Tagger(Opened):
         Raises, after everything before it has been answered: `CompressError` naming an example that is no text,
         `CheckFailed` for a score that is not finite, and whatever `texts` itself raises.
         """
-        check_sizes(batch_size=batch_size, tokens=tokens, window=window)
         if aggregation not in get_args(Aggregation):
             raise CompressError(
                 f"aggregation: expected simple or none, found {aggregation!r}; a word is decided by its first token"
             )
-        parts = self._outputs(self._reader.windows(texts, window), batch_size, tokens)
-        return self._entities(parts, joined=aggregation == "simple" and OUTSIDE in self.labels)
+        labelled = self.label_words(texts, batch_size=batch_size, tokens=tokens, window=window)
+        return (self.entities(each, aggregation=aggregation) for each in labelled)
+
+    def label_words(
+        self,
+        texts: str | Iterable[Words],
+        *,
+        batch_size: int | None = None,
+        tokens: int | None = None,
+        window: int | None = None,
+    ) -> Iterator[LabelledWords]:
+        """The label of each word of each text, `O` too, in order, while `texts` is being read. All else is as of `tag`."""
+        check_sizes(batch_size=batch_size, tokens=tokens, window=window)
+        return self._labelled(self._outputs(self._reader.windows(texts, window), batch_size, tokens))
+
+    def entities(self, words: LabelledWords, *, aggregation: Aggregation = "simple") -> list[Entity]:
+        """What `tag` gives of a text whose words have these labels."""
+        joined = aggregation == "simple" and OUTSIDE in self.labels
+        return entities(words.text, words.spans, words.labels, joined=joined)
 
     def predict(
         self, texts: str | Iterable[Words], *, batch_size: int | None = None, tokens: int | None = None
@@ -113,7 +138,7 @@ class Tagger(Opened):
             cut.places.put(outputs, asked[chunk], found)
         return outputs
 
-    def _entities(self, parts: Iterator[tuple[list[Worded], np.ndarray]], *, joined: bool) -> Iterator[list[Entity]]:
+    def _labelled(self, parts: Iterator[tuple[list[Worded], np.ndarray]]) -> Iterator[LabelledWords]:
         answered = 0
         for examples, outputs in parts:
             start = 0
@@ -123,6 +148,5 @@ class Tagger(Opened):
                     raise CheckFailed(
                         f"{self.model}: gives a non-finite score for texts[{answered}]; do not use this model"
                     )
-                words = list(self.settings.kind.answers(self.labels, found))
-                yield entities(text, spans, words, joined=joined)
+                yield LabelledWords(text, spans, list(self.settings.kind.answers(self.labels, found)))
                 answered += 1

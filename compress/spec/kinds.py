@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-KindName = Literal["classification", "multilabel", "tagging", "span", "ranking", "regression", "embedding"]
+KindName = Literal["classification", "multilabel", "tagging", "span", "ranking", "choice", "regression", "embedding"]
 Unit = Literal[
-    "text", "word", "question", "pair"
-]  # what a model's outputs are of; pair: of two texts, each of which it reads alone
+    "text", "word", "question", "choice", "pair"
+]  # what a model's outputs are of; choice: of all endings of a question; pair: of two texts, each of which it reads alone
 MetricName = Literal[
     "accuracy",
     "entity_f1",
+    "entity_f1_strict",
     "exact_match",
     "f1",
     "f1_macro",
@@ -34,8 +35,9 @@ class KindFields:
     names, the same ones in all examples. `many`: whether an example may have several of these. `unit`: what is labelled, answered
     and scored. `outputs`: what a model of a kind whose labels have no names gives, where that is more than one number.
     `columns`: of texts, how many there may be. `max_length`: tokens, of files that no task file speaks of. `grouped`: whether examples
-    are pairs of texts, of which those with the same first text belong together. `learnt`: whether teachers are trained on the labels,
-    which else are to measure with alone, and the teacher is taken as it is."""
+    are pairs of texts, of which those of one query or question belong together: what such a group is called, and what its second texts
+    are. `learnt`: whether teachers are trained on the labels, which else are to measure with alone, and the teacher is taken as it is.
+    `averaged`: whether the headline score may be the mean over several reported splits."""
 
     metrics: tuple[MetricName, ...]
     named_labels: bool
@@ -45,8 +47,9 @@ class KindFields:
     outputs: tuple[str, ...] = ()
     columns: tuple[int, ...] = (1, 2)
     max_length: int = MAX_LENGTH
-    grouped: bool = False
+    grouped: tuple[str, str] | None = None
     learnt: bool = True
+    averaged: bool = False
 
 
 KINDS: dict[KindName, KindFields] = {
@@ -54,7 +57,9 @@ KINDS: dict[KindName, KindFields] = {
     "multilabel": KindFields(
         metrics=("f1_micro", "f1_macro", "mean_average_precision", "accuracy"), named_labels=True, usual=2, many=True
     ),
-    "tagging": KindFields(metrics=("entity_f1", "accuracy"), named_labels=True, unit="word", columns=(1,)),
+    "tagging": KindFields(
+        metrics=("entity_f1", "entity_f1_strict", "accuracy"), named_labels=True, unit="word", columns=(1,)
+    ),
     "span": KindFields(
         metrics=("exact_match", "f1_span"),
         named_labels=False,
@@ -64,9 +69,18 @@ KINDS: dict[KindName, KindFields] = {
         columns=(2,),
         max_length=384,
     ),
-    "ranking": KindFields(metrics=("ndcg@10", "mrr@10"), named_labels=False, usual=2, columns=(2,), grouped=True),
+    "ranking": KindFields(
+        metrics=("ndcg@10", "mrr@10"), named_labels=False, usual=2, columns=(2,), grouped=("query", "passage")
+    ),
+    "choice": KindFields(
+        metrics=("accuracy",),
+        named_labels=False,
+        unit="choice",
+        columns=(2, 3),
+        grouped=("question", "ending"),
+    ),
     "regression": KindFields(metrics=("pearson", "spearman"), named_labels=False, usual=2),
     "embedding": KindFields(
-        metrics=("spearman", "pearson"), named_labels=False, unit="pair", columns=(2,), learnt=False
+        metrics=("spearman", "pearson"), named_labels=False, unit="pair", columns=(2,), learnt=False, averaged=True
     ),
 }

@@ -10,13 +10,18 @@ from ..errors import with_article
 from ..fields import Fraction, Name, Positive, Spec
 from .kinds import KINDS, MAX_LENGTH, KindName, MetricName, Unit
 
-Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
+Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=3)]
 
-_TWO_COLUMNS: dict[Unit, str] = {
-    "text": "[query, passage]",
-    "question": "of questions and of contexts",
-    "pair": "whose vectors are compared",
-}  # where there must be two
+MEAN = "mean"  # what results call all reported splits together, where the headline score is the mean over them
+
+_COLUMNS: dict[tuple[Unit, tuple[int, ...]], str] = {
+    ("text", (1, 2)): "one column or two",
+    ("text", (2,)): "two columns, [query, passage]",
+    ("word", (1,)): "one column",
+    ("question", (2,)): "two columns, of questions and of contexts",
+    ("choice", (2, 3)): "two columns, [context, endings], or three, the second of what each ending begins with",
+    ("pair", (2,)): "two columns, whose vectors are compared",
+}  # by what is answered, and how many there may be
 
 
 class Files(Spec):
@@ -71,12 +76,15 @@ class TaskSpec(Spec):
     kind: KindName = Field(
         default="classification",
         description="what an answer is: a label, any number of labels, a label for each word, a span of a text, the order of a query's "
-        "passages, a score, or a vector, whose cosine with another text's is held against a score",
+        "passages, one of several endings, a score, or a vector, whose cosine with another text's is held against a score",
     )
-    text: Columns = Field(description="one column, or two for pairs of texts, or for questions and their contexts")
+    text: Columns = Field(
+        description="one column, or two for pairs of texts, for questions and their contexts, or for contexts and their endings, between "
+        "which a third may say what each ending begins with"
+    )
     label: str | tuple[str, ...] = Field(
-        description="column of the label, of the list of labels, tags, spans or answers, of the relevance, or of the score; of a "
-        "multilabel task also several columns of 0 and 1, one for each label"
+        description="column of the label, of the list of labels, tags, spans or answers, of the relevance, of the right ending, or of "
+        "the score; of a multilabel task also several columns of 0 and 1, one for each label"
     )
     labels: tuple[str, ...] | None = Field(
         default=None,
@@ -84,6 +92,11 @@ class TaskSpec(Spec):
     )
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)] = Field(
         description="in points; the headline score is their mean"
+    )
+    headline: Literal["first", "mean"] = Field(
+        default="first",
+        description="where several splits are reported: the headline score is that of the first, or, of an embedding task, the mean over "
+        "all of them",
     )
     positive: str | None = Field(
         default=None, description="label that `f1` counts as positive; default: the last of two"
@@ -113,6 +126,7 @@ class TaskSpec(Spec):
             raise ValueError(f"metrics {wrong} do not fit kind `{self.kind}`")
         self._check_label_columns()
         self._check_text_columns()
+        self._check_headline()
         if not KINDS[self.kind].named_labels and self.labels:
             raise ValueError(f"a {self.kind} task has no `labels`")
         if (KINDS[self.kind].many or KINDS[self.kind].unit == "word") and self.positive is not None:
@@ -128,15 +142,35 @@ class TaskSpec(Spec):
     def _check_text_columns(self) -> None:
         if len(self.text) in KINDS[self.kind].columns:
             return
-        wanted = "one column"
-        if KINDS[self.kind].columns == (2,):
-            wanted = f"two columns, {_TWO_COLUMNS[KINDS[self.kind].unit]}"
+        columns = KINDS[self.kind].columns
+        wanted = _COLUMNS.get((KINDS[self.kind].unit, columns)) or f"{' or '.join(map(str, columns))} columns"
         raise ValueError(f"`text` of {with_article(self.kind)} task is {wanted}, found {list(self.text)}")
+
+    def _check_headline(self) -> None:
+        if self.headline == "first":
+            return
+        if not KINDS[self.kind].averaged:
+            raise ValueError(
+                f"`headline: mean` is not for {with_article(self.kind)} task, whose headline score is that of its first reported split"
+            )
+        if len(self.reported) < 2:
+            raise ValueError(
+                "`headline: mean` needs several reported splits, as `dev: {NAME: FILE, …}`; found one: leave it out"
+            )
+        if MEAN in self.reported:
+            raise ValueError(f"`dev`: with `headline: mean` no split may be called `{MEAN}`; give it another name")
+
+    @property
+    def reported(self) -> dict[str, str]:
+        """Reported split, by the name in results -> its file, or its name in the data set; of an embedded task none is named."""
+        source = self.files or self.hub
+        dev = {} if source is None else source.dev
+        return {"dev": dev} if isinstance(dev, str) else dev
 
     @property
     def pairs(self) -> bool:
         """Whether models read two texts at once."""
-        return len(self.text) == 2 and KINDS[self.kind].unit != "pair"
+        return len(self.text) > 1 and KINDS[self.kind].unit != "pair"
 
     def _check_label_columns(self) -> None:
         if isinstance(self.label, str):

@@ -12,11 +12,13 @@ from .grouping import RUN, near
 from .hub import dataset_id
 from .kinds import TASK_KINDS, TaskKind
 from .load import check_data_dir, fingerprint, is_at_hand, load_reported, load_training, reported_rows
-from .own import OwnFiles, own_files, own_task
+from .own import own_task
+from .own_files import OwnFiles, own_files
 from .query_batches import QuerySampler, largest_query
 from .resolve import resolve_task
-from .scoring import gold_of, headline, headline_of, score
+from .scoring import gold_of, headline, headline_of, reported_gold, reported_scores, score
 from .span_batches import EncodedSpans
+from .span_parts import EncodedParts, encode_parts
 from .tuning import normalized
 from .vocabulary import byte_level, wordpiece
 from .word_batches import EncodedWords
@@ -27,6 +29,7 @@ __all__ = [
     "TASK_KINDS",
     "BucketSampler",
     "Encoded",
+    "EncodedParts",
     "EncodedSpans",
     "EncodedWords",
     "OwnFiles",
@@ -43,6 +46,7 @@ __all__ = [
     "dataset_id",
     "divided",
     "encode",
+    "encode_parts",
     "fingerprint",
     "gold_of",
     "headline",
@@ -56,7 +60,9 @@ __all__ = [
     "of_words",
     "own_files",
     "own_task",
+    "reported_gold",
     "reported_rows",
+    "reported_scores",
     "resolve_task",
     "score",
     "sorted_chunks",

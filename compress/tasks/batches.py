@@ -13,6 +13,7 @@ from compress.losses.loss import Unit
 from compress.runtime.batches import chunks
 from compress.runtime.cutting import Cutter
 
+from .choice_batches import encode_choices
 from .data import Split
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged
 from .query_batches import EncodedQueries, QuerySampler
@@ -32,7 +33,8 @@ def check_room(tokenizer: tokenizers.Tokenizer, max_length: int, *, pair: bool) 
 
 def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> Encoded:
     """Token ids of every example, cut to `max_length` tokens; of a pair the longer text is cut first, or, where its texts are read
-    apart, each for itself. Where words are labelled, or answers are spans, texts are not cut but read in windows.
+    apart, each for itself; of a pair of a context and an ending the context is. Where words are labelled, or
+    answers are spans, texts are not cut but read in windows.
 
     The tokenizer given is not changed. Raises `CompressError` when `max_length` leaves no room for text.
     """
@@ -41,6 +43,8 @@ def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> En
         return encode_words(tokenizer, split, max_length)
     if split.labels_spans:
         return encode_spans(tokenizer, split, max_length)
+    if split.has_choices:
+        return encode_choices(tokenizer, split, max_length)
     own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
     own.no_padding()
     own.enable_truncation(max_length, strategy="longest_first")
@@ -111,13 +115,13 @@ def collate(encoded: Encoded, indices: np.ndarray, pad_id: int) -> dict[str, np.
 
 
 class TaskBatches:
-    """A split's examples in length-bucketed batches, or of passages in batches of whole queries, for the training loop; ids are
-    positions in the split."""
+    """A split's examples in length-bucketed batches, or in batches of whole queries or questions, for the training loop; ids
+    are positions in the split."""
 
     def __init__(self, encoded: Encoded, *, batch_size: int, pad_id: int, seed: int) -> None:
         self.encoded, self.pad_id, self.seed = encoded, pad_id, seed
         self._sampler = (
-            QuerySampler(encoded.labels, batch_size, seed)
+            QuerySampler(encoded.pairs, batch_size, seed)
             if isinstance(encoded, EncodedQueries)
             else BucketSampler(encoded.lengths, batch_size, seed)
         )

@@ -23,7 +23,7 @@ def to_split(spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bo
     if training and not kind.varied(labels):
         if kind.unvaried is not None:
             raise CompressError(f"{rows.place}: {kind.unvaried}")
-        gold = kind.gold(labels)
+        gold = kind.gold(labels, rows.texts)
         raise CompressError(
             f"{rows.place}: all {len(gold):,} {KINDS[spec.kind].unit}s have the label {kind.written(gold[0], names)!r}; "
             "training needs at least two"
@@ -36,7 +36,9 @@ def _hint(value: object) -> str:
 
 
 def _check_texts(spec: TaskSpec, rows: Rows) -> None:
-    for name, column in zip(spec.text, rows.texts, strict=True):
+    # Endings stand together with what they begin with.
+    names = (spec.text[0], spec.text[-1]) if len(rows.texts) < len(spec.text) else spec.text
+    for name, column in zip(names, rows.texts, strict=True):
         wrong = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not isinstance(v, str)]
         refuse(rows.place, rows.unit, [(n, f"{name}: expected text, found {brief(v)}{_hint(v)}") for n, v in wrong])
         halves = [n for n, v in zip(rows.numbers, column, strict=True) if not is_unicode(v)]

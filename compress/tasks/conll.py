@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compress.errors import CompressError
+from compress.tabular import WORDS
 
 from .tables import Table, brief, lines_of, read_text, refuse
 
-SUFFIXES = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".txt")
-WORDS, TAGS = "tokens", "tags"  # what the first and the last column are called
+TAGS = "tags"  # what the last column is called
 UNIVERSAL = (
     "id",
     WORDS,
@@ -29,9 +29,9 @@ _COMMENT = re.compile(r"#\s*[A-Za-z_][\w.:-]*\s*=\s")
 _SPACES = re.compile("[ \t]+")  # of no other kind: those may stand in words
 
 
-def read_conll(path: Path, names: Sequence[str] | None = None) -> Table:
+def read_conll(path: Path, names: Sequence[str] | None = None, *, labelled: bool = True) -> Table:
     """Columns of lists, a text's words or labels each. `names` of all columns of the file; by default `tokens`, `column2` … and `tags`,
-    or those of CoNLL-U, with the parts of speech as `tags`.
+    or those of CoNLL-U, with the parts of speech as `tags`; only `tokens` where words need not be `labelled` and have nothing beside them.
 
     Between columns are tabs, where the first line has one, or else spaces. Raises `CompressError` with the lines that have another
     number of columns.
@@ -40,7 +40,7 @@ def read_conll(path: Path, names: Sequence[str] | None = None) -> Table:
     if not texts:
         return Table(str(path), "line", (), {})
     universal = names is None and _is_universal(texts[0][1])
-    names = UNIVERSAL if universal else _names(path, texts[0][1][0], names)
+    names = UNIVERSAL if universal else _names(path, texts[0][1][0], names, labelled)
     ragged = [
         (start + place, f"expected {len(names)} fields, found {len(word)}")
         for start, words in texts
@@ -50,10 +50,14 @@ def read_conll(path: Path, names: Sequence[str] | None = None) -> Table:
     if ragged and path.suffix.lower() == ".txt":
         ragged[0] = (ragged[0][0], f"{ragged[0][1]} (a .txt file holds a word and its label in each line)")
     refuse(str(path), "line", ragged)
-    if universal:  # `2-3` is a span of words, `2.1` one that was left out
-        texts = [(start, [word for word in words if word[0].isdecimal()]) for start, words in texts]
-    columns = {name: [[word[place] for word in words] for _, words in texts] for place, name in enumerate(names)}
-    return Table(str(path), "line", [start for start, _ in texts], columns)
+    # Of CoNLL-U, `2-3` is a span of words, `2.1` one that was left out.
+    kept = [
+        [(number, word) for number, word in enumerate(words, start) if not universal or word[0].isdecimal()]
+        for start, words in texts
+    ]
+    columns = {name: [[word[place] for _, word in words] for words in kept] for place, name in enumerate(names)}
+    lines = [[number for number, _ in words] for words in kept]
+    return Table(str(path), "line", [start for start, _ in texts], columns, word_numbers=lines)
 
 
 def _is_universal(words: list[list[str]]) -> bool:
@@ -89,7 +93,9 @@ def _by_spaces(line: str) -> list[str]:
     return _SPACES.split(line.strip(" \t"))
 
 
-def _names(path: Path, fields: list[str], names: Sequence[str] | None) -> list[str]:
+def _names(path: Path, fields: list[str], names: Sequence[str] | None, labelled: bool) -> list[str]:
+    if len(fields) < 2 and not labelled:
+        return [WORDS]
     if len(fields) < 2:
         raise CompressError(
             f"{path}: expected in each line a word and its label, with a tab or spaces between, found {brief(fields[0])}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from compress.spec.task import TaskSpec
+from compress.spec.task import MEAN, TaskSpec
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,8 @@ class Split:
 
     `texts` has one list per text column; `labels` are int64 class ids [example], float32 scores [example], uint8 [example, label], or,
     object [example], int32 [word, 3] of label id, start and end in characters, or int32 [answer, 2] of start and end in characters of the
-    second text; or float64 [example, 2] of relevance and the number of the query. `apart`: the two texts of an example are read one by
+    second text; or float64 [example, 2] of relevance and the number of the query, or int64 [example, 2] of 1 for the right ending or 0
+    and the number of the question. `apart`: the two texts of an example are read one by
     one. `unanswerable`: of questions of the task some have no answer in train, so a model may give none, in every split.
     """
 
@@ -42,6 +43,11 @@ class Split:
     def ranks_groups(self) -> bool:
         """Whether examples are passages of queries."""
         return self.labels.dtype == np.float64 and self.labels.ndim == 2
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether examples are pairs of a context and one of the endings of a question."""
+        return self.labels.dtype == np.int64 and self.labels.ndim == 2
 
     def columns(self) -> tuple[Split, ...]:
         """Each column of texts as a split of its own, with the same labels."""
@@ -78,7 +84,8 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class ReportedData:
-    """The splits that scores are reported on, by name; the headline score is on the first. For what measures, alone."""
+    """The splits that scores are reported on, by name; the headline score is on the first, or the mean over all of them, as the task
+    says. For what measures, alone."""
 
     spec: TaskSpec
     labels: tuple[str, ...]
@@ -86,6 +93,20 @@ class ReportedData:
     fingerprint: str
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Of all that scores are given for; the headline score is that of the first: `MEAN`, where it is the mean over the splits."""
+        return (*((MEAN,) if self.spec.headline == MEAN else ()), *self.splits)
+
+    @property
     def first(self) -> str:
-        """The split of the headline score."""
-        return next(iter(self.splits))
+        """What the headline score is of."""
+        return self.names[0]
+
+    def sizes(self, name: str) -> tuple[int, ...]:
+        """Of each split that is one of several under `name`, in their order; of a split itself nothing."""
+        return tuple(map(len, self.splits.values())) if name not in self.splits else ()
+
+    def gathered(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Of `arrays` [example, ...] of every split: those of all `names`, which are one after the other for `MEAN`."""
+        every = [] if self.first in self.splits else [np.concatenate([arrays[name] for name in self.splits])]
+        return dict(zip(self.names, [*every, *map(arrays.__getitem__, self.splits)], strict=True))

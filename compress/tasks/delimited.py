@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compress.errors import CompressError
-from compress.tabular import DELIMITERS, delimiter_of
+from compress.tabular import CONLL, DELIMITERS, delimiter_of
 
-from .conll import SUFFIXES as CONLL
 from .conll import read_conll
 from .squad import read_squad
 from .tables import Table, lines_of, read_jsonl, read_parquet, read_text, refuse

@@ -48,12 +48,16 @@ class Encoded:
         return ids, types, np.concatenate([self.labels, other.labels])
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """float32 [example, output], from rows and their outputs [row, output], in any order."""
+        """float32 [example, output], from rows and their outputs [row, output], in any order; before what is `decided`."""
         outputs = np.zeros((0, 0), np.float32)
         for rows, found in parts:
             outputs = outputs if outputs.size else np.zeros((len(self), found.shape[1]), np.float32)
             outputs[rows] = found
         return outputs
+
+    def decided(self, outputs: np.ndarray, threshold: float) -> np.ndarray:
+        """What is `collected`, in the form in which it is scored: what is best decided at `threshold` is decided at 0."""
+        return outputs - threshold if threshold else outputs
 
     def by_row(self, outputs: np.ndarray) -> np.ndarray:
         """What a student learns of a teacher's outputs as `collected` gives them, [row, output] or [word, label]."""

@@ -16,14 +16,16 @@ READER_VERSION = 2  # raise when reading, checking or carving gives other exampl
 
 
 def fingerprint_of(spec: TaskSpec, source: str, files: Sequence[tuple[str, Path]]) -> str:
-    """SHA-256 in hexadecimal, of (spec without its title and tuning split, source, each file's name in the task and contents).
+    """SHA-256 in hexadecimal, of (spec without its title, tuning split and headline, source, each file's name in the task and contents).
 
     Where the user's own files stand has no say; how they end has, as they are read by it."""
     own, beside = spec.files is not None, {"train", "dev", "tuning"}
     document = {
         "reader": READER_VERSION,
         "source": source,
-        "spec": spec.model_dump(mode="json", exclude={"title": True, "files": beside, "hub": {"tuning"}}),
+        "spec": spec.model_dump(
+            mode="json", exclude={"title": True, "headline": True, "files": beside, "hub": {"tuning"}}
+        ),
         "files": [[f"{name}{path.suffix.lower()}" if own else name, _sha256(path)] for name, path in files],
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -13,6 +13,8 @@ from compress.spec.task import Hub, TaskSpec
 
 from .columns import Rows
 from .glue import LAYOUTS, aliases, is_glue
+from .spans import LABEL
+from .text_columns import text_columns
 
 MARKER = "dataset_dict.json"  # what DatasetDict.save_to_disk writes
 
@@ -60,11 +62,6 @@ def pinned_revision(spec: TaskSpec) -> str:
             f"see the history of the data set {hub.path!r} on the hub"
         )
     return str(hub.revision)
-
-
-def reported_splits(dev: str | dict[str, str]) -> dict[str, str]:
-    """Name in results -> split or file, for a spec's `dev`."""
-    return {"dev": dev} if isinstance(dev, str) else dev
 
 
 def read_saved(spec: TaskSpec, path: Path, splits: dict[str, str]) -> dict[str, Rows]:
@@ -127,11 +124,16 @@ def _field(message: str) -> str:
 
 
 def _rows(spec: TaskSpec, place: str, part: Any) -> Rows:
-    for name in (*spec.text, *spec.label_columns):
-        if name not in part.column_names:
-            known = part.column_names
+    known = part.column_names
+
+    def column(name: str) -> list[Any]:
+        if name not in known:
             raise CompressError(f"{place}: no column {name!r}{did_you_mean(name, known)}; found {known}")
-    texts = tuple(part[name][:] for name in spec.text)
+        return part[name][:]
+
+    texts = text_columns(spec, known, column)
+    for name in spec.label_columns:
+        column(name)
     labels, declared = _labels(spec, part)
     names: Mapping[str, str] | None = aliases(spec) if declared is None and is_glue(spec) else None
     return Rows(place, "row", range(1, len(labels) + 1), texts, labels, names, declared)
@@ -142,16 +144,24 @@ def _labels(spec: TaskSpec, part: Any) -> tuple[list[Any], tuple[str, ...] | Non
     if not isinstance(spec.label, str):
         return list(zip(*(part[name][:] for name in spec.label), strict=True)), None
     values, feature = part[spec.label][:], part.features[spec.label]
+    return [_named(value, feature) for value in values], _declared(feature)
+
+
+def _declared(feature: Any) -> tuple[str, ...] | None:
+    """Names of a ClassLabel, in a list or not, or of the labels of spans."""
+    if isinstance(feature, dict):
+        return _declared(feature.get(LABEL))
     inner = getattr(feature, "feature", None)  # of a column of lists
-    if inner is None:
-        return _class_names(values, feature)
-    declared = _class_names([], inner)[1]
-    return [value and _class_names(value, inner)[0] for value in values], declared
+    return (tuple(getattr(feature, "names", None) or ()) or None) if inner is None else _declared(inner)
 
 
-def _class_names(labels: list[Any], feature: Any) -> tuple[list[Any], tuple[str, ...] | None]:
-    """Names for the ids of a ClassLabel column; -1 (hidden) and nulls stay as they are."""
-    names = getattr(feature, "names", None)
-    if not names:
-        return labels, None
-    return [names[i] if i is not None and 0 <= i < len(names) else i for i in labels], tuple(names)
+def _named(value: Any, feature: Any) -> Any:
+    """With names for the ids of a ClassLabel, wherever in lists and objects they stand; -1 (hidden) and nulls stay as they are."""
+    if value is None:
+        return None
+    if isinstance(feature, dict):
+        return {key: _named(part, feature[key]) for key, part in value.items()}
+    inner, names = getattr(feature, "feature", None), getattr(feature, "names", None)
+    if inner is not None:
+        return [_named(part, inner) for part in value]
+    return names[value] if names and 0 <= value < len(names) else value

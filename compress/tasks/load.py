@@ -56,7 +56,7 @@ def load_training(
         kept, held = carve(spec, train, rows["train"].place)
         train, own = train.select(kept), train.select(held)
     else:
-        grouped = KINDS[spec.kind].grouped
+        grouped = KINDS[spec.kind].grouped is not None
         notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=grouped)
         own = _without(rows["tuning"].place, own, splits, grouped=grouped)
         if grouped and not scored_queries(own.labels):

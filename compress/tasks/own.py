@@ -4,93 +4,30 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
-from compress.errors import CompressError, did_you_mean
+from compress.errors import CompressError
 from compress.paths import from_home
 from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
+from compress.tabular import CONLL
 
-from .answers import ANSWERS, CONTEXT, QUESTION, are_answers
+from .answers import are_answers
 from .builtin import BUILTIN_TASKS
 from .columns import Rows
-from .conll import TAGS, WORDS
 from .delimited import read_table
+from .json_lists import are_lists, are_lists_of_spans
 from .kinds import TASK_KINDS
 from .kinds.tagging import listed_tags
 from .label_kinds import read_kind
-from .own_queries import PASSAGE, QUERY, RELEVANCES, ranks
-from .spans import SPANS
-from .tables import Table, brief
+from .own_columns import check_apart, check_column, label_names, text_names, with_words
+from .own_files import OwnFiles
+from .own_queries import ranks
+from .tables import Table
 
 _SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
-
-
-@dataclass(frozen=True)
-class OwnFiles:
-    """Files of the user's own, in place of a task. `train` and `dev`: .csv, .tsv, .jsonl or .parquet, with the same columns, SQuAD's
-    .json, or .conll, .txt, .bio, .iob or .iob2 of a word a line.
-
-    `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels, scores or answers. `kind`: by
-    default span where labels are answers, tagging where texts are lists of words or labels are spans, multilabel where labels are
-    lists, ranking where the columns are called query and passage and the labels are numbers, regression where they are numbers with a
-    decimal point, else classification. Of a multilabel task `label` may be several columns of 0 and 1, with commas between.
-    `max_length`: tokens.
-    """
-
-    train: Path
-    dev: Path
-    text: str = "text"
-    pair: str | None = None
-    label: str = "label"
-    kind: KindName | None = None
-    max_length: int | None = None
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return (self.text,) if self.pair is None else (self.text, self.pair)
-
-
-def own_files(
-    *,
-    train: str | Path | None,
-    dev: str | Path | None,
-    text: str | None,
-    pair: str | None,
-    label: str | None,
-    kind: str | None,
-    max_length: int | None,
-) -> OwnFiles | None:
-    """The files that a command or a call names, with the columns `text` and `label` where it names none; None: no files.
-
-    Raises `CompressError` for one without the other, for folders, and for columns of no file.
-    """
-    if train is None and dev is None:
-        beside = {"--text": text, "--pair": pair, "--label": label, "--kind": kind, "--max-length": max_length}
-        lost = next((option for option, value in beside.items() if value is not None), None)
-        if lost is not None:
-            raise CompressError(
-                f"{lost} says what is in files of your own: expected --train FILE and --dev FILE with it"
-            )
-        return None
-    if train is None:
-        raise CompressError("--train: expected a file of labelled examples beside --dev, found none")
-    if dev is None:
-        raise CompressError(
-            "--dev: expected a file of labelled examples beside --train, on which scores are reported; found none"
-        )
-    for option, path in (("--train", train), ("--dev", dev)):
-        if from_home(path).is_dir():
-            raise CompressError(f"{option}: expected a file of labelled examples, found the folder {path}")
-    if kind is not None and kind not in KINDS:
-        *names, last = KINDS
-        raise CompressError(f"--kind: expected {', '.join(names)} or {last}, found {kind!r}")
-    if max_length is not None and max_length < 1:
-        raise CompressError(f"--max-length: expected at least 1 token, found {max_length}")
-    text, label = "text" if text is None else text, "label" if label is None else label
-    return OwnFiles(Path(train), Path(dev), text, pair, label, cast(KindName | None, kind), max_length)
 
 
 def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
@@ -103,16 +40,16 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
         raise CompressError(f"--dev: expected other examples than --train, found the same file {own.dev}")
     table = read_table(from_home(own.train))
     own = with_words(own, table)
-    _check_words(own)
-    for option, name in zip(("--text", "--pair"), own.texts, strict=False):
-        check_column(table, option, name)
+    check_apart(own)
+    texts = text_names(table, own)
     if own.kind is None and ranks(table, own.texts, own.label):
         own = replace(own, kind="ranking")
     if own.kind == "ranking" and own.pair is None:
         raise CompressError("--pair: a ranking task has two columns of text; name that of the passages")
-    label = _label_columns(table, own)
+    label = label_names(table, own)
     for name in (label,) if isinstance(label, str) else label:
         check_column(table, "--label", name)
+    _check_dev(own, table, (*own.texts, *((label,) if isinstance(label, str) else label)))
     if _has_answers(table, own):
         kind, labels, metrics = _spans(own)
     else:
@@ -120,7 +57,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     spec = TaskSpec(
         name=task_name(train),
         kind=kind,
-        text=own.texts,
+        text=texts,
         label=label,
         labels=labels,
         metrics=metrics,
@@ -130,23 +67,25 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     return spec, from_home(own.train).parent
 
 
-def with_words(own: OwnFiles, table: Table) -> OwnFiles:
-    """Where nobody named the columns, and none has the usual name: those of questions, of a word a line, of spans, or of passages."""
-    asked = replace(own, text=QUESTION, pair=CONTEXT, label=ANSWERS)
-    named = (own.text, own.pair, own.label) != ("text", None, "label") or not table.columns.keys().isdisjoint(
-        ("text", "label")
-    )
-    if not named and table.columns.keys() >= {*asked.texts, ANSWERS} and are_answers(table.columns[ANSWERS]):
-        return asked
-    usual = {"text": (WORDS, QUERY), "label": (TAGS, SPANS, *RELEVANCES)}
-    found = {
-        field: next((name for name in names if name in table.columns), field)
-        for field, names in usual.items()
-        if getattr(own, field) == field and field not in table.columns
-    }
-    if found.get("text") == QUERY and own.pair is None and PASSAGE in table.columns:
-        found["pair"] = PASSAGE
-    return replace(own, **found)
+def _check_dev(own: OwnFiles, table: Table, columns: Sequence[str]) -> None:
+    """Raises `CompressError` where --dev is a file of another form than --train, and lacks a column for that."""
+    forms = [_form(path) for path in (own.train, own.dev)]
+    if forms[0] == forms[1] or not from_home(own.dev).is_file():
+        return
+    found = list(read_table(from_home(own.dev)).columns)
+    missing = next((name for name in columns if name not in found), None)
+    if missing is not None:
+        raise CompressError(
+            f"--dev: expected a file with the columns of --train, found others: {own.train} is {forms[0]}, with "
+            f"{', '.join(map(repr, columns))}, and {own.dev} is {forms[1]}, with {', '.join(map(repr, found))}; give both in one form"
+        )
+
+
+def _form(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix in CONLL:
+        return "a file of a word a line"
+    return "one of SQuAD's" if suffix == ".json" else "a table"
 
 
 def _has_answers(table: Table, own: OwnFiles) -> bool:
@@ -169,10 +108,11 @@ def _has_words(table: Table, own: OwnFiles) -> bool:
     """Whether the task is to label words: by what the user says, or by lists of words, or spans of characters as labels."""
     if own.kind is not None or own.label not in table.columns:
         return own.kind == "tagging"
-    spans = (value[0] for value in table.columns[own.label] if isinstance(value, list) and value)
-    return any(isinstance(text, list) for text in table.columns[own.text]) or any(
-        isinstance(span, dict | list) for span in spans
-    )
+    texts, labels = table.columns[own.text], table.columns[own.label]
+    spans = (value[0] for value in labels if isinstance(value, list) and value)
+    if any(isinstance(text, list) for text in texts) or any(isinstance(span, dict | list) for span in spans):
+        return True
+    return own.pair is None and (are_lists_of_spans(labels) or (are_lists(texts) and are_lists(labels)))
 
 
 def _tags(table: Table, own: OwnFiles) -> tuple[KindName, tuple[str, ...], tuple[MetricName, ...]]:
@@ -185,8 +125,7 @@ def _tags(table: Table, own: OwnFiles) -> tuple[KindName, tuple[str, ...], tuple
     files = Files(train="", dev="")
     every = KINDS["tagging"].metrics
     spec = TaskSpec(name="own", kind="tagging", text=(own.text,), label=own.label, metrics=every, files=files)
-    columns = (table.column(own.text),), table.column(own.label)
-    names = listed_tags(own.label, kind.prepared(spec, Rows(table.place, table.unit, table.numbers, *columns)))
+    names = listed_tags(own.label, kind.prepared(spec, Rows.of(table, spec)))
     return "tagging", names, kind.fitting(every, names)[: KINDS["tagging"].usual]
 
 
@@ -199,57 +138,24 @@ def _of_texts(
     return kind, labels, KINDS[kind].metrics[: KINDS[kind].usual]
 
 
-def _label_columns(table: Table, own: OwnFiles) -> str | tuple[str, ...]:
-    """Several, where the name is no column, its parts between commas may be, and the task may be of several labels."""
-    parts = tuple(name.strip() for name in own.label.split(","))
-    several = len(parts) > 1 and own.label not in table.columns and own.kind in (None, "multilabel")
-    return parts if several else own.label
-
-
 def _real(path: Path) -> Path:
     """Of a path through links, that which `..` in it leads up from."""
     return path.parent.resolve() / path.name
 
 
-def _check_words(own: OwnFiles) -> None:
-    given = {"--text": own.text, "--pair": own.pair, "--label": own.label}
-    columns = [(option, name) for option, name in given.items() if name is not None]
-    for index, (option, name) in enumerate(columns):
-        for other, same in columns[:index]:
-            if same == name:
-                raise CompressError(f"{option}: expected another column than {other}, found {name!r} for both")
+def names_split(train: Path) -> bool:
+    """Whether the file's name says what part of the data it is, such as train.csv, and nothing of the task."""
+    return _stem(train).lower() in _SPLITS
 
 
-def check_column(table: Table, option: str, name: str) -> None:
-    """Raises `CompressError` where the file has no column `name`, with those that it has."""
-    if name in table.columns:
-        return
-    found = list(table.columns)
-    if not found:
-        raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
-    check_parted(table)
-    near = did_you_mean(name, found).partition("; known")[0] or ";"
-    raise CompressError(
-        f"{table.place}: no column {name!r}{near} name one of {', '.join(map(repr, found))} with {option}, or let "
-        "`compress init` find the columns"
-    )
-
-
-def check_parted(table: Table) -> None:
-    """Raises `CompressError` where something else than what is read stands between the columns."""
-    found = list(table.columns)
-    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
-        raise CompressError(
-            f"{table.place}: expected columns with commas between them, found {brief(found[0])}; save it with commas, "
-            "or with tabs as .tsv"
-        )
+def _stem(train: Path) -> str:
+    return train.stem.removesuffix("-train").removesuffix("_train")
 
 
 def task_name(train: Path) -> str:
     """A name for the task of this training file: the file's, or its folder's where the file's says `train`."""
-    words = [train.stem.removesuffix("-train").removesuffix("_train"), train.resolve().parent.name]
-    if words[0].lower() in _SPLITS:
-        words = words[1:]
+    folder = train.resolve().parent.name
+    words = [folder] if names_split(train) else [_stem(train), folder]
     slugs = [re.sub(r"[^a-z0-9._-]+", "-", word.lower()).strip("-._")[:58] for word in words]
     name = next((slug for slug in slugs if slug), "own")
     return f"{name}-own" if name in BUILTIN_TASKS else name

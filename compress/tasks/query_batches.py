@@ -13,21 +13,26 @@ from compress.metrics.ranks import queries_of, scored_queries
 
 from .encoded import Encoded
 
-TOO_FEW = "passages of a query are learnt from beside each other, so expected at least 2"
+TOO_FEW = "{}s of a {} are learnt from beside each other, so expected at least 2"
 
 
 @dataclass(frozen=True)
 class EncodedQueries(Encoded):
     """Rows are pairs of a query and a passage; `labels` float64 [pair, 2]: the relevance, and the number of the query."""
 
+    @property
+    def pairs(self) -> np.ndarray:
+        """[pair, 2]: how right the second text is, 0 or more, and the number of the group."""
+        return self.labels
+
     def groups(self, indices: np.ndarray) -> np.ndarray:
-        return self.labels[indices, 1].astype(np.int64)
+        return self.pairs[indices, 1].astype(np.int64)
 
     def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
         """Of "queries" and "ranked" a query's first row among `indices` counts 1 and the others 0; of "margins" each row counts the
         rows of its query that are less relevant."""
         counted = np.zeros(len(indices), np.int64)
-        labels = self.labels[indices]
+        labels = self.pairs[indices]
         for rows in queries_of(labels):
             relevance = labels[rows, 0]
             if unit == "margins":
@@ -38,21 +43,19 @@ class EncodedQueries(Encoded):
 
     def followed_by(self, other: Encoded) -> EncodedQueries:
         """The rows of both, in this order; no query of one is taken for one of the other."""
-        labels = other.labels.copy()
-        labels[:, 1] += self.labels[:, 1].max(initial=-1) + 1
-        return super().followed_by(replace(other, labels=labels))
+        return super().followed_by(replace(other, labels=numbered_on(self.labels, other.labels)))
 
     def stratified(self, count: int) -> np.ndarray:
         """Whole queries, evenly spread over those sorted by their mean length, as many as have `count` rows on average, but at least one;
         of those that can be scored, where there are any."""
-        scored = scored_queries(self.labels) or queries_of(self.labels)
+        scored = scored_queries(self.pairs) or queries_of(self.pairs)
         queries = sorted(scored, key=lambda rows: float(self.lengths[rows].mean()))
         most = max(1, min(count * len(queries) // max(1, sum(map(len, queries))), len(queries)))
         return np.concatenate([queries[i] for i in np.linspace(0, len(queries) - 1, most).round().astype(int)])
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
         """`labels` float32 [pair], the relevance; `groups` int64 [pair], the number of the query."""
-        return {"labels": self.labels[indices, 0].astype(np.float32), "groups": self.groups(indices)}
+        return {"labels": self.pairs[indices, 0].astype(np.float32), "groups": self.groups(indices)}
 
 
 class QuerySampler:
@@ -65,7 +68,7 @@ class QuerySampler:
 
     def __init__(self, labels: np.ndarray, batch_size: int, seed: int) -> None:
         if batch_size < 2:
-            raise CompressError(f"batch_size is {batch_size}; {TOO_FEW}")
+            raise CompressError(f"batch_size is {batch_size}; {TOO_FEW.format('passage', 'query')}")
         self._labels, self._seed = np.asarray(labels), seed
         self._queries = queries_of(self._labels)
         self._parts = [-(-len(rows) // batch_size) for rows in self._queries]
@@ -96,6 +99,13 @@ class QuerySampler:
         rows = rng.permutation(rows)
         rows = rows[np.argsort(-self._labels[rows, 0], kind="stable")]
         return [rows[part::parts] for part in range(parts)]
+
+
+def numbered_on(before: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """`pairs` with numbers of groups above those of the pairs `before`; both [pair, 2]."""
+    found = pairs.copy()
+    found[:, 1] += before[:, 1].max(initial=-1) + 1
+    return found
 
 
 def largest_query(labels: np.ndarray) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,9 +15,8 @@ from .columns import Rows
 from .delimited import read_table
 from .fingerprints import fingerprint_of
 from .glue import aliases, is_glue, official_paths, read_official
-from .hub import local_folder, pinned_revision, read_hub, read_saved, reported_splits, saved_folder
+from .hub import local_folder, pinned_revision, read_hub, read_saved, saved_folder
 from .synthetic import GENERATOR_VERSION, generate
-from .tables import label_values
 from .unread import unread_texts
 
 OWN = ("train", "tuning")  # names that no reported split may have
@@ -102,17 +101,17 @@ def _hub_splits(spec: TaskSpec) -> dict[str, str]:
     if spec.hub is None:
         raise CompressError(f"task {spec.name}: has no `hub`")
     tuning = {} if spec.hub.tuning is None else {"tuning": spec.hub.tuning}
-    return {"train": spec.hub.train, **tuning, **_reported(spec, "hub.dev", spec.hub.dev)}
+    return {"train": spec.hub.train, **tuning, **_reported(spec, "hub.dev")}
 
 
 def _own_paths(spec: TaskSpec, files: Files, folder: Path | None) -> dict[str, Path]:
     tuning = {} if files.tuning is None else {"tuning": files.tuning}
-    names = {"train": files.train, **_reported(spec, "files.dev", files.dev), **tuning}
+    names = {"train": files.train, **_reported(spec, "files.dev"), **tuning}
     return {name: (folder or Path()) / from_home(path) for name, path in names.items()}
 
 
-def _reported(spec: TaskSpec, field: str, dev: str | dict[str, str]) -> dict[str, str]:
-    found = reported_splits(dev)
+def _reported(spec: TaskSpec, field: str) -> dict[str, str]:
+    found = spec.reported
     if not found or set(OWN) & set(found):
         raise CompressError(
             f"task {spec.name}: {field}: expected names other than {' and '.join(OWN)}, found {list(found)}"
@@ -126,10 +125,8 @@ def _file_rows(spec: TaskSpec, path: Path) -> Rows:
     table = read_table(path, header=files.header, names=files.columns, quoting=files.quoting)
     if not table.columns:
         raise CompressError(f"{path}: no examples")
-    texts = tuple(table.column(name) for name in spec.text)
     names = aliases(spec) if is_glue(spec) else None
-    labels, unread = label_values(table, spec.label), unread_texts(table, spec)
-    return Rows(table.place, table.unit, table.numbers, texts, labels, names, unread=unread)
+    return replace(Rows.of(table, spec), aliases=names, unread=unread_texts(table, spec))
 
 
 def _synthetic_rows(spec: TaskSpec) -> dict[str, Rows]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from compress.errors import CheckFailed, CompressError
-from compress.metrics import Headline
+from compress.metrics import Headline, MeanHeadline
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
-from .data import Split
+from .data import ReportedData, Split
 from .kinds import TASK_KINDS
 
 
-def score(spec: TaskSpec, labels: tuple[str, ...], logits: np.ndarray, gold: np.ndarray) -> dict[str, float]:
-    """Metric -> points, for outputs [example, output] or, where there is one output, [example]; `gold` as the kind has it of labels.
+def score(
+    spec: TaskSpec, labels: tuple[str, ...], logits: np.ndarray, gold: np.ndarray, sizes: Sequence[int] = ()
+) -> dict[str, float]:
+    """Metric -> points, for outputs [example, output] or, where there is one output, [example]; `gold` as the kind has it of labels;
+    `sizes`: of the splits that these are, one after the other, where the score is the mean over several.
 
     Raises `CheckFailed` when logits are not finite, `CompressError` when shapes do not fit the task.
     """
@@ -28,18 +33,33 @@ def score(spec: TaskSpec, labels: tuple[str, ...], logits: np.ndarray, gold: np.
     if broken:
         unit = KINDS[spec.kind].unit
         raise CheckFailed(f"task {spec.name}: {broken:,} of {len(gold):,} {unit}s have logits that are not finite")
-    return {name: headline_of(spec, labels, (name,))(outputs, gold) for name in spec.metrics}
+    return {name: headline_of(spec, labels, (name,), sizes)(outputs, gold) for name in spec.metrics}
 
 
 def gold_of(spec: TaskSpec, split: Split) -> np.ndarray:
     """What outputs for the split are held against."""
-    return TASK_KINDS[spec.kind].gold(split.labels)
+    return TASK_KINDS[spec.kind].gold(split.labels, split.texts)
 
 
-def headline_of(spec: TaskSpec, labels: tuple[str, ...], metrics: tuple[str, ...] | None = None) -> Headline:
-    """The headline score of the task, or of some of its `metrics`."""
+def reported_scores(
+    data: ReportedData, outputs: Mapping[str, np.ndarray], gold: Mapping[str, np.ndarray]
+) -> dict[str, dict[str, float]]:
+    """`score` of all that scores are reported on, by name, of the `outputs` there and the `reported_gold`. Raises as `score` does."""
+    return {name: score(data.spec, data.labels, outputs[name], gold[name], data.sizes(name)) for name in data.names}
+
+
+def reported_gold(data: ReportedData) -> dict[str, np.ndarray]:
+    """What outputs are held against, of all that scores are reported on, by name."""
+    return data.gathered({name: gold_of(data.spec, split) for name, split in data.splits.items()})
+
+
+def headline_of(
+    spec: TaskSpec, labels: tuple[str, ...], metrics: tuple[str, ...] | None = None, sizes: Sequence[int] = ()
+) -> Headline:
+    """The headline score of the task, or of some of its `metrics`; `sizes` as for `score`."""
     positive = labels.index(spec.positive) if spec.positive is not None else -1
-    return TASK_KINDS[spec.kind].headline(metrics or spec.metrics, positive, labels)
+    found = TASK_KINDS[spec.kind].headline(metrics or spec.metrics, positive, labels)
+    return MeanHeadline(found, tuple(sizes)) if sizes else found
 
 
 def headline(scores: dict[str, float]) -> float:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import tokenizers
 
-from compress.errors import CompressError
-from compress.metrics.answers import ANSWER_OUTPUTS, END, EXACT, NONE, answer_scores, given_answers
+from compress.metrics.answers import ANSWER_OUTPUTS, END, EXACT, NONE, answer_scores, decided, question_gold
 from compress.runtime.passages import Best, Cut, Passages
 
 from .data import Split, of_words
@@ -23,6 +22,7 @@ class EncodedSpans(Encoded):
     answer, or [CLS] twice. `impossible`: a model may give no answer (`Split.unanswerable`)."""
 
     cut: Cut
+    questions: list[str]
     contexts: list[str]
     answers: np.ndarray  # `Split.labels`
     places: np.ndarray
@@ -30,17 +30,22 @@ class EncodedSpans(Encoded):
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """float32 [question, 6], from windows and their outputs [window, length, 2], in any order, each window once: start and end of
-        the answer in characters of the context, (0, 0) for none; the best span's score, and that of no answer; exact match and F1."""
+        the best span in characters of the context, its score, and that of no answer; exact match and F1 of the span."""
         best = Best(self.cut)
         for windows, found in parts:
             best.add(windows, found)
         outputs = np.zeros((len(self.contexts), ANSWER_OUTPUTS), np.float32)
-        outputs[:, : NONE + 1] = best.outputs(impossible=self.impossible)
-        for question, (start, end) in enumerate(given_answers(outputs).tolist()):
+        outputs[:, : NONE + 1] = best.best_spans(impossible=self.impossible)
+        for question, (start, end) in enumerate(outputs[:, : END + 1].astype(int).tolist()):
             context = self.contexts[question]
             gold = [context[first:stop] for first, stop in self.answers[question].tolist()]
             outputs[question, EXACT:] = answer_scores(context[start:end], gold)
         return outputs
+
+    def decided(self, outputs: np.ndarray, threshold: float) -> np.ndarray:
+        """float32 [question, 6]: where no answer is likelier than the span by more than `threshold`, (0, 0) and the scores of none, and
+        what it is likelier by is less by so much."""
+        return decided(outputs, self.labels, threshold)
 
     def take(self, indices: np.ndarray) -> EncodedSpans:
         """These windows alone, in this order, with the questions that they are of, in the order of their first windows. A question is
@@ -57,26 +62,30 @@ class EncodedSpans(Encoded):
             bounds=self.cut.bounds[indices],
             spans=[self.cut.spans[index] for index in indices],
         )
-        contexts = [self.contexts[question] for question in kept]
+        questions, contexts = ([texts[question] for question in kept] for texts in (self.questions, self.contexts))
         labels, answers, places = self.labels[kept], self.answers[kept], self.places[indices]
-        return EncodedSpans(*self._rows(indices), labels, cut, contexts, answers, places, self.impossible)
+        return EncodedSpans(*self._rows(indices), labels, cut, questions, contexts, answers, places, self.impossible)
 
     def followed_by(self, other: Encoded) -> EncodedSpans:
         if not isinstance(other, EncodedSpans):
             raise TypeError("questions are followed by questions")
         return EncodedSpans(
-            *self._joined(other),
+            *self._joined(replace(other, labels=other.labels + self.labels.max(initial=-1) // 2 * 2 + 2)),
             self.cut.followed_by(other.cut),
+            self.questions + other.questions,
             self.contexts + other.contexts,
             of_words([*self.answers, *other.answers]),
             np.concatenate([self.places, other.places]),
             self.impossible or other.impossible,
         )
 
-    def compared_by_answers(self) -> EncodedSpans:
-        raise CompressError(
-            "a span task: expected a student that reads its one teacher's tokens; answers are positions of these"
-        )
+    def question(self, window: int) -> str:
+        """Whole."""
+        return self.questions[int(self.cut.question[window])]
+
+    def context(self, window: int) -> str:
+        """Whole."""
+        return self.contexts[int(self.cut.question[window])]
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
         """`labels` int64 [window, 2]: positions of an answer's first and last token; `compared` int64 [window, length]: 1 at the tokens
@@ -101,9 +110,11 @@ def encode_spans(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
         ids += ragged([encoding.ids for encoding in found.encodings], lengths, np.int32)
         types += ragged([encoding.type_ids for encoding in found.encodings], lengths, np.int8)
         cut = cut.followed_by(found.without_encodings())
-    gold = np.fromiter((len(spans) > 0 for spans in split.labels), np.int8, len(split))
+    gold = question_gold(contexts, split.labels)
     places = _places(cut, split.labels)
-    return EncodedSpans(ids, types, gold, cut, list(contexts), split.labels, places, split.unanswerable)
+    return EncodedSpans(
+        ids, types, gold, cut, list(questions), list(contexts), split.labels, places, split.unanswerable
+    )
 
 
 def _places(cut: Cut, answers: np.ndarray) -> np.ndarray:

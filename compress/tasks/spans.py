@@ -15,7 +15,8 @@ from .tables import brief, refuse
 
 FORMS = '{"start": 0, "end": 5, "label": "PER"} or [0, 5, "PER"]'
 SPANS = "entities"  # what a column of them is usually called
-_FIELDS = ("start", "end", "label")
+LABEL = "label"  # what the label of a span is called
+_FIELDS = ("start", "end", LABEL)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ _FORM = '{"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, "a
 
 
 def read_squad(path: Path) -> Table:
-    """Columns `question`, `context` and `answers`; a number is that of the question in the file. `is_impossible` questions have no
-    answers; `plausible_answers` are left out. Raises `CompressError` for another form, and for questions that contradict themselves."""
+    """Columns `question`, `context` and `answers`; a number is that of the question in the file, with its id. `is_impossible` questions
+    have no answers; `plausible_answers` are left out. Raises `CompressError` for another form, and for questions that contradict
+    themselves."""
     text = read_text(path)
     if not text.strip():
         raise CompressError(f"{path}: empty file; expected questions, as in {_FORM}")
@@ -25,8 +26,9 @@ def read_squad(path: Path) -> Table:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
         raise CompressError(f"{path}: not JSON: {error}; a file of one object a line ends in .jsonl") from None
-    rows, problems = [], []
-    for number, (where, context, question) in enumerate(_questions(path, document), start=1):
+    rows, numbers, problems = [], [], []
+    for place, (where, context, question) in enumerate(_questions(path, document), start=1):
+        numbers.append(number := _number(place, question))
         answers = _answers(question)
         if isinstance(answers, str):
             problems.append((number, f"{where}: {answers}"))
@@ -36,7 +38,13 @@ def read_squad(path: Path) -> Table:
         raise CompressError(f"{path}: no questions in it; expected some, as in {_FORM}")
     columns = list(map(list, zip(*rows, strict=True)))
     names = (QUESTION, CONTEXT, ANSWERS)
-    return Table(str(path), "question", range(1, len(rows) + 1), dict(zip(names, columns, strict=True)))
+    return Table(str(path), "question", numbers, dict(zip(names, columns, strict=True)))
+
+
+def _number(place: int, question: dict[str, Any]) -> int | str:
+    """As messages show it: with the question's id, where it has one."""
+    name = question.get("id")
+    return f"{place} (id {brief(name)})" if isinstance(name, str) and name else place
 
 
 def _questions(path: Path, document: Any) -> Iterator[tuple[str, Any, dict[str, Any]]]:

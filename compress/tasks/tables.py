@@ -15,13 +15,15 @@ SHOWN = 3  # offending lines shown in a message
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one file. `numbers` holds, per row, the number a message should show, in `unit`s."""
+    """Columns of one file. `numbers` holds, per row, the number a message should show, in `unit`s, where rows have names with that;
+    `word_numbers` those of each word of a row, in files of a word a line."""
 
     place: str
     unit: str
-    numbers: Sequence[int]
+    numbers: Sequence[int | str]
     columns: dict[str, list[Any]]
     skipped: tuple[int, ...] = ()
+    word_numbers: Sequence[Sequence[int]] | None = None
 
     def column(self, name: str) -> list[Any]:
         if name not in self.columns:
@@ -37,7 +39,7 @@ def label_values(table: Table, label: str | tuple[str, ...]) -> list[Any]:
     return list(zip(*map(table.column, label), strict=True))
 
 
-def refuse(place: str, unit: str, problems: Sequence[tuple[int, str]]) -> None:
+def refuse(place: str, unit: str, problems: Sequence[tuple[int | str, str]]) -> None:
     """Raise for the first few `(number, problem)` pairs, with the count of all; return when there are none."""
     if not problems:
         return

@@ -12,6 +12,7 @@ from compress.spec.task import TaskSpec
 from compress.tabular import label_text
 
 from .columns import Rows
+from .json_lists import parsed_lists
 from .spans import spans_as_tags
 from .tables import brief, refuse
 from .tag_schemes import are_tags_of_entities, is_tag, to_iob2, types_of
@@ -21,22 +22,31 @@ Word = tuple[str, int, int]  # its label, and start and end in characters
 
 def tagged(spec: TaskSpec, rows: Rows) -> Rows:
     """`rows` with texts as strings and labels as lists of `Word`: from lists of words and of tags, which are joined by one space, or
-    from texts and spans of characters. Raises `CompressError` for what is neither, by its lines."""
+    from texts and spans of characters; lists may be JSON in text. Raises `CompressError` for what is neither, by its lines."""
+    return tagged_rows(rows, spec.text[0], str(spec.label), spec.labels or ())
+
+
+def tagged_rows(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> Rows:
+    """As `tagged`, of columns called so; `names` of the labels, where they are known."""
+    if rows.labels and all(isinstance(value, str) for value in rows.labels):
+        rows = parsed_lists(rows, column, label)
     (texts,) = rows.texts
-    column, label = spec.text[0], str(spec.label)
     if any(isinstance(text, list | tuple) for text in texts):
-        return _from_words(rows, column, label, spec.labels or ())
+        return _from_words(rows, column, label, names)
     strings, labels, notes = spans_as_tags(rows, column, label)
-    return replace(rows, texts=(strings,), labels=labels, notes=(*rows.notes, *notes))
+    declared = None if rows.declared is None else _both_marks(set(rows.declared) - {OUTSIDE})
+    return replace(rows, texts=(strings,), labels=labels, declared=declared, notes=(*rows.notes, *notes))
+
+
+def _both_marks(types: set[str]) -> tuple[str, ...]:
+    """The labels of words in entities of these types."""
+    return (OUTSIDE, *(f"{mark}-{name}" for name in sorted(types) for mark in "BI"))
 
 
 def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> Rows:
-    problems = []
-    for number, words, tags in zip(rows.numbers, rows.texts[0], rows.labels, strict=True):
-        problem = _problem(words, tags, column, label)
-        if problem:
-            problems.append((number, problem))
-    refuse(rows.place, rows.unit, problems)
+    texts = enumerate(zip(rows.texts[0], rows.labels, strict=True))
+    problems = [_problem(rows, row, words, tags, column, label) for row, (words, tags) in texts]
+    refuse(rows.place, rows.unit, [problem for problem in problems if problem is not None])
     tags = [[_named(tag, names) for tag in found] for found in rows.labels]
     tags, declared, notes = _in_scheme(rows, tags, names)
     if all(isinstance(tag, int) for found in rows.labels for tag in found) and not (names or declared):
@@ -49,20 +59,21 @@ def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> 
     return replace(rows, texts=(texts,), labels=words, declared=declared, notes=(*rows.notes, *notes))
 
 
-def _problem(words: Any, tags: Any, column: str, label: str) -> str | None:
-    """What is wrong with one text's words or tags."""
+def _problem(rows: Rows, row: int, words: Any, tags: Any, column: str, label: str) -> tuple[int | str, str] | None:
+    """What is wrong with one text's words or tags, as `refuse` takes it."""
+    number = rows.numbers[row]
     if not isinstance(words, list | tuple):
-        return f"{column}: expected a list of words, found {brief(words)}"
+        return number, f"{column}: expected a list of words, found {brief(words)}"
     if not isinstance(tags, list | tuple):
-        return f"{label}: expected a list of tags, found {brief(tags)}"
-    for place, word in enumerate(words, start=1):
+        return number, f"{label}: expected a list of tags, found {brief(tags)}"
+    for place, word in enumerate(words):
         if not isinstance(word, str) or not word:
-            return f"{column}: word {place}: expected text, found {brief(word)}"
+            return rows.of_word(row, place, f"expected text, found {brief(word)}", column)
     if len(words) != len(tags):
-        return f"expected a tag for each of {len(words):,} words, found {len(tags):,}"
-    for place, tag in enumerate(tags, start=1):
+        return number, f"expected a tag for each of {len(words):,} words, found {len(tags):,}"
+    for place, tag in enumerate(tags):
         if isinstance(tag, bool) or not isinstance(tag, str | int) or not str(tag).strip():
-            return f"{label}: word {place}: expected a tag, found {brief(tag)}"
+            return rows.of_word(row, place, f"expected a tag, found {brief(tag)}", label)
     return None
 
 
@@ -84,13 +95,13 @@ def _in_scheme(
     if not entities:
         return tags, declared, _beside_marks(tags)
     refuse(rows.place, rows.unit, [
-        (number, f"word {place}: expected a tag such as O, B-PER or I-PER, found {brief(tag)}")
-        for number, found in zip(rows.numbers, tags, strict=True)
-        for place, tag in enumerate(found, start=1)
+        rows.of_word(row, place, f"expected a tag such as O, B-PER or I-PER, found {brief(tag)}")
+        for row, found in enumerate(tags)
+        for place, tag in enumerate(found)
         if not is_tag(tag)
     ])  # fmt: skip
     if declared is not None:
-        declared = ("O", *(f"{mark}-{name}" for name in sorted(types_of(declared)) for mark in "BI"))
+        declared = _both_marks(types_of(declared))
     converted, notes = to_iob2(tags)
     return converted, declared, notes
 

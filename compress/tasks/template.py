@@ -15,16 +15,18 @@ from compress.errors import CompressError
 from compress.paths import from_home
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
-from compress.tabular import label_list, label_text
+from compress.tabular import CONLL, label_list, label_text
 
 from .checks import to_split
 from .columns import Rows
-from .conll import SUFFIXES as CONLL
 from .delimited import read_table
 from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS
-from .own import OwnFiles, check_parted, own_task, with_words
-from .tables import Table, brief, label_values
+from .own import names_split, own_task
+from .own_columns import check_parted, with_words
+from .own_files import OwnFiles
+from .tables import Table, brief
+from .text_columns import ending_columns
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *CONLL)
 _DEV = ("dev", "validation", "valid", "val", "test", "eval")
@@ -32,15 +34,20 @@ _LONGER = {
     "text": "cut",
     "word": "read in windows that overlap",
     "question": "read in windows that overlap",
+    "choice": "cut, the context first",
     "pair": "cut, each for itself",
 }
 _KINDS = (
     "classification: one of some labels; multilabel: any; tagging: one for each word; span: a part of a text; "
-    "ranking: the order of the passages of a query; regression: a score; embedding: vectors"
+    "ranking: the order of the passages of a query; choice: one of several endings; regression: a score; embedding: vectors"
 )
 _LABEL_WORDS = {
-    str: "column of the labels, scores, relevances or answers",
+    str: "column of the labels, scores, relevances, answers or right endings",
     tuple: "columns of 0 and 1, one for each label",
+}
+_TEXT_WORDS = {
+    False: "one column, or two for pairs of texts",
+    True: "of contexts, of what each ending begins with if there is such a one, and of endings",
 }
 _LABELS = ("label", "labels", "class", "category", "target", "relevance", "score", "stars", "rating", "sentiment", "intent", "topic",
     "tags", "ner_tags", "entities", "answers",
@@ -83,6 +90,8 @@ def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
     table = read_table(from_home(own.train))
     own = with_words(own, table)
     check_parted(table)
+    if own.kind == "choice" and own.pair is not None:
+        return own
     names = {name.lower(): name for name in table.columns}
     label = own.label if "label" in given else _label(table, names, {own.text} if "text" in given else set())
     text, pair = own.text, own.pair
@@ -130,24 +139,20 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
     refuse."""
     spec, _ = own_task(own)
     train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
-    for table in (train, dev):
-        texts = tuple(table.column(name) for name in spec.text)
-        rows = Rows(table.place, table.unit, table.numbers, texts, label_values(table, spec.label))
-        to_split(spec, TASK_KINDS[spec.kind].prepared(spec, rows), spec.known_labels or (), training=table is train)
+    prepared = [_prepared(spec, table) for table in (train, dev)]
+    for place, rows in enumerate(prepared):
+        to_split(spec, rows, spec.known_labels or (), training=place == 0)
+    longest = max(_words(value) for column in prepared[0].texts for value in column)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
-    rest = [name for name in train.columns if name not in (*spec.text, *spec.label_columns)]
-    longest = max(
-        len(value if isinstance(value, list) else str(value).split())
-        for name in spec.text
-        for value in train.column(name)
-    )
+    read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
+    rest = [name for name in train.columns if name not in read]
     lines = [
         "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
-        f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports",
+        f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports{_after_folder(own.train)}",
         f"kind: {spec.kind}  # {_KINDS}",
-        f"text: {_flow(list(spec.text))}  # one column, or two for pairs of texts{_besides(rest)}",
+        f"text: {_flow(list(spec.text))}  # {_TEXT_WORDS[KINDS[spec.kind].unit == 'choice']}{_besides(rest)}",
         f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
     ]
     if spec.labels is not None:
@@ -169,6 +174,18 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _after_folder(train: Path) -> str:
+    return f"; its folder's, since {train.name} names no task: change it as you like" if names_split(train) else ""
+
+
+def _prepared(spec: TaskSpec, table: Table) -> Rows:
+    return TASK_KINDS[spec.kind].prepared(spec, Rows.of(table, spec))
+
+
+def _words(text: Any) -> int:
+    return len(text if isinstance(text, list) else str(text).split())
+
+
 def _besides(rest: Sequence[str]) -> str:
     return f"; not used: {', '.join(brief(name) for name in rest[:8])}" if rest else ""
 
@@ -176,9 +193,7 @@ def _besides(rest: Sequence[str]) -> str:
 def _counts(spec: TaskSpec, train: Table) -> list[tuple[str, int]]:
     values = train.column(spec.label_columns[0])
     if KINDS[spec.kind].unit == "word":
-        rows = Rows(train.place, train.unit, train.numbers, (train.column(spec.text[0]),), values)
-        words = TASK_KINDS[spec.kind].prepared(spec, rows).labels
-        found = Counter(name for labels in words for name, _, _ in labels)
+        found = Counter(name for labels in _prepared(spec, train).labels for name, _, _ in labels)
         return [(name, found[name]) for name in spec.labels or ()]
     many = KINDS[spec.kind].many
     counts = Counter(name for value in values for name in ((label_list(value) or []) if many else [label_text(value)]))

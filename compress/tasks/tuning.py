@@ -9,6 +9,7 @@ from hashlib import blake2b
 import numpy as np
 
 from compress.errors import CompressError
+from compress.metrics.ranks import queries_of
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
@@ -58,7 +59,8 @@ def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndar
 
 
 def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndarray]:
-    """As `carve`, of passages of queries: all of a query's are drawn together, with those of queries of the same words.
+    """As `carve`, of passages of queries, or endings of questions: all of a query's are drawn together, with those of queries, or contexts,
+    of the same words.
 
     Queries are drawn in the order of a hash of their words while they fit in the split, and where none fits the smallest. Those whose
     passages are all as relevant as each other have nothing to choose by and stay in train. Passages that several queries share are
@@ -70,11 +72,9 @@ def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray,
     digests = [_digest(words.encode("utf-8", "surrogatepass")) for words in known]
     ranked = sorted(varied_queries(merged), key=lambda rows: digests[query[rows[0]]])
     if len(ranked) < 2:
-        raise CompressError(
-            f"{place}: {len(split):,} passages of {len(known):,} queries are too few to hold some out for tuning; expected two queries "
-            "at least that have passages of different relevance, or a tuning split of its own"
-        )
-    goal = min(spec.tuning_examples, int(len(split) * spec.tuning_fraction))
+        raise CompressError(f"{place}: {_too_few(split, len(known))}, or a tuning split of its own")
+    rows_each = len(split) / len(queries_of(split.labels)) if split.has_choices else 1
+    goal = min(int(spec.tuning_examples * rows_each), int(len(split) * spec.tuning_fraction))
     held = np.zeros(len(split), dtype=bool)
     for rows in ranked:
         held[rows] = held.sum() + len(rows) <= goal
@@ -83,6 +83,18 @@ def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray,
     if all(held[rows].all() for rows in ranked):  # one is left to learn from
         held[ranked[-1]] = False
     return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _too_few(split: Split, distinct: int) -> str:
+    if split.has_choices:
+        return (
+            f"{len(queries_of(split.labels)):,} questions on {distinct:,} contexts are too few to hold some out for tuning; expected two "
+            "contexts at least"
+        )
+    return (
+        f"{len(split):,} passages of {distinct:,} queries are too few to hold some out for tuning; expected two queries at least that have "
+        "passages of different relevance"
+    )
 
 
 def normalized(split: Split) -> list[str]:

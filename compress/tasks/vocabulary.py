@@ -36,12 +36,12 @@ def _bytes(size: int) -> str:
 def _vocabulary(size: int) -> tuple[tuple[str, int], ...]:
     """(token, id) in id order."""
     texts = _texts()
-    return tuple(
-        trained(texts, sorted({letter for text in texts for letter in text if not letter.isspace()}), size).items()
-    )
+    letters = sorted(letter for letter in set().union(*texts) if not letter.isspace())
+    return tuple(trained(texts, letters, size).items())
 
 
-def _texts() -> list[str]:
+@lru_cache(maxsize=1)
+def _texts() -> tuple[str, ...]:
     specs = [spec.synthetic for spec in BUILTIN_TASKS.values() if spec.synthetic is not None]
     examples = [example for spec in specs for example in generate(spec)["train"]]
-    return [str(text) for example in examples for text in example[:-1]]
+    return tuple(str(text) for example in examples for text in example[:-1])

@@ -25,8 +25,8 @@ from compress.bundle.graph_files import graph_file
 from compress.bundle.probes import QUESTIONS, probe_logits, probe_rows, probe_texts
 from compress.bundle.report import check
 from compress.bundle.triton import _config
-from compress.errors import CheckFailed
-from compress.graphs import set_metadata
+from compress.errors import CheckFailed, CompressError
+from compress.graphs import get_metadata, set_metadata
 from compress.runtime import Reader
 from compress.runtime.batches import padded
 from compress.runtime.engine import OnnxRuntime
@@ -98,7 +98,11 @@ def test_a_sound_bundle_passes(folder: Path, info: BundleInfo) -> None:
     largest = recorded(info, "fp32")[:, 2:].max()
     assert 20 < largest < 40
     expected = f"largest difference 0 (at most {5e-4 * largest:.2g}), answers changed 0 of 16"
-    assert checks(folder, info) == {"labels": (True, "start, end"), "probe fp32": (True, expected)}
+    assert checks(folder, info) == {
+        "labels": (True, "start, end"),
+        "no answer": (True, "null_score_diff_threshold 0"),
+        "probe fp32": (True, expected),
+    }
 
 
 def test_other_weights_are_seen(folder: Path, info: BundleInfo) -> None:
@@ -110,6 +114,61 @@ def test_other_weights_are_seen(folder: Path, info: BundleInfo) -> None:
     passed, detail = checks(folder, info)["probe fp32"]
     assert not passed
     assert "this CPU does not compute what the bundle's record says" in detail
+
+
+def with_threshold(folder: Path, threshold: float, *, graph: float | None = None) -> None:
+    """In config.json and, the same unless another is given, in the graph's metadata."""
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"null_score_diff_threshold": threshold}))
+    path = folder / "onnx" / "model.onnx"
+    model = onnx.load(path)
+    known = {"null_score_diff_threshold": str(threshold if graph is None else graph)}
+    set_metadata(model, get_metadata(model) | known)
+    onnx.save(model, path)
+
+
+def test_a_bundle_answers_by_its_threshold(folder: Path, info: BundleInfo) -> None:
+    """The reader, the probe and the rows one by one; a bundle that says nothing answers as with 0."""
+    before = probe_logits(folder, "fp32", TEXTS, threads=1)
+    margins = before[:, 3] - before[:, 2]
+    readable = before[:, 2] > -1e8
+    threshold = float(np.quantile(margins[readable], 0.25))
+    with_threshold(folder, threshold)
+    after = probe_logits(folder, "fp32", TEXTS, threads=1)
+    np.testing.assert_allclose(after[:, 3], before[:, 3] - threshold, rtol=1e-6)
+    assert ((after[:, 1] == 0) == (margins > threshold)).all() and (after[:, 1] == 0).sum() != (before[:, 1] == 0).sum()
+    rows, engine = probe_rows(folder, TEXTS), OnnxRuntime(folder / "onnx" / "model.onnx", 1)
+    outputs = [engine.run(padded([one, one], engine.inputs, 0))[1] for one in rows.encodings]
+    np.testing.assert_array_equal(rows.collected(outputs), after)
+    reader = Reader(folder, threads=1)
+    answers = list(reader.answers([(question, context) for question, context in TEXTS], impossible=True))
+    assert [answer.answer == "" for answer in answers] == (after[:, 1] == 0).tolist()
+    shipped = info.model_copy(
+        update={"null_score_diff_threshold": threshold, "probe": Probe(texts=TEXTS, logits={"fp32": after.tolist()})}
+    )
+    assert all(passed for passed, _ in checks(folder, shipped).values())
+    assert f"more than {threshold:.2f} above the best span's" in render(shipped)
+
+
+def test_files_that_disagree_on_the_threshold_are_seen(folder: Path, info: BundleInfo) -> None:
+    with_threshold(folder, 1.5, graph=1.25)
+    said = info.model_copy(update={"null_score_diff_threshold": 1.5})
+    assert checks(folder, said)["no answer"] == (
+        False,
+        "onnx/model.onnx has null_score_diff_threshold 1.25, bundle.json 1.5",
+    )
+    assert checks(folder, info)["no answer"] == (
+        False,
+        "config.json has null_score_diff_threshold 1.5, bundle.json 0",
+    )
+
+
+@pytest.mark.parametrize("value", ["high", True, 1e9])
+def test_a_threshold_that_is_none_is_refused(folder: Path, value: object) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"null_score_diff_threshold": value}))
+    with pytest.raises(CompressError, match=r"config\.json: null_score_diff_threshold: expected a number from"):
+        Reader(folder)
 
 
 def test_places_of_answers_are_no_quantities(info: BundleInfo) -> None:

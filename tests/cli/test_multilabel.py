@@ -6,15 +6,16 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from own_kinds import finished, own_files, shipped, write_teacher
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-import compress
-from compress.bundle import ship, verify
+from compress.bundle import verify
 from compress.errors import CompressError
 from compress.metrics import LabelsHeadline
 from compress.pipeline import Request, plan_all
@@ -24,13 +25,6 @@ from compress.results import Result
 from compress.runtime import Classifier, LabelsPrediction
 from compress.tasks import OwnFiles, headline_of, load_training, own_task
 
-TEACHER = """\
-name: tiny
-title: BERT, 2 layers × 64, random weights
-licence: Apache-2.0
-random: {layers: 2, hidden: 64, heads: 4, intermediate: 128, vocabulary: 300, max_positions: 128}
-finetune: {learning_rate: 2.0e-3, epochs: 15, batch_size: 16}
-"""
 WORDS = {"art": "music", "nature": "river", "traffic": "vehicle"}  # words that the teacher's vocabulary has whole
 OTHERS = ("town", "park", "girl", "child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 
@@ -39,7 +33,7 @@ OTHERS = ("town", "park", "girl", "child", "quite", "still", "near", "small", "b
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two files of places, with the labels of what they have."""
     place = tmp_path_factory.mktemp("reviews")
-    (place / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    write_teacher(place, epochs=15, positions=128)
     rng = np.random.default_rng(0)
     for split, count in (("train", 480), ("dev", 60)):
         rows = []
@@ -51,21 +45,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def options(folder: Path) -> dict[str, object]:
-    files = {"train": folder / "train.jsonl", "dev": folder / "dev.jsonl", "text": "review", "label": "about"}
-    return {**files, "teacher": str(folder / "tiny.yaml"), "root": folder / "runs", "bench": None, "threads": 1}
+def options(folder: Path) -> dict[str, Any]:
+    return own_files(folder, ".jsonl", text="review", label="about")
 
 
 @pytest.fixture(scope="module")
 def result(folder: Path) -> Result:
-    (found,) = compress.run("int8", overrides=["quantize.method=static"], **options(folder))  # type: ignore[arg-type]
-    return found
+    return finished(options(folder))
 
 
 @pytest.fixture(scope="module")
 def bundle(folder: Path, result: Result) -> Path:
-    source = folder / "runs" / result.run
-    return ship(source, folder / "bundle", store=folder / "runs" / ".store", with_checkpoint=True)
+    return shipped(folder, result)
 
 
 def test_labels_are_learnt(result: Result) -> None:

@@ -6,15 +6,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from own_kinds import finished, own_files, shipped, write_teacher
 from sklearn.metrics import ndcg_score
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-import compress
-from compress.bundle import ship, verify
+from compress.bundle import verify
 from compress.errors import CompressError
 from compress.metrics.ranks import best_passages, queries_of
 from compress.pipeline import Request, plan_all
@@ -24,13 +25,6 @@ from compress.results import Result
 from compress.runtime import Classifier, Ranker, RelevancePrediction, load
 from compress.tasks import OwnFiles
 
-TEACHER = """\
-name: tiny
-title: BERT, 2 layers × 64, random weights
-licence: Apache-2.0
-random: {layers: 2, hidden: 64, heads: 4, intermediate: 128, vocabulary: 300, max_positions: 64}
-finetune: {learning_rate: 2.0e-3, epochs: 6, batch_size: 16}
-"""
 GRADES = {"music": 2, "river": 1}  # words that the vocabulary has whole, and how relevant they make any passage
 OTHERS = ("child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 
@@ -39,7 +33,7 @@ OTHERS = ("child", "quite", "still", "near", "small", "blue", "strange", "never"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four passages of five words to each query."""
     place = tmp_path_factory.mktemp("faq")
-    (place / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    write_teacher(place, epochs=6)
     rng = np.random.default_rng(0)
     for split, count in (("train", 120), ("dev", 40)):
         rows = []
@@ -53,21 +47,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def options(folder: Path) -> dict[str, object]:
-    files = {"train": folder / "train.jsonl", "dev": folder / "dev.jsonl", "max_length": 32}
-    return {**files, "teacher": str(folder / "tiny.yaml"), "root": folder / "runs", "bench": None, "threads": 1}
+def options(folder: Path) -> dict[str, Any]:
+    return own_files(folder, ".jsonl", max_length=32)
 
 
 @pytest.fixture(scope="module")
 def result(folder: Path) -> Result:
-    (found,) = compress.run("int8", overrides=["quantize.method=static"], **options(folder))  # type: ignore[arg-type]
-    return found
+    return finished(options(folder))
 
 
 @pytest.fixture(scope="module")
 def bundle(folder: Path, result: Result) -> Path:
-    source = folder / "runs" / result.run
-    return ship(source, folder / "bundle", store=folder / "runs" / ".store", with_checkpoint=True)
+    return shipped(folder, result)
 
 
 def test_the_order_is_learnt(folder: Path, result: Result) -> None:

@@ -6,27 +6,21 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from own_kinds import finished, own_files, shipped, write_teacher
 from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
 
-import compress
-from compress.bundle import ship, verify
+from compress.bundle import verify
 from compress.report.intervals import metric_of
 from compress.report.predictions import find_predictions, load_answers, write_answers
 from compress.results import Result
 from compress.runtime import Tagger, load
 
-TEACHER = """\
-name: tiny
-title: BERT, 2 layers × 64, random weights
-licence: Apache-2.0
-random: {layers: 2, hidden: 64, heads: 4, intermediate: 128, vocabulary: 300, max_positions: 64}
-finetune: {learning_rate: 2.0e-3, epochs: 12, batch_size: 16}
-"""
 OTHERS = ("girl", "child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 ENTITIES = {"ART": ["music"], "NATURE": ["river", "park"], "PLACE": ["town"]}  # words that the vocabulary has whole
 LABELS = ("O", "B-ART", "I-ART", "B-NATURE", "I-NATURE", "B-PLACE", "I-PLACE")
@@ -43,7 +37,7 @@ def sentence(rng: np.random.Generator) -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("places")
-    (place / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
+    write_teacher(place, epochs=12)
     rng = np.random.default_rng(0)
     for split, count in (("train", 480), ("dev", 60)):
         texts = ("".join(f"{word}\t{tag}\n" for word, tag in sentence(rng)) for _ in range(count))
@@ -51,21 +45,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def options(folder: Path) -> dict[str, object]:
-    files = {"train": folder / "train.conll", "dev": folder / "dev.conll", "max_length": 24}
-    return {**files, "teacher": str(folder / "tiny.yaml"), "root": folder / "runs", "bench": None, "threads": 1}
+def options(folder: Path) -> dict[str, Any]:
+    return own_files(folder, ".conll", max_length=24)
 
 
 @pytest.fixture(scope="module")
 def result(folder: Path) -> Result:
-    (found,) = compress.run("int8", overrides=["quantize.method=static"], **options(folder))  # type: ignore[arg-type]
-    return found
+    return finished(options(folder))
 
 
 @pytest.fixture(scope="module")
 def bundle(folder: Path, result: Result) -> Path:
-    source = folder / "runs" / result.run
-    return ship(source, folder / "bundle", store=folder / "runs" / ".store", with_checkpoint=True)
+    return shipped(folder, result)
 
 
 def test_entities_are_learnt(result: Result) -> None:

@@ -8,17 +8,11 @@ It installs from the registries; a consumer that cannot be installed is skipped 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,49 +20,24 @@ import onnxruntime
 import pytest
 import tokenizers
 from browser import chromium, tab
-from recipe_runs import TASK, TEACHER, compress
+from consumer_bundles import PAIR_TASK, VECTOR_TASK, WORD_TASK, shipped
+from consumer_environments import node_with, python_with
+from file_server import served
+from recipe_runs import TASK
 
 from compress.runtime import Classifier, Embedder, Tagger
 
 PROGRAMS = Path(__file__).with_name("programs")
-PLACE = Path(sys.prefix) / "consumers"
 ONNXRUNTIMES = ("1.17.3", "1.20.1", "1.22.1", "1.24.4", "")
 FILES = {"model.onnx": "fp32", "model_quantized.onnx": "int8", "model_qdq.onnx": "qdq"}
 WORDS = ("good", "bad", "film", "the", "is", "not", "a", "dull", "start", "and", "fine", "end")
 TEXTS = [" ".join(WORDS[(start + step * each) % len(WORDS)] for each in range(1 + start % 9)) for start, step in
          ((number, 1 + number % 5) for number in range(20))]  # fmt: skip
-PAIR_TASK = """\
-name: pairs
-text: [premise, hypothesis]
-label: label
-labels: [entailment, neutral, contradiction]
-metrics: [accuracy]
-max_length: 24
-synthetic: {generator: entailment, train: 400, dev: 40}
-"""
-WORD_TASK = """\
-name: words
-kind: tagging
-text: [tokens]
-label: tags
-metrics: [entity_f1]
-max_length: 24
-files: {train: train.conll, dev: dev.conll}
-"""
-VECTOR_TASK = """\
-name: vectors
-kind: embedding
-text: [sentence1, sentence2]
-label: score
-metrics: [spearman]
-max_length: 24
-synthetic: {generator: similarity, train: 120, dev: 40}
-"""
 PAIRS = [[" ".join(WORDS[(start + 5 * each) % len(WORDS)] for each in range(count)) for start, count in enumerate(counts)]
          for counts in ((40, 30), (30, 45), (40, 4), (4, 40), (15, 14))]  # fmt: skip
 # Of the range of the logits: fp32 sums in another order; quantized values that rounding tips; OpenVINO's own int8 matmuls.
 FP32, INT8, OPENVINO_INT8 = 1e-5, 2e-3, 2e-2
-INSTALL_SECONDS, RUN_SECONDS = 1800.0, 300.0
+RUN_SECONDS = 300.0
 
 Logits = np.ndarray
 
@@ -104,60 +73,11 @@ def vector_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shipped(tmp_path_factory.mktemp("vectors"), VECTOR_TASK, steps=None)
 
 
-def shipped(world: Path, task: str, *, steps: int | None) -> Path:
-    """A bundle by the recipe `int8` as it stands, and QDQ. `steps`: None where the task trains no teacher."""
-    (world / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
-    (world / "task.yaml").write_text(task, encoding="utf-8")
-    options = ["--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", "--json"]
-    for field in (f"max_steps={steps}", "epochs=40", "learning_rate=0.003") if steps else ():
-        options += ["--set", f"finetune.{field}"]
-    done = compress("run", "int8", *options, "--set", "quantize.portable=true", cwd=world)
-    assert done.returncode == 0, done.stderr
-    (document,) = json.loads(done.stdout)
-    done = compress("ship", world / "runs" / document["run"], "-o", world / "bundle", cwd=world)
-    assert done.returncode == 0, done.stderr
-    return world / "bundle"
-
-
 @pytest.fixture(scope="session")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("texts") / "texts.json"
     path.write_text(json.dumps(TEXTS), encoding="utf-8")
     return path
-
-
-def python_with(*requirements: str) -> Path:
-    """The interpreter of an environment that has them and no more. Skips where they cannot be installed."""
-    folder = PLACE / hashlib.sha256("\n".join(requirements).encode()).hexdigest()[:16]
-    python, ready = folder / "bin" / "python", folder / "ready"
-    if not ready.is_file():
-        shutil.rmtree(folder, ignore_errors=True)
-        _install([sys.executable, "-m", "venv", str(folder)])
-        _install([str(python), "-m", "pip", "install", "-q", *requirements])
-        ready.touch()
-    return python
-
-
-def node_with(package: str) -> Path:
-    """A folder in which Node finds it. Without the scripts of packages, one of which downloads a GPU runtime."""
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        pytest.skip("node and npm are not installed")
-    folder = PLACE / hashlib.sha256(package.encode()).hexdigest()[:16]
-    if not (folder / "ready").is_file():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
-        _install([npm, "install", "--ignore-scripts", "--prefix", str(folder), package])
-        (folder / "ready").touch()
-    return folder
-
-
-def _install(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
-    if done.returncode:
-        last = [line for line in done.stderr.splitlines() if "error" in line.lower()][-1:] or [done.stderr[-300:]]
-        pytest.skip(f"{' '.join(command[-2:])}: cannot be installed here: {last[0]}")
 
 
 def answers(command: list[str], cwd: Path) -> Logits:
@@ -342,20 +262,6 @@ def test_transformers_js_cuts_the_end_of_both_texts_together(version: str, pair_
     (folder / "pairs.json").write_text(json.dumps(PAIRS), encoding="utf-8")
     command = ["node", str(program), str(pair_bundle), "pairs.json", "model.onnx"]
     check_cut(answers(command, folder), pair_bundle, joined=True)
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
-        pass
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """The URL under which the files of `folder`, linked ones too, are on this machine."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "model_quantized.onnx", "default"])

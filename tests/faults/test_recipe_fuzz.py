@@ -17,7 +17,7 @@ from compress.errors import CompressError
 from compress.models.cards import load_student, load_teacher
 from compress.pipeline import Request, plan_all
 
-SLICE, ALL = 60, 10_000
+SLICE, ALL = 100, 10_000
 LOADERS = {"recipes": load_recipe, "students": load_student, "teachers": load_teacher}
 CARDS = [(kind, name) for kind in LOADERS for name in names(kind)]  # pyright: ignore[reportArgumentType]
 TEXT = "the film is good .\n\nthe story is not bad .\n"

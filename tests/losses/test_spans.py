@@ -15,7 +15,7 @@ from compress.losses.hidden_cosine import HiddenCosine
 from compress.losses.loss import LossSpec
 from compress.losses.soft_cross_entropy import SoftCrossEntropy
 from compress.losses.soft_target import SoftTarget
-from compress.losses.spans import span_cross_entropy_loss, span_kl_loss, span_soft_cross_entropy_loss
+from compress.losses.spans import moved_logits, span_cross_entropy_loss, span_kl_loss, span_soft_cross_entropy_loss
 from compress.objective import Objective
 
 STUDENT, TEACHER = torch.randn(2, 3, 6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
@@ -141,3 +141,38 @@ def test_losses_on_states_are_means_over_tokens_and_those_on_logits_over_windows
     objective = Objective([HardLabel(), SoftTarget(), HiddenCosine()], kind="span")
     assert objective.means_over == {"hard_label": "examples", "soft_target": "examples", "hidden_cosine": "tokens"}
     assert LAST_HIDDEN in objective.student_features
+
+
+def test_probabilities_move_with_their_tokens() -> None:
+    """Several to one token add up; what has no place is left out, and the rest is a distribution again."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(2, 5, 2)) * 3
+    places = np.array([[[0, 0], [-1, -1], [3, 3], [3, 4], [-1, 4]], [[2, 2], [0, 1], [0, 1], [-1, -1], [-1, -1]]])
+    found = moved_logits(torch.from_numpy(logits), torch.from_numpy(places), 6)
+    assert found.shape == (2, 6, 2) and found.dtype == torch.float32 and bool(found.isfinite().all())
+    for window in range(2):
+        for side in (0, 1):
+            expected = np.zeros(6)
+            for token, place in enumerate(places[window, :, side]):
+                if place >= 0:
+                    expected[place] += np.exp(logits[window, token, side])
+            expected /= expected.sum()
+            assert found[window, :, side].softmax(0).numpy() == pytest.approx(expected, abs=1e-6)
+            assert bool((found[window, :, side].exp() == 0).numpy()[expected == 0].all())
+
+
+def test_moved_probabilities_teach_at_any_temperature() -> None:
+    """A token without probability has none after division either, and no part in the loss or in slopes."""
+    places = torch.arange(6)[None, :, None].expand(3, 6, 2).clone()
+    places[~COMPARED.bool()] = -1
+    moved = moved_logits(TEACHER, places, 6)
+    for temperature in (0.1, 1.0, 2.5):
+        expected = span_kl_loss(STUDENT.float(), TEACHER.float(), COMPARED, temperature=temperature)
+        found = span_kl_loss(STUDENT.float(), moved, COMPARED, temperature=temperature)
+        assert float(found) == pytest.approx(float(expected), rel=1e-4)
+    places[:, 3] = -1
+    slopes = grad(
+        lambda x: span_kl_loss(x, moved_logits(TEACHER, places, 6), COMPARED, temperature=0.1), STUDENT.float()
+    )
+    loss = span_kl_loss(STUDENT.float(), moved_logits(TEACHER, places, 6), COMPARED, temperature=0.1)
+    assert bool(slopes.isfinite().all()) and bool(loss.isfinite())

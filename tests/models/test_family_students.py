@@ -18,7 +18,7 @@ from compress.graphs import write_model
 from compress.models.cards import StudentCard, load_student
 from compress.models.dimensions import Dimensions, dimensions
 from compress.models.features import compute_features
-from compress.models.students import build_encoder, build_student, not_kept, student_dimensions
+from compress.models.students import build_encoder, build_student, layer_norm_epsilon, not_kept, student_dimensions
 from compress.sessions import open_session
 
 FAMILIES = pytest.mark.parametrize("family", list(KINDS))
@@ -236,6 +236,20 @@ def test_what_is_not_kept_is_said(family: str, architecture: Any, lines: list[st
     found = not_kept(wanted.of(family), both)
     assert [note.startswith(line) for note, line in zip(found, lines, strict=True)] == [True] * len(lines)
     assert not_kept(wanted.model_copy(update={"init": "random"}), both) == ()
+
+
+def test_a_distilbert_says_that_it_has_an_epsilon_of_its_own():
+    teacher, wanted = teacher_of("bert"), card(2, architecture="distilbert")
+    both = {"teacher": dimensions(teacher.config.to_dict(), classes=3), "student": sizes(wanted, teacher)}
+    usual, other = ({**teacher.config.to_dict(), "layer_norm_eps": value} for value in (1e-12, 1e-5))
+    kept, lost = (not_kept(wanted, both, epsilon=layer_norm_epsilon(config)) for config in (usual, other))
+    assert lost == (
+        *kept,
+        "student s: its LayerNorm adds 1e-12 to variances, where the teacher's adds 1e-05 (layer_norm_eps)",
+    )
+    bert = card(2)
+    both["student"] = sizes(bert, teacher)
+    assert not_kept(bert.of("bert"), both, epsilon=1e-5) == ()
 
 
 @pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "camembert", "ernie"])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from family_teachers import KINDS, WHOLE_LAYERS, classifier_of, reader_of, tagger_of, teacher_of
+from head_batches import LENGTH, ROWS, SHORT, batch, built, card, logits, short_row, sizes
 from plain_teachers import plain_reader
 from text_batches import batches
 from torch.utils.flop_counter import FlopCounterMode
@@ -19,20 +20,19 @@ from compress.losses.hard_label import HardLabel
 from compress.losses.hidden_cosine import HiddenCosine
 from compress.losses.soft_cross_entropy import SoftCrossEntropy
 from compress.losses.soft_target import SoftTarget
-from compress.models.cards import RandomInit, StudentCard
+from compress.models.cards import RandomInit
 from compress.models.checkpoints import has_head, label_fields, load_classifier, other_head
-from compress.models.dimensions import Dimensions, dimensions, read_config
+from compress.models.dimensions import dimensions, read_config
 from compress.models.families import FAMILIES
 from compress.models.features import compute_features, logits_of
 from compress.models.heads import HEADS, head_of
 from compress.models.random_models import random_classifier, random_config
-from compress.models.students import build_encoder, build_student, load_body, not_kept, student_dimensions
+from compress.models.students import build_encoder, load_body, not_kept
 from compress.objective import Objective
 from compress.pipeline.training.labels import label_order, lower_outputs, reorder_head
 
 NAMES = ("start", "end")
 PLAIN = ("deberta-v2", "xlnet")
-LENGTH, SHORT = 12, 5
 
 
 @cache
@@ -40,32 +40,7 @@ def reader(family: str) -> Any:
     return plain_reader(family) if family in PLAIN else reader_of(family)
 
 
-def batch() -> dict[str, Any]:
-    ids, mask = torch.randint(6, 90, (2, LENGTH), generator=torch.Generator().manual_seed(3)), torch.ones(2, LENGTH)
-    mask[1, SHORT:] = 0
-    types = torch.zeros_like(ids)
-    types[:, 3:] = 1
-    return {"input_ids": ids, "attention_mask": mask.long(), "token_type_ids": types * mask.long()}
-
-
-def logits(model: Any, inputs: dict[str, Any] | None = None) -> Any:
-    with torch.no_grad():
-        return compute_features(model, inputs or batch(), ("logits",))["logits"]
-
-
-def sizes(card: StudentCard, teacher: Any) -> Dimensions:
-    return student_dimensions(card, dimensions(teacher.config.to_dict(), classes=2, kind="span"))
-
-
 WITH_TOKENS = [name for name, family in FAMILIES.items() if not family.layerless]
-
-
-def card(layers: int = 4, **more: Any) -> StudentCard:
-    return StudentCard(**{"name": "s", "title": "S", "layers": layers, **more})
-
-
-def built(wanted: StudentCard, teacher: Any, sample: Any = None) -> Any:
-    return build_student(wanted.of(teacher.config.model_type), teacher, sizes(wanted, teacher), sample).eval()
 
 
 @pytest.mark.parametrize("family", WITH_TOKENS)
@@ -86,7 +61,7 @@ def test_parameters_and_flops_are_those_of_transformers_model(family: str) -> No
 def test_start_and_end_stand_side_by_side_and_padding_never_changes_them(family: str) -> None:
     model = reader(family)
     found = logits(model)
-    assert found.shape == (2, LENGTH, 2) and found.dtype == torch.float32
+    assert found.shape == (ROWS, LENGTH, 2) and found.dtype == torch.float32
     taken = {name: value for name, value in batch().items() if name != "token_type_ids" or family not in _OF_ONE}
     with torch.no_grad():
         output = model(**taken)
@@ -95,8 +70,8 @@ def test_start_and_end_stand_side_by_side_and_padding_never_changes_them(family:
         torch.testing.assert_close(
             found[real][:, side], own[real], rtol=0, atol=2e-6
         )  # fp32, attention by another code
-    alone = logits(model, {name: value[1:, :SHORT] for name, value in batch().items()})
-    torch.testing.assert_close(found[1:, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums over other lengths
+    alone = logits(model, short_row())
+    torch.testing.assert_close(found[1:2, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums over other lengths
 
 
 # Families that take no segments, or know but one.
@@ -143,7 +118,7 @@ def test_a_converted_student_has_the_last_layer_and_is_near_its_teacher(family: 
     student = built(wanted, teacher, batches(1, 8, 90))
     assert type(student).__name__ == "AlbertForQuestionAnswering"
     assert torch.equal(student.qa_outputs.weight, teacher.qa_outputs.weight)
-    inputs = batch() if family != "distilbert" else batch() | {"token_type_ids": torch.zeros(2, LENGTH).long()}
+    inputs = batch() if family != "distilbert" else batch() | {"token_type_ids": torch.zeros(ROWS, LENGTH).long()}
     real = inputs["attention_mask"].bool()
     # Up to the epsilon of LayerNorm, which is in another place.
     torch.testing.assert_close(logits(student, inputs)[real], logits(teacher, inputs)[real], rtol=0, atol=1e-2)
@@ -270,7 +245,7 @@ def test_no_loss_sees_padding(loss: Any, family: str) -> None:
     objective, found, slopes = Objective((loss,), kind="span"), [], []
     for more in (0, 7):
         inputs = {name: torch.nn.functional.pad(value, (0, more)) for name, value in batch().items()}
-        inputs["labels"] = torch.tensor([[4, 6], [0, 0]])
+        inputs["labels"] = torch.tensor([[4, 6], [0, 0], [6, 7], [0, 0]])
         inputs["compared"] = inputs["attention_mask"] * (torch.arange(LENGTH + more) % 3 != 2)
         targets = compute_features(teacher, inputs, objective.teacher_features)
         (term,) = objective(compute_features(student, inputs, objective.student_features), targets, inputs).values()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from family_teachers import KINDS, LABELS, WHOLE_LAYERS, classifier_of, tagger_of, teacher_of
+from head_batches import LENGTH, ROWS, SHORT, batch, built, card, logits, short_row, sizes
 from plain_teachers import plain_classifier
 from text_batches import batches
 from torch.utils.flop_counter import FlopCounterMode
@@ -19,49 +20,24 @@ from compress.losses.hard_label import HardLabel
 from compress.losses.hidden_cosine import HiddenCosine
 from compress.losses.soft_cross_entropy import SoftCrossEntropy
 from compress.losses.soft_target import SoftTarget
-from compress.models.cards import RandomInit, StudentCard
+from compress.models.cards import RandomInit
 from compress.models.checkpoints import has_head, label_fields, load_classifier, other_head
-from compress.models.dimensions import Dimensions, dimensions, read_config
+from compress.models.dimensions import dimensions, read_config
 from compress.models.families import FAMILIES
 from compress.models.features import compute_features
 from compress.models.heads import HEADS, head_of
 from compress.models.random_models import random_classifier, random_config
-from compress.models.students import build_encoder, build_student, load_body, not_kept, student_dimensions
+from compress.models.students import build_encoder, load_body, not_kept
 from compress.objective import Objective
 from compress.pipeline.training.labels import label_order, reorder_head
 
 NAMES = ("O", "B-PER", "I-PER")
-LENGTH = 12
-SHORT = 5
 WITH_TOKENS = [name for name, family in FAMILIES.items() if not family.layerless]
 
 
 @cache
 def tagger(family: str) -> Any:
     return plain_classifier(family, tags=True) if family in ("deberta-v2", "xlnet") else tagger_of(family)
-
-
-def batch() -> dict[str, Any]:
-    ids, mask = torch.randint(6, 90, (2, LENGTH), generator=torch.Generator().manual_seed(3)), torch.ones(2, LENGTH)
-    mask[1, SHORT:] = 0
-    return {"input_ids": ids, "attention_mask": mask.long(), "token_type_ids": torch.zeros_like(ids)}
-
-
-def logits(model: Any, inputs: dict[str, Any] | None = None) -> Any:
-    with torch.no_grad():
-        return compute_features(model, inputs or batch(), ("logits",))["logits"]
-
-
-def sizes(card: StudentCard, teacher: Any) -> Dimensions:
-    return student_dimensions(card, dimensions(teacher.config.to_dict(), classes=len(LABELS), kind="tagging"))
-
-
-def card(layers: int = 4, **more: Any) -> StudentCard:
-    return StudentCard(**{"name": "s", "title": "S", "layers": layers, **more})
-
-
-def built(wanted: StudentCard, teacher: Any, sample: Any = None) -> Any:
-    return build_student(wanted.of(teacher.config.model_type), teacher, sizes(wanted, teacher), sample).eval()
 
 
 @pytest.mark.parametrize("family", WITH_TOKENS)
@@ -88,9 +64,9 @@ def plain_or_tiny(family: str) -> Any:
 def test_every_token_has_logits_and_padding_never_changes_them(family: str) -> None:
     model = tagger(family)
     found = logits(model)
-    assert found.shape == (2, LENGTH, len(LABELS))
-    alone = logits(model, {name: value[1:, :SHORT] for name, value in batch().items()})
-    torch.testing.assert_close(found[1:, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums over other lengths
+    assert found.shape == (ROWS, LENGTH, len(LABELS))
+    alone = logits(model, short_row())
+    torch.testing.assert_close(found[1:2, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums over other lengths
 
 
 @pytest.mark.parametrize("family", [*KINDS, "mpnet"])

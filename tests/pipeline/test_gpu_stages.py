@@ -86,6 +86,13 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
         "student",
         STUDENT,
     ),
+    "chosen": (
+        f"""
+  - finetune: {{{SHORT}, micro_batch_size: 3}}
+  - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: hidden_cosine}}, {{name: hard_label}}]}}""",
+        "student",
+        "name: narrow\ntitle: S\narchitecture: distilbert\nlayers: 1\n",
+    ),
     "asked": (
         f"""
   - finetune: {{{SHORT}, micro_batch_size: 3}}
@@ -116,6 +123,11 @@ TASKS: dict[str, tuple[str, str, Callable[[int], dict[str, Any]]]] = {
             "passage": "good film is bad"[: 4 + n % 9],
             "relevance": int(n % 3 == 1),
         },
+    ),
+    "chosen": (
+        "choice",
+        "text: [context, endings]\nlabel: label\nmetrics: [accuracy]\n",
+        lambda n: {"context": f"the film {n}", "endings": ["good film", "is bad"[: 3 + n % 4]], "label": n % 2},
     ),
     "asked": (
         "span",
@@ -201,7 +213,7 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
 
 
 PRECISIONS = [("layers", "fp32"), ("copied", "fp32"), ("next", "bf16"), ("logits", "bf16"), ("static", "bf16")]
-PRECISIONS += [("ranked", "bf16"), ("asked", "fp32"), ("vectors", "fp32")]
+PRECISIONS += [("ranked", "bf16"), ("chosen", "fp32"), ("asked", "fp32"), ("vectors", "fp32")]
 
 
 @pytest.mark.parametrize(("name", "precision"), PRECISIONS)

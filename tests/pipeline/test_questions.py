@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pretrained_toys import encoder_folder
 from teacher_pairs import make_world, plan
 
 from compress.errors import CompressError
@@ -50,10 +49,10 @@ def refused(*teachers: str, **fields: Any) -> str:
 
 
 def test_a_student_with_another_tokenizer(world: Path) -> None:
-    encoder_folder(world / "other", "bert", seed=3)
-    (world / "own.yaml").write_text("name: own\ntitle: own\ninit: pretrained\ncheckpoint: ./other\n")
-    told = refused("./bytes", student="own.yaml")
-    assert "positions of tokens" in told and "cut texts into different ones" in told
+    """Learns answers, whose places are moved to its tokens, and nothing of states at tokens."""
+    assert not plan("tiny.yaml", task="asked.yaml", student="./bytes").shares_tokenizer
+    told = refused("tiny.yaml", student="./bytes", recipe="distilbert", overrides=())
+    assert "hidden_cosine compares states at tokens" in told and "choose recipe logits" in told
 
 
 def test_several_teachers(world: Path) -> None:

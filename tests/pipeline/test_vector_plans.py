@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pretrained_toys import encoder_folder
+from pretrained_toys import ALIKE, encoder_folder
 from recipe_runs import TEACHER
 
 from compress.errors import CheckFailed, CompressError
@@ -17,15 +17,6 @@ from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.spec.stages import Distill
 from compress.tasks import load_reported
 
-TASK = """
-name: alike
-kind: {kind}
-text: [one, two]
-label: score
-metrics: [spearman]
-max_length: 24
-synthetic: {{generator: similarity, train: 160, dev: 40}}
-"""
 RECIPE = """
 name: brief
 title: Brief
@@ -43,7 +34,7 @@ BOTH = "[{name: soft_target, weight: 3.0}, {name: hard_label}]"
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
     for kind in ("embedding", "regression"):
-        (tmp_path / f"{kind}.yaml").write_text(TASK.format(kind=kind))
+        (tmp_path / f"{kind}.yaml").write_text(ALIKE.format(kind=kind))
     (tmp_path / "tiny.yaml").write_text(TEACHER)
     (tmp_path / "narrow.yaml").write_text(NARROW)
     return tmp_path
@@ -145,6 +136,9 @@ def test_pooling_is_of_the_key_and_said_where_no_file_says_it(world: Path) -> No
         assert not noted(again, "pooling")
         keys[mode] = again.nodes[0].key
     assert keys["unsaid"] == keys["mean"] != keys["cls"]
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 16}))
+    plan = planned(world, BOTH, teacher=str(folder))
+    assert noted(plan, "teacher teacher: it cuts texts to 16 tokens") and plan.nodes[0].key == keys["cls"]
     path.write_text(json.dumps({"pooling_mode_max_tokens": True}))
     with pytest.raises(CompressError, match="expected mean or cls, one of them; found max_tokens"):
         planned(world, BOTH, teacher=str(folder))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_runs import TASK, TEACHER, compress
+from recipe_runs import TASK, TEACHER, result_of
 
 from compress.results import Result
 
@@ -54,10 +54,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def result(world: Path) -> Result:
     words = ("run", "two-blocks.yaml", "--task", "task.yaml", "--teacher", "tiny.yaml")
-    done = compress(*words, "--bench-runs", "1", "--threads", "1", "--precision", "fp32", "--json", cwd=world)
-    assert done.returncode == 0, done.stderr
-    (document,) = json.loads(done.stdout)
-    return Result.model_validate(document)
+    return result_of(*words, "--bench-runs", "1", "--threads", "1", "--precision", "fp32", cwd=world)
 
 
 def checkpoint(world: Path, stage: str) -> tuple[dict[str, Any], set[str]]:

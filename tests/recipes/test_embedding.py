@@ -7,16 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recipe_runs import TEACHER, compress
+from recipe_runs import TEACHER, compress, result_of
 
 from compress.catalog import names
-from compress.results import Result
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate
 
 DEFAULT = ("tinybert-small",)  # has the most stages
 FILES = ("--train", "train.tsv", "--dev", "dev.tsv", "--text", "sentence1", "--pair", "sentence2", "--label", "score")
-OPTIONS = ("--kind", "embedding", "--max-length", "24", "--threads", "1", "--no-bench", "--json")
+OPTIONS = ("--kind", "embedding", "--max-length", "24", "--threads", "1", "--no-bench")
 
 
 RECIPES = [name for name in names("recipes") if name != "static"]  # whose student answers by layers of its own
@@ -39,10 +38,7 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     goal = ("--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
     short = [value for stage in STAGES.get(recipe, ()) for value in ("--set", f"{stage}.max_steps=3")]
-    done = compress("run", recipe, *FILES, "--teacher", "tiny.yaml", *OPTIONS, *goal, *text, *short, cwd=world)
-    assert done.returncode == 0, done.stderr
-    (document,) = json.loads(done.stdout)
-    result = Result.model_validate(document)
+    result = result_of("run", recipe, *FILES, "--teacher", "tiny.yaml", *OPTIONS, *goal, *text, *short, cwd=world)
     assert result.task.kind == "embedding" and result.final.precision == "int8"
     assert set(result.final.scores["dev"]) == {"spearman"}
     fidelity = result.final.fidelity

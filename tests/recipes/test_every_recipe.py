@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from recipe_runs import TASK, TEACHER, compress
+from recipe_runs import TASK, TEACHER, compress, result_of
 
 from compress.catalog import list_cards, names
 from compress.pipeline import Request, plan_all
@@ -50,10 +50,7 @@ def run(world: Path) -> Run:
 
     def make(recipe: str) -> tuple[Path, Result]:
         if recipe not in made:
-            done = compress(*arguments(recipe), "--json", cwd=world)
-            assert done.returncode == 0, done.stderr
-            (document,) = json.loads(done.stdout)
-            result = Result.model_validate(document)
+            result = result_of(*arguments(recipe), cwd=world)
             made[recipe] = world / "runs" / result.run, result
         return made[recipe]
 
@@ -187,10 +184,7 @@ def test_ship_verify_predict(run: Run, world: Path, tmp_path: Path) -> None:
 
 def test_the_plain_graph_gives_the_fast_one_s_answers(run: Run, world: Path) -> None:
     _, fast = run("int8")
-    done = compress(*arguments("int8"), "--set", "export.graph=plain", "--no-bench", "--json", cwd=world)
-    assert done.returncode == 0, done.stderr
-    (document,) = json.loads(done.stdout)
-    result = Result.model_validate(document)
+    result = result_of(*arguments("int8"), "--set", "export.graph=plain", "--no-bench", cwd=world)
     assert result.stages[0].key == fast.stages[0].key
     logits = [
         np.load(world / "runs" / each.run / "predictions.npz")[f"{each.models[0].predictions}/dev"]
@@ -201,11 +195,8 @@ def test_the_plain_graph_gives_the_fast_one_s_answers(run: Run, world: Path) -> 
 
 def test_every_form_is_measured_shipped_and_verified(run: Run, world: Path, tmp_path: Path) -> None:
     forms = ("quantize.method=static", "quantize.portable=true", "quantize.avx2=true")
-    options = (*(word for form in forms for word in ("--set", form)), "--json")
-    done = compress(*arguments("int8"), *options, cwd=world)
-    assert done.returncode == 0, done.stderr
-    (document,) = json.loads(done.stdout)
-    result = Result.model_validate(document)
+    options = [word for form in forms for word in ("--set", form)]
+    result = result_of(*arguments("int8"), *options, cwd=world)
     assert [model.precision for model in result.models] == ["fp32", "qdq", "avx2", "int8"]
     assert [model.info["int8_format"] for model in result.models[1:]] == ["qdq", "static", "static"]
     assert all(model.info["calibration_examples"] == result.task.data.rows["train"] for model in result.models[1:])

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from recipe_runs import TEACHER, compress
+from recipe_runs import TEACHER, result_of
 
 from compress.catalog import names
-from compress.results import Result
 
 DEFAULT = ("tinybert-small",)  # has the most stages
 LABELS = ("food", "place", "service")
@@ -34,13 +33,10 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
     files = ("--train", "train.jsonl", "--dev", "dev.jsonl", "--label", "about", "--max-length", "24")
-    done = compress(
-        *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", "--json", *goal, *text),
+    result = result_of(
+        *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", *goal, *text),
         cwd=world,
     )
-    assert done.returncode == 0, done.stderr
-    (document,) = json.loads(done.stdout)
-    result = Result.model_validate(document)
     assert result.task.kind == "multilabel" and result.final.precision == "int8"
     assert set(result.final.scores["dev"]) == {"f1_micro", "f1_macro"}
     assert result.final.fidelity is not None and result.final.info["int8_matmuls"] > 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pretrained_toys import encoder_folder
-from recipe_runs import TEACHER, compress
+from recipe_runs import TEACHER, compress, result_of
 
 from compress.catalog import names
 from compress.results import Result
@@ -25,7 +25,6 @@ COMMAND = (
     "--threads",
     "1",
     "--no-bench",
-    "--json",
 )
 MARGINS = """\
 name: margins
@@ -65,10 +64,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(world: Path, recipe: str, *options: str) -> Result:
-    done = compress("run", recipe, *COMMAND, *options, cwd=world)
-    assert done.returncode == 0, done.stderr
-    (document,) = json.loads(done.stdout)
-    return Result.model_validate(document)
+    return result_of("run", recipe, *COMMAND, *options, cwd=world)
 
 
 @pytest.mark.parametrize(

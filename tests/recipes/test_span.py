@@ -7,10 +7,14 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from recipe_runs import TEACHER, compress
+from pretrained_toys import encoder_folder
+from recipe_runs import TEACHER, compress, result_of
 
+from compress.bundle import read_bundle
 from compress.catalog import names
+from compress.graphs import get_metadata
 from compress.results import Result
 from compress.runtime import Reader, load
 
@@ -61,14 +65,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(world: Path, recipe: str, *files: str) -> Result:
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
-    done = compress(
-        *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", "--json", *goal, *text),
+    return result_of(
+        *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", *goal, *text),
         *("--max-length", "24"),
         cwd=world,
     )
-    assert done.returncode == 0, done.stderr
-    (document,) = json.loads(done.stdout)
-    return Result.model_validate(document)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +97,12 @@ def test_a_bundle_of_questions_without_an_answer(world: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     reader = load(world / "out", threads=1)
     assert isinstance(reader, Reader) and reader.settings.impossible
+    assert "no answer" in done.stdout, "verification compares what its files say of the threshold"
+    threshold = json.loads((world / "out" / "config.json").read_text())["null_score_diff_threshold"]
+    assert reader.settings.threshold == threshold == read_bundle(world / "out").null_score_diff_threshold
+    for name in ("model.onnx", "model_quantized.onnx"):
+        graph = onnx.load(world / "out" / "onnx" / name, load_external_data=False)
+        assert float(get_metadata(graph)["null_score_diff_threshold"]) == threshold
     context = "small river music " * 40
     done = compress("predict", "out", "which word comes after small", "--pair", context, "--json", cwd=world)
     assert done.returncode == 0, done.stderr
@@ -103,6 +110,7 @@ def test_a_bundle_of_questions_without_an_answer(world: Path) -> None:
     assert told["answer"] == context[told["start"] : told["end"]]
     report = (world / "runs" / result.run / "report.md").read_text()
     assert "Exact match" in report and "Answer F1" in report
+    assert "whole contexts are drawn" in report
 
 
 def test_train_says_whether_there_may_be_no_answer(world: Path) -> None:
@@ -133,3 +141,13 @@ def test_a_report_keeps_what_each_question_was_answered(world: Path) -> None:
     again = (world / "apart" / "kept" / "report.md").read_text()
     assert again.splitlines()[:-1] == page.splitlines()[:-1]
     assert "per_example.npz" in {path.name for path in (world / "kept").iterdir()}
+
+
+def test_a_student_with_another_tokenizer_learns_from_answers_moved_to_its_tokens(world: Path) -> None:
+    encoder_folder(world / "bytes")
+    steps = ("--set", "distill.max_steps=4", "--student", "./bytes")
+    result = run(world, "logits", "--train", "train2.json", "--dev", "dev2.json", *steps)
+    teacher, student, int8 = result.models
+    assert (teacher.name, student.name, int8.precision) == ("teacher", "student", "int8")
+    assert teacher.embedding_parameters != student.embedding_parameters and int8.fidelity is not None
+    assert result.student_origin is not None

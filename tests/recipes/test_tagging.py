@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from recipe_runs import TEACHER, compress
+from recipe_runs import TEACHER, result_of
 
 from compress.catalog import names
-from compress.results import Result
 
 DEFAULT = ("tinybert-small",)  # has the most stages
 RECIPES = [name for name in names("recipes") if name != "static"]  # whose student has one vector for a text
@@ -36,13 +34,10 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
     files = ("--train", "train.conll", "--dev", "dev.conll", "--max-length", "12")
-    done = compress(
-        *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", "--json", *goal, *text),
+    result = result_of(
+        *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", *goal, *text),
         cwd=world,
     )
-    assert done.returncode == 0, done.stderr
-    (document,) = json.loads(done.stdout)
-    result = Result.model_validate(document)
     assert result.task.kind == "tagging" and result.final.precision == "int8"
     assert set(result.final.scores["dev"]) == {"entity_f1"}
     assert result.final.fidelity is not None and result.final.info["int8_matmuls"] > 0

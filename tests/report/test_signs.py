@@ -19,6 +19,7 @@ from compress.report import markdown_table, write_report
 from compress.report.ablation import ablation_document, ablation_of, findings
 from compress.report.page import tasks_of
 from compress.results import PREDICTIONS, ModelResult, Result, write_result
+from compress.tasks import ReportedData
 
 EXAMPLES = 1000
 RIGHT = {"teacher-fp32": 900, "student-fp32": 800, "student-int8": 850}
@@ -35,8 +36,11 @@ def assembled(folder: Path, outputs: dict[str, np.ndarray]) -> tuple[ModelResult
     """What a run's result says of models with these logits on dev."""
     file = folder / "model.onnx"
     file.write_bytes(b"graph")
-    spec = SimpleNamespace(name="sst2", kind="classification", metrics=("accuracy",), positive=None)
-    data = SimpleNamespace(spec=spec, labels=("no", "yes"), splits={"dev": SimpleNamespace(labels=GOLD)}, first="dev")
+    spec: Any = SimpleNamespace(
+        name="sst2", kind="classification", metrics=("accuracy",), positive=None, headline="first"
+    )
+    dev: Any = SimpleNamespace(labels=GOLD, texts=())
+    data = ReportedData(spec, ("no", "yes"), {"dev": dev}, "")
     context: Any = None
     sizes = SimpleNamespace(
         parameters=1, embedding_parameters=1, flops_per_token=lambda n: n, flops_per_example=lambda n: n
@@ -50,6 +54,7 @@ def assembled(folder: Path, outputs: dict[str, np.ndarray]) -> tuple[ModelResult
     made: Any = SimpleNamespace(
         models=models,
         reported=SimpleNamespace(data=data),
+        gold={"dev": GOLD},
         logits={label: {"dev": output} for label, output in outputs.items()},
         runtimes={},
         measured_by=lambda label: None,
@@ -61,6 +66,7 @@ def assembled(folder: Path, outputs: dict[str, np.ndarray]) -> tuple[ModelResult
 @pytest.fixture
 def run(fake: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.setattr(assemble, "_mean_length", lambda model, context: 20.0)
+    monkeypatch.setattr(assemble, "_sizes", lambda plan, model: plan.sizes[model.name])
 
     def make(seed: int, name: str = "mine", **right: int) -> Result:
         counts = {label: right.get(label.replace("-", "_"), count) for label, count in RIGHT.items()}

@@ -91,7 +91,23 @@ def test_rows_may_have_lists_of_words(folder: Path, tmp_path: Path) -> None:
     [
         ({"tokens": ["a", 7]}, (), "in.jsonl: line 1: tokens: expected text, found int"),
         ({"tokens": {}}, (), "in.jsonl: line 1: tokens: expected text, found dict"),
-        ({"tokens": ["a"]}, ("--label", "tags"), "--label: files are scored for labels of texts"),
+        (
+            {"tokens": ["a"]},
+            ("--label", "tags"),
+            "in.jsonl: line 1: no column 'tags'; name one of 'tokens' with --label",
+        ),
+        ({"tokens": ["a"], "tags": ["B-X"]}, ("--label", "tags"), "in.jsonl: line 1: word 1: unknown label 'B-X'"),
+        (
+            {"tokens": ["a"], "tags": ["O", "O"]},
+            ("--label", "tags"),
+            "line 1: expected a tag for each of 1 words, found 2",
+        ),
+        (
+            {"tokens": ["a"], "tags": ["O"]},
+            ("--label", "tags"),
+            "all 1 words have the label 'O'; expected entities among them",
+        ),
+        ({"tokens": [], "tags": []}, ("--label", "tags"), "in.jsonl: tags: no text has a word"),
         ({"tokens": ["a"]}, ("--pair", "other"), "labels the words of one text; leave --pair out"),
         ({"tokens": ["a", ""]}, (), "in.jsonl: line 1: tokens: expected words, found an empty one"),
     ],

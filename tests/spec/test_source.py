@@ -79,7 +79,7 @@ def test_each_mistake_is_told_in_plain_words(line, model, expected):
     assert mistakes(f"{HEAD}{line}\nstages: [finetune, export]\n", model) == [f"mine.yaml:{expected}"]
 
 
-KINDS = "pretrain, finetune, masked_lm, general, augment, distill, quantize_aware, export, quantize"
+KINDS = "pretrain, finetune, masked_lm, general, augment, distill, vocabulary, quantize_aware, export, quantize"
 NAMED_LOSSES = ", ".join(f"`{name}`" for name in LOSSES)
 STAGES = [
     ("finetune", "3: stages: expected a list, found the text 'finetune'"),
@@ -275,7 +275,8 @@ def test_rules_across_fields_are_placed_at_their_mapping():
     ]
     assert mistakes(f"{HEAD}stages: [export, finetune]") == [
         "mine.yaml:1: stages are ['export', 'finetune']; expected each at most once, distill apart, "
-        "in the order ['pretrain', 'finetune', 'masked_lm', 'general', 'augment', 'distill', 'quantize_aware', 'export', 'quantize']"
+        "in the order ['pretrain', 'finetune', 'masked_lm', 'general', 'augment', 'distill', 'vocabulary', 'quantize_aware', 'export', "
+        "'quantize']"
     ]
     assert mistakes("name: A B\ntitle: x", StudentCard)[0] == (
         "mine.yaml:1: name: expected a name of lower-case letters, digits, `.`, `_` and `-`, found the text 'A B'"
@@ -284,13 +285,13 @@ def test_rules_across_fields_are_placed_at_their_mapping():
 
 def test_a_task_reports_everything_at_once_in_the_order_of_the_file():
     found = mistakes(
-        "name: ab\nkind: clasification\ntext: [a, b, c]\nlabel: 1\nlabels: [no, yes]\nmetrics: [acc]\nfiles: {train: 3, dev: {a: 4}}",
+        "name: ab\nkind: clasification\ntext: [a, b, c, d]\nlabel: 1\nlabels: [no, yes]\nmetrics: [acc]\nfiles: {train: 3, dev: {a: 4}}",
         TaskSpec,
     )
     assert [line.split(": ")[1] for line in found] == [
         "kind", "text", "label", "labels[0]", "labels[1]", "metrics[0]", "files.train", "files.dev.a",
     ]  # fmt: skip
-    assert found[1] == "mine.yaml:3: text: expected at most 2 in the list, found 3"
+    assert found[1] == "mine.yaml:3: text: expected at most 3 in the list, found 4"
 
 
 @pytest.mark.parametrize(

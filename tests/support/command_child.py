@@ -27,6 +27,7 @@ from compress.bundle import place
 from compress.pipeline import run
 from compress.report import page, render
 from compress.store import Store
+from compress.tasks import ReportedData
 
 IMPORTED = (page, render, report)
 KEY = "0" * 32
@@ -52,7 +53,9 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
     """What `run_all` does of a plan with one stage, whose teacher alone is measured."""
     cache = Store(request.root / ".store")
     made = cache.build(KEY, make, describe={})
-    reported: Any = SimpleNamespace(data=SimpleNamespace(splits={"dev": SimpleNamespace(labels=np.arange(1000) % 2)}))
+    spec: Any = SimpleNamespace(kind="classification", headline="first")
+    dev: Any = SimpleNamespace(labels=np.arange(1000) % 2, texts=())
+    reported: Any = SimpleNamespace(data=ReportedData(spec, ("no", "yes"), {"dev": dev}, ""))
     task = SimpleNamespace(spec=SimpleNamespace(kind="classification"))
     context: Any = SimpleNamespace(listener=NOBODY, task=task)
     model = SimpleNamespace(label="teacher-fp32", onnx=made.path / "model.onnx", checkpoint=made)

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import (
     AutoConfig,
     AutoModelForMaskedLM,
+    AutoModelForMultipleChoice,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
@@ -20,6 +21,7 @@ from transformers import (
 from compress.corpus import special_ids
 from compress.corpus.vocabulary import bert_tokenizer, byte_level, wordpiece
 from compress.models.checkpoints import save_tokenizer
+from compress.models.usable_classes import usable_class
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate
 
@@ -145,6 +147,14 @@ def reader_of(family: str, **fields: Any) -> Any:
     """As `classifier_of`, with a head that finds answers."""
     padding = 1 if family in _AFTER_PADDING else 0
     return _varied(AutoModelForQuestionAnswering, _config(family, 90, padding, **{"num_labels": 2, **fields}))
+
+
+def chooser_of(family: str, **fields: Any) -> Any:
+    """As `classifier_of`, with a head for multiple choice, that takes rows as ours do."""
+    padding = 1 if family in _AFTER_PADDING else 0
+    model = _varied(AutoModelForMultipleChoice, _config(family, 90, padding, **{"num_labels": 1, **fields}))
+    model.__class__ = usable_class(type(model))
+    return model
 
 
 def _varied(auto: Any, config: Any) -> Any:

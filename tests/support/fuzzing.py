@@ -67,7 +67,7 @@ def check(cases: Iterable[Case], count: int) -> None:
     """All of the `count` cases are used or refused, and there are some of both."""
     refused, found = findings(cases)
     assert not found, f"{len(found)} of {count}:\n" + "\n".join(map(str, found[:20]))
-    assert count // 20 < refused < count
+    assert count // 20 < refused < count, f"{refused} of {count} refused"
 
 
 def damaged_document(document: Any, number: int) -> tuple[str, Any]:

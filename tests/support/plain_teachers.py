@@ -10,13 +10,14 @@ from family_teachers import LABELS, pieces, texts
 from tokenizers import Tokenizer, processors
 from transformers import (
     AutoConfig,
+    AutoModelForMultipleChoice,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
 )
 
 from compress.models.checkpoints import save_checkpoint
-from compress.models.pretrained import usable_class
+from compress.models.usable_classes import usable_class
 
 POSITIONS, LAYERS = 32, 3
 PADDING = {"deberta-v2": 0, "xlnet": 5}
@@ -63,6 +64,11 @@ def plain_reader(family: str) -> Any:
     named = {0: "start", 1: "end"}
     labels = {"id2label": named, "label2id": {name: number for number, name in named.items()}}
     return _made(AutoModelForQuestionAnswering, plain_config(family, **labels), 0.1)
+
+
+def plain_chooser(family: str) -> Any:
+    """As `plain_classifier`, with a head for multiple choice."""
+    return _made(AutoModelForMultipleChoice, plain_config(family, id2label={0: "score"}, label2id={"score": 0}), 0.1)
 
 
 def _made(auto: Any, config: Any, noise: float) -> Any:

@@ -12,14 +12,27 @@ from compress.models.checkpoints import save_checkpoint
 from compress.models.random_models import random_config, random_encoder
 from compress.tasks import byte_level, wordpiece
 
+# A task of texts that are alike, for the `kind` embedding or regression.
+ALIKE = """
+name: alike
+kind: {kind}
+text: [one, two]
+label: score
+metrics: [spearman]
+max_length: 24
+synthetic: {{generator: similarity, train: 160, dev: 40}}
+"""
+
 BYTES, WORDS = 400, 300  # tokens
 
 
-def encoder_folder(folder: Path, architecture: str = "roberta", *, positions: int = 32, seed: int = 5) -> Path:
+def encoder_folder(
+    folder: Path, architecture: str = "roberta", *, positions: int = 32, seed: int = 5, layers: int = 1
+) -> Path:
     """An encoder without a head, whose states differ from text to text; a RoBERTa's tokens are bytes, a BERT's are WordPiece."""
     vocabulary = BYTES if architecture == "roberta" else WORDS
     tokenizer = byte_level(vocabulary) if architecture == "roberta" else wordpiece(vocabulary)
-    sizes: Any = {"layers": 1, "hidden": 32, "heads": 2, "intermediate": 64, "max_positions": positions}
+    sizes: Any = {"layers": layers, "hidden": 32, "heads": 2, "intermediate": 64, "max_positions": positions}
     init = RandomInit(architecture=architecture, vocabulary=vocabulary, **sizes)
     torch.manual_seed(seed)
     model = random_encoder(random_config(init))

@@ -11,6 +11,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from compress.results import Result
+
 HERE = Path(__file__)
 
 TEACHER = """\
@@ -53,3 +55,11 @@ def compress(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
         server.stdin.flush()
         code = int(server.stdout.readline())
         return subprocess.CompletedProcess(["compress", *words], code, *(file.read_text("utf-8") for file in files))
+
+
+def result_of(*arguments: object, cwd: Path) -> Result:
+    """What the command writes of its one run, asked for `--json`."""
+    done = compress(*arguments, "--json", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    (document,) = json.loads(done.stdout)
+    return Result.model_validate(document)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,15 @@ def conll(texts: list[tuple[list[str], list[str]]], mark: str = "\t") -> str:
 
 def jsonl(texts: list[Any], keys: tuple[str, ...] = ("tokens", "tags")) -> str:
     return "".join(json.dumps(dict(zip(keys, text, strict=True))) + "\n" for text in texts)
+
+
+def csv_lists(texts: list[Any], names: tuple[str, ...] = ("tokens", "tags"), mark: str = ",") -> str:
+    """Columns of lists in JSON."""
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter=mark, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([map(json.dumps, text) for text in texts])
+    return file.getvalue()
 
 
 def written(folder: Path, train: str, dev: str, suffix: str = ".conll") -> tuple[Path, Path]:

@@ -145,7 +145,7 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
         ({"text": "review"}, "--text says what is in files of your own: expected --train FILE and --dev FILE with it"),
         (
             {"train": "a", "dev": "b", "kind": "sorting"},
-            "--kind: expected classification, multilabel, tagging, span, ranking, regression or embedding, found 'sorting'",
+            "--kind: expected classification, multilabel, tagging, span, ranking, choice, regression or embedding, found 'sorting'",
         ),
         ({"train": "a", "dev": "b", "max_length": 0}, "--max-length: expected at least 1 token, found 0"),
     ],
@@ -202,6 +202,48 @@ def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text("\n".join(["a,b", *(f"{i},text {i}" for i in range(9))]))
     with pytest.raises(CompressError, match="no column looks like labels; name one of 'a', 'b' with --label"):
         guessed(OwnFiles(*files_in(tmp_path)), [])
+
+
+@pytest.mark.parametrize(
+    ("train", "dev", "expected"),
+    [
+        ("a.conll", "b.jsonl", r"a\.conll is a file of a word a line, with 'tokens', 'tags', .*b\.jsonl is a table, with 'text', 'en"),
+        ("a.json", "b.csv", r"a\.json is one of SQuAD's, with 'question', 'context', 'answers', .*b\.csv is a table, with 'text', 'la"),
+        ("a.csv", "b.conll", r"a\.csv is a table, with 'text', 'label', and .*b\.conll is a file of a word a line, with 'tokens', 'tags'"),
+    ],
+)  # fmt: skip
+def test_train_and_dev_of_different_forms_are_told_what_they_are(
+    tmp_path: Path, train: str, dev: str, expected: str
+) -> None:
+    question = {"question": "who?", "id": "1", "answers": [{"text": "Ada", "answer_start": 0}]}
+    squad = {"data": [{"paragraphs": [{"context": "Ada lived.", "qas": [question]}]}]}
+    contents = {
+        "a.conll": "Ada B-PER\nsaw O\n",
+        "b.conll": "Ada B-PER\nsaw O\n",
+        "b.jsonl": json.dumps({"text": "Ada saw", "entities": [[0, 3, "PER"]]}),
+        "a.json": json.dumps(squad),
+        "a.csv": "text,label\nfine,yes\ndull,no\n",
+        "b.csv": "text,label\nfine,yes\ndull,no\n",
+    }
+    for name in (train, dev):
+        (tmp_path / name).write_text(contents[name])
+    with pytest.raises(CompressError, match=expected) as caught:
+        own_task(OwnFiles(tmp_path / train, tmp_path / dev))
+    assert str(caught.value).startswith("--dev: ") and str(caught.value).endswith("give both in one form")
+
+
+def test_forms_that_have_the_same_columns_may_differ(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text("Ada B-PER\nsaw O\n")
+    (tmp_path / "b.jsonl").write_text(json.dumps({"tokens": ["Ada"], "tags": ["B-PER"]}))
+    assert own_task(OwnFiles(tmp_path / "a.conll", tmp_path / "b.jsonl"))[0].kind == "tagging"
+
+
+def test_a_task_file_says_that_its_name_is_the_folder_s(tmp_path: Path) -> None:
+    for name, said in (("train.csv", True), ("Data-train.csv", True), ("films-train.csv", False)):
+        train, dev = write(tmp_path / "shop", name, ["a", "b"] * 4), write(tmp_path / "shop", "b.csv", ["a", "b"] * 4)
+        text = task_yaml(OwnFiles(train, dev, "review", label="stars"), tmp_path / "out.yaml")
+        assert (f"its folder's, since {name} names no task" in text) is said
+        assert f"name: {'shop' if said else 'films'}  #" in text
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

@@ -97,7 +97,9 @@ def test_init_guesses_columns_of_a_data_set(tmp_path: Path) -> None:
 def test_init_refuses_what_a_run_would(tmp_path: Path) -> None:
     question, context, _ = DEV[0]
     files = written(tmp_path, squad(TRAIN), squad([*DEV, (question, context, [("Ada", 0)])]))
-    with pytest.raises(CompressError, match=r"dev\.json: question \d+: answers: answer 1: 'Ada' does not stand at"):
+    with pytest.raises(
+        CompressError, match=r"dev\.json: question \d+ \(id '\d+'\): answers: answer 1: 'Ada' does not stand at"
+    ):
         task_yaml(OwnFiles(*files), tmp_path / "t.yaml")
 
 

@@ -14,7 +14,14 @@ from span_files import Asked, jsonl, questions, records, span_task, squad, writt
 
 from compress.errors import CompressError
 from compress.spec.task import Files, Hub, TaskSpec
-from compress.tasks import TASK_KINDS, TrainingData, fingerprint, load_reported, load_training, near, split_fingerprint
+from compress.tasks import (
+    TrainingData,
+    fingerprint,
+    load_reported,
+    load_training,
+    near,
+    split_fingerprint,
+)
 from compress.tasks.squad import read_squad
 
 TRAIN, DEV = questions("train"), questions("dev", 4)
@@ -188,6 +195,10 @@ QAS = {"question": "q", "answers": [{"text": "c", "answer_start": 0}]}
             {"data": [{"paragraphs": [{"context": "d", "qas": [QAS]}]}]},
             r"dev\.json: question 1: answers: answer 1: 'c' does not stand at character 0, where 'd' is",
         ),
+        (
+            {"data": [{"paragraphs": [{"context": "d", "qas": [QAS | {"id": "57a"}]}]}]},
+            r"dev\.json: question 1 \(id '57a'\): answers: answer 1: 'c' does not stand at character 0",
+        ),
         ({"data": [{"paragraphs": [{"context": "c", "qas": [QAS | {"question": 3}]}]}]}, "question 1: question: expected text"),
         ({"data": []}, r"dev\.json: no questions in it"),
     ],
@@ -261,29 +272,6 @@ def test_the_fingerprint_changes_with_an_answer_alone(tmp_path: Path) -> None:
     )
     after = fingerprint(span_task(), tmp_path, None), load_reported(span_task(), tmp_path, None).splits["dev"]
     assert before[0] != after[0] and split_fingerprint(before[1]) != split_fingerprint(after[1])
-
-
-def test_what_the_kind_says_of_answers() -> None:
-    kind = TASK_KINDS["span"]
-    outputs = np.array([[3, 9, 4, 1, 1, 1], [0, 0, 1, 2, 0, 0], [0, 0, 1, 3, 1, 1]], np.float32)
-    gold = np.array([1, 1, 0], np.int8)
-    assert kind.decides and kind.right is not None and kind.confidence is not None
-    assert kind.answers(outputs).tolist() == [[3, 9], [0, 0], [0, 0]]
-    assert kind.right(outputs, gold).tolist() == [True, False, True]
-    assert kind.confidence(outputs) == pytest.approx(1 / (1 + np.exp([-3, -1, -2])))
-    assert [kind.written(answer, ("start", "end")) for answer in kind.answers(outputs)[:2]] == [
-        "characters 3 to 9",
-        "no answer",
-    ]
-    assert kind.width(("start", "end")) == 6 and kind.fits(kind.kept(outputs), ()) and kind.fits(gold, ())
-    assert not kind.fits(outputs[:, :4], ()) and not kind.fits(outputs * 2, ()) and not kind.fits(gold * 2, ())
-    moved = outputs + np.array([0, 0, 0.5, 0.5, 0, 0], np.float32)
-    assert kind.divergence(outputs, moved) == pytest.approx(0.25) and kind.divergence(outputs, outputs) == 0
-    always = outputs.copy()
-    always[:, 3] = -1e9
-    assert kind.logits(always).tolist() == [[4], [1], [1]]  # what is not a model's is in no mean
-    nothing = kind.constant(np.empty(0, object), ("start", "end"), gold)
-    assert kind.answers(nothing).tolist() == [[0, 0]] * 3 and kind.right(nothing, gold).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize(

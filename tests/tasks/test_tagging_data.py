@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from tagged_files import conll, dev_words, jsonl, read, sentences, tagging, written
+from tagged_files import conll, csv_lists, dev_words, jsonl, read, sentences, tagging, written
 
 from compress.errors import CompressError
 from compress.metrics.tags import parted
-from compress.spec.task import Files, Hub
+from compress.spec.task import Files
 from compress.tasks import (
     TASK_KINDS,
     fingerprint,
@@ -86,7 +86,7 @@ def test_an_empty_text_has_no_words(tmp_path: Path) -> None:
     _, reported = read(tmp_path, files=Files(train=train.name, dev=dev.name))
     split = reported.splits["dev"]
     assert split.labels[1].shape == (0, 3) and split.texts[0][1] == ""
-    gold = KIND.gold(split.labels)
+    gold = KIND.gold(split.labels, split.texts)
     assert len(gold) == 7 + 9 and (gold < 0).sum() == 2 and gold[0] == ~0 and gold[7] == ~0
 
 
@@ -102,6 +102,20 @@ def test_numbers_of_tags_have_the_names_of_the_task(tmp_path: Path) -> None:
     assert any("train: tags are numbers and stay so; `labels` in the task file names them" in n for n in data.notes)
     with pytest.raises(CompressError, match=r"`entity_f1` needs labels of entities, .* found 0, 1, 2"):
         read(tmp_path, files=files)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_lists_and_spans_in_csv_are_json(tmp_path: Path, suffix: str) -> None:
+    files = Files(train=f"train.{suffix}", dev=f"dev.{suffix}")
+    mark = {"csv": ",", "tsv": "\t"}[suffix]
+    for name, texts in (("train", TRAIN), ("dev", DEV)):
+        (tmp_path / f"{name}.{suffix}").write_text(csv_lists(texts, mark=mark))
+    assert dev_words(read(tmp_path, files=files)[1]) == EXPECTED
+    for name in ("train", "dev"):
+        rows = "".join(f'Ada {name} {n}{mark}"[{{""start"": 0, ""end"": 3, ""label"": ""PER""}}]"\n' for n in range(20))
+        (tmp_path / f"{name}.{suffix}").write_text(f"tokens{mark}tags\nnobody{mark}[]\n{rows}")
+    found = dev_words(read(tmp_path, files=files)[1])
+    assert found[:2] == [[("nobody", "O")], [("Ada", "B-PER"), ("dev", "O"), ("0", "O")]]
 
 
 def other_scheme(tags: list[str], scheme: str) -> list[str]:
@@ -148,30 +162,11 @@ def test_parts_of_speech_are_sorted(tmp_path: Path) -> None:
     assert data.labels == ("ADJ", "NOUN", "VERB") and dev_words(reported) == [[("new", "NOUN"), ("x", "ADJ")]]
 
 
-def test_class_labels_of_a_data_set_have_their_names(tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
-    names = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-ORG", "I-ORG"]
-    tags = datasets.List(datasets.ClassLabel(names=names))
-    features = datasets.Features({"tokens": datasets.List(datasets.Value("string")), "ner_tags": tags})
-    saved = {
-        split: datasets.Dataset.from_dict(
-            {"tokens": [w for w, _ in texts], "ner_tags": [[names.index(tag) for tag in t] for _, t in texts]},
-            features=features,
-        )
-        for split, texts in (("train", TRAIN), ("validation", DEV))
-    }
-    datasets.DatasetDict(saved).save_to_disk(str(tmp_path / "set"))
-    data, reported = read(tmp_path, hub=Hub(path="set"), label="ner_tags")
-    assert (
-        data.labels == ("O", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-PER", "I-PER") and dev_words(reported) == EXPECTED
-    )
-
-
 def test_outputs_are_scored_by_words(tmp_path: Path) -> None:
     written(tmp_path, conll(TRAIN), conll(DEV))
     _, data = read(tmp_path)
     labels = data.splits["dev"].labels
-    gold = KIND.gold(labels)
+    gold = KIND.gold(labels, ())
     ids = parted(gold)[0]
     outputs = np.eye(len(NAMES), dtype=np.float32)[ids]
     spec = tagging(metrics=("entity_f1", "accuracy"))
@@ -181,6 +176,13 @@ def test_outputs_are_scored_by_words(tmp_path: Path) -> None:
         score(spec, NAMES, outputs, gold)
     with pytest.raises(CompressError, match="expected logits of shape"):
         score(spec, NAMES, outputs[:-1], gold)
+
+
+def test_types_of_entities_are_counted_as_the_headline_counts_them() -> None:
+    gold, outputs = np.array([~3, 4, 0]), np.eye(5)[[4, 4, 0]]  # B-PER I-PER O, given as I-PER I-PER O
+    assert KIND.types(outputs, gold, NAMES, ("entity_f1",))["PER"].f1 == 100
+    assert KIND.types(outputs, gold, NAMES, ("accuracy", "entity_f1_strict"))["PER"].f1 == 0
+    assert KIND.types(outputs, gold, NAMES, ("accuracy",))["PER"].f1 == 100
 
 
 def test_the_kind_answers_and_is_kept_in_the_form_of_words() -> None:
@@ -204,7 +206,7 @@ def test_texts_go_by_their_rarest_label() -> None:
         labels[row] = np.array([(label, i, i + 1) for i, label in enumerate(ids)], np.int32).reshape(-1, 3)
     assert KIND.strata(labels) == [1, 0, -1, 1, 0, 3]
     assert KIND.present(labels) == {0, 1, 3}
-    assert KIND.constant(labels, NAMES, KIND.gold(labels)).tolist() == [1, 0, 0, 0, 0]
+    assert KIND.constant(labels, NAMES, KIND.gold(labels, ())).tolist() == [1, 0, 0, 0, 0]
 
 
 def test_fingerprints_follow_tags(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tagged_files import conll, jsonl, read, sentences, tagging, written
+from tagged_files import conll, csv_lists, jsonl, read, sentences, tagging, written
 
 from compress.errors import CompressError
 from compress.spec.task import Files
@@ -21,10 +21,10 @@ TRAIN, DEV = sentences("train"), sentences("dev", 12)
     [
         ("Ada\tB-PER\nsaw\n", r"dev\.conll: line 2: expected 2 fields, found 1"),
         ("Ada\tB-PER\n\nsaw\tit\tO\n", r"dev\.conll: line 3: expected 2 fields, found 3"),
-        ("Ada\tB-PER\nsaw\tPER\nit\tO\n", r"line 1: word 2: expected a tag such as O, B-PER or I-PER, found 'PER'"),
-        ("Ada\tB-PER\n\nsaw\tO\nit\tB-per\n", r"line 3: word 2: unknown label 'B-per'; did you mean 'B-PER'\?"),
-        ("\tO\nAda\tB-PER\n", r"line 1: tokens: word 1: expected text, found ''"),
-        ("Ada\t\n", r"line 1: tags: word 1: expected a tag, found ''"),
+        ("Ada\tB-PER\nsaw\tPER\nit\tO\n", r"line 2: expected a tag such as O, B-PER or I-PER, found 'PER'"),
+        ("Ada\tB-PER\n\nsaw\tO\nit\tB-per\n", r"line 4: unknown label 'B-per'; did you mean 'B-PER'\?"),
+        ("Ada\tO\n\tO\nsaw\tB-PER\n", r"line 2: tokens: expected text, found ''"),
+        ("-DOCSTART- O\n\nAda\tO\nsaw\t\n", r"line 4: tags: expected a tag, found ''"),
         ("Ada\tO\nsaw\tO\n", r"dev\.conll: all 2 words have the label 'O'; expected entities among them"),
         ("Ada\n", r"expected in each line a word and its label, with a tab or spaces between, found 'Ada'"),
         ("\n \n-DOCSTART-\tO\n", r"dev\.conll: no examples"),
@@ -57,6 +57,36 @@ def test_lists_that_are_none_are_refused(tmp_path: Path, row: tuple[Any, Any], m
         (tmp_path / f"{name}.jsonl").write_text(content)
     with pytest.raises(CompressError, match=message):
         read(tmp_path, files=Files(train="train.jsonl", dev="dev.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("\"['Ada', 'saw']\",\"[\"\"B-PER\"\", \"\"O\"\"]\"", r"line 2: tokens: .*which is not JSON; Python lists have single"),
+        ("[\"\"Ada\"\"],['B-PER' 'O']", r"line 2: tags: expected a list in JSON, .* a NumPy array as text: write it with json"),
+        ("Ada saw,\"[\"\"B-PER\"\", \"\"O\"\"]\"", r"line 2: tokens: expected a list in JSON, .* found 'Ada saw'$"),
+        ("\"[\"\"Ada\"\"]\",", r"line 2: tags: expected a list in JSON, .* found ''"),
+        ("\"[\"\"Ada\"\"]\",\"[\"\"B-PER\"\", \"\"O\"\"]\"", r"line 2: expected a tag for each of 1 words, found 2"),
+    ],
+)  # fmt: skip
+def test_lists_in_csv_that_are_no_json_are_refused(tmp_path: Path, row: str, message: str) -> None:
+    header, *rows = csv_lists(TRAIN).splitlines(keepends=True)
+    (tmp_path / "train.csv").write_text("".join([header, *rows]))
+    (tmp_path / "dev.csv").write_text("".join([header, f"{row}\n", *rows]))
+    with pytest.raises(CompressError, match=message):
+        read(tmp_path, files=Files(train="train.csv", dev="dev.csv"))
+
+
+def test_a_tag_of_conll_u_is_told_by_its_own_line(tmp_path: Path) -> None:
+    def line(number: str, form: str, tag: str) -> str:
+        return "\t".join([number, form, "_", tag, *"______"]) + "\n"
+
+    train = "".join(line("1", f"w{n}", "NOUN") + line("2", "runs", "VERB") + "\n" for n in range(20))
+    dev = "# sent_id = 1\n" + line("1-2", "don't", "_") + line("1", "do", "VERB") + line("2", "n't", "PARTICLE")
+    for name, text in {"train": train, "dev": dev}.items():
+        (tmp_path / f"{name}.conllu").write_text(text)
+    with pytest.raises(CompressError, match=r"dev\.conllu: line 4: unknown label 'PARTICLE'"):
+        read(tmp_path, files=Files(train="train.conllu", dev="dev.conllu"), metrics=("accuracy",))
 
 
 def test_train_without_entities_or_with_one_label_is_refused(tmp_path: Path) -> None:

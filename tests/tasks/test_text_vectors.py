@@ -11,9 +11,8 @@ from scipy.stats import pearsonr, spearmanr
 
 from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
-from compress.tasks import TASK_KINDS, Split, collate, encode, load_training, score, wordpiece
+from compress.tasks import TASK_KINDS, OwnFiles, Split, collate, encode, load_training, own_task, score, wordpiece
 from compress.tasks.kinds.embedding import nearest_kept, paired, vectors_of
-from compress.tasks.own import OwnFiles, own_task
 from compress.tasks.text_vectors import EncodedTexts
 
 FIRST = ["a good film", "the dull story of a very slow river is not good", "a dog", "a cat sings"]

@@ -50,4 +50,4 @@ def test_where_nothing_is_gained_it_is_zero():
 
 
 def test_other_kinds_have_none():
-    assert [name for name, kind in TASK_KINDS.items() if kind.threshold is not None] == ["multilabel"]
+    assert [name for name, kind in TASK_KINDS.items() if kind.threshold is not None] == ["multilabel", "span"]

@@ -9,6 +9,7 @@ from onnx import ModelProto, TensorProto, helper
 from ...models.families import FAMILIES
 from ...models.heads import HEADS, STATES
 from ...models.sentence_pooling import pooling_of
+from ...models.vector_layers import averaged
 from ...spec.kinds import KindName
 from .attention import make_masks
 from .embeddings import embed
@@ -55,7 +56,8 @@ def build_fast(
     if marked:
         graph.mark("embeddings", tokens.pad(states))
     head = graph_head(kind, pooling_of(model))
-    states = run_layers(graph, encoder, states, make_masks(graph, encoder.relative), tokens, head)
+    masks, several = make_masks(graph, encoder.relative), averaged(model.config) if head.vectors else 1
+    states = run_layers(graph, encoder, states, masks, tokens, head, averaged=several)
     if head.vectors and head.every_token:
         states = tokens.pad(states)
     logits = head.logits(graph, encoder, states, tokens)

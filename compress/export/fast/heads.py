@@ -31,8 +31,16 @@ class GraphHead:
 def _attend_first(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens: Tokens) -> str:
     """For the first token alone, [batch, 1, hidden]: the head reads no other."""
     states = tokens.pad(states)
-    first = graph.op("Gather", [states, graph.integers(0)], "first_token", axis=1)
-    return attend_first(graph, encoder.blocks[-1], states, first, masks, encoder.heads)
+    return attend_first(graph, encoder.blocks[-1], states, _first(graph, states), masks, encoder.heads)
+
+
+def first_token(graph: Graph, states: str, tokens: Tokens) -> str:
+    """The states of the first token of each text, [batch, 1, hidden]."""
+    return _first(graph, tokens.pad(states))
+
+
+def _first(graph: Graph, states: str) -> str:
+    return graph.op("Gather", [states, graph.integers(0)], "first_token", axis=1)
 
 
 def _classify(graph: Graph, encoder: Encoder, first: str, tokens: Tokens) -> str:
@@ -87,6 +95,7 @@ GRAPH_HEADS: dict[KindName, GraphHead] = {
     "tagging": _EVERY_TOKEN,
     "span": _EVERY_TOKEN,
     "ranking": _FIRST_TOKEN,
+    "choice": _FIRST_TOKEN,
     "regression": _FIRST_TOKEN,
     "embedding": _MEAN_VECTOR,
 }

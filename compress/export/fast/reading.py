@@ -47,7 +47,7 @@ def _prefix(model: Any) -> str:
 
 def _head(model: Any, family: Family) -> tuple[tuple[str, str | None], ...]:
     head = head_of(model)
-    return () if head.bare else family.head_on(head.on_tokens)
+    return () if head.bare else family.head_on(head.on_tokens, pooled=head.pooled)
 
 
 def _positions(model: Any, embeddings: str) -> Array:

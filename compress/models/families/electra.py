@@ -25,6 +25,7 @@ ELECTRA = Family(
     projection="embeddings_project",
     pooler=None,
     head=(("classifier.dense", "gelu"), ("classifier.out_proj", None)),
+    pooled_head=(("sequence_summary.summary", "gelu"), ("classifier", None)),
     masked_lm=MaskedLmHead(
         dense="generator_predictions.dense",
         activation="generator_predictions.activation",

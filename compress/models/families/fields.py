@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CompressError
+from ...runtime.passages import MOST_THRESHOLD, THRESHOLD
 
 # Far beyond any published encoder, and little enough to count with.
 MOST_LAYERS, MOST_HEADS, MOST_WIDE, MOST_TOKENS, MOST_POSITIONS = 1024, 4096, 1 << 17, 1 << 24, 1 << 20
@@ -118,7 +119,9 @@ COMMON = {
     "id2label": Field(_are_labels, "names for the ids 0, 1, 2 …"),
     "num_labels": whole(1, MOST_CLASSES),
     "problem_type": one_of(*PROBLEMS),
-    "sentence_pooling": one_of("mean", "cls"),  # of ours: of a sentence encoder
+    "sentence_pooling": one_of("mean", "cls"),  # of ours: of a sentence encoder, as what follows
+    "sentence_layers": whole(1, MOST_LAYERS),
+    THRESHOLD: number(-MOST_THRESHOLD, MOST_THRESHOLD),  # of a model that answers questions
     "dtype": _DTYPE,
     "torch_dtype": _DTYPE,
     "position_embedding_type": one_of("absolute", kept=False),

@@ -68,6 +68,7 @@ MPNET = Family(
     relative_bias="encoder.relative_attention_bias",
     pooler="pooler.dense",
     head=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
+    pooled_head=(("base_model.pooler.dense", "tanh"), ("classifier", None)),
     masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
     students=("mpnet", "bert", "albert"),
     fixed={"classifier_dropout": None},

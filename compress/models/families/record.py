@@ -70,7 +70,8 @@ class Family:
     `projection`: the module that takes embeddings to the hidden size; `always_projected`: even between equal sizes.
     `pooler`: the linear layer of the encoder's pooler; None: it has none.
     `head`: what the classifier does to the first token's state, each module with the activation after it. `base_model`
-    stands for the encoder. Needed beside `layer`. One of tokens is the same in all families (`head_on`).
+    stands for the encoder. Needed beside `layer`. One of tokens is the same in all families (`head_on`). `pooled_head`: that of models for
+    multiple choice, where it is another.
     `masked_lm`: None: no stage that needs such a head is for it.
 
     `students`: the families of students that can start from a teacher of this one; none: it teaches pre-trained students, which
@@ -112,6 +113,7 @@ class Family:
     always_projected: bool = False
     pooler: str | None = None
     head: tuple[tuple[str, str | None], ...] = ()
+    pooled_head: tuple[tuple[str, str | None], ...] = ()
     masked_lm: MaskedLmHead | None = None
 
     students: tuple[str, ...] = ()
@@ -130,9 +132,12 @@ class Family:
         """transformers' name of the attention that models are loaded with."""
         return "eager" if self.own_attention or not self.captures_attention else "sdpa"
 
-    def head_on(self, tokens: str | None) -> tuple[tuple[str, str | None], ...]:
-        """`head`, or that of a model of `tokens`: the module of this name on the last state of each."""
-        return ((tokens, None),) if tokens and self.head else self.head
+    def head_on(self, tokens: str | None, *, pooled: bool = False) -> tuple[tuple[str, str | None], ...]:
+        """`head`, or that of a model of `tokens`: the module of this name on the last state of each; or, where it is `pooled`, that of a
+        model for multiple choice."""
+        if tokens and self.head:
+            return ((tokens, None),)
+        return (self.pooled_head or self.head) if pooled else self.head
 
     def reads_segments(self, types: int) -> bool:
         """Whether a model with a table of so many segments takes `token_type_ids`: not where it knows but one."""

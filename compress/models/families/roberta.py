@@ -43,6 +43,7 @@ ROBERTA = Family(
     layer_path=BERT.layer_path,
     pooler="pooler.dense",
     head=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
+    pooled_head=(("base_model.pooler.dense", "tanh"), ("classifier", None)),
     masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
     students=("roberta", "bert", "albert"),
     student=Student(inits=("copy", "project", "random"), settings=_settings),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...spec.kinds import KindName
+from .choice import CHOICE
 from .classification import CLASSIFICATION
 from .embedding import EMBEDDING
 from .head import Head
@@ -21,6 +22,7 @@ HEADS: dict[KindName, Head] = {
     "tagging": TAGGING,
     "span": SPAN,
     "ranking": RANKING,
+    "choice": CHOICE,
     "regression": REGRESSION,
     "embedding": EMBEDDING,
 }
@@ -48,7 +50,12 @@ def auto_class(head: Head) -> Any:
 
 def model_from(head: Head, config: Any) -> Any:
     """A model with this head and random weights, under torch's global seed, by a config of transformers."""
-    return without_pooler(auto_class(head).from_config(config), head)
+    model = auto_class(head).from_config(config)
+    if head.pooled:
+        from ..usable_classes import usable_class
+
+        model.__class__ = usable_class(type(model))
+    return without_pooler(model, head)
 
 
 def without_pooler(model: Any, head: Head) -> Any:

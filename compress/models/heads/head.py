@@ -26,7 +26,8 @@ class Head:
     `on_tokens`: the module that takes each token's last state to logits [batch, length, label], in all families that have names for
     their parts; None: it reads one token. `outputs`: of transformers' model, and of the graph; where there are several, logits are
     these side by side. `bare`: it has no weights and reads the last states themselves, so that the model is an encoder alone, without
-    a pooler, and its output is the graph's.
+    a pooler, and its output is the graph's. `pooled`: transformers' classes read the encoder's pooler, also in families whose classifiers
+    of texts do not; they take questions of several rows, and here each row for itself (`usable_classes`).
     """
 
     model: str
@@ -40,6 +41,7 @@ class Head:
     on_tokens: str | None = None
     outputs: tuple[str, ...] = ("logits",)
     bare: bool = False
+    pooled: bool = False
 
     @property
     def per_token(self) -> bool:

@@ -5,7 +5,7 @@ from .build import build_encoder, build_student
 from .conversion import CONVERSION
 from .copying import load_body
 from .factorising import table_errors
-from .notes import not_kept
+from .notes import layer_norm_epsilon, not_kept
 from .sizes import PRETRAINED, check_has_students, sample_tokens, student_dimensions
 from .static import build_static
 
@@ -17,6 +17,7 @@ __all__ = [
     "build_student",
     "check_has_students",
     "evaluating",
+    "layer_norm_epsilon",
     "load_body",
     "not_kept",
     "sample_tokens",

@@ -36,7 +36,7 @@ def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     if card.init == "copy" and not kind.bare:
         models = teacher, student
         prefixes = teacher.base_model_prefix, student.base_model_prefix
-        layers = [_family(model).head_on(kind.on_tokens) for model in models]
+        layers = [_family(model).head_on(kind.on_tokens, pooled=kind.pooled) for model in models]
         head = copied_head(teacher.state_dict(), *layers, prefixes=prefixes)
         student.load_state_dict(head, strict=False)
     return student

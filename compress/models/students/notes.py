@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..cards import StudentCard
 from ..dimensions import Dimensions
 from ..families import FAMILIES
 
+_EPSILON = "layer_norm_eps"  # BERT's name of it
 
-def not_kept(card: StudentCard, sizes: Mapping[str, Dimensions]) -> tuple[str, ...]:
-    """A line each, for a student that starts from its teacher's weights; `sizes` of `student` and `teacher`."""
+
+def layer_norm_epsilon(config: Mapping[str, Any]) -> float | None:
+    """What a model's LayerNorm adds to variances; None where its config.json leaves that to transformers."""
+    family = FAMILIES[config["model_type"]]
+    return family.fixed.get(_EPSILON, config.get(family.own_name(_EPSILON)))
+
+
+def not_kept(card: StudentCard, sizes: Mapping[str, Dimensions], *, epsilon: float | None = None) -> tuple[str, ...]:
+    """A line each, for a student that starts from its teacher's weights; `sizes` of `student` and `teacher`, `epsilon` of the teacher's
+    LayerNorm, where it is known."""
     if card.init in ("random", "static"):
         return ()
-    lines = _lines(card, sizes["student"], sizes["teacher"])
+    own = FAMILIES[sizes["student"].architecture]
+    lines = [*_lines(card, sizes["student"], sizes["teacher"])]
+    if epsilon is not None and own.fixed.get(_EPSILON, epsilon) != epsilon:
+        lines.append(
+            f"its LayerNorm adds {own.fixed[_EPSILON]:g} to variances, where the teacher's adds {epsilon:g} ({_EPSILON})"
+        )
     return tuple(f"student {card.name}: {line}" for line in lines)
 
 

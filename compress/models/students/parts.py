@@ -30,7 +30,7 @@ def head_parts(model: Any) -> list[Any]:
     """The linear layers of a classifier's head, the first of which may be its encoder's pooler; of one of tokens the last alone."""
     return [
         model.get_submodule(path.replace("base_model.", f"{model.base_model_prefix}."))
-        for path, _ in family_of(model).head_on(head_of(model).on_tokens)
+        for path, _ in family_of(model).head_on(head_of(model).on_tokens, pooled=head_of(model).pooled)
     ]
 
 

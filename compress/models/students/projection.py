@@ -153,8 +153,8 @@ def _head(model: Any) -> _Head | None:
         return _Head(pooler.dense, (pooler, "out"), getattr(model, "classifier", None))
     if model is model.base_model:
         return None
-    (first, _), (last, _) = FAMILIES[model.config.model_type].head
-    return _Head(model.get_submodule(first), (model.get_submodule(last), "in"), model.get_submodule(last))
+    first, last = head_parts(model)
+    return _Head(first, (last, "in"), last)
 
 
 def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:

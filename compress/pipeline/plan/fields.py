@@ -38,8 +38,12 @@ def seeded(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
 
 
 def described_threshold(draft: Draft) -> dict[str, Any]:
-    """What keys hold of the threshold that answers go by, where the task has one."""
-    return {"threshold": "tuning"} if TASK_KINDS[draft.task.spec.kind].threshold is not None else {}
+    """What keys hold of the threshold that answers go by, where the task has one; of questions their training split alone tells."""
+    kind = draft.task.spec.kind
+    if TASK_KINDS[kind].threshold is None:
+        return {}
+    has_one = KINDS[kind].unit != "question" or draft.task.data.train.unanswerable
+    return {"threshold": "tuning"} if has_one else {}
 
 
 def described_student(draft: Draft) -> dict[str, Any]:
@@ -60,7 +64,6 @@ def own_checkpoint(draft: Draft) -> dict[str, str]:
 
 def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
     """Raises `CompressError` for losses that need what this student, or its teacher, lacks, and for a map of other layers."""
-    _check_positions(draft, stage)
     if not draft.shares_tokenizer:
         _check_logits_alone(draft, spec, stage)
     teacher, student = draft.sizes["teacher"], draft.sizes["student"]
@@ -91,18 +94,6 @@ def on_answers(draft: Draft) -> str:
 def loss_on_states(spec: Losses) -> str | None:
     """The first loss that compares more of two models than their answers."""
     return next((loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].reads != "classes"), None)
-
-
-def _check_positions(draft: Draft, stage: str) -> None:
-    """Where answers are positions of tokens, they say nothing of a text that is cut into others."""
-    if KINDS[draft.task.spec.kind].unit != "question" or draft.shares_tokenizer:
-        return
-    names = f"student {draft.student.name if draft.student else ''} and teacher {draft.teacher.card.name}"
-    raise draft.fails(
-        stage,
-        f"answers of a {draft.task.spec.kind} task are positions of tokens, and {names} cut texts into different ones; take a student "
-        "that starts from this teacher, or a teacher with the student's tokenizer",
-    )
 
 
 def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:

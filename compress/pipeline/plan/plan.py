@@ -39,7 +39,7 @@ class Kind(Generic[S]):
 
     Keys hold `version` (bump it when `run` makes something else than before) and the versions of `libraries`. `trains`: by
     optimizer steps. `checkpoint`: leaves one, of the sizes of the model `trained_model`, or of the node's own. `onnx`: leaves
-    a model that is measured. `reads_text`: needs --corpus. `chooses`: takes the best of its inputs as it is.
+    a model that is measured. `reads_text`: reads --corpus. `chooses`: takes the best of its inputs as it is.
     """
 
     name: str
@@ -256,6 +256,11 @@ class Draft:
 
     def has(self, name: str) -> bool:
         return any(node.id == name for node in self.nodes)
+
+    def check_student(self, stage: str) -> None:
+        """CompressError: the recipe has a student, and no stage that makes it."""
+        if self.student is not None and self.current == "teacher":
+            raise self.fails(stage, "every distill stage is switched off, so there is no student; leave one on")
 
     def fails(self, stage: str, problem: str) -> CompressError:
         return CompressError(f"recipe {self.recipe.name}, stage {stage}: {problem}")

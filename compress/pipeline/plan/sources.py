@@ -87,6 +87,11 @@ class TextSource:
     def fingerprint(self) -> str:
         return corpus_fingerprint(self.sources)
 
+    def check_unchanged(self) -> None:
+        """CompressError: the text is another than when the command was planned."""
+        if corpus_fingerprint(self.sources) != self.fingerprint:
+            raise CompressError("the plain text changed since this command started; start it again")
+
     @property
     def record(self) -> Corpus:
         """What a result says of it: no paths."""

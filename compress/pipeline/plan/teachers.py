@@ -23,6 +23,7 @@ from ...models.families import FAMILIES
 from ...models.growth import check_growth
 from ...models.random_models import random_config
 from ...models.sentence_pooling import Pooling, read_pooling
+from ...models.vector_layers import with_layers
 from ...models.weights import weight_files
 from ...paths import from_home
 from ...provenance import TeacherOrigin
@@ -52,7 +53,7 @@ class TeacherSource:
     def config(self) -> dict[str, Any]:
         if self.folder is None and self.card.random is not None:
             return random_config(self.card.random, **self._borrowed)
-        return read_config(self.folder or Path())
+        return with_layers(read_config(self.folder or Path()), self.card.layers, f"teacher {self.card.name}")
 
     @cached_property
     def identity(self) -> str:

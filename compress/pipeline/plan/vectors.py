@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from ...errors import CompressError, with_article
 from ...losses import LOSSES
 from ...losses.loss import LossSpec
 from ...losses.similarity_mse import SimilarityMse
 from ...losses.soft_target import SoftTarget
+from ...models.sentence_folders import POOLING, vector_notes
+from ...models.vector_layers import AVERAGED, LAST
 from ...spec.kinds import KINDS
 from ...spec.stages import Losses
 from .fields import check_kind
 from .plan import Draft
+from .teachers import TeacherSource
 
 L = TypeVar("L", bound=Losses)
+_OF_ALL_LAYERS = ("pretrain", "general", "masked_lm")  # stages
 
 
 def learns_labels(draft: Draft) -> bool:
@@ -22,15 +27,50 @@ def learns_labels(draft: Draft) -> bool:
 
 
 def pooling_notes(draft: Draft) -> list[str]:
-    """A line for each checkpoint that does not say how its vectors are made. CompressError: one whose vectors cannot be made here."""
+    """Of each checkpoint: that it does not say how its vectors are made; of the teacher what sentence-transformers does with it beside
+    what is done here. CompressError: one whose vectors cannot be made here."""
+    _check_layers(draft)
     if learns_labels(draft):
         return []
     sources = {"teacher": draft.teacher} | ({} if draft.pretrained is None else {"student": draft.pretrained})
-    return [
-        f"{role} {source.card.name}: its folder says nothing of pooling (1_Pooling/config.json): vectors are the mean of the tokens' states"
-        for role, source in sources.items()
-        if not source.pooling[1] and source.folder is not None
-    ]
+    found = []
+    for role, source in sources.items():
+        said, notes = source.pooling[1], []
+        if source.folder is None:
+            continue
+        if not said:
+            notes.append(f"its folder says nothing of pooling ({POOLING}): vectors are the mean of the tokens' states")
+        if role == "teacher":
+            notes += [*_layer_notes(source), *vector_notes(source.folder, source.tokenizer, draft.task.spec.max_length)]
+        found += [f"{role} {source.card.name}: {note}" for note in notes]
+    return found
+
+
+def _layer_notes(source: TeacherSource) -> list[str]:
+    layers = source.card.layers
+    if layers == LAST:
+        return []
+    if isinstance(layers, int):
+        return [
+            f"its vectors are those of layer {layers}; what stands behind is cut off, so that it is an encoder of {layers} layers"
+        ]
+    return [f"its vectors are made of the mean of its last {source.config[AVERAGED]} layers' states"]
+
+
+def _check_layers(draft: Draft) -> None:
+    """CompressError: layers are chosen of a teacher that makes no vectors, or that a stage reads as it came."""
+    chosen = [source for source in draft.teachers.values() if source.card.layers != LAST]
+    if not chosen:
+        return
+    where = f"teacher {chosen[0].card.name}: layers: found {chosen[0].card.layers}"
+    if learns_labels(draft):
+        raise CompressError(
+            f"{where}, which is for vectors, and {draft.task.spec.name} is {with_article(draft.task.spec.kind)} task; leave it out"
+        )
+    if reading := [stage.kind for stage in draft.recipe.stages if stage.kind in _OF_ALL_LAYERS and stage.is_enabled]:
+        raise CompressError(
+            f"{where}, and the stage `{reading[0]}` trains on the teacher with all its layers; leave one of the two out"
+        )
 
 
 def vector_losses(draft: Draft, spec: L, stage: str, *, student: str = "student", against: str = "teacher") -> L:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,22 @@ from ... import results, significance, store
 from ...atomic import sync
 from ...fields import Spec
 from ...machine import versions
+from ...models.dimensions import Dimensions, read_config
 from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
 from ...recorded_fidelity import Delta, EntityScore, Fidelity
 from ...results import Machine
 from ...store import Artifact
-from ...tasks import TASK_KINDS, ReportedData, dataset_id, gold_of, headline, headline_of, score, split_fingerprint
+from ...tasks import (
+    TASK_KINDS,
+    ReportedData,
+    dataset_id,
+    headline,
+    headline_of,
+    reported_gold,
+    reported_scores,
+    split_fingerprint,
+)
 from ..plan import Context, Node, Plan
 from ..plan.teachers import TeacherSource
 from .ensemble import ensemble_score
@@ -28,6 +39,7 @@ from .fidelity import fidelity
 from .measure import BenchSettings, Model
 from .reported import ReportedSource
 from .resolved import resolved_recipe, stage_settings
+from .vocabulary import vocabulary_record
 
 Predictions = dict[str, dict[str, np.ndarray]]
 BENCH = "bench"
@@ -64,6 +76,11 @@ class Made:
     measured: dict[str, Artifact]
     measurements: list[str]
 
+    @cached_property
+    def gold(self) -> dict[str, np.ndarray]:
+        """What outputs are held against, by what scores are reported on."""
+        return reported_gold(self.reported.data)
+
     def measured_by(self, name: str) -> Code | None:
         """The code that scored the model `name`, or took the latencies (`BENCH`), maybe in an earlier run."""
         return recorded_code(self.measured[name].describe) if name in self.measured else None
@@ -91,6 +108,7 @@ def build_result(
         origin=plan.teacher.origin,
         student_origin=plan.pretrained.origin if plan.pretrained is not None else None,
         ensemble=ensemble_score(plan, context, made.artifacts, made.logits, made.reported.data),
+        vocabulary=vocabulary_record(plan, made.artifacts, made.models, made.reported.data.splits),
         corpus=plan.corpus.record if plan.corpus and any(node.kind.reads_text for node in plan.nodes) else None,
         stages=tuple(_stage_record(node, made) for node in plan.nodes),
         models=tuple(records),
@@ -149,7 +167,8 @@ def task_info(context: Context, reported: ReportedSource) -> results.TaskInfo:
         kind=spec.kind,
         labels=data.labels,
         metrics=spec.metrics,
-        splits=tuple(reported.data.splits),
+        splits=reported.data.names,
+        headline=spec.headline,
         unanswerable=data.train.unanswerable,
         data=results.Data(
             source=data.source,
@@ -168,12 +187,9 @@ def _published(plan: Plan, context: Context) -> dict[str, float]:
 
 def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> results.ModelResult:
     baseline, logits = made.models[0], made.logits
-    data, sizes = made.reported.data, plan.sizes[model.name]
+    data, sizes = made.reported.data, _sizes(plan, model)
     mine = logits[model.label]
-    scores = {
-        split: score(data.spec, data.labels, mine[split], gold_of(data.spec, data.splits[split])) for split in mine
-    }
-    first = data.first
+    scores, first = reported_scores(data, mine, made.gold), data.first
     length = _mean_length(model, context)
     return results.ModelResult(
         name=model.name,
@@ -186,32 +202,36 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
         file_bytes=model.onnx.stat().st_size,
         scores=scores,
         headline=headline(scores[first]),
-        types=_types(data, first, mine[first]),
-        delta=None if model is baseline else _delta(data, first, logits[baseline.label][first], mine[first]),
+        types=_types(data, made.gold[first], mine[first]),
+        delta=None if model is baseline else _delta(made, logits[baseline.label][first], mine[first]),
         predictions=model.label,
         onnx=made.runtimes.get(model.label),
         torch_eager=made.runtimes.get(f"{model.name}-torch") if model.precision == "fp32" else None,
-        fidelity=_fidelity(data, model, first, logits),
+        fidelity=_fidelity(made, model),
         info=made.artifacts[model.label].info,
         code=made.measured_by(model.label),
     )
 
 
-def _types(data: ReportedData, split: str, outputs: np.ndarray) -> dict[str, EntityScore]:
-    found = TASK_KINDS[data.spec.kind].types(outputs, gold_of(data.spec, data.splits[split]), data.labels)
+def _sizes(plan: Plan, model: Model) -> Dimensions:
+    """As planned, with as many tokens as the checkpoint has."""
+    return replace(plan.sizes[model.name], vocabulary=int(read_config(model.checkpoint.path)["vocab_size"]))
+
+
+def _types(data: ReportedData, gold: np.ndarray, outputs: np.ndarray) -> dict[str, EntityScore]:
+    found = TASK_KINDS[data.spec.kind].types(outputs, gold, data.labels, data.spec.metrics)
     return {name: EntityScore(**vars(each)) for name, each in found.items()}
 
 
-def _fidelity(data: ReportedData, model: Model, split: str, logits: Predictions) -> Fidelity | None:
+def _fidelity(made: Made, model: Model) -> Fidelity | None:
     """Beside the fp32 file of the same checkpoint, which every quantized one is made from."""
     if model.precision == "fp32":
         return None
+    data = made.reported.data
     reference = f"{model.name}-fp32"
-    fp32, int8 = logits[reference][split], logits[model.label][split]
-    against = {"reference": reference, "split": split, "delta": _delta(data, split, fp32, int8)}
-    return fidelity(
-        fp32, int8, gold_of(data.spec, data.splits[split]), data.labels, kind=TASK_KINDS[data.spec.kind], **against
-    )
+    fp32, int8 = (made.logits[label][data.first] for label in (reference, model.label))
+    against = {"reference": reference, "split": data.first, "delta": _delta(made, fp32, int8)}
+    return fidelity(fp32, int8, made.gold[data.first], data.labels, kind=TASK_KINDS[data.spec.kind], **against)
 
 
 def _mean_length(model: Model, context: Context) -> float:
@@ -221,8 +241,10 @@ def _mean_length(model: Model, context: Context) -> float:
     return float(context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths.mean())
 
 
-def _delta(data: ReportedData, split: str, base: np.ndarray, other: np.ndarray) -> Delta:
-    gold, metric = gold_of(data.spec, data.splits[split]), headline_of(data.spec, data.labels)
+def _delta(made: Made, base: np.ndarray, other: np.ndarray) -> Delta:
+    """Of the headline score."""
+    data = made.reported.data
+    gold, metric = made.gold[data.first], headline_of(data.spec, data.labels, sizes=data.sizes(data.first))
     points, low, high = significance.paired_bootstrap(metric, base, other, gold)
     return Delta(points=points, low=low, high=high, mcnemar_p=significance.mcnemar_p(metric, base, other, gold))
 
@@ -245,9 +267,15 @@ def write_run(folder: Path, result: results.Result, plan: Plan, context: Context
 
 
 def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
-    arrays = {f"{label}/{split}": array for label, splits in made.logits.items() for split, array in splits.items()}
-    splits = made.reported.data.splits
-    arrays |= {f"gold/{split}": gold_of(context.task.spec, part) for split, part in splits.items()}
+    data = made.reported.data
+    arrays = {
+        f"{label}/{name}": array
+        if name in data.splits
+        else array[:, :1]  # what scores are of: the rest stands there already
+        for label, found in made.logits.items()
+        for name, array in found.items()
+    }
+    arrays |= {f"gold/{name}": gold for name, gold in made.gold.items()}
     np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
     paths = {
         model.label: {

@@ -62,7 +62,7 @@ def models_of(plan: Plan, artifacts: dict[str, Artifact]) -> list[Model]:
 def predictions(
     model: Model, reported: ReportedSource, context: Context, cache: Store
 ) -> tuple[Artifact, dict[str, np.ndarray]]:
-    """The measurement, and reported split -> float32 logits [example, class], in file order."""
+    """The measurement, and what scores are reported on -> float32 logits [example, class], in file order."""
     inputs = {"model": model.key, "data": reported.fingerprint}
     libraries = {"onnxruntime": versions()["onnxruntime"], "isa": " ".join(isa())}
     key = store.key("evaluate", EVALUATE_VERSION, {}, inputs, libraries)
@@ -86,7 +86,8 @@ def predictions(
     context.listener.stage(label, cache.find(key) is not None)
     artifact = cache.build(key, make, describe=manifest_fields("evaluate", label))
     with np.load(artifact.path / "predictions.npz", allow_pickle=False) as file:
-        return artifact, {split: file[f"split/{split}"] for split in artifact.info["splits"]}
+        found = {split: file[f"split/{split}"] for split in artifact.info["splits"]}
+    return artifact, reported.data.gathered(found)
 
 
 def _fitting(shapes: tuple[tuple[int, int], ...], models: list[Model]) -> tuple[tuple[int, int], ...]:

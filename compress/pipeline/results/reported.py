@@ -34,7 +34,7 @@ class ReportedSource(DataSource):
         """A sentence: how much of the tuning split, and of each reported one, is near to what models are trained on."""
         splits = {"tuning": training.tuning, **self.data.splits}
         counts = near(list(splits.values()), training.train)
-        pairs = len(self.spec.text) == 2
+        pairs = len(self.spec.text) > 1
         shared = "a context in common" if KINDS[self.spec.kind].unit == "question" else "a text in common"
         what = shared if pairs else f"{RUN} words in a row in common, or the whole of a shorter text"
         shares = (

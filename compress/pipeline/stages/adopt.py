@@ -13,6 +13,7 @@ from ...fields import Spec
 from ...models.checkpoints import label_fields, load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.random_models import random_classifier
 from ...models.sentence_pooling import FIELD
+from ...models.vector_layers import LAST
 from ...spec.kinds import KINDS
 from ...tasks import TASK_KINDS, TrainingData, gold_of, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
@@ -50,7 +51,8 @@ def add_adopted(draft: Draft, model: str = "teacher") -> None:
     outside = {"teacher": draft.teachers[model].identity, "data": draft.task.fingerprint}
     if not learns_labels(draft):
         source, inputs = draft.teachers[model], pretrained_inputs(draft)
-        described = {"kind": draft.task.spec.kind, "pooling": source.pooling[0]}
+        described: dict[str, Any] = {"kind": draft.task.spec.kind, "pooling": source.pooling[0]}
+        described |= {} if source.card.layers == LAST else {"layers": source.card.layers}
         draft.add(ADOPT, model, model, Adopt(), described, inputs=inputs, outside=outside, seed=draft.base_seed)
         return
     draft.add(ADOPT, model, model, Adopt(), {}, outside=outside)
@@ -83,7 +85,9 @@ def _adopt_encoder(job: Job[Adopt], source: TeacherSource) -> AdoptInfo:
 
     torch.manual_seed(job.node.seed)
     if source.folder is not None or PRETRAINED in job.inputs:
-        model: Any = load_classifier(base_teacher(source, job.inputs), kind=job.context.kind, labels=(), trained=True)
+        folder = base_teacher(source, job.inputs)
+        own = {} if source.card.layers == LAST else {"config": source.config}
+        model: Any = load_classifier(folder, kind=job.context.kind, labels=(), trained=True, **own)
     else:
         model = random_classifier(source.config, kind=job.context.kind, labels=())
         grow_into(model, source, seed=job.node.seed)

@@ -12,11 +12,11 @@ from ...errors import CompressError
 from ...goals import texts_to_judge
 from ...paths import from_home
 from ...quantize.methods import quantizer_of
-from ...spec.kinds import KINDS
+from ...spec.kinds import KINDS, Unit
 from ...spec.quantization import Quantize
 from ...spec.task import TaskSpec
 from ...store import hash_file
-from ...tasks import TASK_KINDS, Split, encode, headline, score
+from ...tasks import TASK_KINDS, Split, encode, headline, of_words, score
 from ..plan import Context, Draft
 from ..plan.sources import TaskSource
 
@@ -28,13 +28,18 @@ if TYPE_CHECKING:
 
 _LEAST = 32  # texts to calibrate on
 _FEW = 256  # texts that tell matmuls apart
+# No labels of texts that are read in windows, as `Split.labels`.
+_EMPTY: dict[Unit, np.ndarray] = {"word": np.zeros((0, 3), np.int32), "question": np.zeros((0, 2), np.int32)}
 _PROFILED = 128  # tokens of a text, or as many as the task's texts may have
 
 
 def calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
-    """Hashes of what is read. The tuning split is, and that the text is of no reported one is seen, also where a text is given."""
-    text = {"text": hash_file(from_home(spec.calibration_text))} if spec.calibration_text else {}
-    return {"data": draft.task.fingerprint} | text
+    """Hashes of what is read, and `cut`: that long lines of a text are read in windows, where they are. The tuning split is read, and
+    that the text is of no reported one is seen, also where a text is given."""
+    if spec.calibration_text is None:
+        return {"data": draft.task.fingerprint}
+    windows = {"cut": "windows"} if KINDS[draft.task.spec.kind].unit in _EMPTY else {}
+    return {"data": draft.task.fingerprint, "text": hash_file(from_home(spec.calibration_text))} | windows
 
 
 def length_stratified(encoded: Encoded, pad: int, count: int, *, tokens: int = 4096) -> list[dict[str, np.ndarray]]:
@@ -55,20 +60,17 @@ def calibration(
     if spec.calibration_text is None:
         return length_stratified(context.task.encoded("train", tokenizer, length), pad, spec.calibration_examples)
     path = from_home(spec.calibration_text)
-    texts = read_lines(path, texts_of_a_row(context.task.spec))
+    texts = read_lines(path, context.task.spec)
     if hash_file(path) != outside["text"]:
         raise CompressError(f"quantize.calibration_text: {path}: it changed since this command started; start it again")
     refuse_reported(spec.calibration_text, texts, context.task)
     return length_stratified(encode(tokenizer, texts, length), pad, spec.calibration_examples)
 
 
-def texts_of_a_row(spec: TaskSpec) -> int:
-    """What a model reads at once."""
-    return 2 if spec.pairs else 1
-
-
-def read_lines(path: Path, columns: int) -> Split:
-    """Lines that are not empty, as unlabelled examples of one or two texts. CompressError: unreadable, or fewer than 32."""
+def read_lines(path: Path, spec: TaskSpec) -> Split:
+    """Lines that are not empty, as unlabelled examples of the task: of one or two texts, which are read in windows where its own
+    are. CompressError: unreadable, or fewer than 32."""
+    columns = 2 if spec.pairs else 1  # what a model reads at once
     try:
         rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
@@ -82,7 +84,9 @@ def read_lines(path: Path, columns: int) -> Split:
         raise CompressError(
             f"quantize.calibration_text: {path}: expected at least {_LEAST} lines of text, found {len(rows)}"
         )
-    return Split(tuple(list(column) for column in zip(*rows, strict=True)), np.zeros(len(rows), np.int64))
+    empty = _EMPTY.get(KINDS[spec.kind].unit)
+    labels = np.zeros(len(rows), np.int64) if empty is None else of_words([empty] * len(rows))
+    return Split(tuple(list(column) for column in zip(*rows, strict=True)), labels)
 
 
 def refuse_reported(name: str, texts: Split, task: TaskSource) -> None:

@@ -12,8 +12,7 @@ from ..plan import Draft, Job, Kind, Node, Plan
 
 
 def plan(draft: Draft, stage: Stage) -> None:
-    if draft.student is not None and "student" not in draft.latest:
-        raise draft.fails(stage.id, "every distill stage is switched off, so there is no student; leave one on")
+    draft.check_student(stage.id)
     add_export(draft, stage.spec)
 
 

@@ -27,7 +27,6 @@ from .calibration import (
     length_stratified,
     read_lines,
     refuse_reported,
-    texts_of_a_row,
 )
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def check(plan: Plan, node: Node[Quantize]) -> None:
     """The packages that only some methods need are there, and the texts to calibrate on serve."""
     quantizer_of(node.spec).check_packages()
     if node.spec.calibration_text is not None:
-        texts = read_lines(from_home(node.spec.calibration_text), texts_of_a_row(plan.task.spec))
+        texts = read_lines(from_home(node.spec.calibration_text), plan.task.spec)
         refuse_reported(node.spec.calibration_text, texts, plan.task)
 
 

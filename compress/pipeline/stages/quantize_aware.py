@@ -36,8 +36,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     """The student in place of the last one; of a teacher a model of its own beside it, for the teacher is the baseline."""
     before = draft.current
     model = before if draft.student is not None else f"{before}-qat"
-    if draft.student is not None and before == "teacher":
-        raise draft.fails(stage.id, "every distill stage is switched off, so there is no student; leave one on")
+    draft.check_student(stage.id)
     if problem := no_fast_graph(draft, before):
         raise draft.fails(
             stage.id,

@@ -25,6 +25,7 @@ from .quantize_aware import QUANTIZE_AWARE
 from .teacher_logits import TEACHER_LOGITS
 from .token_vectors import TOKEN_VECTORS
 from .tokenize import TOKENIZE
+from .vocabulary import VOCABULARY
 
 _KINDS = (
     TOKENIZE,
@@ -40,6 +41,7 @@ _KINDS = (
     ENSEMBLE_KIND,
     TOKEN_VECTORS,
     DISTILL,
+    VOCABULARY,
     QUANTIZE_AWARE,
     EXPORT,
     QUANTIZE,

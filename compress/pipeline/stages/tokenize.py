@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import CompressError
 from ...fields import Positive, Spec
 from ..plan import Draft, Job, Kind
 
@@ -27,13 +26,12 @@ def add_text(draft: Draft, max_tokens: int | None) -> str:
 
 def run(job: Job[Tokenize]) -> dict[str, Any]:
     """-> shards."""
-    from ...corpus import corpus_fingerprint, tokenize_corpus
+    from ...corpus import tokenize_corpus
 
     corpus, most = job.plan.corpus, job.spec.max_tokens
     if corpus is None:
         raise RuntimeError("a tokenize stage is only planned with a corpus")
-    if corpus_fingerprint(corpus.sources) != corpus.fingerprint:
-        raise CompressError("the plain text changed since this command started; start it again")
+    corpus.check_unchanged()
     return tokenize_corpus(
         corpus.sources,
         job.plan.teacher.tokenizer,

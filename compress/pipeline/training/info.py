@@ -34,7 +34,8 @@ class Start(TypedDict, total=False):
 
 class TrainingInfo(Speed):
     """Of any training. Scores are points on the tuning split, None and empty where nothing scores the model. `threshold`: where labels
-    are decided one by one, the probability above which one was best given, before the model's outputs were moved so that it is one half."""
+    are decided one by one, the probability above which one was best given, before the model's outputs were moved so that it is one half.
+    `null_score_diff_threshold`: where questions may have no answer, by how much the score of none must be above that of the best span."""
 
     steps: int
     best_step: int | None
@@ -43,6 +44,7 @@ class TrainingInfo(Speed):
     precision: str
     threads: int
     threshold: NotRequired[float]
+    null_score_diff_threshold: NotRequired[float]
     processes: NotRequired[int]
     device: str
     fsdp: NotRequired[bool]

@@ -13,14 +13,16 @@ from ... import processes
 from ...augment import read_augmented
 from ...losses.features import LOGITS
 from ...models.checkpoints import pad_id, save_checkpoint
+from ...models.dimensions import usable_positions
 from ...models.layer_maps import matched_layers
 from ...models.masked_head import MaskedLmHeads
-from ...models.predict import predict_logits
+from ...models.predict import collected_logits
 from ...objective import Objective
 from ...runtime.kinds.multilabel import sigmoid
+from ...runtime.passages import THRESHOLD
 from ...spec.stages import Losses, Training
 from ...store import Artifact
-from ...tasks import TASK_KINDS, Encoded, TaskBatches, encode
+from ...tasks import TASK_KINDS, Encoded, EncodedSpans, TaskBatches, encode, encode_parts
 from ...training import Batches, Outcome, make_accelerator, train
 from ..plan import Job, Plan
 from ..plan.sources import TaskSource
@@ -74,7 +76,7 @@ class TrainingRun:
             data.encoded = data.encoded.compared_by_answers()
         reads = None
         if teacher_tokenizer is not None:
-            reads = self._examples(teacher_tokenizer, length, pad_id(teacher.config.to_dict()))
+            reads = self._read_by(teacher, teacher_tokenizer, data.encoded, length)
         scored = LOGITS in self.objective.student_features
         tuning = task.encoded("tuning", tokenizer, length)
         evaluate = tuning_score(task.data, tuning, pad) if scored else None
@@ -83,13 +85,17 @@ class TrainingRun:
         return info
 
     def set_threshold(self, tokenizer: Any, info: TrainingInfo) -> None:
-        """Let the trained model decide at 0, or one half, what is best decided at another output, by the tuning split; `info` has that."""
+        """Let the trained model decide at 0, or one half, what is best decided at another output, by the tuning split; of questions its
+        config says from where on it gives no answer. `info` has that."""
         data = self.context.task.data
         if TASK_KINDS[data.spec.kind].threshold is None:
             return
         tuning = self.context.task.encoded("tuning", tokenizer, self.settings.max_length or data.spec.max_length)
-        logits = predict_logits(self.model, tuning, pad_id(self.model.config.to_dict()))
+        logits = collected_logits(self.model, tuning, pad_id(self.model.config.to_dict()))
         threshold = best_threshold(data, logits, tuning.labels)
+        if isinstance(tuning, EncodedSpans):
+            self._set_no_answer(threshold, tuning, info)
+            return
         lower_outputs(self.model, threshold)
         info["threshold"] = probability = float(sigmoid(np.array(threshold)))
         self.context.notice(
@@ -97,9 +103,29 @@ class TrainingRun:
             "model's outputs are moved so that it is one half"
         )
 
+    def _set_no_answer(self, threshold: float, tuning: EncodedSpans, info: TrainingInfo) -> None:
+        """In the model's config; without questions that have no answer there is nothing to choose, and it says nothing."""
+        if not tuning.impossible:
+            vars(self.model.config).pop(THRESHOLD, None)
+            return
+        setattr(self.model.config, THRESHOLD, threshold)
+        info["null_score_diff_threshold"] = threshold
+        self.context.notice(
+            f"{self.job.node.id}: no answer is best given where its score is more than {threshold:.2f} above that of the best span, by "
+            f"{len(tuning.labels):,} tuning questions"
+        )
+
     def _examples(self, tokenizer: Any, length: int, pad: int) -> TaskBatches:
         encoded = training_examples(self.context.task, tokenizer, length, self.job.inputs.get("augmented"))
         return TaskBatches(encoded, batch_size=self.settings.batch_size, pad_id=pad, seed=self.job.node.seed)
+
+    def _read_by(self, teacher: Any, tokenizer: Any, examples: Encoded, length: int) -> TaskBatches:
+        """The examples in a teacher's own tokens; of a window of a question what the student reads, in as many tokens as that takes."""
+        config = teacher.config.to_dict()
+        if not isinstance(examples, EncodedSpans):
+            return self._examples(tokenizer, length, pad_id(config))
+        parts = encode_parts(tokenizer, examples, min(usable_positions(config), 2 * length))
+        return TaskBatches(parts, batch_size=self.settings.batch_size, pad_id=pad_id(config), seed=self.job.node.seed)
 
     def train(
         self,
@@ -115,8 +141,8 @@ class TrainingRun:
         work = self.job.work
 
         def targets() -> Any:
-            if self._answers is not None:
-                return from_table(self._answers, accelerator)
+            if self._answers is not None and isinstance(data, TaskBatches):
+                return from_table(data.encoded.by_row(self._answers), accelerator)
             return teacher_features(teacher, objective, data, settings, work, accelerator, reads=reads)
 
         if processes.is_first() and (step := saved_step(work)):

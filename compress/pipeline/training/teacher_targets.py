@@ -15,9 +15,10 @@ from ...atomic import replacing
 from ...corpus import MaskedBatches
 from ...errors import CompressError
 from ...losses.features import LOGITS
+from ...losses.spans import moved_logits
 from ...models.features import Batch, Features, compute_features
 from ...models.masked_lm import masked_text_loss
-from ...models.predict import predict_logits, to_tensors
+from ...models.predict import collected_logits, predict_logits, to_tensors
 from ...objective import Objective
 from ...spec.stages import Training
 from ...tasks import (
@@ -42,15 +43,16 @@ def tuning_score(data: TrainingData, tuning: Encoded, pad: int) -> Callable[[nn.
     """A function that scores a model on the tuning split, in headline points; where answers go by a threshold, at the best one."""
 
     def evaluate(model: nn.Module) -> float:
-        logits = predict_logits(model, tuning, pad)
-        logits = logits - best_threshold(data, logits, tuning.labels)
+        logits = collected_logits(model, tuning, pad)
+        logits = tuning.decided(logits, best_threshold(data, logits, tuning.labels))
         return headline(score(data.spec, data.labels, logits, tuning.labels))
 
     return evaluate
 
 
 def best_threshold(data: TrainingData, logits: np.ndarray, gold: np.ndarray) -> float:
-    """The logit at which answers are best decided on the tuning split; 0 where answers go by none."""
+    """At what collected outputs are best decided on the tuning split: a logit, or by how much no answer beats a span; 0 where answers go
+    by none."""
     threshold = TASK_KINDS[data.spec.kind].threshold
     return 0.0 if threshold is None else threshold(logits, gold, headline_of(data.spec, data.labels))
 
@@ -97,7 +99,8 @@ def teacher_features(
     """The teacher's features for a batch: none, its logits from a table made once, or a forward per batch.
 
     `reads`: the same examples in the teacher's tokens, where those are not the student's. Where words are labelled, these are other
-    windows, and the teacher's answers come from a table of all words."""
+    windows, and the teacher's answers come from a table of all words; where questions are answered, they are the student's windows, and
+    the teacher's answers are moved to its tokens."""
     wanted = objective.teacher_features
     if teacher is None or not wanted:
         return lambda batch, indices: {}
@@ -110,10 +113,12 @@ def teacher_features(
         return from_table(table, accelerator)
 
     def forward(batch: Batch, indices: np.ndarray) -> Features:
-        if reads is not None:
-            batch = to_tensors(reads.collate(indices), accelerator.device)
+        own = batch if reads is None else to_tensors(reads.collate(indices), accelerator.device)
         with torch.no_grad():
-            return compute_features(teacher, batch, wanted)
+            features = compute_features(teacher, own, wanted)
+            if "places" in own:
+                features[LOGITS] = moved_logits(features[LOGITS], own["places"], batch["input_ids"].shape[1])
+        return features
 
     return forward
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .choice import CHOICE, Chosen
 from .classification import CLASSIFICATION
 from .embedding import EMBEDDING, VectorAnswer
 from .kind import AnswerKind, LabelsPrediction, Names, Prediction, RelevancePrediction
@@ -14,6 +15,7 @@ from .tagging import TAGGING, Entity
 # A folder that says nothing but its config.json is of the first kind that fits.
 ANSWER_KINDS: dict[str, AnswerKind] = {
     "ranking": RANKING,
+    "choice": CHOICE,
     "regression": REGRESSION,
     "multilabel": MULTILABEL,
     "tagging": TAGGING,
@@ -26,6 +28,7 @@ __all__ = [
     "ANSWER_KINDS",
     "Answer",
     "AnswerKind",
+    "Chosen",
     "Entity",
     "LabelsPrediction",
     "Prediction",

@@ -9,7 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 Names = tuple[str, ...]
-Unit = Literal["text", "word", "question", "pair"]  # what a model answers; pair: a text, with a vector that is compared
+Unit = Literal[
+    "text", "word", "question", "choice", "pair"
+]  # what a model answers; pair: a text, with a vector that is compared
 
 
 @dataclass(frozen=True)
@@ -61,5 +63,6 @@ class AnswerKind:
     cells: Callable[[Any], tuple[Any, float | None]]  # the same for a file: the answer, and how sure the model is
     fields: Callable[[Any], dict[str, Any]] = vars  # the same for a line of JSON
     config: Mapping[str, Any] = field(default_factory=dict)  # what else a bundle's config.json has
-    unit: Unit = "text"  # what is answered: a text, each word of it by a model …ForTokenClassification, a question about it; pair: a
-    # text, by a vector
+    # What is answered: a text, each word of it by a model …ForTokenClassification, a question about it, which of several endings it
+    # has; pair: a text, by a vector.
+    unit: Unit = "text"

@@ -14,6 +14,7 @@ from .masked_lm import MaskedLm
 from .pretrain import Pretrain
 from .quantize_aware import QuantizeAware
 from .training import Losses, OnText, PerTask, Training
+from .vocabulary import Vocabulary
 
 # In the order in which a recipe's stages may come.
 STAGE_SPECS: dict[str, type[StageSpec]] = {
@@ -23,6 +24,7 @@ STAGE_SPECS: dict[str, type[StageSpec]] = {
     "general": General,
     "augment": Augment,
     "distill": Distill,
+    "vocabulary": Vocabulary,
     "quantize_aware": QuantizeAware,
     "export": Export,
     "quantize": Quantize,
@@ -42,4 +44,5 @@ __all__ = [
     "Pretrain",
     "QuantizeAware",
     "Training",
+    "Vocabulary",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compress.spec.kinds import KindName
 
+from .choice import CHOICE
 from .classification import CLASSIFICATION
 from .embedding import EMBEDDING
 from .kind import TaskKind
@@ -19,6 +20,7 @@ TASK_KINDS: dict[KindName, TaskKind] = {
     "tagging": TAGGING,
     "span": SPAN,
     "ranking": RANKING,
+    "choice": CHOICE,
     "regression": REGRESSION,
     "embedding": EMBEDDING,
 }

@@ -10,11 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from compress.errors import CompressError
+from compress.spec.task import TaskSpec
+
+from ..columns import Rows
 from .kind import TaskKind
 from .regression import REGRESSION
 
 NEAREST = 10
-_AT_ONCE = 1024  # rows of cosines held at a time
+ASKED = 4096  # texts whose neighbours are looked up among all: the time grows with the texts, not with their square
+_AT_ONCE = 1 << 22  # cosines held at a time: 32 MB
 
 
 def paired(vectors: np.ndarray) -> np.ndarray:
@@ -49,28 +54,50 @@ def _similarity(fp32: np.ndarray, other: np.ndarray) -> dict[str, Any]:
 
 
 def nearest_kept(one: np.ndarray, two: np.ndarray) -> float:
-    """The share of each text's `NEAREST` nearest other texts by `one` [text, width] that are so by `two`, a text's mean; of fewer
-    texts all others are as near by either. A text that stands more than once counts once, with its first vector by `one`."""
+    """The share of a text's `NEAREST` nearest other texts by `one` [text, width] that are so by `two`, the mean over texts, of many over
+    `ASKED` evenly chosen ones; of fewer texts than are looked for all others are as near by either. A text that stands more than once
+    counts once, with its first vector by `one`."""
     _, rows = np.unique(one, axis=0, return_index=True)
     one, two, count = one[rows], two[rows], min(NEAREST, len(rows) - 1)
     if count < 1:
         return 1.0
-    shared = 0
-    for start in range(0, len(one), _AT_ONCE):
-        found = [_nearest(each, start, count) for each in (one, two)]
+    asked = np.unique(np.linspace(0, len(one) - 1, min(ASKED, len(one))).astype(np.int64))
+    step, shared = max(1, _AT_ONCE // len(one)), 0
+    for start in range(0, len(asked), step):
+        found = [_nearest(each, asked[start : start + step], count) for each in (one, two)]
         shared += sum(len(set(mine) & set(theirs)) for mine, theirs in zip(*found, strict=True))
-    return shared / (count * len(one))
+    return shared / (count * len(asked))
 
 
-def _nearest(vectors: np.ndarray, start: int, count: int) -> list[list[int]]:
-    """Of the texts from `start` on, as many as are held at a time: the nearest `count` others, by number."""
-    cosines = vectors[start : start + _AT_ONCE] @ vectors.T
-    cosines[np.arange(len(cosines)), start + np.arange(len(cosines))] = -np.inf
+def _nearest(vectors: np.ndarray, rows: np.ndarray, count: int) -> list[list[int]]:
+    """Of the texts in `rows`: the nearest `count` others, by number."""
+    cosines = vectors[rows] @ vectors.T
+    cosines[np.arange(len(rows)), rows] = -np.inf
     return np.argpartition(-cosines, count - 1, axis=1)[:, :count].tolist()
+
+
+def rated(spec: TaskSpec, rows: Rows) -> Rows:
+    """Without the pairs that have no score, and with a note of how many these are. CompressError: none has one."""
+    kept = [row for row, score in enumerate(rows.labels) if not _is_blank(score)]
+    if len(kept) == len(rows):
+        return rows
+    if not kept:
+        raise CompressError(
+            f"{rows.place}: no pair has a score, which vectors are measured by; is it the right column?"
+        )
+    columns = tuple([texts[row] for row in kept] for texts in rows.texts)
+    numbers, labels = [rows.numbers[row] for row in kept], [rows.labels[row] for row in kept]
+    note = f"{len(rows) - len(kept):,} of {len(rows):,} pairs have no score, and are left out"
+    return replace(rows, numbers=numbers, texts=columns, labels=labels, notes=(*rows.notes, note))
+
+
+def _is_blank(score: Any) -> bool:
+    return score is None or (isinstance(score, str) and not score.strip())
 
 
 EMBEDDING: TaskKind = replace(
     REGRESSION,
+    prepared=rated,
     constant=lambda train, names, gold: np.ones(1, np.float32),
     constant_words="one vector for all texts",
     label_words="a vector",

@@ -61,10 +61,11 @@ class TaskKind:
     mean: Callable[[Sequence[np.ndarray]], np.ndarray] | None = None  # of outputs, float64 [example, output]
     temperature: Callable[[np.ndarray, np.ndarray], float] | None = None  # of (outputs, gold)
     threshold: Callable[[np.ndarray, np.ndarray, Headline], float] | None = (
-        None  # of (outputs, gold, headline): the output above
+        None  # of (outputs, gold, headline): the one at which
     )
-    # which a label is best given, where models decide at 0 and need not have learnt to
-    types: Callable[[np.ndarray, np.ndarray, Names], dict[str, TypeScore]] = lambda outputs, gold, names: {}
+    # outputs as `Encoded.collected` has them are best `decided`, where models decide at 0 and need not have learnt to
+    types: Callable[[np.ndarray, np.ndarray, Names, Metrics], dict[str, TypeScore]] = lambda *_: {}
+    # of (outputs, gold, names, metrics): the scores of each type of entity
     entity_flips: Callable[[np.ndarray, np.ndarray, np.ndarray, Names], tuple[int, int] | None] = lambda *_: None
     # of (fp32 outputs, others, gold, names): entities that are not both models', and all; None: labels are of no entities
     query_flips: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
@@ -77,7 +78,9 @@ class TaskKind:
     copied: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda labels, sources, copy: labels[
         sources
     ]  # of a split's labels, each copy's source in it, and which copy of it, from 0: the copies' labels
-    gold: Callable[[np.ndarray], np.ndarray] = _itself  # of labels
+    gold: Callable[[np.ndarray, Sequence[Sequence[str]]], np.ndarray] = lambda labels, texts: (
+        labels
+    )  # of a split's columns
     right: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # of (outputs, gold): which answers are right,
     # bool [example]; None as of `confidence`
     calibrated: bool = True  # whether `confidence` is how often answers should be right

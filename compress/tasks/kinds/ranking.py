@@ -55,8 +55,8 @@ def varied_queries(labels: np.ndarray) -> list[np.ndarray]:
     return [rows for rows in queries_of(labels) if len(np.unique(labels[rows, 0])) > 1]
 
 
-def _copied(labels: np.ndarray, sources: np.ndarray, copy: np.ndarray) -> np.ndarray:
-    """The first copies of a query's passages are a query of their own, and so are the second ones."""
+def copied_groups(labels: np.ndarray, sources: np.ndarray, copy: np.ndarray) -> np.ndarray:
+    """The first copies of a query's passages, or of a question's endings, are a group of their own, and so are the second ones."""
     made = labels[sources]
     made[:, 1] += (copy + 1) * (labels[:, 1].max() + 1)
     return made
@@ -82,5 +82,5 @@ RANKING: TaskKind = replace(
     prepared=noted,
     varied=lambda labels: len(varied_queries(labels)) > 0,
     unvaried="no query has passages of different relevance; training needs some, such as one passage of 1 and others of 0 a query",
-    copied=_copied,
+    copied=copied_groups,
 )

@@ -8,7 +8,17 @@ import numpy as np
 
 from compress.errors import CompressError
 from compress.metrics import AnswersHeadline
-from compress.metrics.answers import ANSWER_OUTPUTS, EXACT, F1, NONE, SCORE, given_answers
+from compress.metrics.answers import (
+    ANSWER_OUTPUTS,
+    EXACT,
+    F1,
+    NONE,
+    SCORE,
+    best_threshold,
+    given_answers,
+    has_answer,
+    question_gold,
+)
 from compress.runtime.passages import NEVER
 from compress.spec.kinds import KINDS
 
@@ -27,23 +37,23 @@ def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     return of_words([np.array(spans, np.int32).reshape(-1, 2) for spans in rows.labels])
 
 
-def _gold(labels: np.ndarray) -> np.ndarray:
-    """int8 [question]: 1 where it has an answer."""
-    return np.fromiter((len(spans) > 0 for spans in labels), np.int8, len(labels))
+def _strata(labels: np.ndarray) -> list[int]:
+    """1 where a question has an answer."""
+    return [int(len(spans) > 0) for spans in labels]
 
 
 def _written(label: Any, names: tuple[str, ...]) -> str:
     """Of an answer, start and end, or of gold."""
-    places = np.atleast_1d(label).tolist()
-    if not any(places):
-        return "no answer"
-    return f"characters {places[0]} to {places[1]}" if len(places) == 2 else "an answer"
+    places = np.atleast_1d(label)
+    if len(places) == 2 and places.any():
+        return f"characters {places[0]} to {places[1]}"
+    return "an answer" if len(places) == 1 and has_answer(places).all() else "no answer"
 
 
 def _constant(train: np.ndarray, names: tuple[str, ...], gold: np.ndarray) -> np.ndarray:
     outputs = np.zeros((len(gold), ANSWER_OUTPUTS), np.float32)
     outputs[:, SCORE] = -1
-    outputs[:, [EXACT, F1]] = np.equal(gold, 0)[:, None]
+    outputs[:, [EXACT, F1]] = ~has_answer(gold)[:, None]
     return outputs
 
 
@@ -54,9 +64,9 @@ def _confidence(outputs: np.ndarray) -> np.ndarray:
 
 
 def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
-    """Gold, or outputs."""
-    if kept.ndim == 1:
-        return bool(np.isin(kept, (0, 1)).all())
+    """Gold, also beside each output, or outputs."""
+    if kept.ndim == 1 or (kept == kept[:, :1]).all():
+        return bool((kept >= 0).all() and (kept == np.floor(kept)).all())
     return (
         kept.ndim == 2
         and kept.shape[1] == ANSWER_OUTPUTS
@@ -74,7 +84,7 @@ SPAN = TaskKind(
     read_labels=_read,
     written=_written,
     present=lambda labels: {0, 1},  # every model has both outputs
-    strata=lambda labels: _gold(labels).tolist(),
+    strata=_strata,
     headline=lambda metrics, positive, names: AnswersHeadline(metrics),
     constant=_constant,
     constant_words="answering no question",
@@ -88,7 +98,8 @@ SPAN = TaskKind(
     divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()),
     prepared=answered,
     varied=lambda labels: True,  # questions differ, though all may have an answer
-    gold=_gold,
+    threshold=lambda outputs, gold, headline: best_threshold(outputs, gold, AnswersHeadline(headline.metrics)),
+    gold=lambda labels, texts: question_gold(texts[1], labels),
     right=lambda outputs, gold: outputs[:, EXACT] == 1,
     logits=_logits,
     width=lambda names: ANSWER_OUTPUTS,

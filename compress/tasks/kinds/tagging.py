@@ -8,7 +8,16 @@ import numpy as np
 
 from compress.errors import CompressError
 from compress.metrics import TagsHeadline, are_entities
-from compress.metrics.tags import OUTSIDE, entity_flips, joined, parted, type_scores
+from compress.metrics.tags import (
+    ENTITY_METRICS,
+    OUTSIDE,
+    TypeScore,
+    entity_flips,
+    entity_metric,
+    joined,
+    parted,
+    type_scores,
+)
 from compress.spec.kinds import MetricName
 from compress.spec.task import TaskSpec
 
@@ -72,33 +81,44 @@ def _check_marks(spec: TaskSpec, names: tuple[str, ...]) -> None:
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
-    """object [text] of int32 [word, 3]: label id, start and end in characters."""
-    ids = {name: index for index, name in enumerate(names)}
-    labels, problems = np.empty(len(rows), dtype=object), []
-    for row, (number, words) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
-        for place, (name, _, _) in enumerate(words, start=1):
-            if name not in ids:
-                problems.append((number, f"word {place}: {unknown_label(name, names)}"))
-        labels[row] = np.array([(ids.get(n, 0), *span) for n, *span in words], np.int32).reshape(-1, 3)
-    refuse(rows.place, rows.unit, problems)
-    _check_words(rows, labels, names)
+    labels = label_ids(rows, names)
+    check_words(rows.place, labels, names)
     return labels
 
 
-def _check_words(rows: Rows, labels: np.ndarray, names: tuple[str, ...]) -> None:
+def label_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
+    """object [text] of int32 [word, 3]: label id, start and end in characters."""
+    ids = {name: index for index, name in enumerate(names)}
+    labels, problems = np.empty(len(rows), dtype=object), []
+    for row, words in enumerate(rows.labels):
+        for place, (name, _, _) in enumerate(words):
+            if name not in ids:
+                problems.append(rows.of_word(row, place, unknown_label(name, names)))
+        labels[row] = np.array([(ids.get(n, 0), *span) for n, *span in words], np.int32).reshape(-1, 3)
+    refuse(rows.place, rows.unit, problems)
+    return labels
+
+
+def check_words(place: str, labels: np.ndarray, names: tuple[str, ...]) -> None:
     """Raises `CompressError` where no text has a word, or none an entity: nothing can be learnt or scored."""
     found = _present(labels)
     if not found:
-        raise CompressError(f"{rows.place}: no text has a word")
+        raise CompressError(f"{place}: no text has a word")
     if are_entities(names) and found == {names.index(OUTSIDE)}:
         words = len(_gold(labels))
-        raise CompressError(
-            f"{rows.place}: all {words:,} words have the label {OUTSIDE!r}; expected entities among them"
-        )
+        raise CompressError(f"{place}: all {words:,} words have the label {OUTSIDE!r}; expected entities among them")
 
 
 def _fitting(metrics: tuple[MetricName, ...], names: tuple[str, ...]) -> tuple[MetricName, ...]:
-    return tuple(metric for metric in metrics if metric != "entity_f1" or are_entities(names))
+    return tuple(metric for metric in metrics if metric not in ENTITY_METRICS or are_entities(names))
+
+
+def _types(
+    outputs: np.ndarray, gold: np.ndarray, names: tuple[str, ...], metrics: tuple[MetricName, ...]
+) -> dict[str, TypeScore]:
+    """Of each type of entity, counted as the task's first metric of entities counts them."""
+    strict = entity_metric(metrics) == "entity_f1_strict"
+    return type_scores(outputs, gold, names, strict=strict) if are_entities(names) else {}
 
 
 def _gold(labels: np.ndarray) -> np.ndarray:
@@ -151,11 +171,11 @@ TAGGING = TaskKind(
     divergence=CLASSIFICATION.divergence,
     mean=mean_of_probabilities,
     temperature=lambda outputs, gold: fit_temperature(outputs, _expected(gold)),
-    types=lambda outputs, gold, names: type_scores(outputs, gold, names) if are_entities(names) else {},
+    types=_types,
     entity_flips=lambda *found: entity_flips(*found) if are_entities(found[-1]) else None,
     prepared=tagged,
     varied=lambda labels: len(_present(labels)) > 1,
-    gold=_gold,
+    gold=lambda labels, texts: _gold(labels),
     right=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _expected(gold),
     fitting=_fitting,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,9 @@ from compress.errors import CompressError
 from compress.pipeline import Listener, Request, plan_all, run_all
 from compress.pipeline.plan.sources import TaskSource
 from compress.pipeline.results.reported import ReportedSource
-from compress.pipeline.stages.calibration import read_lines, refuse_reported
+from compress.pipeline.stages.calibration import length_stratified, read_lines, refuse_reported
 from compress.spec.task import Files, TaskSpec
-from compress.tasks import Split
+from compress.tasks import Split, encode
 
 
 def lines(path: Path, texts: list[str]) -> Path:
@@ -24,11 +25,38 @@ def lines(path: Path, texts: list[str]) -> Path:
     return path
 
 
+def task(columns: int, **fields: Any) -> TaskSpec:
+    names = ("first", "second")[:columns]
+    given = {"name": "t", "text": names, "label": "label", "metrics": ("accuracy",), **fields}
+    return TaskSpec(**given, files=Files(train="train.csv", dev="dev.csv"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "metrics", "columns"),
+    [("classification", ("accuracy",), 1), ("tagging", ("accuracy",), 1), ("span", ("exact_match",), 2)],
+)
+def test_long_lines_are_read_as_the_task_s_own_texts_are(
+    tmp_path: Path, toy_tokenizer: Tokenizer, kind: str, metrics: tuple[str, ...], columns: int
+) -> None:
+    spec = task(columns, kind=kind, metrics=metrics)
+    long = " ".join(["a", "fine", "dull", "film"] * 10 + ["end"])
+    path = lines(tmp_path / "a.txt", [long if columns == 1 else f"a film\t{long}"] * 32)
+    encoded = encode(toy_tokenizer, read_lines(path, spec), 16)
+    last = toy_tokenizer.encode("end", add_special_tokens=False).ids[-1]
+    ends = sum(last in ids for ids in encoded.input_ids)
+    if kind == "classification":
+        assert (len(encoded), ends) == (32, 0)
+    else:
+        assert len(encoded) >= 32 * 3 and ends == 32
+    (feed, *_) = length_stratified(encoded, 0, 64)
+    assert feed["input_ids"].shape[1] <= 16
+
+
 def test_lines_are_examples_and_empty_ones_are_left_out(tmp_path: Path) -> None:
     path = lines(tmp_path / "a.txt", [f"text {number}" for number in range(40)] + ["", "  "])
-    assert read_lines(path, 1).texts == ([f"text {number}" for number in range(40)],)
+    assert read_lines(path, task(1)).texts == ([f"text {number}" for number in range(40)],)
     pairs = lines(tmp_path / "b.txt", [f"first {number}\tsecond {number}" for number in range(32)])
-    assert read_lines(pairs, 2).texts[1][3] == "second 3"
+    assert read_lines(pairs, task(2)).texts[1][3] == "second 3"
 
 
 @pytest.mark.parametrize(
@@ -41,9 +69,9 @@ def test_lines_are_examples_and_empty_ones_are_left_out(tmp_path: Path) -> None:
 )
 def test_what_cannot_serve_is_named(texts: list[str], columns: int, told: str, tmp_path: Path) -> None:
     with pytest.raises(CompressError, match=told):
-        read_lines(lines(tmp_path / "a.txt", texts), columns)
+        read_lines(lines(tmp_path / "a.txt", texts), task(columns))
     with pytest.raises(CompressError, match=r"quantize\.calibration_text: .*none\.txt: cannot be read"):
-        read_lines(tmp_path / "none.txt", 1)
+        read_lines(tmp_path / "none.txt", task(1))
 
 
 @pytest.mark.parametrize("told", ["dev 7", "DEV 7", " dev  7 "])
@@ -53,14 +81,13 @@ def test_a_text_of_a_reported_split_is_refused_whatever_its_case_and_spacing(tol
         rows = "".join(f"{text},{'yes' if number % 2 else 'no'}\n" for number, text in enumerate(texts))
         (tmp_path / f"{name}.csv").write_text("text,label\n" + rows)
     files = Files(train="train.csv", dev="dev.csv")
-    task = TaskSource(
-        TaskSpec(name="t", text=("text",), label="label", metrics=("accuracy",), files=files), tmp_path, None
-    )
-    refuse_reported("mine.txt", Split((mine,), np.zeros(39)), task)
+    spec = TaskSpec(name="t", text=("text",), label="label", metrics=("accuracy",), files=files)
+    source = TaskSource(spec, tmp_path, None)
+    refuse_reported("mine.txt", Split((mine,), np.zeros(39)), source)
     with pytest.raises(CompressError, match=r"mine\.txt: 1 of 40 texts are in the split `dev`.* text 40\)"):
-        refuse_reported("mine.txt", Split(([*mine, told],), np.zeros(40)), task)
+        refuse_reported("mine.txt", Split(([*mine, told],), np.zeros(40)), source)
     with pytest.raises(CompressError, match=r"mine\.txt: 50 of 50 texts"):
-        refuse_reported("mine.txt", Split((dev,), np.zeros(50)), task)
+        refuse_reported("mine.txt", Split((dev,), np.zeros(50)), source)
 
 
 def test_a_text_that_changed_since_the_plan_was_made_is_refused(

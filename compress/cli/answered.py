@@ -1,0 +1,175 @@
+"""How `predict` answers the rows of a file, and scores them where they have labels."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CompressError
+from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction, RelevancePrediction
+from ..runtime.reading import check_unicode
+from ..spec.kinds import KINDS, KindName, MetricName
+from ..tabular import label_list, label_text
+from .row_files import Row, value_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..metrics import Headline
+    from ..runtime import Chooser, Classifier, Embedder, Prediction, Reader, Tagger
+
+    Model = Classifier | Tagger | Reader | Chooser | Embedder
+
+_SAMPLES = 2000
+_METRICS: dict[KindName, tuple[MetricName, ...]] = {
+    "classification": ("accuracy", "f1_macro")
+}  # of other kinds the usual ones
+Text = str | tuple[str, str] | list[str]
+
+
+def answers(model: Model, texts: Iterator[Any], window: int | None = None) -> Iterator[Any]:
+    """What `model` answers each text with, in order, as they come."""
+    from ..runtime import Chooser, Embedder, Reader, Tagger
+
+    if isinstance(model, Chooser):
+        return model.choices(texts, window=window)
+    if isinstance(model, Reader | Embedder):
+        return model.answers(texts, window=window)
+    asked = model.tag if isinstance(model, Tagger) else model.classify
+    return asked(texts, window=window)
+
+
+def text_of(names: tuple[str, ...], row: Row, label: str | None) -> Text:
+    """Also sees that the row has its label, before anything is answered."""
+    texts = [value_of(row, name, "--pair" if place else "--text") for place, name in enumerate(names)]
+    if label is not None:
+        value_of(row, label, "--label")
+    for name, text in zip(names, texts, strict=True):
+        check_text(f"{row.place}: {name}", text)
+    return texts[0] if len(texts) == 1 else (texts[0], texts[1])
+
+
+def check_text(place: str, text: Any) -> None:
+    if not isinstance(text, str):
+        raise CompressError(f"{place}: expected text, found {type(text).__name__}")
+    check_unicode(place, text)
+
+
+class Answered(ABC):
+    """How the rows of a file are answered, in the columns `columns` of texts, and scored where they have labels, in the column `label`."""
+
+    def __init__(self, model: Any, columns: tuple[str, ...], label: str | None) -> None:
+        self.model, self._columns, self._label = model, columns, label
+
+    def text(self, row: Row) -> Any:
+        """What the model is to read of the row. Raises `CompressError`."""
+        return text_of(self._columns, row, self._label)
+
+    def answers(self, texts: Iterator[Any]) -> Iterator[Any]:
+        return answers(self.model, texts)
+
+    def cells(self, answer: Any) -> tuple[Any, float | None]:
+        """What is added to the row: the answer, and how sure the model is."""
+        return self.model.settings.kind.cells(answer)
+
+    @abstractmethod
+    def add(self, row: Row, answer: Any) -> None:
+        """Keep what scores are computed from."""
+
+    @abstractmethod
+    def summary(self) -> str:
+        """The scores, in a line."""
+
+    def scored(self, metrics: Sequence[MetricName], outputs: np.ndarray, gold: np.ndarray) -> str:
+        """`120 texts: accuracy 91.67 (85.83 to 96.67), f1_macro 91.60 (85.10 to 96.60); 95% intervals`."""
+        from ..tasks import TASK_KINDS
+
+        fields, kind = KINDS[self._kind], TASK_KINDS[self._kind]
+        words = [_with_interval(name, kind.headline((name,), -1, self.model.labels), outputs, gold) for name in metrics]
+        what = fields.unit if fields.grouped is None else fields.grouped[fields.unit != "choice"]
+        return f"{len(gold):,} {what}{'' if len(gold) == 1 else 's'}: {', '.join(words)}; 95% intervals"
+
+    @property
+    def _kind(self) -> KindName:
+        name: Any = next(name for name, kind in ANSWER_KINDS.items() if kind is self.model.settings.kind)
+        return name
+
+
+class AnsweredTexts(Answered):
+    """Scored by labels of texts, scores, or relevances."""
+
+    def __init__(self, model: Any, columns: tuple[str, ...], label: str | None) -> None:
+        super().__init__(model, columns, label)
+        self._names = model.labels
+        self._queries: dict[str, int] = {}  # of passages, the text in the column `query` -> its number
+        self._gold: list[Any] = []
+        self._outputs: list[Any] = []
+        self._ids: Mapping[str, int] = {name: index for index, name in enumerate(self._names)}
+        self._numbers: Mapping[str, int] = {str(index): index for index in range(len(self._names))}
+
+    def add(self, row: Row, answer: Prediction) -> None:
+        if self._label is None:
+            return
+        value = value_of(row, self._label, "--label")
+        if isinstance(answer, LabelsPrediction):
+            self._gold.append(self._flags(row, value))
+            self._outputs.append([answer.scores[name] - 0.5 for name in self._names])
+        elif answer.label is not None:
+            self._gold.append(self._id(row, value))
+            self._outputs.append([name == answer.label for name in self._names])
+        else:
+            gold = _number(row, self._label, value)
+            self._gold.append(self._relevance(row, gold) if isinstance(answer, RelevancePrediction) else gold)
+            self._outputs.append([answer.score])
+
+    def _relevance(self, row: Row, gold: float) -> tuple[float, int]:
+        """With the number of its query."""
+        if gold < 0:
+            raise CompressError(f"{row.place}: {self._label}: expected a relevance of at least 0, found {gold:g}")
+        return gold, self._queries.setdefault(row.values[self._columns[0]], len(self._queries))
+
+    def _flags(self, row: Row, value: Any) -> list[bool]:
+        """Of a list of labels, by their names or numbers."""
+        found = label_list(value)
+        if found is None:
+            raise CompressError(f"{row.place}: {self._label}: expected a list of labels, found {str(value)[:60]!r}")
+        ids = {self._id(row, name) for name in found}
+        return [index in ids for index in range(len(self._names))]
+
+    def _id(self, row: Row, value: Any) -> int:
+        """Of a label's name, a whole number maybe written as 1.0; or of its number, where the names are no numbers."""
+        name = next((text for text in (str(value).strip(), label_text(value)) if text in self._ids), label_text(value))
+        ids = self._ids if name in self._ids or not self._numbers.keys().isdisjoint(self._ids) else self._numbers
+        if name not in ids:
+            near = next((other for other in self._names if other.casefold() == name.casefold()), None)
+            hint = f"; did you mean {near!r}?" if near else f"; known: {', '.join(self._names[:10])}"
+            raise CompressError(f"{row.place}: {self._label}: unknown label {name[:60]!r}{hint}")
+        return ids[name]
+
+    def summary(self) -> str:
+        import numpy as np
+
+        gold, outputs = np.array(self._gold), np.array(self._outputs, dtype=np.float64)
+        fields = KINDS[self._kind]
+        metrics = _METRICS.get(self._kind, fields.metrics[: fields.usual])
+        return self.scored(metrics, outputs, gold)
+
+
+def _with_interval(name: str, metric: Headline, outputs: np.ndarray, gold: np.ndarray) -> str:
+    import numpy as np
+
+    drawn = metric.resampled([(outputs, outputs)], gold, _SAMPLES, np.random.default_rng(0))[0]
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return f"{name} {metric(outputs, gold):.2f} ({low:.2f} to {high:.2f})"
+
+
+def _number(row: Row, label: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise CompressError(f"{row.place}: {label}: expected a finite number, found {str(value)[:60]!r}")
+    return number

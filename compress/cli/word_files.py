@@ -1,0 +1,119 @@
+"""`predict` for models that label words: files of a word a line, lists of words, and scores of labels of words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import CompressError
+from ..metrics.tags import joined
+from ..runtime import LabelledWords, Tagger
+from ..tabular import CONLL, DELIMITERS
+from ..tasks.columns import Rows
+from ..tasks.conll import read_conll
+from ..tasks.data import of_words
+from ..tasks.json_lists import are_lists, is_foreign_list, json_list
+from ..tasks.kinds.tagging import TAGGING, check_words, label_ids
+from ..tasks.tagged import tagged_rows
+from .answered import Answered, check_text
+from .row_files import Row, encodable, suffix_of, value_of
+
+if TYPE_CHECKING:
+    from .answered import Text
+
+_METRICS = ("entity_f1", "accuracy")
+
+
+class WordRows:
+    """The texts of a file of a word a line, as `row_files.Rows`, but read at once. `size` and `done` are in texts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.suffix, self.delimiter, self.done = path, suffix_of(path, "--input", CONLL), "", 0
+        self._table = read_conll(path, labelled=False)
+        self.size = len(self._table.numbers)
+
+    def __iter__(self) -> Iterator[Row]:
+        lines: Sequence[Sequence[int]] = self._table.word_numbers or ()
+        for place, (number, words) in enumerate(zip(self._table.numbers, lines, strict=True)):
+            values = {name: column[place] for name, column in self._table.columns.items()}
+            self.done = place + 1
+            yield Row(f"{self.path}: line {number}", values, str(self.path), number, words)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class WordWriter:
+    """Texts to a file of a word a line: tabs between columns, the last of which is the label that is predicted."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, row: Row) -> None:
+        words = zip(*row.values.values(), strict=True)
+        with encodable(row):
+            self._file.write("".join("\t".join(fields) + "\n" for fields in words) + "\n")
+
+
+class AnsweredWords(Answered):
+    """Of texts or lists of words. Their labels, in the column `label`, are lists of tags or of spans."""
+
+    model: Tagger
+
+    def __init__(self, model: Tagger, path: Path, columns: tuple[str, ...], label: str | None, form: str) -> None:
+        super().__init__(model, columns, label)
+        self._path, self._form, self._column = path, form, columns[0]
+        self._gold: list[np.ndarray] = []
+        self._given: list[list[int]] = []
+
+    def text(self, row: Row) -> Text:
+        value = value_of(row, self._column, "--text")
+        if self._path.suffix.lower() in DELIMITERS:
+            value = _words(f"{row.place}: {self._column}", value)
+        listed = isinstance(value, list)
+        for part in value if listed else [value]:
+            check_text(f"{row.place}: {self._column}", part)
+        if listed and "" in value:
+            own = row.word_numbers and f"{self._path}: line {row.word_numbers[value.index('')]}"
+            raise CompressError(f"{own or row.place}: {self._column}: expected words, found an empty one")
+        if self._label is not None:
+            self._gold.append(self._ids(row, value, value_of(row, self._label, "--label")))
+        return value
+
+    def _ids(self, row: Row, text: Any, label: Any) -> np.ndarray:
+        """int32 [word, 3], of which the first is the label's id."""
+        words = None if row.word_numbers is None else [row.word_numbers]
+        rows = Rows(str(self._path), "line", [row.number], ([text],), [label], word_numbers=words)
+        return label_ids(tagged_rows(rows, self._column, str(self._label), self.model.labels), self.model.labels)[0]
+
+    def answers(self, texts: Iterator[Text]) -> Iterator[LabelledWords]:
+        return self.model.label_words(texts)  # type: ignore[arg-type]
+
+    def cells(self, answer: LabelledWords) -> tuple[Any, float | None]:
+        if self._form in CONLL:
+            return [word.label for word in answer.labels], None
+        return self.model.settings.kind.cells(self.model.entities(answer))
+
+    def add(self, row: Row, answer: LabelledWords) -> None:
+        if self._label is not None:
+            self._given.append([self.model.labels.index(str(word.label)) for word in answer.labels])
+
+    def summary(self) -> str:
+        names = self.model.labels
+        check_words(f"{self._path}: {self._label}", of_words(self._gold), names)
+        outputs = np.eye(len(names))[np.concatenate([np.array(ids, np.int64) for ids in self._given])]
+        return self.scored(TAGGING.fitting(_METRICS, names), outputs, joined([ids[:, 0] for ids in self._gold]))
+
+
+def _words(where: str, field: Any) -> Any:
+    """The words of a field that is a list of texts in JSON; any other field as it is, since a text may begin with a bracket.
+    CompressError, which begins with `where`: a list of texts as Python or NumPy write it."""
+    if not are_lists([field]):
+        return field
+    found = json_list(field)
+    if isinstance(found, str) and is_foreign_list(field):
+        raise CompressError(f"{where}: {found}")
+    return found if isinstance(found, list) and all(isinstance(word, str) for word in found) else field

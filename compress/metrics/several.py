@@ -1,0 +1,50 @@
+"""The mean of a score over several sets of examples. Imports numpy alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .headline import Headline, Pairs, check_lengths
+
+
+@dataclass(frozen=True)
+class MeanHeadline(Headline):
+    """The mean over sets, each of which counts the same, of the score `of` each set; `sizes`: of the sets, whose examples stand one set
+    after the other. Resamples draw each set's examples from that set."""
+
+    of: Headline
+    sizes: tuple[int, ...]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.of.metrics
+
+    def __call__(self, outputs: np.ndarray, gold: np.ndarray) -> float:
+        check_lengths(gold, [outputs])
+        return float(np.mean([self.of(*part) for part in zip(self._parts(outputs), self._parts(gold), strict=True)]))
+
+    def differ(self, base: np.ndarray, other: np.ndarray) -> np.ndarray:
+        parts = zip(self._parts(base), self._parts(other), strict=True)
+        return np.concatenate([self.of.differ(*part) for part in parts])
+
+    def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
+        """Of one set alone the score would be a share of all examples."""
+        return None
+
+    def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
+        found = [
+            self.of.resampled([(base[rows], other[rows]) for base, other in pairs], gold[rows], samples, rng)
+            for rows in self._rows(gold)
+        ]
+        return np.mean(found, axis=0)
+
+    def _parts(self, array: np.ndarray) -> list[np.ndarray]:
+        return [array[rows] for rows in self._rows(array)]
+
+    def _rows(self, array: np.ndarray) -> list[slice]:
+        """CompressError: `array` is of another number of examples than all sets together."""
+        ends = np.cumsum(self.sizes).tolist()
+        check_lengths(np.empty(ends[-1]), [array])
+        return [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]

@@ -1,0 +1,134 @@
+"""vocabulary: the last model with the tokens that texts use, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypedDict
+
+from ...corpus import paragraphs, text_blocks
+from ...errors import CompressError
+from ...models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
+from ...models.dimensions import read_config
+from ...models.word_table import keep_rows, largest_row, named_tokens
+from ...spec.recipe import Stage
+from ...spec.stages import Vocabulary
+from ...vocabulary import (
+    TextCounts,
+    compare_splits,
+    compare_texts,
+    count_texts,
+    count_tokens,
+    kept_tokens,
+    permanent_tokens,
+    with_tokens,
+)
+from ..plan import TRAINING, Draft, Job, Kind
+from ..plan.fields import WITHOUT_TEXT
+
+_NAME = "vocabulary"
+
+
+class VocabularyInfo(TypedDict):
+    """`tokens`: rows of the table of words, of `tokens_before`; `texts`: `train`, `tuning`, `corpus` -> `TextRates` as JSON."""
+
+    tokens: int
+    tokens_before: int
+    texts: dict[str, dict[str, Any]]
+
+
+def plan(draft: Draft, stage: Stage) -> None:
+    """The student in place of the last one; of a teacher a model of its own beside it, for the teacher is the baseline."""
+    before = draft.current
+    draft.check_student(stage.id)
+    spec = _checked(draft, stage)
+    model = before if draft.student is not None else f"{before}-{_NAME}"
+    described = spec.model_dump(mode="json", include={"most", "min_count"})
+    outside = {"data": draft.task.fingerprint}
+    outside |= {"text": draft.corpus.fingerprint} if spec.corpus and draft.corpus is not None else {}
+    inputs = {"model": draft.latest[before]}
+    draft.add(VOCABULARY, f"{before}-{_NAME}", model, spec, described, inputs=inputs, outside=outside, stage=stage.id)
+    draft.sizes[model] = draft.sizes[before]
+    draft.latest[model], draft.current = f"{before}-{_NAME}", model
+
+
+def _checked(draft: Draft, stage: Stage) -> Vocabulary:
+    """What the stage says, with `corpus` true or false; a note has what will stay. Raises `CompressError` for what cannot be done."""
+    spec: Vocabulary = stage.spec
+    if spec.corpus is True and draft.corpus is None:
+        raise draft.fails(stage.id, f"corpus: true: {WITHOUT_TEXT}, or leave it out with --set {stage.id}.corpus=auto")
+    reads = spec.corpus is not False and draft.corpus is not None
+    if spec.min_count > 1 and not reads:
+        why = "corpus is false" if spec.corpus is False else WITHOUT_TEXT
+        raise draft.fails(
+            stage.id,
+            f"min_count: {spec.min_count} counts in plain text, and none is read: {why}; or leave min_count out",
+        )
+    source = draft.pretrained if draft.current == "student" and draft.pretrained is not None else draft.teacher
+    try:
+        tokenizer = source.tokenizer
+        permanent = len(permanent_tokens(tokenizer, named_tokens(source.config)))
+    except CompressError as error:
+        raise draft.fails(
+            stage.id,
+            f"the tokenizer.json of {source.card.name}: {error}; leave the stage out with --set {stage.id}.enabled=false",
+        ) from None
+    if spec.most is not None and spec.most <= permanent:
+        raise draft.fails(
+            stage.id,
+            f"most: expected more than the {permanent:,} special tokens and single characters, which stay; found {spec.most:,}",
+        )
+    texts, most = "train and of the corpus" if reads else "train", f", at most {spec.most:,}" if spec.most else ""
+    draft.notes.append(
+        f"{stage.id}: of {tokenizer.get_vocab_size():,} tokens those of {texts} stay{most}; {permanent:,} special ones and single "
+        "characters always do: this makes the model smaller, and no faster"
+    )
+    return spec.model_copy(update={"corpus": reads})
+
+
+def run(job: Job[Vocabulary]) -> VocabularyInfo:
+    """-> checkpoint with fewer tokens. Those of train stay all, unless `most` is less."""
+    (checkpoint,), context, spec = job.inputs.values(), job.context, job.spec
+    model = load_classifier(checkpoint.path, kind=context.kind, labels=context.labels, trained=True)
+    before, config = load_tokenizer(checkpoint.path), read_config(checkpoint.path)
+    train, tuning = context.task.data.train, context.task.data.tuning
+    counts = count_tokens(before, train)
+    others = count_texts(before, _paragraphs(job)) if spec.corpus else None
+    counts[largest_row(model, before.get_vocab().values())] = counts.max() + 1  # the first that there is room for
+    permanent = permanent_tokens(before, named_tokens(config))
+    kept = kept_tokens(before, permanent, counts, others, most=spec.most, least=spec.min_count)
+    after = with_tokens(before, kept)
+    keep_rows(model, kept)
+    save_checkpoint(model.eval(), after, job.out)
+    texts = {"train": compare_splits(before, after, train), "tuning": compare_splits(before, after, tuning)}
+    texts |= {"corpus": compare_texts(before, after, _paragraphs(job))} if spec.corpus else {}
+    for name, found in texts.items():
+        _say_what_is_unknown(job, name, found)
+    rates = {name: found.rates.model_dump() for name, found in texts.items()}
+    return {"tokens": len(kept), "tokens_before": int(config["vocab_size"]), "texts": rates}
+
+
+def _paragraphs(job: Job[Vocabulary]) -> Iterator[list[str]]:
+    """Of the plain text, a block of them at a time."""
+    corpus, listener, done = job.plan.corpus, job.context.listener, 0
+    if corpus is None:
+        raise RuntimeError("a corpus is only read where there is one")
+    corpus.check_unchanged()
+    for block in text_blocks(paragraphs(corpus.sources)):
+        lines = [line for line in block if line]
+        yield lines
+        done += len(lines)
+        listener.progress("paragraphs", done, None)
+
+
+def _say_what_is_unknown(job: Job[Vocabulary], name: str, found: TextCounts) -> None:
+    """Only where a vocabulary has words with a character that it has not by itself."""
+    if found.unknown_after > found.unknown:
+        job.context.notice(
+            f"{job.node.id}: {found.unknown_after - found.unknown:,} more words of {name} are unknown: the vocabulary lacks characters "
+            "that its longer tokens have; give a text that has such words with --corpus"
+        )
+
+
+VOCABULARY = Kind(
+    _NAME, 1, Vocabulary, run, plan, libraries=TRAINING, checkpoint=True, reads_text=True,
+)  # fmt: skip

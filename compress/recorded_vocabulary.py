@@ -1,0 +1,31 @@
+"""What a result records of a vocabulary that was cut down: how many tokens stayed, and how alike texts are cut."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from .recorded import Count, Record, Share, Size
+
+
+class TextRates(Record):
+    """Of whole texts; a pair, a query and its passage, or a paragraph of plain text is one."""
+
+    texts: Count
+    same: Count = Field(description="texts that are cut into the same tokens as before")
+    unknown: Share = Field(description="of their tokens before, those that stand for what is in no vocabulary")
+    unknown_after: Share
+
+
+class VocabularyRecord(Record):
+    """Of the last model."""
+
+    model: str = Field(description="its name, as in `models`")
+    tokens: Size = Field(description="rows of its table of words")
+    tokens_before: Size
+    seen: dict[str, TextRates] = Field(
+        description="`train`, `tuning` and, where plain text was given, `corpus`; what stays was chosen on train and the corpus"
+    )
+    reported: dict[str, TextRates] = Field(description="reported split -> rates; nothing was chosen by these")
+    files_before: dict[str, Size] = Field(
+        description="model and precision -> bytes that its file would have with all tokens"
+    )

@@ -1,0 +1,127 @@
+"""A context and endings in, the ending that fits best out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+import tokenizers
+
+from ..errors import CheckFailed, CompressError
+from .endings import EndingCutter
+from .kinds.choice import Chosen, chosen
+from .opened import Opened, Options, check_sizes
+from .reading import Windowed, check_unicode
+
+Question = tuple[str, Sequence[str]]  # a context, or a question, and two endings or more
+
+
+class QuestionReader(Windowed[Question]):
+    """Contexts, each with its endings."""
+
+    name = "questions"
+
+    def _checked(self, index: int, example: object) -> Question:
+        if not isinstance(example, (tuple, list)) or len(example) != 2:
+            raise CompressError(
+                f"questions[{index}]: expected a context and its endings, found {type(example).__name__}"
+            )
+        context, endings = example
+        check_question(f"questions[{index}]: ", context, endings)
+        return context, list(endings)
+
+    def _characters(self, example: Question) -> int:
+        context, endings = example
+        return len(context) * len(endings) + sum(map(len, endings))
+
+
+class Chooser(Opened):
+    """A model that chooses one of several endings, on the CPU. One instance may be used from several threads. The options are those of
+    `Classifier`.
+
+    The model reads the context with each ending; the softmax of its scores are the endings' probabilities. Where that is too long the
+    context is cut, and an ending only where it alone is too long.
+    """
+
+    _unit = "choice"
+
+    def __init__(self, folder: str | Path, **options: Unpack[Options]) -> None:
+        super().__init__(folder, **options)
+        self._cutter, self._reader = EndingCutter(self.tokenizer, self.settings.max_length), QuestionReader()
+
+    def choose(
+        self, context: str, endings: Sequence[str], *, batch_size: int | None = None, tokens: int | None = None
+    ) -> Chosen:
+        """The ending that fits `context` best, of two or more. Raises as `choices` does."""
+        check_question("", context, endings)
+        return next(self.choices([(context, endings)], batch_size=batch_size, tokens=tokens))
+
+    def choices(
+        self,
+        questions: Iterable[Question],
+        *,
+        batch_size: int | None = None,
+        tokens: int | None = None,
+        window: int | None = None,
+    ) -> Iterator[Chosen]:
+        """The best ending of each (context, endings), in order, while `questions` is being read.
+
+        `window`, `tokens` and `batch_size` (pairs of a context and an ending in one model run) are those of `Classifier.classify`. An
+        int8 model scales activations by what shares a model run: `batch_size=1` makes scores independent of the other endings.
+        Raises, after everything before it has been answered: `CompressError` naming an example that is no question, or whose endings
+        are not different texts once they are cut, `CheckFailed` for a score that is not finite, and whatever `questions` itself raises.
+        """
+        check_sizes(batch_size=batch_size, tokens=tokens, window=window)
+        answered = 0
+        for read in self._reader.windows(questions, window):
+            pairs = [(context, ending) for context, endings in read for ending in endings]
+            encodings, cut = self._cutter(pairs)
+            ends = np.cumsum([len(endings) for _, endings in read])
+            for question in sorted(set(np.searchsorted(ends, cut, side="right").tolist())):
+                self._cutter.check_apart(f"questions[{answered + question}]: ", read[question][1])
+            scores = self._scores(encodings, batch_size, tokens)[:, 0]
+            for (_, endings), found in zip(read, np.split(scores, ends[:-1]), strict=True):
+                if not np.isfinite(found).all():
+                    raise CheckFailed(
+                        f"{self.model}: gives a non-finite score for questions[{answered}]; do not use this model"
+                    )
+                yield chosen(endings, found)
+                answered += 1
+
+    def predict(
+        self, questions: Iterable[Question], *, batch_size: int | None = None, tokens: int | None = None
+    ) -> list[Chosen]:
+        """The list of what `choices` yields."""
+        return list(self.choices(questions, batch_size=batch_size, tokens=tokens))
+
+    def logits(
+        self, pairs: Iterable[tuple[str, str]], *, batch_size: int | None = None, tokens: int | None = None
+    ) -> np.ndarray:
+        """float32 [pair, 1]: the scores of pairs of a context and an ending. Scores compare where the context is the same."""
+        check_sizes(batch_size=batch_size, tokens=tokens)
+        return self._scores(self._cutter(list(pairs))[0], batch_size, tokens)
+
+    def _scores(
+        self, encodings: Sequence[tokenizers.Encoding], batch_size: int | None, tokens: int | None
+    ) -> np.ndarray:
+        outputs = np.zeros((len(encodings), 1), np.float32)
+        for chunk, found in self._runs(encodings, batch_size, tokens):
+            outputs[chunk] = found
+        return outputs
+
+
+def check_question(where: str, context: object, endings: object) -> None:
+    """CompressError, which begins with `where`, for what is no context with two endings or more."""
+    if not isinstance(context, str):
+        raise CompressError(f"{where}context: expected a text, found {type(context).__name__}")
+    check_unicode(f"{where}context", context)
+    if isinstance(endings, (str, bytes)) or not isinstance(endings, Sequence):
+        raise CompressError(f"{where}endings: expected texts in a list, found {type(endings).__name__}")
+    for place, ending in enumerate(endings):
+        if not isinstance(ending, str):
+            raise CompressError(f"{where}endings[{place}]: expected a text, found {type(ending).__name__}")
+        check_unicode(f"{where}endings[{place}]", ending)
+    if len(endings) < 2:
+        raise CompressError(f"{where}endings: expected two or more to choose among, found {len(endings)}")

@@ -1,0 +1,57 @@
+"""Scores of the endings of a question -> the one that fits best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .classification import softmax
+from .kind import AnswerKind, Names, Prediction
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The ending that fits a context best: its `place` among those given, counted from 0, its text, and of each ending, in the order
+    given, its probability. Of equal ones the first given is chosen."""
+
+    place: int
+    ending: str
+    probabilities: tuple[float, ...]
+
+    @property
+    def probability(self) -> float:
+        """Of the ending that is chosen."""
+        return self.probabilities[self.place]
+
+
+def chosen(endings: Sequence[str], scores: np.ndarray) -> Chosen:
+    """Of the `scores` [ending] of the endings of one question."""
+    (probabilities,) = softmax(scores[None])
+    place = int(scores.argmax())
+    return Chosen(place, endings[place], tuple(map(float, probabilities)))
+
+
+def _scores(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
+    """Of single pairs."""
+    return (Prediction(None, float(row[0])) for row in outputs)
+
+
+CHOICE = AnswerKind(
+    problem_type=None,
+    fits=lambda problem, outputs: (
+        True
+    ),  # transformers' classes for multiple choice have one output, whatever config.json says
+    output_names=lambda labels: ("score",),
+    answers=_scores,
+    cells=lambda answer: (answer.ending, round(answer.probability, 6)),
+    line=lambda answer: f"{answer.ending}\t{answer.probability:.4f}",
+    fields=lambda answer: {
+        "place": answer.place,
+        "ending": answer.ending,
+        "probability": answer.probability,
+        "probabilities": list(answer.probabilities),
+    },
+    unit="choice",
+)

@@ -1,0 +1,80 @@
+"""Pairs of a context and an ending in tokens, in batches that hold all endings of a question, and back from scores to questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import tokenizers
+
+from compress.metrics.ranks import queries_of
+from compress.runtime.endings import EndingCutter
+from compress.runtime.passages import NEVER
+
+from .data import Split
+from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+from .kinds.choice import places_of, right_places
+from .query_batches import EncodedQueries, numbered_on
+
+
+@dataclass(frozen=True)
+class EncodedChoices(EncodedQueries):
+    """Rows are pairs of a context and an ending; `labels` int64 [question]: the place of the right one. `right` int64 [pair, 2]: 1 for
+    the right ending, else 0, and the number of the question."""
+
+    right: np.ndarray
+
+    @property
+    def pairs(self) -> np.ndarray:
+        return self.right
+
+    def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """float32 [question, ending], from pairs and their scores [pair, 1], in any order; `NEVER` where a question has no such ending."""
+        question, ending = places_of(self.right)
+        shape = question.max(initial=-1) + 1, ending.max(initial=-1) + 1
+        outputs = np.full(shape, NEVER, np.float32)
+        for rows, found in parts:
+            outputs[question[rows], ending[rows]] = found[:, 0]
+        return outputs
+
+    def by_row(self, outputs: np.ndarray) -> np.ndarray:
+        """[pair, 1], of outputs as `collected` gives them."""
+        return outputs[places_of(self.right)][:, None]
+
+    def take(self, indices: np.ndarray) -> EncodedChoices:
+        """These pairs alone, in this order."""
+        return choices(*self._rows(indices), self.right[indices])
+
+    def followed_by(self, other: Encoded) -> EncodedChoices:
+        if not isinstance(other, EncodedChoices):
+            raise TypeError("questions with endings are followed by such questions")
+        ids, types, _ = self._joined(other)
+        return choices(ids, types, np.concatenate([self.right, numbered_on(self.right, other.right)]))
+
+
+def choices(ids: list[np.ndarray], types: list[np.ndarray], right: np.ndarray) -> EncodedChoices:
+    """Of the tokens of pairs, and what `EncodedChoices` says of `right`."""
+    return EncodedChoices(ids, types, right_places(right), right)
+
+
+def encode_choices(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> EncodedChoices:
+    """Every pair in at most `max_length` tokens, the context cut first. The tokenizer given is not changed.
+
+    Raises `CompressError` where two different endings of a question would be the same tokens, once they are cut.
+    """
+    cutter = EndingCutter(tokenizer, max_length)
+    ids: list[np.ndarray] = []
+    types: list[np.ndarray] = []
+    shortened: set[int] = set()
+    for start in range(0, len(split), ENCODE_AT_ONCE):
+        part = slice(start, start + ENCODE_AT_ONCE)
+        encodings, cut = cutter([*zip(split.texts[0][part], split.texts[1][part], strict=True)])
+        shortened.update(start + row for row in cut)
+        lengths = [len(encoding) for encoding in encodings]
+        ids += ragged([encoding.ids for encoding in encodings], lengths, np.int32)
+        types += ragged([encoding.type_ids for encoding in encodings], lengths, np.int8)
+    for rows in queries_of(split.labels) if shortened else []:
+        if shortened.intersection(rows.tolist()):
+            cutter.check_apart(f"max_length is {max_length}: ", [split.texts[1][row] for row in rows])
+    return choices(ids, types, split.labels)

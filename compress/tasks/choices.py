@@ -1,0 +1,119 @@
+"""Questions with endings, in any form in which files and data sets hold them -> pairs of a context and an ending, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from compress.spec.task import TaskSpec
+from compress.tabular import label_text
+
+from .columns import Rows
+from .tables import brief, refuse
+
+FORMS = '["an ending", "another"] or {"label": ["A", "B"], "text": ["an ending", "another"]}'
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+Ending = tuple[str, str]  # what a label may call it, where it has a name, and its text
+
+
+def paired(spec: TaskSpec, rows: Rows) -> Rows:
+    """`rows` with a row for each ending: texts are contexts and endings, labels (1 for the right one, else 0; the number of the question,
+    from 0). Raises `CompressError` for what is no question, by its line."""
+    contexts, endings, labels, numbers, problems = [], [], [], [], []
+    several = 0
+    for question, (number, *texts, value, label) in enumerate(zip(rows.numbers, *rows.texts, rows.labels, strict=True)):
+        found = endings_of(value, spec.text[-1])
+        if isinstance(found, str):
+            problems.append((number, found))
+            continue
+        right = place_of(label, found, str(spec.label))
+        wrong = _no_text(texts, spec.text) if not isinstance(right, str) else right
+        if wrong is not None:
+            problems.append((number, wrong))
+            continue
+        several += len({text for _, text in found}) < len(found)
+        contexts += [texts[0]] * len(found)
+        endings += [" ".join([*texts[1:], text]) for _, text in found]
+        labels += [(int(place == right), question) for place in range(len(found))]
+        numbers += [number] * len(found)
+    refuse(rows.place, rows.unit, problems)
+    notes = [f"{len(rows):,} questions with {len(labels):,} endings"]
+    if several:
+        notes.append(
+            f"{several:,} of {len(rows):,} questions have an ending twice: which of the two is right cannot be told"
+        )
+    return replace(rows, texts=(contexts, endings), labels=labels, numbers=numbers, notes=(*rows.notes, *notes))
+
+
+def endings_of(value: Any, column: str) -> list[Ending] | str:
+    """The endings of a question, each with the name that a label may call it, "" where it has none; or what is wrong with them."""
+    named = isinstance(value, dict)
+    texts = value.get("text") if isinstance(value, dict) else value
+    if not isinstance(texts, list | tuple):
+        hint = "; a .csv or .tsv has a column for each ending" if isinstance(value, str) else ""
+        return f"{column}: expected a list of endings, such as {FORMS}, found {brief(value)}{hint}"
+    labels = (value.get("label") or ()) if named else ()
+    if not isinstance(labels, list | tuple):
+        return f"{column}: expected a list of the endings' labels, found {brief(labels)}"
+    names = [label_text(name) for name in labels] if named else [""] * len(texts)
+    wrong = next((text for text in texts if not isinstance(text, str) or not text.strip()), None)
+    if wrong is not None or None in texts:
+        return f"{column}: expected texts, found {brief(wrong)} among the endings"
+    if len(texts) < 2:
+        return f"{column}: expected two endings or more to choose among, found {len(texts)}"
+    if len(names) != len(texts):
+        return f"{column}: expected as many labels as endings, found {len(names)} and {len(texts)}"
+    return list(zip(names, texts, strict=True))
+
+
+def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
+    """The place of the right ending, from 0: by its own name, or its place, its text or its letter; or what is wrong with the label."""
+    last, written = len(endings) - 1, label_text(label)
+    own = [place for place, (name, _) in enumerate(endings) if name and name == written]
+    if len(own) > 1:
+        return f"{column}: {brief(label)} is the label of two endings; expected what is of one alone"
+    if own:
+        return own[0]
+    names = [name for name, _ in endings if name]
+    if any(_reads_as(name, written) for name in names):
+        return f"{column}: expected one of the endings' own labels, {', '.join(names)}, found {brief(label)}"
+    if isinstance(label, int | float) and not isinstance(label, bool):
+        inside = written.isdecimal() and int(written) <= last
+        return int(written) if inside else _outside(column, label, last)
+    if not isinstance(label, str):
+        return f"{column}: expected the place of the right ending, its letter or its text, found {brief(label)}"
+    found: set[int] = {place for place, (_, text) in enumerate(endings) if text.strip() == written}
+    found = {min(found)} if found else found
+    if written.isdecimal() and int(written) <= last:
+        found.add(int(written))
+    if len(written) == 1 and (letter := _LETTERS.find(written.upper())) in range(len(endings)):
+        found.add(letter)
+    if len(found) == 1:
+        return found.pop()
+    if found:
+        return f"{column}: {brief(label)} is the text of one ending and the place or the letter of another; expected what is of one alone"
+    if written.removeprefix("-").isdecimal():
+        return _outside(column, label, last)
+    return (
+        f"{column}: expected the place of the right ending, 0 to {last}, its letter or its text, found {brief(label)}"
+    )
+
+
+def _reads_as(name: str, label: str) -> bool:
+    """Whether both are numbers, or both letters, so that the label is not to be counted where endings have such names."""
+    letters = len(name) == len(label) == 1 and name.isalpha() and label.isalpha()
+    return letters or (name.isdecimal() and label.isdecimal())
+
+
+def _outside(column: str, label: Any, last: int) -> str:
+    """What is wrong with a number that is the place of no ending."""
+    if label_text(label) == "-1":
+        return f"{column}: found -1, which marks hidden labels: this split cannot be scored"
+    return f"{column}: expected the place of the right ending, from 0 to {last}, found {brief(label)}"
+
+
+def _no_text(texts: Sequence[Any], names: Sequence[str]) -> str | None:
+    wrong = [(name, text) for name, text in zip(names, texts, strict=False) if not isinstance(text, str)]
+    return f"{wrong[0][0]}: expected text, found {brief(wrong[0][1])}" if wrong else None

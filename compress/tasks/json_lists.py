@@ -1,0 +1,73 @@
+"""Lists that a CSV or TSV file holds as text: JSON, and by name the forms that are none."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from .columns import Rows
+from .tables import brief, refuse
+
+_BETWEEN = re.compile(r"""['"]\s+['"]""")  # NumPy writes no comma
+
+
+def parsed_lists(rows: Rows, column: str, label: str) -> Rows:
+    """`rows` of tags, or of spans, whose labels are all text: these parsed, and beside lists of tags the texts as lists of words. Raises
+    `CompressError` for what is no list in JSON, by its lines."""
+    labels = _lists(rows, rows.labels, label)
+    if not any(isinstance(part, str | int) for found in labels for part in found):
+        return replace(rows, labels=labels)
+    return replace(rows, texts=(_lists(rows, rows.texts[0], column),), labels=labels)
+
+
+def are_lists(texts: Sequence[Any]) -> bool:
+    """Whether all are texts in brackets, in whatever form."""
+    return bool(texts) and all(isinstance(text, str) and text.strip()[:1] == "[" for text in texts)
+
+
+def are_lists_of_spans(texts: Sequence[Any]) -> bool:
+    """Whether all are texts of lists, some of them of lists or objects."""
+    return are_lists(texts) and any(text.strip()[1:].lstrip()[:1] in ("{", "[") for text in texts)
+
+
+def is_foreign_list(text: str) -> bool:
+    """Whether it is a list of texts as Python or NumPy write it."""
+    try:
+        found = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return isinstance(found, list) and bool(found) and all(isinstance(part, str) for part in found)
+
+
+def _lists(rows: Rows, values: Sequence[Any], name: str) -> list[list[Any]]:
+    found = [json_list(value) for value in values]
+    refuse(rows.place, rows.unit, [
+        (number, f"{name}: {part}") for number, part in zip(rows.numbers, found, strict=True) if isinstance(part, str)
+    ])  # fmt: skip
+    return [part for part in found if isinstance(part, list)]
+
+
+def json_list(value: Any) -> list[Any] | str:
+    """The list; or what is wrong with the text."""
+    if isinstance(value, list):
+        return value
+    try:
+        found = json.loads(value)
+    except (ValueError, TypeError, RecursionError):
+        found = None
+    if isinstance(found, list):
+        return found
+    text = str(value).strip()
+    form = ""
+    if text.startswith("["):
+        form = (
+            ", a NumPy array as text"
+            if _BETWEEN.search(text)
+            else ", which is not JSON; Python lists have single quotes"
+        )
+        form += ": write it with json.dumps"
+    return f'expected a list in JSON, such as ["a", "b"], found {brief(value)}{form}'

@@ -1,0 +1,45 @@
+"""Files of questions with endings: whether they are those of a choice, where nobody says so, and which columns are which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .choices import endings_of
+from .tables import Table
+from .text_columns import ending_columns, ending_values
+
+# What columns are usually called: SWAG, HellaSwag, RACE, CosmosQA, COPA, PIQA, CommonsenseQA, ARC and others.
+_CONTEXTS = ("sent1", "ctx", "article", "passage", "context", "premise", "goal", "question")
+_BEGINNINGS = ("sent2", "question")
+_ENDINGS = ("endings", "ending", "choices", "choice", "options", "option", "answers", "answer", "sol")
+_LABELS = ("label", "answer", "answerKey", "answer_key", "gold")
+_SAMPLE = 100  # rows
+
+
+def usual_choice(table: Table) -> tuple[str, str, str] | None:
+    """Of a file with columns that are called as usual, those of contexts and of what endings begin with, with a comma between, of endings,
+    and of labels; None: it has no such columns."""
+    known = table.columns
+    endings = next((name for name in _ENDINGS if holds_endings(table, name)), None)
+    context = next((name for name in _CONTEXTS if name in known), None)
+    if endings is None or context is None:
+        return None
+    taken = {context, *ending_columns(endings, known)}
+    begins = next((name for name in _BEGINNINGS if name in known and name not in taken), None)
+    label = next((name for name in _LABELS if name in known and name not in taken), None)
+    return None if label is None else (context if begins is None else f"{context},{begins}", endings, label)
+
+
+def holds_endings(table: Table, name: str) -> bool:
+    """Whether the column, or the columns that `ending_columns` finds, hold two endings or more in each of the first rows."""
+    parts = ending_columns(name, table.columns)
+    if not table.numbers or not all(part in table.columns for part in parts):
+        return False
+    values = ending_values(name, table.columns, table.column)
+    return all(isinstance(endings_of(value, name), list) for value in values[:_SAMPLE])
+
+
+def choice_text(table: Table, text: str, endings: str) -> tuple[str, ...]:
+    """`TaskSpec.text`, where `text` may be two columns with a comma between."""
+    parts: Sequence[str] = [text] if text in table.columns else [part.strip() for part in text.split(",")]
+    return (*parts, endings)

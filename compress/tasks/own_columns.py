@@ -1,0 +1,112 @@
+"""Which columns of a user's own files hold the texts and the labels: as said, or as they are usually called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compress.errors import CompressError, did_you_mean
+from compress.tabular import WORDS
+
+from .answers import ANSWERS, CONTEXT, QUESTION, are_answers
+from .conll import TAGS
+from .own_choices import choice_text, holds_endings, usual_choice
+from .own_files import OwnFiles
+from .own_queries import PASSAGE, QUERY, RELEVANCES
+from .spans import SPANS
+from .tables import Table, brief
+from .text_columns import ending_columns
+
+
+def with_words(own: OwnFiles, table: Table) -> OwnFiles:
+    """Where nobody named the columns, and none has the usual name: those of questions, of a word a line, of spans, or of passages."""
+    said = (own.text, own.pair, own.label) != ("text", None, "label")
+    own = _with_endings(own, table, said=said)
+    if own.kind == "choice":
+        return own
+    asked = replace(own, text=QUESTION, pair=CONTEXT, label=ANSWERS)
+    named = said or not table.columns.keys().isdisjoint(("text", "label"))
+    if not named and table.columns.keys() >= {*asked.texts, ANSWERS} and are_answers(table.columns[ANSWERS]):
+        return asked
+    usual = {"text": (WORDS, QUERY), "label": (TAGS, SPANS, *RELEVANCES)}
+    found = {
+        field: next((name for name in names if name in table.columns), field)
+        for field, names in usual.items()
+        if getattr(own, field) == field and field not in table.columns
+    }
+    if found.get("text") == QUERY and own.pair is None and PASSAGE in table.columns:
+        found["pair"] = PASSAGE
+    return replace(own, **found)
+
+
+def _with_endings(own: OwnFiles, table: Table, *, said: bool) -> OwnFiles:
+    """Of questions with endings, the kind, and where nobody `said` how the columns are called, these."""
+    if own.kind not in (None, "choice"):
+        return own
+    if not said and "text" not in table.columns and (found := usual_choice(table)) is not None:
+        text, pair, label = found
+        return replace(own, text=text, pair=pair, label=label, kind="choice")
+    if table.word_numbers is not None:  # lists of words and tags
+        return own
+    if own.kind is None and own.pair is not None and own.pair != own.label and holds_endings(table, own.pair):
+        return replace(own, kind="choice")
+    return own
+
+
+def text_names(table: Table, own: OwnFiles) -> tuple[str, ...]:
+    """`TaskSpec.text`. CompressError: a column is not there."""
+    if own.kind != "choice":
+        for option, name in zip(("--text", "--pair"), own.texts, strict=False):
+            check_column(table, option, name)
+        return own.texts
+    if own.pair is None:
+        raise CompressError(
+            "--pair: a choice has contexts and endings; name the column of the endings, or several with commas between"
+        )
+    found = choice_text(table, own.text, own.pair)
+    for name in found[:-1]:
+        check_column(table, "--text", name)
+    for name in ending_columns(own.pair, table.columns):
+        check_column(table, "--pair", name)
+    return found
+
+
+def label_names(table: Table, own: OwnFiles) -> str | tuple[str, ...]:
+    """Several, where the name is no column, its parts between commas may be, and the task may be of several labels."""
+    parts = tuple(name.strip() for name in own.label.split(","))
+    several = len(parts) > 1 and own.label not in table.columns and own.kind in (None, "multilabel")
+    return parts if several else own.label
+
+
+def check_apart(own: OwnFiles) -> None:
+    """Raises `CompressError` where one column is named for two things."""
+    given = {"--text": own.text, "--pair": own.pair, "--label": own.label}
+    columns = [(option, name) for option, name in given.items() if name is not None]
+    for index, (option, name) in enumerate(columns):
+        for other, same in columns[:index]:
+            if same == name:
+                raise CompressError(f"{option}: expected another column than {other}, found {name!r} for both")
+
+
+def check_column(table: Table, option: str, name: str) -> None:
+    """Raises `CompressError` where the file has no column `name`, with those that it has."""
+    if name in table.columns:
+        return
+    found = list(table.columns)
+    if not found:
+        raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
+    check_parted(table)
+    near = did_you_mean(name, found).partition("; known")[0] or ";"
+    raise CompressError(
+        f"{table.place}: no column {name!r}{near} name one of {', '.join(map(repr, found))} with {option}, or let "
+        "`compress init` find the columns"
+    )
+
+
+def check_parted(table: Table) -> None:
+    """Raises `CompressError` where something else than what is read stands between the columns."""
+    found = list(table.columns)
+    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
+        raise CompressError(
+            f"{table.place}: expected columns with commas between them, found {brief(found[0])}; save it with commas, "
+            "or with tabs as .tsv"
+        )

@@ -1,0 +1,77 @@
+"""Files of the user's own, in place of a task, and what is said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from compress.errors import CompressError
+from compress.paths import from_home
+from compress.spec.kinds import KINDS, KindName
+
+
+@dataclass(frozen=True)
+class OwnFiles:
+    """Files of the user's own, in place of a task. `train` and `dev`: .csv, .tsv, .jsonl or .parquet, with the same columns, SQuAD's
+    .json, or .conll, .txt, .bio, .iob or .iob2 of a word a line.
+
+    `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels, scores or answers. `kind`: by
+    default span where labels are answers, tagging where texts are lists of words or labels are spans, multilabel where labels are
+    lists, choice where the second texts are lists of endings, or stand in several columns, ranking where the columns are called query and
+    passage and the labels are numbers, regression where they are numbers with a decimal point, else classification. Of a multilabel task
+    `label` may be several columns of 0 and 1, with commas between. Of a choice `pair` is of endings; it may be several columns, and `text`
+    two, the second of what each ending begins with. `max_length`: tokens.
+    """
+
+    train: Path
+    dev: Path
+    text: str = "text"
+    pair: str | None = None
+    label: str = "label"
+    kind: KindName | None = None
+    max_length: int | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,) if self.pair is None else (self.text, self.pair)
+
+
+def own_files(
+    *,
+    train: str | Path | None,
+    dev: str | Path | None,
+    text: str | None,
+    pair: str | None,
+    label: str | None,
+    kind: str | None,
+    max_length: int | None,
+) -> OwnFiles | None:
+    """The files that a command or a call names, with the columns `text` and `label` where it names none; None: no files.
+
+    Raises `CompressError` for one without the other, for folders, and for columns of no file.
+    """
+    if train is None and dev is None:
+        beside = {"--text": text, "--pair": pair, "--label": label, "--kind": kind, "--max-length": max_length}
+        lost = next((option for option, value in beside.items() if value is not None), None)
+        if lost is not None:
+            raise CompressError(
+                f"{lost} says what is in files of your own: expected --train FILE and --dev FILE with it"
+            )
+        return None
+    if train is None:
+        raise CompressError("--train: expected a file of labelled examples beside --dev, found none")
+    if dev is None:
+        raise CompressError(
+            "--dev: expected a file of labelled examples beside --train, on which scores are reported; found none"
+        )
+    for option, path in (("--train", train), ("--dev", dev)):
+        if from_home(path).is_dir():
+            raise CompressError(f"{option}: expected a file of labelled examples, found the folder {path}")
+    if kind is not None and kind not in KINDS:
+        *names, last = KINDS
+        raise CompressError(f"--kind: expected {', '.join(names)} or {last}, found {kind!r}")
+    if max_length is not None and max_length < 1:
+        raise CompressError(f"--max-length: expected at least 1 token, found {max_length}")
+    text, label = "text" if text is None else text, "label" if label is None else label
+    return OwnFiles(Path(train), Path(dev), text, pair, label, cast(KindName | None, kind), max_length)

@@ -1,0 +1,82 @@
+"""Windows of questions and contexts in the tokens of another model, and where in a window each of these begins and ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import tokenizers
+
+from compress.runtime.passages import Passages
+from compress.runtime.words import NOWHERE
+
+from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+from .span_batches import EncodedSpans
+
+
+@dataclass(frozen=True)
+class EncodedParts(Encoded):
+    """A row for each window of a reader: its question, and the part of the context that it shows. `places` int32 [token, 2] of each row:
+    positions in the window of the token that has the first character of this one, and of the token that has its last; `NOWHERE` where
+    there is none, and where the token is not of the context. [CLS] stands at that of the window. `labels` mean nothing."""
+
+    places: list[np.ndarray]
+
+    def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        """`places` int64 [window, length, 2]."""
+        found = np.full((len(indices), length, 2), NOWHERE, np.int64)
+        for row, index in enumerate(indices.tolist()):
+            found[row, : len(self.places[index])] = self.places[index]
+        return {"places": found}
+
+
+def encode_parts(tokenizer: tokenizers.Tokenizer, windows: EncodedSpans, max_length: int) -> EncodedParts:
+    """In at most `max_length` tokens each; what is more of a part is left out. The tokenizer given is not changed."""
+    passages = Passages(tokenizer, max_length)
+    ids: list[np.ndarray] = []
+    types: list[np.ndarray] = []
+    places: list[np.ndarray] = []
+    for start in range(0, len(windows), ENCODE_AT_ONCE):
+        rows = range(start, min(start + ENCODE_AT_ONCE, len(windows)))
+        bounds = [_part(windows, row) for row in rows]
+        contexts = [windows.context(row)[first:end] for row, (first, end) in zip(rows, bounds, strict=True)]
+        cut = passages([windows.question(row) for row in rows], contexts)
+        each = np.searchsorted(cut.question, np.arange(len(rows))).tolist()
+        found = [cut.encodings[window] for window in each]
+        lengths = [len(encoding) for encoding in found]
+        ids += ragged([encoding.ids for encoding in found], lengths, np.int32)
+        types += ragged([encoding.type_ids for encoding in found], lengths, np.int8)
+        for row, window, size, (begin, _) in zip(rows, each, lengths, bounds, strict=True):
+            first, end, cls = cut.readable(window)
+            own = np.full((size, 2), NOWHERE, np.int32)
+            own[first:end] = _places(windows, row, cut.offsets(window) + begin)
+            own[cls] = windows.cut.readable(row)[2]
+            places.append(own)
+    return EncodedParts(ids, types, np.zeros(len(ids), np.int8), places)
+
+
+def _part(windows: EncodedSpans, row: int) -> tuple[int, int]:
+    """Characters of the context that the window shows, with the spaces before them, which some tokenizers count with a word."""
+    spans = windows.cut.offsets(row)
+    if not len(spans):
+        return 0, 0
+    context, first = windows.context(row), int(spans[0, 0])
+    return len(context[:first].rstrip()), int(spans[-1, 1])
+
+
+def _places(windows: EncodedSpans, row: int, spans: np.ndarray) -> np.ndarray:
+    """int64 [token, 2], of the characters [token, 2] of the other model's tokens; of tokens that share a character the first begins
+    there, and the last ends there."""
+    own, first = windows.cut.offsets(row), windows.cut.readable(row)[0]
+    shown = np.flatnonzero(own[:, 1] > own[:, 0])
+    found = np.full((len(spans), 2), NOWHERE, np.int64)
+    if not len(shown):
+        return found
+    starts, ends = own[shown].T
+    begins = np.minimum(np.searchsorted(ends, spans[:, 0], side="right"), len(shown) - 1)
+    stops = np.maximum(np.searchsorted(starts, spans[:, 1] - 1, side="right") - 1, 0)
+    real = spans[:, 1] > spans[:, 0]
+    for side, (place, character) in enumerate(((begins, spans[:, 0]), (stops, spans[:, 1] - 1))):
+        inside = real & (starts[place] <= character) & (character < ends[place])
+        found[inside, side] = first + shown[place[inside]]
+    return found

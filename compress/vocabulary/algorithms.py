@@ -1,0 +1,125 @@
+"""What tokenizer.json says of each algorithm: the tokens that must stay, those that a token is made of, and the model of fewer.
+
+A text keeps its tokens where these all stay. It gets no unknown token that it did not have, for its characters stay, too. Where a
+WordPiece vocabulary lacks a character of its own longer tokens, a word that was unknown may become known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tokenizers
+
+from ..errors import CompressError
+from . import bpe
+from .documents import parts_of
+
+Model = Mapping[str, Any]  # the part `model` of a tokenizer.json
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """`numbers`: token -> number. `unknown`: the token of what is in no vocabulary; None: there is none. `permanent`: tokens that stay
+    whatever texts hold. `parts`: a function that gives the tokens which one is merged from. `cut`: the model of the tokens given, in
+    their order."""
+
+    numbers: Callable[[Model], dict[str, int]]
+    unknown: Callable[[Model], str | None]
+    permanent: Callable[[Model], set[str]]
+    parts: Callable[[Model], Callable[[str], Iterable[str]]]
+    cut: Callable[[Model, list[str]], dict[str, Any]]
+
+
+def algorithm_of(tokenizer: tokenizers.Tokenizer) -> Algorithm:
+    """Raises `CompressError` for a tokenizer that cannot be cut down, naming the field of its tokenizer.json."""
+    model = parts_of(tokenizer)["model"]
+    if model["type"] not in ALGORITHMS:
+        raise CompressError(f"model.type: expected {', '.join(ALGORITHMS)}; found {model['type']}")
+    for field in ("end_of_word_suffix", "continuing_subword_prefix") if model["type"] == "BPE" else ():
+        if model.get(field):
+            raise CompressError(f"model.{field}: expected none, as in byte-level BPE; found {model[field]!r}")
+    if model.get("dropout"):
+        raise CompressError(
+            f"model.dropout: expected none; found {model['dropout']}: it cuts a text otherwise each time"
+        )
+    return ALGORITHMS[model["type"]]
+
+
+def _no_parts(model: Model) -> Callable[[str], Iterable[str]]:
+    return lambda token: ()
+
+
+def _vocabulary(model: Model) -> dict[str, int]:
+    return model["vocab"]
+
+
+def _unknown_token(model: Model) -> str | None:
+    """None, too, for a name that no token of the vocabulary has: the algorithm looks for it there alone."""
+    token = model.get("unk_token")
+    return token if token in model["vocab"] else None
+
+
+def _renumbered(model: Model, kept: list[str]) -> dict[str, Any]:
+    return {**model, "vocab": {token: number for number, token in enumerate(kept)}}
+
+
+def _wordpiece_permanent(model: Model) -> set[str]:
+    """Single characters at the start of words and inside; and what holds a character that is not there by itself, which no smaller
+    pieces could stand for."""
+    prefix, vocabulary = model["continuing_subword_prefix"], model["vocab"]
+
+    def characters(token: str) -> list[str]:
+        inside = token.startswith(prefix) and token != prefix
+        first, *rest = token.removeprefix(prefix) if inside else token
+        return [prefix + first if inside else first, *(prefix + character for character in rest)]
+
+    return {
+        token
+        for token in filter(None, vocabulary)
+        if len(own := characters(token)) == 1 or any(character not in vocabulary for character in own)
+    }
+
+
+def _bpe_permanent(model: Model) -> set[str]:
+    """Single characters, of which byte-level BPE has one for each byte."""
+    return {token for token in model["vocab"] if len(token) == 1 or _is_byte(model, token)}
+
+
+def _unigram_numbers(model: Model) -> dict[str, int]:
+    return {token: number for number, (token, _) in enumerate(model["vocab"])}
+
+
+def _unigram_unknown(model: Model) -> str | None:
+    return None if model.get("unk_id") is None else model["vocab"][model["unk_id"]][0]
+
+
+def _unigram_permanent(model: Model) -> set[str]:
+    """As of WordPiece; and the piece with the lowest score, which that of an unknown character is counted from."""
+    tokens = _unigram_numbers(model)
+    lowest = int(np.argmin([score for _, score in model["vocab"]]))
+    alone = {token for token in tokens if len(token) == 1 or _is_byte(model, token)}
+    return alone | {model["vocab"][lowest][0]} | {token for token in tokens if not alone.issuperset(token)}
+
+
+def _unigram_cut(model: Model, kept: list[str]) -> dict[str, Any]:
+    scores, unknown = dict(model["vocab"]), _unigram_unknown(model)
+    number = None if unknown is None else kept.index(unknown)
+    return {**model, "vocab": [[token, scores[token]] for token in kept], "unk_id": number}
+
+
+def _is_byte(model: Model, token: str) -> bool:
+    """Whether the token stands for one byte of a character that is in no vocabulary."""
+    return bool(model.get("byte_fallback")) and _BYTE.fullmatch(token) is not None
+
+
+# By the name that tokenizer.json has.
+ALGORITHMS = {
+    "WordPiece": Algorithm(_vocabulary, _unknown_token, _wordpiece_permanent, _no_parts, _renumbered),
+    "BPE": Algorithm(_vocabulary, _unknown_token, _bpe_permanent, bpe.parts, bpe.cut),
+    "Unigram": Algorithm(_unigram_numbers, _unigram_unknown, _unigram_permanent, _no_parts, _unigram_cut),
+}

@@ -1,0 +1,65 @@
+"""Which tokens stay: those that cannot be left out, and those of texts, the most frequent first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import tokenizers
+
+from ..corpus.special import MASK, PAD, UNKNOWN, token_named
+from .algorithms import algorithm_of
+from .documents import parts_of, with_numbers
+
+
+def permanent_tokens(tokenizer: tokenizers.Tokenizer, named: Iterable[int] = ()) -> set[int]:
+    """Numbers of the special and the added tokens, of those that the algorithm needs for any text, and of the `named` ones that there are.
+
+    Raises `CompressError` for a tokenizer that cannot be cut down."""
+    document, algorithm = parts_of(tokenizer), algorithm_of(tokenizer)
+    found: set[int] = {token["id"] for token in document["added_tokens"]}
+
+    def around(number: int) -> int:
+        found.add(number)
+        return number
+
+    with_numbers(document["post_processor"], around)
+    found.update(number for names in (PAD, MASK, UNKNOWN) if (number := token_named(tokenizer, names)) is not None)
+    numbers, unknown = algorithm.numbers(document["model"]), algorithm.unknown(document["model"])
+    found.update(numbers[token] for token in algorithm.permanent(document["model"]))
+    found.update(() if unknown is None else [numbers[unknown]])
+    return found | {number for number in named if tokenizer.id_to_token(number) is not None}
+
+
+def kept_tokens(
+    tokenizer: tokenizers.Tokenizer,
+    permanent: set[int],
+    counts: np.ndarray,
+    others: np.ndarray | None = None,
+    *,
+    most: int | None = None,
+    least: int = 1,
+) -> np.ndarray:
+    """Numbers in rising order, int64: `permanent`; the tokens that `counts` [vocabulary] has, of the task; and those of `others`, of
+    plain text, that stand there `least` times. Each with all that it is merged from.
+
+    At most `most` in all: the most frequent of the task, then those of plain text, each that there is room for.
+    """
+    algorithm, model = algorithm_of(tokenizer), parts_of(tokenizer)["model"]
+    numbers, parts = algorithm.numbers(model), algorithm.parts(model)
+    kept = set(permanent)
+    for number in (
+        _by_frequency(counts, 1) if others is None else [*_by_frequency(counts, 1), *_by_frequency(others, least)]
+    ):
+        if number not in kept:
+            made_of = (numbers[part] for part in parts(tokenizer.id_to_token(number) or ""))
+            needed = {number, *made_of} - kept
+            if most is None or len(kept) + len(needed) <= most:
+                kept |= needed
+    return np.array(sorted(kept), dtype=np.int64)
+
+
+def _by_frequency(counts: np.ndarray, least: int) -> Iterator[int]:
+    """Of equals the lower number first."""
+    order = np.argsort(-counts, kind="stable")
+    return (int(number) for number in order[counts[order] >= least])

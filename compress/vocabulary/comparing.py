@@ -1,0 +1,112 @@
+"""Texts in tokens before and after: how often each token stands in them, and how many are cut alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import tokenizers
+
+from ..recorded_vocabulary import TextRates
+from ..tasks import Split, encode
+from .algorithms import algorithm_of
+from .documents import parts_of
+
+_WHOLE = 1 << 20  # tokens: no text is cut
+
+
+@dataclass(frozen=True)
+class TextCounts:
+    """Of `texts`, those with the `same` tokens before and after; `tokens` in all and how many are unknown, before and after."""
+
+    texts: int = 0
+    same: int = 0
+    tokens: int = 0
+    unknown: int = 0
+    tokens_after: int = 0
+    unknown_after: int = 0
+
+    @property
+    def rates(self) -> TextRates:
+        shares = (self.unknown / max(1, self.tokens), self.unknown_after / max(1, self.tokens_after))
+        return TextRates(texts=self.texts, same=self.same, unknown=shares[0], unknown_after=shares[1])
+
+    def __add__(self, other: TextCounts) -> TextCounts:
+        return TextCounts(**{name: value + asdict(other)[name] for name, value in asdict(self).items()})
+
+
+def count_tokens(tokenizer: tokenizers.Tokenizer, split: Split) -> np.ndarray:
+    """How often each token stands in whole texts as a model reads them, int64 [vocabulary]."""
+    return _counted(encode(tokenizer, split, _WHOLE).input_ids, _size(tokenizer))
+
+
+def count_texts(tokenizer: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]) -> np.ndarray:
+    """As `count_tokens`, of plain texts, a block of them at a time."""
+    size = _size(tokenizer)
+    counts = np.zeros(size, np.int64)
+    for rows in _plain(tokenizer, blocks):
+        counts += _counted(rows, size)
+    return counts
+
+
+def compare_splits(before: tokenizers.Tokenizer, after: tokenizers.Tokenizer, split: Split) -> TextCounts:
+    """Of whole texts as a model reads them; a pair, or a query and a passage, is one text."""
+    pair = _Pair(before, after)
+    return pair.compare(*(encode(tokenizer, split, _WHOLE).input_ids for tokenizer in (before, after)))
+
+
+def compare_texts(
+    before: tokenizers.Tokenizer, after: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]
+) -> TextCounts:
+    """Of plain texts, a block of them at a time."""
+    pair = _Pair(before, after)
+    found = TextCounts()
+    for block in blocks:
+        found += pair.compare(*(next(_plain(tokenizer, [block])) for tokenizer in (before, after)))
+    return found
+
+
+class _Pair:
+    """A tokenizer, and one of some of its tokens."""
+
+    def __init__(self, before: tokenizers.Tokenizer, after: tokenizers.Tokenizer) -> None:
+        self._unknown = tuple(map(_unknown, (before, after)))
+        tokens = sorted(after.get_vocab().items(), key=lambda item: item[1])
+        self._before = np.array([before.token_to_id(token) for token, _ in tokens], dtype=np.int64)
+
+    def compare(self, before: Sequence[np.ndarray], after: Sequence[np.ndarray]) -> TextCounts:
+        """Of the same texts in tokens of both."""
+        same = sum(np.array_equal(old, self._before[new]) for old, new in zip(before, after, strict=True))
+        return TextCounts(len(before), same, *self._known(before, 0), *self._known(after, 1))
+
+    def _known(self, rows: Sequence[np.ndarray], which: int) -> tuple[int, int]:
+        """Tokens, and how many of them are unknown."""
+        ids = _joined(rows)
+        return len(ids), int((ids == self._unknown[which]).sum())
+
+
+def _unknown(tokenizer: tokenizers.Tokenizer) -> int:
+    """The number of the unknown token; -1 where there is none."""
+    token = algorithm_of(tokenizer).unknown(parts_of(tokenizer)["model"])
+    number = None if token is None else tokenizer.token_to_id(token)
+    return -1 if number is None else number
+
+
+def _plain(tokenizer: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]) -> Iterator[list[np.ndarray]]:
+    """Blocks of texts in tokens, without special ones around them."""
+    for block in blocks:
+        encodings = tokenizer.encode_batch_fast([*block], add_special_tokens=False)
+        yield [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
+
+
+def _size(tokenizer: tokenizers.Tokenizer) -> int:
+    return max(tokenizer.get_vocab().values()) + 1
+
+
+def _counted(rows: Sequence[np.ndarray], size: int) -> np.ndarray:
+    return np.bincount(_joined(rows), minlength=size)
+
+
+def _joined(rows: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, np.int64), *rows])

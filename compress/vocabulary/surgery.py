@@ -1,0 +1,33 @@
+"""A tokenizer with some of its tokens."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import tokenizers
+
+from ..errors import CompressError
+from .algorithms import algorithm_of
+from .documents import parts_of, with_numbers
+
+
+def with_tokens(tokenizer: tokenizers.Tokenizer, kept: np.ndarray) -> tokenizers.Tokenizer:
+    """The tokens of numbers `kept` alone, int64 in rising order: token kept[i] is number i now. It neither cuts nor pads.
+
+    `kept` holds those that have to stay (`kept_tokens`). Raises `CompressError` for a tokenizer that cannot be cut down.
+    """
+    algorithm, document = algorithm_of(tokenizer), parts_of(tokenizer)
+    new = {int(old): number for number, old in enumerate(kept)}
+    own = sorted(algorithm.numbers(document["model"]).items(), key=lambda item: item[1])
+    document["model"] = algorithm.cut(document["model"], [token for token, number in own if number in new])
+    document["added_tokens"] = [{**token, "id": new[token["id"]]} for token in document["added_tokens"]]
+    document["post_processor"] = with_numbers(document["post_processor"], new.__getitem__)
+    found = tokenizers.Tokenizer.from_str(json.dumps(document))
+    expected = {token: new[number] for token, number in tokenizer.get_vocab().items() if number in new}
+    if found.get_vocab() != expected:
+        raise CompressError(
+            "added_tokens: expected numbers that follow those of the vocabulary, found some between them; have its library write "
+            "the tokenizer.json again"
+        )
+    return found

@@ -1,0 +1,305 @@
+"""Questions with endings: the forms of files, notes, refusals, the tuning split, tokens and batches."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+from compress.errors import CompressError
+from compress.runtime.passages import NEVER
+from compress.spec.task import Files, Hub, TaskSpec
+from compress.tasks import TASK_KINDS, OwnFiles, TaskBatches, encode, load_reported, load_training, own_task
+from compress.tasks.choice_batches import EncodedChoices
+from compress.tasks.data import Split
+from compress.tasks.template import guessed, task_yaml
+
+Row = dict[str, Any]
+
+
+def rows_of(count: int, name: str = "train") -> list[Row]:
+    """Of two to four endings in turn."""
+    return [
+        {
+            "context": f"{name} context {n}",
+            "endings": [f"ending {n} {place}" for place in range(2 + n % 3)],
+            "label": n % 2,
+        }
+        for n in range(count)
+    ]
+
+
+def write(path: Path, rows: list[Row]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def write_csv(path: Path, rows: list[Row]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def spec_of(**fields: Any) -> TaskSpec:
+    usual = {
+        "name": "swag",
+        "kind": "choice",
+        "text": ["context", "endings"],
+        "label": "label",
+        "metrics": ["accuracy"],
+    }
+    return TaskSpec.model_validate(usual | {"files": Files(train="train.jsonl", dev="dev.jsonl")} | fields)
+
+
+def loaded(folder: Path, rows: list[Row], **fields: Any) -> Split:
+    for name in ("train", "dev"):
+        write(folder / f"{name}.jsonl", rows)
+    return load_reported(spec_of(**fields), folder, None).splits["dev"]
+
+
+def right(split: Split) -> list[str]:
+    """The right ending of each question."""
+    return [split.texts[1][row] for row in np.flatnonzero(split.labels[:, 0])]
+
+
+def test_files_with_lists_of_endings_are_a_choice(tmp_path: Path) -> None:
+    files = OwnFiles(write(tmp_path / "train.jsonl", rows_of(30)), write(tmp_path / "dev.jsonl", rows_of(6, "dev")))
+    spec, folder = own_task(files)
+    assert (spec.kind, spec.text, spec.label, spec.metrics) == (
+        "choice",
+        ("context", "endings"),
+        "label",
+        ("accuracy",),
+    )
+    data = load_training(spec, folder, None)
+    assert data.train.has_choices and data.train.labels.dtype == np.int64
+    assert "train: 30 questions with 90 endings" in data.notes and "dev: 6 questions with 18 endings" in data.notes
+    assert len(data.train) + len(data.tuning) == 90
+
+
+SWAG = {"sent1": "He sat.", "sent2": "He", "ending0": "ran.", "ending1": "slept.", "ending2": "", "label": "1"}
+FORMS: list[tuple[Row, tuple[str, ...], str, str]] = [
+    (SWAG, ("sent1", "sent2", "ending"), "label", "He slept."),
+    (
+        {"article": "A", "question": "What?", "options": ["x", "y"], "answer": "B"},
+        ("article", "question", "options"), "answer", "What? y",
+    ),
+    (
+        {"question": "What?", "choices": {"label": ["A", "B"], "text": ["x", "y"]}, "answerKey": "B"},
+        ("question", "choices"), "answerKey", "y",
+    ),
+    (
+        {"premise": "P", "question": "cause", "choice1": "x", "choice2": "y", "label": 1},
+        ("premise", "question", "choice"), "label", "cause y",
+    ),
+    ({"goal": "G", "sol1": "x", "sol2": "y", "label": 1}, ("goal", "sol"), "label", "y"),
+    ({"context": "C", "question": "Q", "answer_a": "x", "answer_b": "y", "label": "B"}, ("context", "question", "answer"), "label", "Q y"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "text", "label", "ending"), FORMS)
+def test_the_forms_of_published_data_sets_are_found(
+    row: Row, text: tuple[str, ...], label: str, ending: str, tmp_path: Path
+) -> None:
+    nested = any(not isinstance(value, str | int) for value in row.values())
+    paths = []
+    for name in ("train", "dev"):
+        rows = [{**row, text[0]: f"{row[text[0]]} {name} {n}"} for n in range(12)]
+        suffix, make = ("jsonl", write) if nested else ("csv", write_csv)
+        paths.append(make(tmp_path / f"{name}.{suffix}", rows))
+    spec, folder = own_task(OwnFiles(*paths))
+    assert (spec.kind, spec.text, spec.label) == ("choice", text, label)
+    split = load_reported(spec, folder, None).splits["dev"]
+    assert len(split) == 24 and right(split) == [ending] * 12
+    assert "kind: choice" in task_yaml(guessed(OwnFiles(*paths), ()), tmp_path / "task.yaml")
+
+
+def test_columns_are_named_with_commas_between(tmp_path: Path) -> None:
+    row = {"a": "x", "b": "starts", "A": "one", "B": "two", "gold": "B"}
+    paths = [
+        write_csv(tmp_path / f"{name}.csv", [{**row, "a": f"{name} {n}"} for n in range(9)]) for name in ("t", "d")
+    ]
+    spec, folder = own_task(OwnFiles(*paths, text="a, b", pair="A,B", label="gold"))
+    assert spec.text == ("a", "b", "A,B") and right(load_reported(spec, folder, None).splits["dev"])[0] == "starts two"
+    with pytest.raises(CompressError, match=r"no column 'C'.* with --pair"):
+        own_task(OwnFiles(*paths, text="a", pair="A,C", label="gold", kind="choice"))
+    with pytest.raises(CompressError, match="--pair: a choice has contexts and endings"):
+        own_task(OwnFiles(*paths, text="a", label="gold", kind="choice"))
+
+
+@pytest.mark.parametrize(
+    ("label", "endings", "place"),
+    [
+        (1, ["a", "b"], 1),
+        ("1", ["x", "y"], 1),
+        (1.0, ["x", "y"], 1),
+        ("b", ["x", "y"], 1),
+        ("y", ["x", "y"], 1),
+        (" y ", ["x", "y"], 1),
+        ("B", {"label": ["B", "A"], "text": ["x", "y"]}, 0),
+        ("2", {"label": ["1", "2"], "text": ["x", "y"]}, 1),
+        ("0", ["1", "0.5", "3"], 0),
+    ],
+)
+def test_what_a_label_may_be(label: Any, endings: Any, place: int, tmp_path: Path) -> None:
+    split = loaded(tmp_path, [{"context": "c", "endings": endings, "label": label}])
+    assert np.flatnonzero(split.labels[:, 0]).tolist() == [place]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"label": 2}, r"dev\.jsonl: line 2: label: expected the place of the right ending, from 0 to 1, found 2"),
+        ({"label": "7"}, "expected the place of the right ending, from 0 to 1, found '7'"),
+        ({"label": -1}, "found -1, which marks hidden labels: this split cannot be scored"),
+        ({"label": "third"}, "expected the place of the right ending, 0 to 1, its letter or its text, found 'third'"),
+        ({"label": None}, "expected the place of the right ending, its letter or its text, found None"),
+        ({"label": True}, "its letter or its text, found True"),
+        ({"label": 0.5}, "from 0 to 1, found 0.5"),
+        ({"label": "a", "endings": ["b", "a"]}, "'a' is the text of one ending and the place or the letter of another"),
+        ({"label": "0", "endings": ["1", "0"]}, "'0' is the text of one ending and the place or the letter of another"),
+        ({"endings": ["one"]}, "line 2: endings: expected two endings or more to choose among, found 1"),
+        ({"endings": []}, "expected two endings or more to choose among, found 0"),
+        ({"endings": ["one", 3]}, "endings: expected texts, found 3 among the endings"),
+        ({"endings": ["one", None]}, "expected texts, found None among the endings"),
+        ({"endings": ["one", "  "]}, "expected texts, found '  ' among the endings"),
+        (
+            {"endings": "one|two"},
+            r"expected a list of endings, such as .*; a \.csv or \.tsv has a column for each ending",
+        ),
+        ({"endings": {"label": ["A"], "text": ["x", "y"]}}, "expected as many labels as endings, found 1 and 2"),
+        ({"endings": {"label": ["A", "B", "C"], "text": ["x", "y"]}}, "as many labels as endings, found 3 and 2"),
+        ({"endings": {"label": 5, "text": ["x", "y"]}}, "endings: expected a list of the endings' labels, found 5"),
+        ({"endings": {"label": "AB", "text": ["x", "y"]}}, "expected a list of the endings' labels, found 'AB'"),
+        ({"endings": {"label": ["A", "A"], "text": ["x", "y"]}, "label": "A"}, "'A' is the label of two endings"),
+        (
+            {"endings": {"label": ["1", "2"], "text": ["x", "y"]}},
+            "expected one of the endings' own labels, 1, 2, found 0",
+        ),
+        (
+            {"endings": {"label": ["B", "C"], "text": ["x", "y"]}, "label": "A"},
+            "one of the endings' own labels, B, C, found 'A'",
+        ),
+        ({"context": 5}, "line 2: context: expected text, found 5"),
+    ],
+)
+def test_what_is_no_question_is_refused_with_its_line(fields: Row, said: str, tmp_path: Path) -> None:
+    rows = [{"context": f"c {n}", "endings": ["one", "two"], "label": 0} for n in range(3)]
+    rows[1] |= fields
+    with pytest.raises(CompressError, match=said):
+        loaded(tmp_path, rows)
+
+
+def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match="no column 'option'"):
+        loaded(tmp_path, rows_of(2), text=["context", "option"])
+    with pytest.raises(CompressError, match="no column 'right'"):
+        loaded(tmp_path, rows_of(2), label="right")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"text": ["context"]}, r"`text` of a choice task is two columns, \[context, endings\], or three"),
+        ({"metrics": ["f1"]}, "do not fit kind `choice`"),
+        ({"labels": ["A", "B"]}, "a choice task has no `labels`"),
+        ({"kind": "regression", "metrics": ["pearson"], "text": ["a", "b", "c"]}, "is one column or two, found"),
+    ],
+)
+def test_what_a_task_file_may_not_say(fields: Row, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        spec_of(**fields)
+
+
+def test_an_ending_that_stands_twice_is_noted(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", rows_of(12))
+    write(tmp_path / "dev.jsonl", [*rows_of(2, "dev"), {"context": "c", "endings": ["x", "x", "y"], "label": 2}])
+    assert any(
+        "dev: 1 of 3 questions have an ending twice" in note for note in load_training(spec_of(), tmp_path, None).notes
+    )
+
+
+def test_a_saved_data_set_of_the_hub_is_read(tmp_path: Path) -> None:
+    rows = [{**SWAG, "sent1": f"He sat {n}.", "label": n % 2} for n in range(12)]
+    columns = {name: [row[name] for row in rows] for name in SWAG}
+    features = datasets.Features(
+        {name: datasets.Value("string") for name in SWAG} | {"label": datasets.ClassLabel(names=["0", "1"])}
+    )
+    part = datasets.Dataset.from_dict(columns, features=features)
+    datasets.DatasetDict({"train": part, "validation": part.select(range(4))}).save_to_disk(str(tmp_path / "saved"))
+    spec = spec_of(files=None, hub=Hub(path="saved"), text=["sent1", "sent2", "ending"])
+    split = load_reported(spec, tmp_path, None).splits["dev"]
+    assert right(split) == ["He ran.", "He slept."] * 2 and len(split) == 8
+
+
+def test_the_tuning_split_has_whole_questions_and_counts_them(tmp_path: Path) -> None:
+    rows = [*rows_of(40), *({**row, "context": row["context"].upper()} for row in rows_of(10))]
+    write(tmp_path / "train.jsonl", rows)
+    write(tmp_path / "dev.jsonl", rows_of(4, "dev"))
+    data = load_training(spec_of(tuning_examples=3), tmp_path, None)
+    train, tuning = ({text.lower() for text in split.texts[0]} for split in (data.train, data.tuning))
+    assert tuning and not train & tuning
+    gold = TASK_KINDS["choice"].gold(data.tuning.labels, data.tuning.texts)
+    assert 1 <= len(gold) <= 3 and data.tuning.labels[:, 0].sum() == len(gold)
+    write(tmp_path / "train.jsonl", rows_of(1))
+    with pytest.raises(
+        CompressError, match=r"1 questions on 1 contexts are too few .*; expected two contexts at least"
+    ):
+        load_training(spec_of(), tmp_path, None)
+
+
+def encoded(tokenizer: Tokenizer, rows: list[Row], folder: Path, max_length: int = 24) -> EncodedChoices:
+    found = encode(tokenizer, loaded(folder, rows), max_length)
+    assert isinstance(found, EncodedChoices)
+    return found
+
+
+def test_scores_come_back_by_question(toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    found = encoded(toy_tokenizer, rows_of(3), tmp_path)
+    assert found.labels.tolist() == [0, 1, 0] and len(found) == 9
+    scores = np.arange(9, dtype=np.float32)[:, None]
+    order = np.random.default_rng(0).permutation(9)
+    outputs = found.collected((part, scores[part]) for part in np.array_split(order, 4))
+    assert outputs.tolist() == [[0, 1, NEVER, NEVER], [2, 3, 4, NEVER], [5, 6, 7, 8]]
+    assert found.by_row(outputs).tolist() == scores.tolist()
+    both = found.followed_by(found)
+    assert both.labels.tolist() == [0, 1, 0, 0, 1, 0] and len(np.unique(both.pairs[:, 1])) == 6
+    taken = both.take(both.stratified(3))
+    assert len(taken) in (2, 3, 4) and len(taken.labels) == 1 and taken.pairs[:, 0].sum() == 1
+
+
+def test_batches_hold_all_endings_of_a_question(toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    batches = TaskBatches(encoded(toy_tokenizer, rows_of(9), tmp_path), batch_size=6, pad_id=0, seed=0)
+    for step in range(len(batches)):
+        batch = batches.collate(batches.indices(step))
+        for group in np.unique(batch["groups"]):
+            assert batch["labels"][batch["groups"] == group].sum() == 1
+
+
+def test_the_context_is_cut_before_an_ending(toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    long = "the film is good . " * 20
+    rows = [{"context": long, "endings": ["a bad film", "a good film"], "label": 0}]
+    found = encoded(toy_tokenizer, rows, tmp_path, 12)
+    first = toy_tokenizer.encode(long, add_special_tokens=False).ids
+    for row, ending in enumerate(rows[0]["endings"]):
+        own = toy_tokenizer.encode(ending, add_special_tokens=False).ids
+        ids = found.input_ids[row].tolist()
+        assert len(ids) == 12 and ids[-1 - len(own) : -1] == own
+        assert ids[1 : 12 - 2 - len(own)] == first[: 12 - 3 - len(own)]
+
+
+def test_endings_that_would_be_alike_are_refused(toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    rows = [{"context": "c", "endings": ["good " * 30 + "end", "good " * 30 + "bad", "x"], "label": 0}]
+    with pytest.raises(
+        CompressError, match=r"max_length is 10: two endings of .* characters differ behind the 6 tokens"
+    ):
+        encoded(toy_tokenizer, rows, tmp_path, 10)
+    assert encoded(toy_tokenizer, rows, tmp_path, 200).labels.tolist() == [0]
