@@ -41,12 +41,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--teacher", default="bert-mini", help="a card, or the folder of an encoder of yours")
     parser.add_argument("--out", type=Path, default=Path("choose"), help="folder for the files, runs and bundle")
-    parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: eight epochs")
+    parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: four epochs")
     options = parser.parse_args()
 
     options.out.mkdir(parents=True, exist_ok=True)
-    train, dev = write(options.out / "train.jsonl", 200, seed=1), write(options.out / "dev.jsonl", 100, seed=2)
-    length = "epochs=8" if options.steps is None else f"max_steps={options.steps}"
+    train, dev = write(options.out / "train.jsonl", 600, seed=1), write(options.out / "dev.jsonl", 100, seed=2)
+    length = "epochs=4" if options.steps is None else f"max_steps={options.steps}"
     (result,) = compress.run(
         "distilbert",
         train=train,
