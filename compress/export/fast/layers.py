@@ -18,7 +18,7 @@ def run_layers(
     *before, last = encoder.blocks
     several: list[str] = []
     for number, block in enumerate(before, 1):
-        attended = attend(graph, block, states, masks, tokens, encoder.heads)
+        attended = attend(graph, block, states, masks, tokens)
         states = _feed_forward(graph, block, attended, encoder.activation)
         if graph.marked:
             graph.mark(f"layer {number}", tokens.pad(states))

@@ -99,6 +99,23 @@ def _are_labels(value: Any) -> bool:
     )
 
 
+def _is_pruned(value: Any) -> bool:
+    """{"heads": [[0, 2], …], "neurons": [640, …]}: for each layer different numbers in rising order, and a number."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"heads", "neurons"}
+        and all(isinstance(values, list) and values for values in value.values())
+        and len(value["heads"]) == len(value["neurons"]) <= MOST_LAYERS
+        and all(map(_are_rising, value["heads"]))
+        and all(_is_whole(count, 1, MOST_WIDE) for count in value["neurons"])
+    )
+
+
+def _are_rising(value: Any) -> bool:
+    heads = isinstance(value, list) and bool(value) and all(_is_whole(head, 0, MOST_HEADS - 1) for head in value)
+    return heads and value == sorted(set(value))
+
+
 FLAG = Field(lambda value: isinstance(value, bool), "true or false")
 _TOKEN = whole(0, MOST_TOKENS - 1, nullable=True)
 PROBABILITY = number(0, 1)
@@ -122,6 +139,9 @@ COMMON = {
     "sentence_pooling": one_of("mean", "cls"),  # of ours: of a sentence encoder, as what follows
     "sentence_layers": whole(1, MOST_LAYERS),
     THRESHOLD: number(-MOST_THRESHOLD, MOST_THRESHOLD),  # of a model that answers questions
+    "pruned": Field(  # of ours: `models.pruned_shape`
+        _is_pruned, "heads and neurons, each with an entry for every layer: rising numbers of heads from 0, and a count"
+    ),
     "dtype": _DTYPE,
     "torch_dtype": _DTYPE,
     "position_embedding_type": one_of("absolute", kept=False),

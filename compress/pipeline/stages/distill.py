@@ -22,6 +22,7 @@ from ..training.info import TrainingInfo
 from .augment import AUGMENTED
 from .ensemble import check_answers_alone, ensemble_inputs, table
 from .general import ENCODER
+from .prune import PRUNE
 from .token_vectors import token_vector_inputs
 
 _SEVERAL = (
@@ -38,7 +39,8 @@ def plan(draft: Draft, stage: Stage) -> None:
         raise draft.fails(stage.id, _SEVERAL.format(name=names[0], stage=stage.id, card=card.name))
     spec = vector_losses(draft, for_task(draft, layers, Distill), stage.id)
     check_answers_alone(draft, spec, stage.id)
-    check_student_losses(draft, spec, stage.id)
+    pruned = any(node.model == "student" and node.kind is PRUNE for node in draft.nodes)
+    check_student_losses(draft, spec, stage.id, pruned=pruned)
     name = "student" if stage.id == "distill" else stage.id
     inputs = {"teacher": draft.latest["teacher"]}
     inputs |= {"student": draft.latest["student"]} if "student" in draft.latest else {}

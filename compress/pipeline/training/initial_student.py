@@ -39,7 +39,6 @@ from .teacher_targets import task_sample
 def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Module, Start | None]:
     """The student that the stage trains, and what there is to say of a start that was computed."""
     plan, inputs, context = job.plan, job.inputs, job.context
-    card = _card(plan)
     if "student" in inputs:
         return load_classifier(inputs["student"].path, kind=context.kind, labels=context.labels, trained=True), None
     if plan.pretrained is not None:
@@ -50,7 +49,8 @@ def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Mod
         made = inputs.get("token_vectors")
         vectors = None if made is None else np.load(made.path / VECTORS, allow_pickle=False)
         return build_static(teacher, plan.sizes["student"], tokenizer, vectors), None
-    sample, tokens = None, sample_tokens(card)
+    card, sample = _card(plan), None
+    tokens = sample_tokens(card)
     if tokens and "encoder" not in inputs:
         sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=tokens)
     student = build_student(card, teacher, plan.sizes["student"], sample)
