@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +16,7 @@ from ...atomic import write_text
 from ...models.heads import HEADS, model_from
 from ...models.pruned_shape import FIELD
 from ...quantize.methods import int8_format
+from ...sessions import open_session
 from ...spec.quantization import Quantize
 from ...spec.recipe import Recipe
 from ..plan import Job
@@ -22,10 +24,11 @@ from ..plan import Job
 if TYPE_CHECKING:
     from ...pruning.budget import MeasuredCosts
 
-_MOST_LAYERS = 4  # of a model that is timed: what further ones take is told from the difference between 4 and 2
+_MOST_LAYERS = 6  # of a model that is measured: what further ones cost is told from the difference between 6 and 4
 _MOST_TOKENS = 1_000  # rows of its table of words, which time does not depend on
 _STEPS = 5  # widths that are timed, of heads and of neurons
-_RUNS = 60
+_SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS, _WARM_UP = 15, 20, 500, 3
+_FEWEST_TOKENS = 64  # a word table has at least so many rows
 READ = {"per_channel", "reduce_range", "embeddings"}  # fields of `quantize` that costs depend on
 
 
@@ -86,18 +89,22 @@ def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, 
     # Of a model of one layer, that one is the last.
     wider = [narrow._replace(heads=each) for each in heads[1:]] if depth > 1 else []
     wider += [narrow._replace(neurons=each) for each in neurons[1:]] if depth > 1 else []
-    shapes = [narrow, narrow._replace(last_heads=most_heads), narrow._replace(last_neurons=most), *wider]
-    if layers > depth:
-        shapes.append(narrow._replace(layers=depth - 2))
-    first, last_heads, last_neurons, *others = measure(shapes)
-    each = (first - others[-1]) / 2 if layers > depth else 0.0
-    inner = max(1, depth - 1)
-    more = iter([(value - first) / inner for value in others])
-    of_heads, of_neurons = (tuple(zip(part[1:], more, strict=False)) for part in (heads, neurons))
-    last = (most_heads, last_heads - first), (most, last_neurons - first)
-    return MeasuredCosts(
-        first + (layers - depth) * max(0.0, each), ((1, 0.0), *of_heads), ((few, 0.0), *of_neurons), last
+    whole = Shape(depth, most_heads, most, most_heads, most)
+    ends = [whole, narrow, narrow._replace(last_heads=most_heads), narrow._replace(last_neurons=most)]
+    shallow = [narrow._replace(layers=depth - 2)] if layers > depth else []
+    all_of_it, first, *others = measure([*ends, *shallow, *wider])
+    last_heads, last_neurons, *others = [value - first for value in others]
+    each = max(0.0, -others.pop(0) / 2) if shallow else 0.0
+    # A large model's weights do not stay in the caches that a narrow one's do: what widths add is scaled to what all add together.
+    inner = [others[: len(heads) - 1], others[len(heads) - 1 :]] if wider else [[], []]
+    together = last_heads + last_neurons + sum(part[-1] for part in inner if part)
+    scale = (all_of_it - first) / together if together > 0 else 1.0
+    of_heads, of_neurons = (
+        tuple((count, scale * value / (depth - 1)) for count, value in zip(counts[1:], part, strict=False))
+        for counts, part in zip((heads, neurons), inner, strict=True)
     )
+    last = (most_heads, scale * last_heads), (most, scale * last_neurons)
+    return MeasuredCosts(first + (layers - depth) * each, ((1, 0.0), *of_heads), ((few, 0.0), *of_neurons), last)
 
 
 def _intermediate(config: Any) -> int:
@@ -151,17 +158,27 @@ def _file(job: Job[Any], model: Any, folder: Path) -> Path:
     return folder / "model_quantized.onnx"
 
 
-def _feed(names: Sequence[str], tokens: int) -> dict[str, np.ndarray]:
-    """Two texts of 16 random tokens."""
-    ids = np.random.default_rng(0).integers(tokens // 2, tokens, (2, 16))
+def _feed(names: Sequence[str], tokens: int, shape: tuple[int, int] = (2, 16)) -> dict[str, np.ndarray]:
+    """Random tokens [text, token]."""
+    ids = np.random.default_rng(0).integers(tokens // 2, tokens, shape)
     values = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
     return {name: values.get(name, np.zeros_like(ids)) for name in names}
 
 
 def _times(files: Sequence[Path], length: int) -> list[float]:
-    """CPU milliseconds of one text on one thread, in turns."""
-    from ...bench import BenchSpec, Candidate, measure
+    """CPU milliseconds of one text on one thread, in turns: of each file the first quartile, for what else runs only adds to a time."""
+    sessions = [open_session(file, threads=1) for file in files]
+    feed = [_feed([each.name for each in session.get_inputs()], _FEWEST_TOKENS, (1, length)) for session in sessions]
+    found: list[list[float]] = []
+    end = time.monotonic() + _SECONDS
+    while len(found) < _LEAST_ROUNDS or (len(found) < _MOST_ROUNDS and time.monotonic() < end):
+        found.append([_timed(*each) for each in zip(sessions, feed, strict=True)])
+    return np.quantile(found[_WARM_UP:], 0.25, axis=0).tolist()
 
-    candidates = [Candidate(str(number), path, "onnx") for number, path in enumerate(files)]
-    found = measure(candidates, BenchSpec(shapes=((1, length),), runs=_RUNS, threads=1))
-    return [float(found[candidate.name].latency[0].cpu_p50 or 0.0) for candidate in candidates]
+
+def _timed(session: Any, feed: dict[str, np.ndarray]) -> float:
+    """After a run that brings the weights near, as `bench` times it."""
+    session.run(None, feed)
+    start = time.process_time()
+    session.run(None, feed)
+    return 1000 * (time.process_time() - start)

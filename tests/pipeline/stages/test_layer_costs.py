@@ -65,6 +65,12 @@ def test_a_planted_cost_is_told_exactly_at_any_depth(layers: int, timed: bool) -
         assert costs.of(shape) == pytest.approx(expected)
 
 
+def test_there_is_nothing_to_take_from_layers_of_one_head_and_16_neurons() -> None:
+    config = BertConfig(hidden_size=48, num_hidden_layers=3, num_attention_heads=1, intermediate_size=16)
+    costs = _measure(planted, config, timed=True).costs(dimensions(config.to_dict(), classes=2))
+    assert costs.least == costs.whole == planted([Shape(3, 1, 16, 1, 16)])[0]
+
+
 @pytest.mark.slow
 def test_the_pruned_model_takes_the_time_that_the_budget_says(tmp_path: Path) -> None:
     """CPU time beside the whole model's, in turns, within 10% of the budget."""
