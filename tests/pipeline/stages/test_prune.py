@@ -315,6 +315,22 @@ def test_a_pruned_teacher_that_is_healed_is_the_student(world: Path) -> None:
     assert "the teacher, pruned" in page and "Healed" in page
 
 
+def test_a_model_is_pruned_and_then_loses_tokens(world: Path) -> None:
+    recipe = TEACHER_ALONE.replace("alone", "both").replace("  - export:", "  - vocabulary:\n  - export:")
+    (world / "both.yaml").write_text(recipe)
+    plan = planned(world, "both")
+    assert plan.models[1:] == ("teacher-pruned-fp32", "teacher-pruned-int8")
+    (document,) = plan_documents([plan], world / "runs")
+    for name in ("teacher-pruned", "teacher-pruned-vocabulary"):
+        assert document["models"][name]["parameters"] is None
+    (result,) = run_all(request(world, "both"))
+    assert result.pruning is not None and result.vocabulary is not None
+    assert result.pruning.model == result.vocabulary.model == result.final.name
+    (document,) = plan_documents([planned(world, "both")], world / "runs")
+    counts = [document["models"][f"teacher{name}"]["parameters"] for name in ("", "-pruned", "-pruned-vocabulary")]
+    assert counts == sorted(counts, reverse=True) and counts[-1] == result.final.parameters
+
+
 def test_a_pruned_student_is_healed_against_the_teacher(world: Path) -> None:
     plan = planned(world, "small-healed", student="one")
     nodes = {node.id: node for node in plan.nodes}
