@@ -16,7 +16,8 @@ from ..pipeline.stages.pretrain import uses_cooccurrence_init
 from ..pipeline.training.log import saved_step
 from ..quantize.methods import QUANTIZERS
 from ..spec.stage import StageSpec
-from ..spec.stages import Losses, Pretrain, QuantizeAware
+from ..spec.stages import Losses, Pretrain, Prune, QuantizeAware
+from ..spec.stages.prune import BUDGETS
 from ..store import Store
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def _models(plan: Plan, cache: Store) -> dict[str, dict[str, Any]]:
         else:
             after = None if before is None else node.kind.resized(node.spec, before)
         resized[node.model] = after
+        if models[node.inputs["model"]] != node.model:
+            found.pop(node.model, None)  # it begins with this node
         found[node.id] = _unknown(plan.sizes[node.model]) if after is None else _model(after)
     return found
 
@@ -192,7 +195,8 @@ def _settings(plan: Plan, node: Node[Spec]) -> dict[str, Any]:
         return {}
     spec = node.spec
     beside = {"start"} if isinstance(spec, Pretrain) and not uses_cooccurrence_init(spec, plan.teacher) else set()
-    return spec.model_dump(mode="json", exclude={"per_task", *beside}, exclude_none=True)
+    found = spec.model_dump(mode="json", exclude={"per_task", *beside}, exclude_none=True)
+    return {spec.budget: spec.budgets[0], **found} if isinstance(spec, Prune) else found
 
 
 def print_plans(documents: list[dict[str, Any]]) -> None:
@@ -245,19 +249,11 @@ def _state(stage: dict[str, Any]) -> str:
     return "to run" if stage["saved_step"] is None else f"to go on, step {stage['saved_step']}"
 
 
-_SHOWN = [
-    "start",
-    "epochs",
-    "learning_rate",
-    "batch_size",
-    "copies",
-    "source",
-    "flops",
-    "examples",
-    "graph",
-    "opset",
-    "method",
-]
+_SHOWN = (
+    *("start", "epochs", "learning_rate", "batch_size", "copies", "source"),
+    *BUDGETS,
+    *("examples", "graph", "opset", "method"),
+)
 
 
 def _spelled(stage: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
-from compress.cli.plans import plan_documents
+from compress.cli.plans import plan_documents, print_plans
 from compress.errors import CompressError
 from compress.models.dimensions import dimensions, read_config
 from compress.pipeline import Plan, Request, plan_all, run_all
@@ -112,13 +112,17 @@ def test_a_pruned_student_takes_the_place_of_the_student(world: Path) -> None:
     assert nodes["student-qat"].inputs == {"model": "student-pruned"}
 
 
-def test_the_plan_says_that_the_run_chooses_the_widths(world: Path) -> None:
+def test_the_plan_says_that_the_run_chooses_the_widths(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for recipe, student, name in (("alone", None, "teacher-pruned"), ("small", "one", "student-pruned")):
         more = {} if student is None else {"student": student}
         (document,) = plan_documents([planned(world, recipe, **more)], world / "runs")
         pruned = document["models"][name]
         assert pruned["architecture"].endswith("x 32, sizes chosen by the run")
         assert (pruned["parameters"], pruned["flops_per_token"]) == (None, None)
+    (document,) = plan_documents([planned(world, "healed", "prune.latency=0.5")], world / "runs")
+    assert list(document["models"]) == ["teacher", "teacher-pruned"]
+    print_plans([document])
+    assert "latency 0.5" in capsys.readouterr().out
 
 
 def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
