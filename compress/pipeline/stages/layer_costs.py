@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_LAYERS = 6  # of a model that is measured: what further ones cost is told from the difference between 6 and 4
 _MOST_TOKENS = 1_000  # rows of its table of words, which time does not depend on
 _STEPS = 5  # widths that are timed, of heads and of neurons
-_SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS, _WARM_UP = 15, 20, 500, 3
+_SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS, _WARM_UP, _ROW = 20, 5, 100, 1, 5
 _FEWEST_TOKENS = 64  # a word table has at least so many rows
 READ = {"per_channel", "reduce_range", "embeddings"}  # fields of `quantize` that costs depend on
 
@@ -177,8 +177,10 @@ def _times(files: Sequence[Path], length: int) -> list[float]:
 
 
 def _timed(session: Any, feed: dict[str, np.ndarray]) -> float:
-    """After a run that brings the weights near, as `bench` times it."""
-    session.run(None, feed)
+    """Of a run in a row of them, after others that bring the weights near: as of a model that runs alone."""
+    for _ in range(_ROW):
+        session.run(None, feed)
     start = time.process_time()
-    session.run(None, feed)
-    return 1000 * (time.process_time() - start)
+    for _ in range(_ROW):
+        session.run(None, feed)
+    return 1000 * (time.process_time() - start) / _ROW
