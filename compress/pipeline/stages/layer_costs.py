@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_LAYERS = 6  # of a model that is measured: what further ones cost is told from the difference between 6 and 4
 _MOST_TOKENS = 1_000  # rows of its table of words, which time does not depend on
-_STEPS = 5  # widths that are timed, of heads and of neurons
+_STEPS = 6  # widths that are timed, of heads and of neurons
 _SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS, _WARM_UP, _ROW = 20, 5, 100, 1, 5
 _FEWEST_TOKENS = 64  # a word table has at least so many rows
 READ = {"per_channel", "reduce_range", "embeddings"}  # fields of `quantize` that costs depend on
@@ -83,8 +83,8 @@ def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, 
     some = neuron_counts(_intermediate(config))
     few, most = int(some[0]), int(some[-1])
     depth, steps = min(layers, _MOST_LAYERS), _STEPS if timed else 2
-    heads = np.unique(np.linspace(1, most_heads, min(steps, most_heads)).round().astype(int)).tolist()
-    neurons = np.unique(some[np.linspace(0, len(some) - 1, min(steps + 1, len(some))).round().astype(int)]).tolist()
+    heads = [1 + place for place in _places(most_heads, steps)]
+    neurons = [int(some[place]) for place in _places(len(some), steps)]
     narrow = Shape(depth, 1, few, 1, few)
     # Of a model of one layer, that one is the last.
     wider = [narrow._replace(heads=each) for each in heads[1:]] if depth > 1 else []
@@ -105,6 +105,11 @@ def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, 
     )
     last = (most_heads, scale * last_heads), (most, scale * last_neurons)
     return MeasuredCosts(first + (layers - depth) * each, ((1, 0.0), *of_heads), ((few, 0.0), *of_neurons), last)
+
+
+def _places(count: int, steps: int) -> list[int]:
+    """Of `count` widths those to measure: the ends and `steps` - 2 between, more of them near the narrowest, where time rises fastest."""
+    return sorted({round((count - 1) * (step / (steps - 1)) ** 1.5) for step in range(steps)})
 
 
 def _intermediate(config: Any) -> int:
