@@ -115,7 +115,9 @@ def test_a_bundle_verifies_and_says_what_it_gives(bundle: Path) -> None:
     assert json.loads((bundle / "bundle.json").read_text())["text_columns"] == ["sent1", "sent2", "ending"]
     card = (bundle / "README.md").read_text(encoding="utf-8")
     assert (
-        "pipeline_tag: multiple-choice" in card and "all endings of a question at once" in card and "widget" not in card
+        "pipeline_tag: multiple-choice" in card
+        and "takes such rows, not the batches of questions" in card
+        and "widget" not in card
     )
 
 
