@@ -8,13 +8,14 @@ from pydantic import Field
 
 from .recorded import Count, Points, Rate, Record, Share, Size
 
-BudgetName = Literal["flops"]
+BudgetName = Literal["flops", "latency", "size_mb"]
 
 
 class PrunedPoint(Record):
     """The model at one budget. Scores are headlines on the tuning split."""
 
     budget: Rate = Field(description="as the recipe says it")
+    reached: Rate = Field(description="the same of this shape, by the table of costs that the choice went by")
     heads: tuple[tuple[Count, ...], ...] = Field(
         description="of each layer the numbers, from 0, of the heads that stay"
     )

@@ -25,9 +25,9 @@ def neuron_counts(neurons: int) -> np.ndarray:
     return np.unique([*range(MULTIPLE, neurons, MULTIPLE), neurons])
 
 
-def choose_widths(importances: Sequence[np.ndarray], widths: Sequence[Widths], budget: float) -> list[int] | None:
+def choose_widths(importances: Sequence[np.ndarray], widths: Sequence[Widths], budget: float) -> list[int]:
     """Of each part the number of units to keep so that the importance that goes with the rest is least and the sum of costs at most
-    `budget`; None where the narrowest widths cost more.
+    `budget`, or the narrowest widths where these cost more.
 
     `importances`: of each part [unit]. Least to the precision at which costs are counted, which are rounded up to 1/20,000 of the
     whole's.
@@ -37,7 +37,7 @@ def choose_widths(importances: Sequence[np.ndarray], widths: Sequence[Widths], b
     losses = [_lost(values, each.counts) for values, each in zip(importances, widths, strict=True)]
     options = least_loss(losses, costs, int(budget / unit + 1e-6))
     if options is None:
-        return None
+        return [int(each.counts[0]) for each in widths]
     return [int(each.counts[option]) for each, option in zip(widths, options, strict=True)]
 
 

@@ -18,6 +18,8 @@ def pruned_tables(variant: Variant) -> Iterator[Table]:
         return
     scores = (
         Column("Seed"),
+        Column("Budget", numeric=False),
+        Column("Reached"),
         Column("Layers' FLOPs left"),
         Column("Whole", "points"),
         Column("Pruned", "points"),
@@ -40,7 +42,8 @@ def _scores(run: Result, record: PruningRecord) -> Iterator[Line]:
         healed = record.healed if number == len(record.points) else None
         values = (record.whole, point.pruned, point.repaired, healed)
         told = (NOTHING if each is None else numbers.points(each) for each in values)
-        yield Line(text_cells(str(run.seed), f"{point.flops:.1%}", *told))
+        budget = f"{record.budget} {point.budget:g}"
+        yield Line(text_cells(str(run.seed), budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *told))
 
 
 def _layers(run: Result, record: PruningRecord) -> Iterator[Line]:

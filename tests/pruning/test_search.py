@@ -33,7 +33,7 @@ def test_widths_keep_what_matters_and_honour_the_budget():
     assert choose_widths(importances, widths, 80.0) == [4, 4]
     assert choose_widths(importances, widths, 30.0) == [2, 1]
     assert choose_widths(importances, widths, 40.0) == [2, 2]
-    assert choose_widths(importances, widths, 19.9) is None
+    assert choose_widths(importances, widths, 19.9) == [1, 1]
     slow_first = [Widths(np.arange(1, 5), np.array([10.0, 50.0, 60.0, 70.0])), widths[1]]
     assert choose_widths(importances, slow_first, 50.1) == [1, 4]
 

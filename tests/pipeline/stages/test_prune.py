@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from compress.errors import CompressError
 from compress.models.dimensions import dimensions, read_config
 from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.pipeline.run import build_stage
+from compress.pipeline.stages import layer_costs
+from compress.pruning import scores
 from compress.report import write_report
 from compress.store import Artifact
 
@@ -70,6 +72,7 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
     encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
     (tmp_path / "alone.yaml").write_text(TEACHER_ALONE)
     (tmp_path / "small.yaml").write_text(STUDENT)
+    (tmp_path / "plain.yaml").write_text(TEACHER_ALONE.replace("alone", "plain").replace("  - quantize:\n", ""))
     (tmp_path / "healed.yaml").write_text(HEALED)
     heal = "  - distill: {name: heal, max_steps: 8}\n"
     healed = STUDENT.replace("name: small", "name: small-healed").replace(
@@ -226,7 +229,10 @@ def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str) -> Non
         ("alone", ["prune.examples=0"], {}, r"prune.examples"),
         ("small", [], {"student": "shared"}, r"layers of an ALBERT cannot differ .* --set prune.enabled=false"),
         ("alone", [], {"task": "vectors"}, r"stage prune: goes by the loss on the task's labels, and those of embedding tasks"),
-        ("alone", ["prune.flops=[0.5,0.75]"], {}, r"prune.flops: expected falling shares"),
+        ("alone", ["prune.flops=[0.5,0.75]"], {}, r"prune.flops: expected falling numbers"),
+        ("alone", ["prune.flops=0.5", "prune.latency=0.5"], {}, r"expected one budget, found flops and latency"),
+        ("alone", ["prune.size_mb=0.001"], {}, r"stage prune: size_mb: expected at least 0\.\d+, which one head and 16 neurons"),
+        ("alone", ["prune.size_mb=50"], {}, r"stage prune: size_mb: expected less than the model has, about 0\.0\d+; found 50"),
         ("healed", ["distill.losses=[{name: attention_mse}]"], {}, r"stage distill.*: attention_mse: compares heads.*leave the loss out"),
         ("healed", ["distill.losses=[{name: relation_kl}]"], {}, r"stage distill.*: relation_kl: compares heads"),
         ("small", ["distill.enabled=false"], {"student": "one"}, r"prune: every distill stage is switched off"),
@@ -251,6 +257,46 @@ def test_a_list_of_budgets_is_a_curve_whose_last_point_goes_on(world: Path) -> N
     assert points[-1] == alone.info["points"][0]
     files = [(each.path / "model.safetensors").read_bytes() for each in (artifact, alone)]
     assert files[0] == files[1]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_the_file_is_as_large_as_the_budget_says(world: Path, precision: str) -> None:
+    recipe, settings = ("alone", ["quantize.method=static"]) if precision == "int8" else ("plain", [])
+    most = build_stage(request(world, recipe, *settings, "prune.flops=0.7"), f"teacher-pruned-{precision}")
+    whole = round(most.info["bytes"] / 1e6, 4)
+    words = request(world, recipe, *settings, f"prune.size_mb={whole}")
+    (point,) = build_stage(words, "teacher-pruned").info["points"]
+    name = {"fp32": "model.onnx", "int8": "model_quantized.onnx"}[precision]
+    size = (build_stage(words, f"teacher-pruned-{precision}").path / name).stat().st_size / 1e6
+    assert size <= whole
+    assert size == pytest.approx(point["reached"], rel=0.02)
+
+
+def planted(files: Sequence[Path], length: int) -> list[float]:
+    """Milliseconds as if a byte of a model took as long as any other."""
+    assert 4 < length <= 16
+    return [file.stat().st_size / 1000 for file in files]
+
+
+def test_time_is_measured_once_and_the_budget_is_of_the_whole_model(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[int] = []
+
+    def times(files: Sequence[Path], length: int) -> list[float]:
+        measured.append(len(files))
+        return planted(files, length)
+
+    monkeypatch.setattr(layer_costs, "_times", times)
+    with monkeypatch.context() as broken:
+        broken.setattr(scores, "mask_gradients", lambda *words, **more: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            made(world, "alone", "prune.latency=0.9")
+    (point,) = made(world, "alone", "prune.latency=0.9").info["points"]
+    assert len(measured) == 1 and measured[0] > 6
+    assert point["reached"] <= 0.9 and point["flops"] < 0.9
+    with pytest.raises(CompressError, match=r"prune: latency: expected at least 0\.\d+, which one head and 16 neurons"):
+        made(world, "alone", "prune.latency=0.05")
 
 
 def test_a_pruned_teacher_that_is_healed_is_the_student(world: Path) -> None:
