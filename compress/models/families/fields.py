@@ -21,6 +21,7 @@ ACTIVATIONS = (
     "swish", "tanh",
 )  # fmt: skip
 TOKENIZER_CLASS = "tokenizer_class"  # of no use to a model
+_ROUNDING = 1e-4  # of a sum of weights
 PROBLEMS = ("regression", "single_label_classification", "multi_label_classification")
 
 
@@ -116,6 +117,14 @@ def _are_rising(value: Any) -> bool:
     return heads and value == sorted(set(value))
 
 
+def _are_layers(value: Any) -> bool:
+    """How many last layers a mean is of, or the weights of a mix."""
+    if not isinstance(value, list):
+        return _is_whole(value, 1, MOST_LAYERS)
+    weights = all(_is_number(weight, 0, 1) for weight in value)
+    return 2 <= len(value) <= MOST_LAYERS + 1 and weights and abs(sum(value) - 1) < _ROUNDING
+
+
 FLAG = Field(lambda value: isinstance(value, bool), "true or false")
 _TOKEN = whole(0, MOST_TOKENS - 1, nullable=True)
 PROBABILITY = number(0, 1)
@@ -137,7 +146,7 @@ COMMON = {
     "num_labels": whole(1, MOST_CLASSES),
     "problem_type": one_of(*PROBLEMS),
     "sentence_pooling": one_of("mean", "cls"),  # of ours: of a sentence encoder, as what follows
-    "sentence_layers": whole(1, MOST_LAYERS),
+    "sentence_layers": Field(_are_layers, f"a whole number from 1 to {MOST_LAYERS}, or a list of weights of sum 1"),
     THRESHOLD: number(-MOST_THRESHOLD, MOST_THRESHOLD),  # of a model that answers questions
     "pruned": Field(  # of ours: `models.pruned_shape`
         _is_pruned, "heads and neurons, each with an entry for every layer: rising numbers of heads from 0, and a count"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...models.checkpoints import load_classifier, load_tokenizer
 from ...spec.recipe import Stage
 from ...spec.stages import Distill
@@ -69,13 +71,22 @@ def run(job: Job[Distill]) -> TrainingInfo:
     student, start = initial_student(job, teacher, theirs)
     own = job.plan.pretrained.tokenizer if job.plan.pretrained is not None else theirs
     answers = table(job.inputs[ENSEMBLE]) if ENSEMBLE in job.inputs else None
-    whole = None if job.plan.sizes["student"].layers else "it has no layers to part"
-    training = TrainingRun(job, student, student_objective(job.plan, job.spec), answers=answers, whole=whole)
+    objective = student_objective(job.plan, job.spec)
+    training = TrainingRun(job, student, objective, answers=answers, whole=_why_whole(student))
     from_tables = job.plan.shares_tokenizer or answers is not None
     info = training.on_task(own, teacher, None if from_tables else theirs)
     if start is not None:
         info["start"] = start
     return info
+
+
+def _why_whole(student: Any) -> str | None:
+    """Why every process holds all of the student; None where none has to."""
+    from ...models.layer_mix import learnt_mix
+
+    if not student.config.num_hidden_layers:
+        return "it has no layers to part"
+    return None if learnt_mix(student) is None else "its mix of layers is of no layer"
 
 
 DISTILL = Kind(

@@ -17,6 +17,7 @@ from ...models.cards import StudentCard
 from ...models.checkpoints import load_classifier, load_encoder, pad_id
 from ...models.features import compute_features
 from ...models.layer_maps import layer_pairs
+from ...models.layer_mix import start_mix
 from ...models.students import (
     build_encoder,
     build_static,
@@ -28,6 +29,7 @@ from ...models.students import (
     thinned,
 )
 from ...models.token_vectors import VECTORS
+from ...models.vector_layers import MIX
 from ...spec.kinds import KINDS
 from ..plan import Context, Inputs, Job, Plan
 from ..plan.teachers import TeacherSource
@@ -55,7 +57,10 @@ def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Mod
         sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=tokens)
     student = build_student(card, teacher, plan.sizes["student"], sample)
     _load_encoder(student, inputs)
-    return student, _start_info(card, student, teacher, sample)
+    start = _start_info(card, student, teacher, sample)
+    if card.vector_layers == MIX:
+        start_mix(student)
+    return student, start
 
 
 def _load_encoder(student: nn.Module, inputs: Inputs) -> None:
