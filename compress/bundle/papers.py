@@ -74,6 +74,18 @@ _PAPERS: dict[str, tuple[str, str, str, int]] = {
         "Wang, Wenhui and Bao, Hangbo and Huang, Shaohan and Dong, Li and Wei, Furu",
         2020,
     ),
+    "2204.00408": (
+        "xia2022structured",
+        "Structured Pruning Learns Compact and Accurate Models",
+        "Xia, Mengzhou and Zhong, Zexuan and Chen, Danqi",
+        2022,
+    ),
+    "2204.09656": (
+        "kwon2022fast",
+        "A Fast Post-Training Pruning Framework for Transformers",
+        "Kwon, Woosuk and Kim, Sehoon and Mahoney, Michael W. and Hassoun, Joseph and Keutzer, Kurt and Gholami, Amir",
+        2022,
+    ),
 }
 
 

@@ -47,7 +47,7 @@ def assembled(folder: Path, outputs: dict[str, np.ndarray]) -> tuple[ModelResult
     )
     plan: Any = SimpleNamespace(sizes={"teacher": sizes, "student": sizes})
     models = [
-        SimpleNamespace(name=name, precision=precision, label=label, onnx=file)
+        SimpleNamespace(name=name, precision=precision, label=label, onnx=file, checkpoint=SimpleNamespace(path=folder))
         for label in outputs
         for name, precision in [label.split("-")]
     ]
@@ -66,7 +66,7 @@ def assembled(folder: Path, outputs: dict[str, np.ndarray]) -> tuple[ModelResult
 @pytest.fixture
 def run(fake: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.setattr(assemble, "_mean_length", lambda model, context: 20.0)
-    monkeypatch.setattr(assemble, "_sizes", lambda plan, model: plan.sizes[model.name])
+    monkeypatch.setattr(assemble, "checkpoint_sizes", lambda plan, model, folder: plan.sizes[model])
 
     def make(seed: int, name: str = "mine", **right: int) -> Result:
         counts = {label: right.get(label.replace("-", "_"), count) for label, count in RIGHT.items()}

@@ -16,7 +16,7 @@ from compress.tasks import resolve_task
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "tasks.md").read_text(encoding="utf-8")
-SETS = (DOCS / "kinds" / "embedding.md").read_text(encoding="utf-8").split("### Several sets")[1]
+SETS = (DOCS / "kinds" / "embedding.md").read_text(encoding="utf-8").split("### Several sets")[1].split("\n### ")[0]
 EXAMPLES = {
     match.group(1): match.group(0)
     for match in re.finditer(r"^name: (\S+)\n(?:(?!```).+\n)+", PAGE + SETS, re.MULTILINE)
