@@ -15,9 +15,8 @@ from torch import Tensor, nn
 
 from .vector_layers import AVERAGED, LEARNT, is_mix, layer_weights
 
-_STEEPNESS = (
-    100.0  # AdamW moves a number by the learning rate at most, whatever the gradient: 2e-5 is far too little for w
-)
+# AdamW moves a number by about the learning rate, whatever its gradient: 2e-5 is far too little for w.
+_STEEPNESS = 100.0  # of w in terms of what is learnt
 
 
 class LayerMix(nn.Module):
