@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from compress.models.layer_mix import learnt_mix, start_mix
 from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.report import write_report
 from compress.report.numbers import percent
-from compress.results import read_result
+from compress.results import Result, read_result
 from compress.runtime import Embedder
 
 CARD = "name: mixing\ntitle: Mixing\nlayers: 2\nvector_layers: mix\n"
@@ -109,11 +110,18 @@ def test_what_was_learnt_is_in_the_checkpoint_the_bundle_and_the_report(world: P
     with np.load(folder / "predictions.npz") as file:
         fp32, int8 = (file[f"student-{precision}/dev"][:, 1:] for precision in ("fp32", "int8"))
     assert (fp32 * int8).sum(axis=1).mean() / 2 > 0.95
-    write_report([result], world / f"report-{method}")
-    lines = (world / f"report-{method}" / "report.md").read_text().splitlines()
-    (line,) = [line for line in lines if "a mix of its states" in line]
     first, _, last = map(percent, mixes[-1])
+    (line,) = mix_lines(world / f"report-{method}", result)
     assert line.endswith(f" {last} of layer 2.") and f" {first} of the embeddings, " in line
+    several = result, result.model_copy(update={"seed": 1})
+    assert mix_lines(world / f"reports-{method}", *several) == [f"{line[:-1]} (seed 0)."], (
+        "which run's weights they are"
+    )
+
+
+def mix_lines(out: Path, *results: Result) -> list[str]:
+    write_report(results, out)
+    return [line for line in (out / "report.md").read_text().splitlines() if "a mix of its states" in line]
 
 
 def check_embedder(bundle: Path, checkpoint: Path) -> None:
@@ -135,10 +143,16 @@ def check_embedder(bundle: Path, checkpoint: Path) -> None:
     assert ((Embedder(bundle).embed(texts) * wanted).sum(axis=1) > 0.95).all()
 
 
-def test_a_checkpoint_with_a_mix_learns_none_for_labels(world: Path, tmp_path: Path) -> None:
-    """Another kind of task makes no vectors of it."""
-    model = AutoModel.from_pretrained(world / "encoder", num_labels=1)
+def test_a_checkpoint_with_a_mix_is_a_teacher_of_vectors_and_learns_no_mix_for_labels(
+    world: Path, tmp_path: Path
+) -> None:
+    model = AutoModel.from_pretrained(world / "encoder")
     start_mix(model)
     save_checkpoint(model, load_tokenizer(world / "encoder"), tmp_path)
     assert learnt_mix(load_classifier(tmp_path, kind="embedding", labels=(), trained=True)) == [0.25] * 4
     assert learnt_mix(load_classifier(tmp_path, kind="regression", labels=(), trained=False)) is None
+    (plan,) = plan_all(replace(request(world), teacher=str(tmp_path)))
+    assert (
+        f"teacher {tmp_path.name}: its vectors are made of a mix of the states of its embeddings and 3 layers"
+        in plan.notes
+    )
