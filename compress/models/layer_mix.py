@@ -29,7 +29,9 @@ class LayerMix(nn.Module):
 
     def forward(self) -> Tensor:
         """[layer + 1], positive, of sum 1."""
-        return (_STEEPNESS * self.scores).softmax(dim=0)
+        # Of this value the gradient is w's: 100 times as large it would fill the norm to which those of the encoder are clipped with it.
+        w = self.scores + (_STEEPNESS - 1) * self.scores.detach()
+        return w.softmax(dim=0)
 
 
 def start_mix(model: Any) -> None:
