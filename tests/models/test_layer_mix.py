@@ -81,7 +81,7 @@ def test_the_gradient_is_that_of_the_softmax_alone() -> None:
     mix, scores = LayerMix(WEIGHTS), torch.tensor(WEIGHTS).log().requires_grad_()
     for weights in (mix(), scores.softmax(dim=0)):
         (weights * torch.arange(5.0)).sum().backward()
-    np.testing.assert_allclose(mix.scores.grad, scores.grad, rtol=1e-4)
+    torch.testing.assert_close(mix.scores.grad, scores.grad, rtol=1e-4, atol=0.0)
 
 
 def test_a_student_begins_with_equal_weights() -> None:
