@@ -90,7 +90,7 @@ def test_its_example_runs_and_the_page_is_of_it(
     Path(name, "task.yaml").write_text(task, encoding="utf-8")
     assert load_task(*resolve_task(f"{name}/task.yaml"), None).spec.kind == kind
 
-    (program,) = blocks(page, "python")
+    (program,) = blocks(page.split("## In Python")[1].split("\n## ")[0], "python")
     exec(program, {})
     assert capsys.readouterr().out
 

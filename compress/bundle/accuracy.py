@@ -63,7 +63,7 @@ class Measured:
     def notes(self) -> tuple[str, ...]:
         if self.data.fingerprint == self.info.task.data.fingerprint:
             return ()
-        return ("the data are not byte for byte those that the bundle was measured on",)
+        return ("the data, or how the task reads them, are not exactly those that the bundle was measured on",)
 
 
 def measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measured:

@@ -129,7 +129,8 @@ def load_classifier(
     model, loading = load_pretrained(auto_class(head), folder, "a classifier", **fields)
     new = () if trained and not head.bare else head.new
     check_loading(folder, loading, lambda name: any(part in name for part in new))
-    add_mix(model)
+    if head.bare:
+        add_mix(model)
     return without_pooler(model, head)
 
 

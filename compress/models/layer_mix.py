@@ -15,9 +15,8 @@ from torch import Tensor, nn
 
 from .vector_layers import AVERAGED, LEARNT, is_mix, layer_weights
 
-_STEEPNESS = (
-    100.0  # AdamW moves a number by the learning rate at most, whatever the gradient: 2e-5 is far too little for w
-)
+# AdamW moves a number by about the learning rate, whatever its gradient: 2e-5 is far too little for w.
+_STEEPNESS = 100.0  # of w in terms of what is learnt
 
 
 class LayerMix(nn.Module):
@@ -30,7 +29,9 @@ class LayerMix(nn.Module):
 
     def forward(self) -> Tensor:
         """[layer + 1], positive, of sum 1."""
-        return (_STEEPNESS * self.scores).softmax(dim=0)
+        # Of this value the gradient is w's: 100 times as large it would fill the norm to which those of the encoder are clipped with it.
+        w = self.scores + (_STEEPNESS - 1) * self.scores.detach()
+        return w.softmax(dim=0)
 
 
 def start_mix(model: Any) -> None:

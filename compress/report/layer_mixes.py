@@ -23,4 +23,5 @@ def _last_mix(variant: Variant) -> Sequence[float] | None:
 def _sentence(variant: Variant, mix: Sequence[float]) -> str:
     names = ["the embeddings", *(f"layer {number}" for number in range(1, len(mix)))]
     shares = [f"{numbers.percent(share)} of {name}" for name, share in zip(names, mix, strict=True)]
-    return f"{variant.label}: the student's vectors are a mix of its states that it learnt: {listed(shares)}."
+    seed = f" (seed {variant.first.seed})" if len(variant.runs) > 1 else ""
+    return f"{variant.label}: the student's vectors are a mix of its states that it learnt: {listed(shares)}{seed}."

@@ -76,6 +76,14 @@ def test_weights_are_a_softmax_that_begins_where_it_is_told_to() -> None:
     assert LayerMix([0.0, 1.0])().isfinite().all(), "a weight that became nothing"
 
 
+def test_the_gradient_is_that_of_the_softmax_alone() -> None:
+    """Clipped together with the encoder's it takes no more of the norm than its share."""
+    mix, scores = LayerMix(WEIGHTS), torch.tensor(WEIGHTS).log().requires_grad_()
+    for weights in (mix(), scores.softmax(dim=0)):
+        (weights * torch.arange(5.0)).sum().backward()
+    torch.testing.assert_close(mix.scores.grad, scores.grad, rtol=1e-4, atol=0.0)
+
+
 def test_a_student_begins_with_equal_weights() -> None:
     model = copy.deepcopy(encoder("bert", "mean"))
     assert learnt_mix(model) is None

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from pretrained_toys import ALIKE, encoder_folder
+from transformers import AutoModel
 
 from compress.bundle import ship, verify
 from compress.errors import CompressError
+from compress.models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
 from compress.models.dimensions import read_config
+from compress.models.layer_mix import learnt_mix, start_mix
 from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.report import write_report
-from compress.results import read_result
+from compress.report.numbers import percent
+from compress.results import Result, read_result
+from compress.runtime import Embedder
 
 CARD = "name: mixing\ntitle: Mixing\nlayers: 2\nvector_layers: mix\n"
 RECIPE = """
@@ -87,19 +94,65 @@ def test_what_was_learnt_is_in_the_checkpoint_the_bundle_and_the_report(world: P
     (folder,) = asked.root.glob("mixed-*")
     result = read_result(folder)
     mixes = [stage.info["layer_mix"] for stage in result.stages if "layer_mix" in stage.info]
-    mix, store = mixes[-1], asked.root / ".store"
-    assert len(mix) == 3 and sum(mix) == pytest.approx(1) and max(mix) - min(mix) > 0.01
-    config = read_config(store / json.loads((folder / "checkpoints.json").read_text())["student"])
-    assert config["sentence_layers"] == mix
+    store, keys = asked.root / ".store", json.loads((folder / "checkpoints.json").read_text())
+    students = [store / key for name, key in keys.items() if name != "teacher"]
+    assert mixes == [read_config(student)["sentence_layers"] for student in students], (
+        "each training says what it learnt"
+    )
+    for mix in mixes:
+        assert len(mix) == 3 and sum(mix) == pytest.approx(1) and max(mix) - min(mix) > 0.01
     out = world / f"bundle-{method}"
     with pytest.raises(CompressError, match="vectors are a mix of the states of its embeddings and 2 layers, and tr"):
         ship(folder, out, store=store, with_checkpoint=True)
     ship(folder, out, store=store)
     verify(out).raise_if_failed()
+    check_embedder(out, students[-1])
     with np.load(folder / "predictions.npz") as file:
         fp32, int8 = (file[f"student-{precision}/dev"][:, 1:] for precision in ("fp32", "int8"))
     assert (fp32 * int8).sum(axis=1).mean() / 2 > 0.95
-    write_report([result], world / f"report-{method}")
-    lines = (world / f"report-{method}" / "report.md").read_text().splitlines()
-    (line,) = [line for line in lines if "a mix of its states" in line]
-    assert line.endswith(" of layer 2.") and " of the embeddings, " in line
+    first, _, last = map(percent, mixes[-1])
+    (line,) = mix_lines(world / f"report-{method}", result)
+    assert line.endswith(f" {last} of layer 2.") and f" {first} of the embeddings, " in line
+    several = result, result.model_copy(update={"seed": 1})
+    assert mix_lines(world / f"reports-{method}", *several) == [f"{line[:-1]} (seed 0)."], (
+        "which run's weights they are"
+    )
+
+
+def mix_lines(out: Path, *results: Result) -> list[str]:
+    write_report(results, out)
+    return [line for line in (out / "report.md").read_text().splitlines() if "a mix of its states" in line]
+
+
+def check_embedder(bundle: Path, checkpoint: Path) -> None:
+    """The runtime's vectors are those that transformers' own model of the checkpoint gives with the weights of its config: a text alone,
+    and beside longer ones, which pad it."""
+    texts = ["the boat", "a book costs little and the house is old", "the car is near the river"]
+    model = AutoModel.from_pretrained(checkpoint).eval()
+    tokenizer, weights = load_tokenizer(checkpoint), read_config(checkpoint)["sentence_layers"]
+    wanted = []
+    for text in texts:
+        with torch.no_grad():
+            states = model(torch.tensor([tokenizer.encode(text).ids]), output_hidden_states=True).hidden_states
+        mean = np.tensordot(weights, [each[0].numpy() for each in states], axes=1).mean(axis=0)
+        wanted.append(mean / np.linalg.norm(mean))
+    for options in ({}, {"batch_size": 1}):
+        np.testing.assert_allclose(
+            Embedder(bundle, precision="fp32").embed(texts, **options), wanted, rtol=0, atol=1e-5
+        )
+    assert ((Embedder(bundle).embed(texts) * wanted).sum(axis=1) > 0.95).all()
+
+
+def test_a_checkpoint_with_a_mix_is_a_teacher_of_vectors_and_learns_no_mix_for_labels(
+    world: Path, tmp_path: Path
+) -> None:
+    model = AutoModel.from_pretrained(world / "encoder")
+    start_mix(model)
+    save_checkpoint(model, load_tokenizer(world / "encoder"), tmp_path)
+    assert learnt_mix(load_classifier(tmp_path, kind="embedding", labels=(), trained=True)) == [0.25] * 4
+    assert learnt_mix(load_classifier(tmp_path, kind="regression", labels=(), trained=False)) is None
+    (plan,) = plan_all(replace(request(world), teacher=str(tmp_path)))
+    assert (
+        f"teacher {tmp_path.name}: its vectors are made of a mix of the states of its embeddings and 3 layers"
+        in plan.notes
+    )

@@ -72,14 +72,12 @@ def pooling_notes(draft: Draft) -> list[str]:
 
 
 def _layer_notes(source: TeacherSource) -> list[str]:
-    layers = source.card.layers
-    if layers == LAST:
-        return []
+    layers, several = source.card.layers, vector_words(source.config)
     if isinstance(layers, int):
         return [
             f"its vectors are those of layer {layers}; what stands behind is cut off, so that it is an encoder of {layers} layers"
         ]
-    return [f"its vectors are made of {vector_words(source.config)}"]
+    return [] if several is None else [f"its vectors are made of {several}"]
 
 
 def _check_layers(draft: Draft) -> None:

@@ -65,8 +65,6 @@ class TrainingRun:
         info = self.learn_task(tokenizer, teacher, teacher_tokenizer)
         if LOGITS in self.objective.student_features:
             self.set_threshold(tokenizer, info)
-        if (mix := learnt_mix(self.model)) is not None:
-            info["layer_mix"] = mix
         save_checkpoint(self.model.eval(), tokenizer, self.job.out)
         return info
 
@@ -85,6 +83,8 @@ class TrainingRun:
         evaluate = tuning_score(task.data, tuning, pad) if scored else None
         info = self.train(data, teacher, evaluate, reads=reads)
         info["examples"] = len(data.encoded)
+        if (mix := learnt_mix(self.model)) is not None:
+            info["layer_mix"] = mix
         return info
 
     def set_threshold(self, tokenizer: Any, info: TrainingInfo) -> None:
