@@ -295,7 +295,8 @@ def test_what_int8_leaves_in_fp32_counts_for_the_size(
 
 
 def check(plan: Plan) -> None:
-    prune.check(plan, next(node for node in plan.nodes if node.kind is prune.PRUNE))
+    node: Any = next(node for node in plan.nodes if node.kind is prune.PRUNE)
+    prune.check(plan, node)
 
 
 def test_a_table_of_words_to_time_has_its_padding_token() -> None:
