@@ -398,5 +398,15 @@ def test_orders_that_make_no_sense_are_refused(world: Path, stages: str, found: 
         planned(world, "odd")
 
 
+def test_general_distillation_has_no_student_to_begin_before_the_teacher_is_pruned(world: Path) -> None:
+    recipe = HEALED.replace("healed", "early").replace(
+        "  - prune:", "  - general: {losses: [{name: hidden_mse}]}\n  - prune:"
+    )
+    (world / "early.yaml").write_text(recipe)
+    with pytest.raises(CompressError, match="recipe early, stage general: makes the encoder of a new student"):
+        planned(world, "early")
+    assert planned(world, "early", "general.enabled=false").models[1] == "student-fp32"
+
+
 def test_switched_off_it_leaves_nothing_behind(world: Path) -> None:
     assert planned(world, "alone", "prune.enabled=false").models == ("teacher-fp32", "teacher-int8")
