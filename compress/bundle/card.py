@@ -25,9 +25,9 @@ TEMPLATE = Path(__file__).with_name("card.md.j2")
 DTYPES = {"fp32": "fp32", "int8": "q8"}  # what transformers.js calls them
 
 
-def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True) -> str:
+def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True, pruned: bool = False) -> str:
     """Markdown with YAML front matter. `has_checkpoint`: the weights are in the folder too; `known`: transformers, and what goes by its
-    families, knows the model's."""
+    families, knows the model's; `pruned`: transformers alone refuses its weights (`models.pruned`)."""
     import jinja2
     import yaml
 
@@ -35,7 +35,7 @@ def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True
 
     # Values of one line each: a parser that looks for the closing `---` alone finds no other.
     front = yaml.safe_dump(
-        _one_line(front_matter(info, has_checkpoint and known, known=known)),
+        _one_line(front_matter(info, has_checkpoint and known and not pruned, known=known)),
         sort_keys=False,
         allow_unicode=True,
         width=math.inf,
@@ -45,8 +45,8 @@ def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True
     )
     environment.filters |= {"md": escape, "code": code_span}
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    told = {"known": known, "has_checkpoint": has_checkpoint, "recipe": info.recipe.get("name", "unknown")}
-    return template.render(info=info, front=front, **told, **_facts(info))
+    told = {"known": known, "has_checkpoint": has_checkpoint, "pruned": pruned}
+    return template.render(info=info, front=front, recipe=info.recipe.get("name", "unknown"), **told, **_facts(info))
 
 
 def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from .. import machine
 from ..errors import CompressError
 from ..models.dimensions import has_segments, read_config
 from ..models.families import FAMILIES
+from ..models.pruned_shape import PrunedShape
 from ..models.tokenizer_settings import tokenizer_settings_of
 from ..models.vocabularies import tokenizer_settings
 from ..paths import without_places
@@ -81,10 +82,10 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool, claims: Mapping[s
         check_layers(source.checkpoint)
         for path in filter(lambda path: is_weights(path.name), source.checkpoint.iterdir()):
             shutil.copyfile(path, folder / path.name)
-    info = _describe(folder, source)
+    info, pruned = _describe(folder, source), PrunedShape.of(read_config(source.checkpoint)) is not None
     info = info.model_copy(update={key: value for key, value in claims.items() if value is not None})
     (folder / "README.md").write_text(
-        card.render(info, has_checkpoint=with_checkpoint, known=_known(source)), encoding="utf-8"
+        card.render(info, has_checkpoint=with_checkpoint, known=_known(source), pruned=pruned), encoding="utf-8"
     )
     write_bundle(info.model_copy(update={"files": measure(folder)}), folder)
 

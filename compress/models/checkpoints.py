@@ -160,7 +160,7 @@ def label_fields(kind: KindName, labels: tuple[str, ...]) -> dict[str, Any]:
 
 
 def save_checkpoint(model: Any, tokenizer: Tokenizer, out: Path) -> None:
-    """A folder that transformers loads with nothing of ours: config, safetensors, tokenizer."""
+    """A folder of config, safetensors and tokenizer, which transformers loads with nothing of ours where the class is its own."""
     from .layer_mix import written_mix
 
     quiet_transformers()

@@ -1,4 +1,8 @@
-"""The output matrices of a pruned model fitted to what the whole one gives: least squares, layer by layer, without training."""
+"""The output matrices of a pruned model fitted to what the whole one gives: least squares, layer by layer, without training.
+
+The target is that of mask tuning (Kwon et al. 2022, arXiv:2204.09656), of the unpruned model: output and residual. In place of a
+scale for each unit the whole matrix is fitted, as in ZipLM (Kurtic et al. 2023, arXiv:2302.04089).
+"""
 
 from __future__ import annotations
 

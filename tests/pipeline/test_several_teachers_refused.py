@@ -59,8 +59,8 @@ def test_one_card_with_other_settings_is_another_teacher(world: Path):
 def test_a_recipe_without_a_student(world: Path):
     told = refused("tiny.yaml", "./bytes", recipe="int8", student=None, overrides=())
     assert told == (
-        "recipe int8 makes no student, and several teachers (tiny, bytes) are for one: give one --teacher, or take a recipe "
-        "with a distill stage, such as logits"
+        "recipe int8 makes no student of a card, and several teachers (tiny, bytes) are for one: give one --teacher, or take a recipe "
+        "with a student, such as logits"
     )
 
 

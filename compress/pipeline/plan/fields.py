@@ -68,7 +68,8 @@ def check_student_losses(draft: Draft, spec: Losses, stage: str, *, pruned: bool
     if not draft.shares_tokenizer:
         _check_logits_alone(draft, spec, stage)
     teacher, student = draft.sizes["teacher"], draft.sizes["student"]
-    where = f"recipe {draft.recipe.name}, stage {stage}, student {draft.student.name if draft.student else ''}"
+    name = draft.student.name if draft.student is not None else "the pruned teacher"
+    where = f"recipe {draft.recipe.name}, stage {stage}, student {name}"
     check_losses(spec.losses, student=student, teacher=teacher, where=where, pruned=pruned)
     check_layer_map(draft, spec, stage, "student", "teacher")
 

@@ -38,8 +38,8 @@ def check_several(draft: Draft) -> None:
     names = ", ".join(teacher.card.name for teacher in draft.teachers.values())
     if draft.student is None:
         raise CompressError(
-            f"recipe {draft.recipe.name} makes no student, and several teachers ({names}) are for one: give one --teacher, or "
-            "take a recipe with a distill stage, such as logits"
+            f"recipe {draft.recipe.name} makes no student of a card, and several teachers ({names}) are for one: give one --teacher, or "
+            "take a recipe with a student, such as logits"
         )
     kind = draft.task.spec.kind
     if TASK_KINDS[kind].mean is None:

@@ -36,6 +36,12 @@ ENCODER = "encoder"  # the node
 
 def plan(draft: Draft, stage: Stage) -> None:
     spec, teacher = stage.spec, draft.teacher
+    if draft.student is None:
+        raise draft.fails(
+            stage.id,
+            "makes the encoder of a new student, and the student here is the teacher, pruned later; name a `student`, or leave the stage "
+            f"out with --set {stage.id}.enabled=false",
+        )
     if is_random_init(draft):
         problem = (
             f"teacher {teacher.card.name} has random weights before its fine-tuning: there is nothing to learn from it"

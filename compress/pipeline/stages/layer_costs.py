@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from ...pruning.budget import MeasuredCosts
 
 _MOST_LAYERS = 6  # of a model that is measured: what further ones cost is told from the difference between 6 and 4
-_MOST_TOKENS = 1_000  # rows of its table of words, which time does not depend on
+_MOST_TOKENS = 1_000  # rows of its table of words, which time does not depend on, where its padding token is among them
 _STEPS = 6  # widths that are timed, of heads and of neurons
 _SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS, _WARM_UP, _ROW = 20, 5, 100, 1, 5
-_FEWEST_TOKENS = 64  # a word table has at least so many rows
+_FEWEST_TOKENS = 64  # rows that texts to time are of
 READ = {"per_channel", "reduce_range", "embeddings"}  # fields of `quantize` that costs depend on
 
 
@@ -63,7 +63,7 @@ def measured_costs(job: Job[Any], config: Any, *, length: int | None) -> Measure
 
 def _of_job(job: Job[Any], config: Any, folder: Path, length: int | None) -> Callable[[Sequence[Shape]], list[float]]:
     """A function that measures models of given shapes."""
-    tokens = min(config.vocab_size, _MOST_TOKENS) if length else config.vocab_size
+    tokens = timed_tokens(config) if length else config.vocab_size
 
     def measure(shapes: Sequence[Shape]) -> list[float]:
         files = []
@@ -73,6 +73,12 @@ def _of_job(job: Job[Any], config: Any, folder: Path, length: int | None) -> Cal
         return _times(files, length) if length else [float(file.stat().st_size) for file in files]
 
     return measure
+
+
+def timed_tokens(config: Any) -> int:
+    """Rows of the table of words of a model that is timed: enough for the texts that time it, and for the padding token."""
+    few = max(min(config.vocab_size, _MOST_TOKENS), _FEWEST_TOKENS)
+    return few if config.pad_token_id is None else max(few, config.pad_token_id + 1)
 
 
 def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, timed: bool) -> MeasuredCosts:

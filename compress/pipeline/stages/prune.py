@@ -100,15 +100,28 @@ def check(plan: Plan, node: Node[Prune]) -> None:
         costs = flops_costs(sizes, float(length))
         _check_least(plan, node, costs.least / costs.whole)
     elif spec.budget == "size_mb":
-        least, whole = (
-            (4 if int8_of(plan.recipe) is None else 1) * each.parameters / 1e6 for each in (narrowest(sizes), sizes)
-        )
-        _check_least(plan, node, least)
+        whole = _most_mb(plan, sizes)
+        _check_least(plan, node, _least_mb(plan, narrowest(sizes)))
         if spec.budgets[0] >= _GRAPH_MB + _MOST_BESIDE * whole:
             raise CompressError(
                 f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the model has, about {whole:.3g}; found "
                 f"{spec.budgets[0]:g}"
             )
+
+
+def _least_mb(plan: Plan, sizes: Dimensions) -> float:
+    """Of the weights in a file, in units of 1,000,000 bytes: no file has less."""
+    int8 = int8_of(plan.recipe)
+    if int8 is None:
+        return 4 * sizes.parameters / 1e6
+    words = 0 if int8.embeddings else sizes.word_parameters
+    return (sizes.parameters + 3 * words) / 1e6
+
+
+def _most_mb(plan: Plan, sizes: Dimensions) -> float:
+    """As `_least_mb`, where all that `quantize` leaves in fp32 is."""
+    int8 = int8_of(plan.recipe)
+    return 4 * sizes.parameters / 1e6 if int8 is not None and int8.exclude else _least_mb(plan, sizes)
 
 
 def _check_least(plan: Plan, node: Node[Prune], least: float) -> None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
+from transformers import AutoConfig
 from worlds import encoder_world
 
+from compress.bundle import ship
 from compress.cli.plans import plan_documents, print_plans
 from compress.errors import CompressError
+from compress.models.checkpoints import load_classifier
 from compress.models.dimensions import dimensions, read_config
 from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.pipeline.run import build_stage
-from compress.pipeline.stages import layer_costs
+from compress.pipeline.stages import layer_costs, prune
 from compress.pruning import scores
 from compress.report import write_report
 from compress.store import Artifact
@@ -276,6 +280,37 @@ def test_the_file_is_as_large_as_the_budget_says(world: Path, precision: str) ->
     assert size == pytest.approx(point["reached"], rel=0.02)
 
 
+@pytest.mark.parametrize(("setting", "most"), [("embeddings=false", False), ("exclude=[classifier]", True)])
+def test_what_int8_leaves_in_fp32_counts_for_the_size(
+    world: Path, monkeypatch: pytest.MonkeyPatch, setting: str, most: bool
+) -> None:
+    monkeypatch.setattr(prune, "_GRAPH_MB", 0.0)
+    sizes = planned(world, "alone").sizes["teacher"]
+    fp32 = sizes.parameters if most else sizes.word_parameters
+    larger = (sizes.parameters + 2 * fp32) / 1e6  # than an int8 file, smaller than this one
+    size = f"prune.size_mb={larger}"
+    check(planned(world, "alone", size, f"quantize.{setting}"))
+    with pytest.raises(CompressError, match="expected less than the model has"):
+        check(planned(world, "alone", size))
+
+
+def check(plan: Plan) -> None:
+    node: Any = next(node for node in plan.nodes if node.kind is prune.PRUNE)
+    prune.check(plan, node)
+
+
+def test_a_table_of_words_to_time_has_its_padding_token() -> None:
+    config = AutoConfig.for_model(
+        "bert", vocab_size=8000, pad_token_id=7000, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32
+    )  # fmt: skip
+    job: Any = SimpleNamespace(context=SimpleNamespace(kind="classification"))
+    tokens = layer_costs.timed_tokens(config)
+    made = layer_costs._random_model(job, config, layer_costs.Shape(2, 1, 16, 1, 16), tokens)
+    assert made.get_input_embeddings().num_embeddings == tokens == 7001
+    config.vocab_size, config.pad_token_id = 20, 0
+    assert layer_costs.timed_tokens(config) == layer_costs._FEWEST_TOKENS
+
+
 def planted(files: Sequence[Path], length: int) -> list[float]:
     """Milliseconds as if a byte of a model took as long as any other."""
     assert 4 < length <= 16
@@ -317,6 +352,12 @@ def test_a_pruned_teacher_that_is_healed_is_the_student(world: Path) -> None:
     write_report([result], world / "report")
     page = (world / "report/report.md").read_text()
     assert "the teacher, pruned" in page and "Healed" in page
+    out = ship(world / "runs" / result.run, world / "out", store=world / "runs/.store", with_checkpoint=True)
+    card = (out / "README.md").read_text()
+    assert "library_name: onnx\n" in card and "load_classifier" in card
+    assert type(load_classifier(out, kind="classification", labels=("bad", "good"), trained=True)).__name__.startswith(
+        "Pruned"
+    )
 
 
 def test_a_model_is_pruned_and_then_loses_tokens(world: Path) -> None:
@@ -346,7 +387,7 @@ def test_a_pruned_student_is_healed_against_the_teacher(world: Path) -> None:
     ("stages", "found"),
     [
         ("[finetune, prune, distill, prune, export]", "expected each at most once"),
-        ("[finetune, vocabulary, distill, export]", "expected each at most once|come together"),
+        ("[finetune, vocabulary, distill, export]", "in the order"),
         ("[finetune, prune, vocabulary, distill, export]", "expected each at most once"),
         ("[finetune, distill, prune, export]", "`student` and a `distill` stage come together"),
     ],
@@ -355,6 +396,16 @@ def test_orders_that_make_no_sense_are_refused(world: Path, stages: str, found: 
     (world / "odd.yaml").write_text(f"name: odd\ntitle: Odd\nstages: {stages}\n")
     with pytest.raises(CompressError, match=found):
         planned(world, "odd")
+
+
+def test_general_distillation_has_no_student_to_begin_before_the_teacher_is_pruned(world: Path) -> None:
+    recipe = HEALED.replace("healed", "early").replace(
+        "  - prune:", "  - general: {losses: [{name: hidden_mse}]}\n  - prune:"
+    )
+    (world / "early.yaml").write_text(recipe)
+    with pytest.raises(CompressError, match="recipe early, stage general: makes the encoder of a new student"):
+        planned(world, "early")
+    assert planned(world, "early", "general.enabled=false").models[1] == "student-fp32"
 
 
 def test_switched_off_it_leaves_nothing_behind(world: Path) -> None:
