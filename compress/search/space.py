@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from ..errors import CompressError
 
 RECIPE, STUDENT = "recipe", "student"
@@ -16,7 +18,7 @@ Point = Mapping[str, Any]  # axis -> value; an axis without effect on the point'
 @dataclass(frozen=True)
 class Axis:
     """`name`: `recipe`, `student`, or a setting as `--set` names it, e.g. `distill.learning_rate`; `values`: what it may be,
-    JSON scalars. `stage`: an axis of a setting counts only for recipes that have this stage."""
+    JSON scalars. `stage`: an axis of a setting counts only for recipes that have this stage; a student for those that distil."""
 
     name: str
     values: tuple[Any, ...]
@@ -29,7 +31,21 @@ class Axis:
 
     @property
     def stage(self) -> str | None:
-        return None if self.name in (RECIPE, STUDENT) else self.name.partition(".")[0]
+        return {RECIPE: None, STUDENT: "distill"}.get(self.name, self.name.partition(".")[0])
+
+
+def axis_of(text: str) -> Axis:
+    """`NAME=[VALUE, …]`, YAML. Raises `CompressError`."""
+    name, _, values = text.partition("=")
+    try:
+        found = yaml.safe_load(values)
+    except yaml.YAMLError:
+        found = None
+    if not name.strip() or not isinstance(found, list):
+        raise CompressError(f"--try {text}: expected NAME=[VALUE, VALUE], e.g. distill.epochs=[1, 2]")
+    if not all(isinstance(value, bool | int | float | str) for value in found):
+        raise CompressError(f"--try {name}: expected numbers, words, true or false; found {values}")
+    return Axis(name.strip(), tuple(found))
 
 
 def overrides_of(point: Point) -> tuple[str, ...]:
