@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import store
-from ..errors import CompressError
+from ..errors import CheckFailed, CompressError
 from ..machine import cpu_name, versions
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config, usable_positions
@@ -121,7 +121,10 @@ def _outcome(number: int, point: Point, request: Request, limits: Limits, listen
         return Outcome(refused=str(error))
     if why := _too_large(plan, limits):
         return Outcome(refused=why)
-    artifact = build_stage(asked, plan.models[-1], listener)
+    try:
+        artifact = build_stage(asked, plan.models[-1], listener)
+    except CheckFailed as error:  # such as a training that learnt nothing; the others go on
+        return Outcome(refused=str(error))
     measured = _measured(number, plan, artifact, Store(request.root / ".store"), limits)
     cost = measured.size_mb if measured.latency_ms is None else measured.latency_ms
     info: dict[str, Any] = {name: value for name, value in asdict(measured).items() if name != "number"}
