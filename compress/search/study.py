@@ -55,7 +55,7 @@ class Outcome:
 def check_optuna() -> None:
     """CompressError where Optuna is missing. Nothing is imported."""
     if importlib.util.find_spec("optuna") is None:
-        raise CompressError("compress search needs optuna, found none installed; pip install 'bert-compress[search]'")
+        raise CompressError("compress search needs optuna, found none installed; pip install 'optuna>=5.0'")
 
 
 class Search:
