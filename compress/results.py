@@ -31,6 +31,7 @@ from .recorded import (
     read_json,
 )
 from .recorded_fidelity import Delta, EntityScore, Fidelity
+from .recorded_pruning import PruningRecord
 from .recorded_teachers import EnsembleScore
 from .recorded_vocabulary import VocabularyRecord
 from .spec.kinds import KindName, MetricName
@@ -200,6 +201,7 @@ class Result(Record):
     )
     ensemble: EnsembleScore | None = Field(default=None, description="several teachers as one; none where there is one")
     vocabulary: VocabularyRecord | None = Field(default=None, description="none where no stage cuts one down")
+    pruning: PruningRecord | None = Field(default=None, description="none where no stage prunes")
     corpus: Corpus | None = Field(default=None, description="none where no stage reads plain text")
     stages: tuple[StageRecord, ...]
     models: Annotated[tuple[ModelResult, ...], Field(min_length=1)] = Field(

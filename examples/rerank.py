@@ -41,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
 
     options.out.mkdir(parents=True, exist_ok=True)
-    train, dev = write(options.out / "faq.csv", 200, seed=1), write(options.out / "dev.csv", 40, seed=2)
+    train, dev = write(options.out / "train.csv", 200, seed=1), write(options.out / "dev.csv", 40, seed=2)
     steps = [] if options.steps is None else [f"{stage}.max_steps={options.steps}" for stage in ("finetune", "distill")]
     (result,) = compress.run(
         "logits",
@@ -54,9 +54,11 @@ def main() -> None:
         overrides=["distill.losses=[{name: margin_mse}, {name: soft_target}, {name: hard_label}]", *steps],
     )
     for model in result.models:
-        print(f"{model.name} {model.precision}: {model.scores['dev']}")
+        scores = ", ".join(f"{metric} {points:.2f}" for metric, points in model.scores["dev"].items())
+        print(f"{model.name} {model.precision}: {scores}")
 
-    bundle = ship(options.out / "runs" / result.run, options.out / "bundle", store=options.out / "runs" / ".store")
+    runs = options.out / "runs"
+    bundle = ship(runs / result.run, options.out / "bundle", store=runs / ".store", force=True)
     print(f"verified: {verify(bundle).passed}")
     for found in Ranker(bundle).rank("where is the boat", [told.format("boat") for told in TOLD]):
         print(f"{found.score:+.3f}  {found.passage}")

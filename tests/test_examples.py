@@ -1,4 +1,4 @@
-"""The scripts in examples/ run, offline and in seconds."""
+"""The scripts in examples/ run, offline and in seconds; those of the kinds of tasks in test_kind_pages.py."""
 
 from __future__ import annotations
 
@@ -18,13 +18,6 @@ labels: [negative, positive]
 metrics: [accuracy]
 max_length: 32
 synthetic: {generator: sentiment, train: 300, dev: 60}
-"""
-
-TEACHER = """
-name: tiny
-title: BERT, 2 layers × 32, random weights
-licence: Apache-2.0
-random: {layers: 4, hidden: 32, heads: 2, intermediate: 64, vocabulary: 300, max_positions: 64}
 """
 
 
@@ -52,15 +45,6 @@ def test_a_toy_teacher_is_compressed_and_its_runs_compared(
     run_script(monkeypatch, "compare_runs.py", *runs)
     shown = capsys.readouterr().out
     assert "the second against the first: " in shown and "distinguishable" in shown
-
-
-def test_passages_are_put_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "tiny.yaml").write_text(TEACHER)
-    run_script(monkeypatch, "rerank.py", "--teacher", tmp_path / "tiny.yaml", "--out", tmp_path, "--steps", 2)
-    shown = capsys.readouterr().out
-    assert "student int8: {'ndcg@10': " in shown and "verified: True" in shown and "the boat is near the house" in shown
 
 
 def test_a_checkpoint_of_ones_own_is_quantized_on_csv_files(

@@ -20,6 +20,7 @@ FLOORS = {
         "timing",
         "recorded",
         "recorded_fidelity",
+        "recorded_pruning",
         "recorded_teachers",
         "recorded_vocabulary",
         "runtime",
@@ -43,14 +44,14 @@ FLOORS = {
         "goals",
     ),
     2: ("models", "objective", "tasks", "corpus", "vocabulary"),
-    3: ("training", "evaluate", "export", "quantize", "bench", "augment"),
+    3: ("training", "evaluate", "export", "quantize", "bench", "augment", "pruning"),
     4: ("pipeline", "report", "bundle", "search"),
     5: ("cli", "__init__", "__main__"),
 }
 FLOOR = {part: floor for floor, parts in FLOORS.items() for part in parts}
 SEPARATE = set(FLOORS[3])  # these do not import each other either
 HEAVY = {"torch", "transformers", "accelerate", "datasets", "neural_compressor"}
-USE_TORCH = {"export", "models", "objective", "training"}  # parts that work with tensors
+USE_TORCH = {"export", "models", "objective", "pruning", "training"}  # parts that work with tensors
 LIGHT = set(FLOOR) - USE_TORCH - {"pipeline"}
 LIGHT_OF_MODELS = (
     "models/__init__.py",
@@ -62,6 +63,7 @@ LIGHT_OF_MODELS = (
     "models/layer_maps.py",
     "models/masked_lm.py",
     "models/pretrained.py",
+    "models/pruned_shape.py",
     "models/random_models.py",
     "models/students/__init__.py",
     "models/students/activations.py",

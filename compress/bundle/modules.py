@@ -10,7 +10,7 @@ from ..errors import CheckFailed, CompressError
 from ..models.dimensions import read_config
 from ..models.sentence_folders import LAYERS, MODULES, POOLING, PROMPTS, TEXTS
 from ..models.sentence_pooling import FIELD, MODES, Pooling
-from ..models.vector_layers import AVERAGED
+from ..models.vector_layers import AVERAGED, vector_words
 from ..runtime.folder import read_json, read_settings
 
 
@@ -24,10 +24,10 @@ def pooling_of(path: Path, config: dict[str, Any]) -> Pooling:
 
 def check_layers(checkpoint: Path) -> None:
     """CompressError: vectors are made of several layers' states, which those who pool the checkpoint's last states would not see."""
-    if (count := int(read_config(checkpoint).get(AVERAGED, 1))) > 1:
+    if (words := vector_words(read_config(checkpoint))) is not None:
         raise CompressError(
-            f"{checkpoint / 'config.json'}: {AVERAGED}: vectors are the mean of {count} layers' states, and transformers would "
-            "pool the last alone: ship without the checkpoint, whose graphs have the mean inside"
+            f"{checkpoint / 'config.json'}: {AVERAGED}: vectors are {words}, and transformers would pool the last alone: ship without "
+            "the checkpoint, for the graphs have all of it inside"
         )
 
 

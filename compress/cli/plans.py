@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..goals import in_words, texts_to_judge
 from ..models.layer_maps import copied_layers, matched_layers
 from ..pipeline.estimate import data_line, estimate
+from ..pipeline.plan.changed import checkpoint_sizes
 from ..pipeline.plan.teachers import names_of
 from ..pipeline.preflight import check_at_hand
 from ..pipeline.results.reported import nearness
@@ -16,7 +16,8 @@ from ..pipeline.stages.pretrain import uses_cooccurrence_init
 from ..pipeline.training.log import saved_step
 from ..quantize.methods import QUANTIZERS
 from ..spec.stage import StageSpec
-from ..spec.stages import Losses, Pretrain, QuantizeAware, Vocabulary
+from ..spec.stages import Losses, Pretrain, Prune, QuantizeAware
+from ..spec.stages.prune import BUDGETS
 from ..store import Store
 
 if TYPE_CHECKING:
@@ -85,30 +86,45 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
             for node in plan.nodes
         ],
         "notes": list(plan.notes),
-        "models": {
-            name: {
-                "architecture": f"{sizes.architecture} {sizes}",
-                "parameters": sizes.parameters,
-                "flops_per_token": round(sizes.flops_per_token()),
-                "word_parameters": sizes.word_parameters,
-            }
-            for name, sizes in _sizes(plan, cache).items()
-        },
+        "models": _models(plan, cache),
         "tradeoff": _tradeoff(plan) or None,
     }
 
 
-def _sizes(plan: Plan, cache: Store) -> dict[str, Dimensions]:
-    """Of each model; with the tokens that its stage kept, where that was run, or is to keep at most."""
-    found = dict(plan.sizes)
+def _models(plan: Plan, cache: Store) -> dict[str, dict[str, Any]]:
+    """Name -> its sizes; what a stage makes smaller stands under the stage's node too, as it is in its checkpoint, or, before it was run,
+    as far as its sizes are known."""
+    found = {name: _model(sizes) for name, sizes in plan.sizes.items()}
+    models = {node.id: node.model for node in plan.nodes}
+    resized: dict[str, Dimensions | None] = {**plan.sizes}
     for node in plan.nodes:
-        if isinstance(node.spec, Vocabulary):
-            made, model = cache.find(node.key), node.model
-            tokens = node.spec.most if made is None else made.info["tokens"]
-            for name, sizes in found.items():
-                if tokens is not None and (name == model or name.startswith(f"{model}-")):
-                    found[name] = replace(sizes, vocabulary=min(sizes.vocabulary, tokens))
+        if node.kind.resized is None:
+            continue
+        made, before = cache.find(node.key), resized[models[node.inputs["model"]]]
+        if made is not None:
+            after = checkpoint_sizes(plan, node.model, made.path)
+        else:
+            after = None if before is None else node.kind.resized(node.spec, before)
+        resized[node.model] = after
+        if models[node.inputs["model"]] != node.model:
+            found.pop(node.model, None)  # it begins with this node
+        found[node.id] = _unknown(plan.sizes[node.model]) if after is None else _model(after)
     return found
+
+
+def _model(sizes: Dimensions) -> dict[str, Any]:
+    return {
+        "architecture": f"{sizes.architecture} {sizes}",
+        "parameters": sizes.parameters,
+        "flops_per_token": round(sizes.flops_per_token()),
+        "word_parameters": sizes.word_parameters,
+    }
+
+
+def _unknown(sizes: Dimensions) -> dict[str, Any]:
+    """Of what a run makes smaller by its own choice."""
+    form = f"{sizes.architecture} {sizes.layers} x {sizes.hidden}, sizes chosen by the run"
+    return {**dict.fromkeys(_model(sizes)), "architecture": form}
 
 
 def _layers(plan: Plan) -> list[int] | None:
@@ -153,7 +169,7 @@ def _shared(albert: Albert, layers: int) -> str:
 
 def _tradeoff(plan: Plan) -> str:
     """What the student shrinks and what not, from its sizes alone."""
-    if "student" not in plan.sizes:
+    if plan.student is None:
         return ""
     from ..report.tradeoffs import tradeoff_sentence
 
@@ -179,7 +195,8 @@ def _settings(plan: Plan, node: Node[Spec]) -> dict[str, Any]:
         return {}
     spec = node.spec
     beside = {"start"} if isinstance(spec, Pretrain) and not uses_cooccurrence_init(spec, plan.teacher) else set()
-    return spec.model_dump(mode="json", exclude={"per_task", *beside}, exclude_none=True)
+    found = spec.model_dump(mode="json", exclude={"per_task", *beside}, exclude_none=True)
+    return {spec.budget: spec.budgets[0], **found} if isinstance(spec, Prune) else found
 
 
 def print_plans(documents: list[dict[str, Any]]) -> None:
@@ -204,21 +221,26 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
         sizes = Table("model", "architecture", "parameters", "FLOPs/token", "word table", box=None, pad_edge=False)
         teacher = document["models"]["teacher"]
         for name, model in document["models"].items():
-            share = f" ({model['parameters'] / teacher['parameters']:.0%})" if name != "teacher" else ""
-            flops = f" ({model['flops_per_token'] / teacher['flops_per_token']:.0%})" if name != "teacher" else ""
-            parameters = f"{model['parameters'] / 1e6:.1f}M{share}"
-            computed = f"{model['flops_per_token'] / 1e6:.1f}M{flops}"
-            sizes.add_row(name, model["architecture"], parameters, computed, _words(model))
+            whole = {} if name == "teacher" else teacher
+            counts = [_count(model[each], whole.get(each)) for each in ("parameters", "flops_per_token")]
+            sizes.add_row(name, model["architecture"], *counts, _words(model))
         screen.print(sizes)
         if document["tradeoff"]:
             screen.print(document["tradeoff"])
         screen.print()
 
 
+def _count(found: int | None, teacher: int | None) -> str:
+    """`11.3M (50%)`, with the share of the `teacher`'s; nothing of a model whose sizes the run chooses."""
+    if found is None:
+        return ""
+    return f"{found / 1e6:.1f}M" + (f" ({found / teacher:.0%})" if teacher else "")
+
+
 def _words(model: dict[str, Any]) -> str:
     """What the vocabulary costs a model: `192.0M, 768 MB (69%)`, in fp32 and as a share of its parameters."""
-    count = model["word_parameters"]
-    return f"{count / 1e6:.1f}M, {4 * count / 1e6:.3g} MB ({count / model['parameters']:.0%})"
+    count, whole = model["word_parameters"], model["parameters"]
+    return "" if count is None else f"{count / 1e6:.1f}M, {4 * count / 1e6:.3g} MB ({count / whole:.0%})"
 
 
 def _state(stage: dict[str, Any]) -> str:
@@ -227,7 +249,11 @@ def _state(stage: dict[str, Any]) -> str:
     return "to run" if stage["saved_step"] is None else f"to go on, step {stage['saved_step']}"
 
 
-_SHOWN = ("start", "epochs", "learning_rate", "batch_size", "copies", "source", "graph", "opset", "method")
+_SHOWN = (
+    *("start", "epochs", "learning_rate", "batch_size", "copies", "source"),
+    *BUDGETS,
+    *("examples", "graph", "opset", "method"),
+)
 
 
 def _spelled(stage: dict[str, Any]) -> str:

@@ -211,6 +211,12 @@ class StudentCard(Spec):
     static: Static | None = Field(
         default=None, exclude_if=lambda value: value is None, description="of a `static` alone, with `init: static`"
     )
+    vector_layers: Literal["last", "mix"] = Field(
+        default=LAST,
+        exclude_if=lambda value: value == LAST,
+        description="for `kind: embedding`: what vectors are made of: `last`, the last layer's states; or `mix`, a learned mix of the "
+        "states of the embeddings and all layers",
+    )
     checkpoint: str | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
@@ -267,7 +273,7 @@ class StudentCard(Spec):
     @model_validator(mode="after")
     def _layerless_has_no_layers(self) -> StudentCard:
         layerless = self.family is not None and self.family.layerless
-        if layerless and (beyond := self.model_fields_set & {"layers", "heads", "copy_layers"}):
+        if layerless and (beyond := self.model_fields_set & {"layers", "heads", "copy_layers", "vector_layers"}):
             raise ValueError(f"{min(beyond)}: a `{self.architecture}` has no layers; leave it out")
         if self.static is not None and self.init != "static":
             raise ValueError("`static` and `init: static` come together; found `static` alone")

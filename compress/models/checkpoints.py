@@ -122,11 +122,14 @@ def load_classifier(
     weight is missing or of another shape: it would be random. Of an encoder that makes vectors the config says how (`vector_fields`);
     `config`: its own in place of that in `folder`, e.g. with fewer layers.
     """
+    from .layer_mix import add_mix
+
     head = HEADS[kind]
     fields = vector_fields(folder, config or read_config(folder)) if head.bare else label_fields(kind, labels)
     model, loading = load_pretrained(auto_class(head), folder, "a classifier", **fields)
     new = () if trained and not head.bare else head.new
     check_loading(folder, loading, lambda name: any(part in name for part in new))
+    add_mix(model)
     return without_pooler(model, head)
 
 
@@ -157,9 +160,12 @@ def label_fields(kind: KindName, labels: tuple[str, ...]) -> dict[str, Any]:
 
 def save_checkpoint(model: Any, tokenizer: Tokenizer, out: Path) -> None:
     """A folder that transformers loads with nothing of ours: config, safetensors, tokenizer."""
+    from .layer_mix import written_mix
+
     quiet_transformers()
     out.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(out)
+    with written_mix(model):
+        model.save_pretrained(out)
     for path in out.glob("*.safetensors"):  # written for their owner alone; the other files are not
         path.chmod((out / "config.json").stat().st_mode & 0o777)
     config = model.config.to_dict()

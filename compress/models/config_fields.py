@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import CompressError
 from .families import FAMILIES
 from .families.fields import allowed_values
+from .pruned_shape import check_pruned
 
 
 def allowed_fields(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def allowed_fields(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
         fields["label2id"] = {name: int(key) for key, name in fields["id2label"].items()}
         fields.pop("num_labels", None)  # the names count
     _check_padding(path, fields)
+    check_pruned(path, fields)
     return fields
 
 

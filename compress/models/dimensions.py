@@ -15,6 +15,7 @@ from .config_fields import allowed_fields
 from .families import FAMILIES, RELATIVE_BUCKETS, Counts, Family
 from .families.counts import rest_flops
 from .heads import HEADS
+from .pruned_shape import PrunedShape
 
 _EMBEDDING = 128  # of ALBERT and ELECTRA, where config.json does not say
 _NO_NUMBER = (TypeError, ValueError, OverflowError)
@@ -26,7 +27,8 @@ class Dimensions:
     with weights of their own;
     `per_token`: the head is on every token, and no layer is between it and the last states, but in a ModernBERT;
     `first_position`: rows of the table of `positions` before that of a text's first token; `inner_layers`: of each layer, of an ALBERT
-    whose layers are several in one; `own`: `Family.own_sizes`."""
+    whose layers are several in one; `own`: `Family.own_sizes`; `pruned`: what each layer has left of the `heads` and the `intermediate`
+    neurons."""
 
     architecture: str
     layers: int
@@ -43,6 +45,12 @@ class Dimensions:
     inner_layers: int = 1
     per_token: bool = False
     own: Mapping[str, int] = field(default_factory=dict)
+    pruned: PrunedShape | None = None
+
+    @property
+    def attention(self) -> int:
+        """The width of all heads of a layer side by side."""
+        return self.hidden
 
     @property
     def projected(self) -> bool:
@@ -71,6 +79,8 @@ class Dimensions:
     @property
     def layer_parameters(self) -> int:
         """Of all layers that have weights of their own."""
+        if self.pruned is not None:
+            return sum(self._counts.layer(layer) for layer in self._each_layer())
         return self.blocks * self.inner_layers * self._counts.layer(self)
 
     @property
@@ -81,10 +91,26 @@ class Dimensions:
 
     def flops_per_example(self, length: float) -> float:
         """Multiply-adds × 2 of all matmuls for one text of `length` tokens; look-ups count nothing."""
-        layers = self.layers * self.inner_layers * self._counts.layer_flops(self, length)
+        layers = self.layers_flops(length)
         if self._counts.own_rest_flops is not None:
             return layers + self._counts.own_rest_flops(self, length)
         return layers + rest_flops(self, length, dense_of_tokens=self._counts.dense_of_tokens)
+
+    def layers_flops(self, length: float) -> float:
+        """As `flops_per_example`, of the layers alone."""
+        if self.pruned is not None:
+            return sum(self._counts.layer_flops(layer, length) for layer in self._each_layer())
+        return self.layers * self.inner_layers * self._counts.layer_flops(self, length)
+
+    def _each_layer(self) -> list[Dimensions]:
+        """The sizes of each layer of a pruned model."""
+        if self.pruned is None:
+            raise RuntimeError("only for a pruned model")
+        size = self.hidden // self.heads
+        return [
+            _Layer(**{**vars(self), "pruned": None, "intermediate": neurons}, width=size * len(heads))
+            for heads, neurons in zip(self.pruned.heads, self.pruned.neurons, strict=True)
+        ]
 
     @property
     def _counts(self) -> Counts:
@@ -96,7 +122,20 @@ class Dimensions:
     def __str__(self) -> str:
         if not self.layers:
             return f"table {self.vocabulary} x {self.hidden}, FFN {self.intermediate}"
+        if self.pruned is not None:
+            return f"{self.layers} x {self.hidden}, {self.pruned}"
         return f"{self.layers} x {self.hidden}, {self.heads} heads, FFN {self.intermediate}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Layer(Dimensions):
+    """One layer of a pruned model; `width`: of its heads side by side."""
+
+    width: int
+
+    @property
+    def attention(self) -> int:
+        return self.width
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -182,6 +221,7 @@ def dimensions(
             inner_layers=optional("inner_group_num", default=1, without=1),
             per_token=HEADS[kind].per_token,
             own={name: int(config.get(name, value)) for name, value in family.own_sizes.items()},
+            pruned=PrunedShape.of(config),
         )
     except (AttributeError, KeyError) as error:
         raise CompressError(f"{path}: a size that a {family.name} has is missing: {error}") from None

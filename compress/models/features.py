@@ -23,7 +23,7 @@ from .dimensions import first_position
 from .families import FAMILIES
 from .heads import head_of
 from .sentence_pooling import FIELD, pooling_of, sentence_vectors
-from .vector_layers import averaged, layer_states
+from .vector_layers import layer_states, layer_weights
 
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
@@ -122,7 +122,7 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
         raise CompressError(f"unknown features {sorted(names)}: the attention of a {config.model_type} cannot be read")
     hidden = any(kind == HIDDEN for kind, _ in places.values())
     with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
-        output = model(**inputs, output_hidden_states=hidden or averaged(config) > 1)
+        output = model(**inputs, output_hidden_states=hidden or len(layer_weights(config)) > 1)
     taken = attention if whole else _anchored(attention, output)
     if (LOGITS, 0) in places.values():
         taken = taken | {(LOGITS, 0): logits_of(model, output, batch["attention_mask"])}

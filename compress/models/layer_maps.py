@@ -55,11 +55,23 @@ def matched_layers(spec: Losses, *, student_layers: int, teacher_layers: int) ->
     return layer_pairs(spec.layer_map or "uniform", student_layers=student_layers, teacher_layers=teacher_layers)
 
 
-def check_losses(losses: Sequence[LossSpec], *, student: Dimensions, teacher: Dimensions, where: str) -> None:
-    """Raise `CompressError` for a loss that the two models do not allow; `where` begins the message."""
+def check_losses(
+    losses: Sequence[LossSpec], *, student: Dimensions, teacher: Dimensions, where: str, pruned: bool = False
+) -> None:
+    """Raise `CompressError` for a loss that the two models do not allow; `where` begins the message. `pruned`: the student is going to
+    lose heads, which ones is not known yet."""
     for loss in losses:
+        if loss.weight > 0 and pruned and _reads_heads(loss):
+            raise CompressError(
+                f"{where}: {loss.name}: compares heads, and the student has lost others in each layer to pruning; leave the loss out: "
+                "those on logits and on hidden states remain, such as soft_target and hidden_mse"
+            )
         if loss.weight > 0 and (problem := _problem(loss, student, teacher)):
             raise CompressError(f"{where}: {problem}")
+
+
+def _reads_heads(spec: LossSpec) -> bool:
+    return any(mine.partition("[")[0] in ATTENTION for mine, _ in LOSSES[spec.name].compares(spec, ((1, 1),)))
 
 
 def _problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | None:
@@ -82,9 +94,11 @@ def _lacking(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | 
     if loss.reads != "classes" and FAMILIES[student.architecture].layerless:
         return f"{spec.name}: a {student.architecture} student has no layers, and so no states to compare"
     for sizes, read in ((student, [mine for mine, _ in pairs]), (teacher, [theirs for _, theirs in pairs if theirs])):
-        family = FAMILIES[sizes.architecture]
-        if not family.captures_attention and any(name.partition("[")[0] in ATTENTION for name in read):
+        family, attends = FAMILIES[sizes.architecture], any(name.partition("[")[0] in ATTENTION for name in read)
+        if not family.captures_attention and attends:
             return f"{spec.name}: the attention of a {family.name} cannot be read"
+        if sizes.pruned is not None and attends:
+            return f"{spec.name}: compares heads, of which the layers of a pruned model have kept different ones ({sizes.pruned})"
         if family.masked_lm is None and loss.reads == "tokens" and read:
             return f"{spec.name}: the masked-LM head of a {family.name} is not known"
     return None

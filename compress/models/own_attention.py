@@ -24,8 +24,8 @@ def led_through(model: Any, attend: Attend) -> Iterator[None]:
         for number in range(model.config.num_hidden_layers):
             layer = model.base_model.get_submodule(family.layer_path.format(number))
             parts = [layer.get_submodule(family.layer[part]) for part in _PARTS]
-            module = layer.get_submodule(family.own_attention)
-            module.forward = partial(_forward, module, parts, model.config.num_attention_heads, attend)
+            module: Any = layer.get_submodule(family.own_attention)
+            module.forward = partial(_forward, module, parts, module.num_attention_heads, attend)
             modules.append(module)
     try:
         yield

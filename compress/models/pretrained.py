@@ -47,7 +47,7 @@ def load_pretrained(
     try:
         made = transformers_config({**config, **fields})
         with torch.device("meta"):
-            kind = usable_class(type(auto.from_config(made)))
+            kind = usable_class(type(auto.from_config(made)), made)
         model, loading = kind.from_pretrained(
             None,
             config=made,

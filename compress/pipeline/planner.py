@@ -21,7 +21,7 @@ from .plan import Draft, Node, Plan
 from .plan.sources import TaskSource, TextSource
 from .plan.students import check_family, copied_note, fitting_students, resolve_student
 from .plan.teachers import ENSEMBLE, TeacherSource, by_model
-from .plan.vectors import learns_labels, pooling_notes
+from .plan.vectors import check_mix, learns_labels, pooling_notes
 from .stages import finetune, pretrain
 from .stages.adopt import add_adopted
 from .stages.ensemble import check_differs, check_several
@@ -77,6 +77,7 @@ def make_plan(
         add = STAGES[stage.kind].plan
         if add is not None and stage.kind not in _OF_THE_TEACHER and stage.is_enabled:
             add(draft, stage)
+    check_mix(draft)
     draft.notes += _misspelt_tasks(recipe, task.spec.name)
     draft.recipe = with_graph(recipe, draft.nodes)
     plan = draft.plan()

@@ -13,6 +13,7 @@ from ..results import ModelResult, Result
 from . import numbers
 from .ensembles import ensemble_tables
 from .entity_types import type_tables
+from .pruned import pruned_tables
 from .runs import Task, Variant, letter, machines, title
 from .tables import NOTHING, Cell, Column, Line, Table, text_cells
 from .vocabularies import vocabulary_tables
@@ -56,11 +57,15 @@ def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
     return [*found, *origins(results)]
 
 
+def _without_card(result: Result) -> str:
+    return "the teacher, pruned" if result.final.name == "student" else "none: the teacher itself"
+
+
 def _detail(task: Task, variant: Variant) -> Detail:
     first = variant.first
     facts = [
         ("Teachers" if first.ensemble else "Teacher", first.teachers),
-        ("Student", first.student or "none: the teacher itself"),
+        ("Student", first.student or _without_card(first)),
         ("Seeds", ", ".join(map(str, variant.seeds))),
         ("Runs", ", ".join(run.run for run in variant.runs)),
         *_settings(first),
@@ -74,6 +79,7 @@ def _detail(task: Task, variant: Variant) -> Detail:
     tables = (
         *ensemble_tables(variant),
         *type_tables(variant),
+        *pruned_tables(variant),
         *vocabulary_tables(variant),
         _stages(variant),
         _checks(variant),

@@ -15,6 +15,7 @@ from .curves import Curves, curves_of
 from .details import Detail, details, environment
 from .fidelity import Section, section
 from .intervals import how_over_seeds, over_seeds
+from .layer_mixes import mix_sentences
 from .points import describe
 from .runs import Task, group
 from .tables import Table, latency_table, main_table
@@ -167,6 +168,7 @@ def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:
             *sentences.goals(task),
             *choice_sentences(task),
             *vocabulary_sentences(task),
+            *mix_sentences(task),
         ),
         tradeoffs=tuple(sentences.tradeoffs(task)),
         main=main_table(task),

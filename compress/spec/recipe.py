@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -70,6 +71,15 @@ else:
     )
 
 
+def _ranks(kinds: Sequence[str]) -> list[int]:
+    """Of each stage its place in the order of kinds; a distill stage behind one that it heals has the place of that one."""
+    order, healed, ranks = list(STAGE_SPECS), None, []
+    for kind in kinds:
+        healed = order.index(kind) if STAGE_SPECS[kind].healed else healed
+        ranks.append(healed if kind == "distill" and healed is not None else order.index(kind))
+    return ranks
+
+
 class Recipe(Spec):
     """How a teacher becomes a small model."""
 
@@ -97,7 +107,8 @@ class Recipe(Spec):
         kinds, ids = [stage.kind for stage in self.stages], [stage.id for stage in self.stages]
         order = list(STAGE_SPECS)
         once = [kind for kind in kinds if not STAGE_SPECS[kind].repeats]
-        if kinds != sorted(kinds, key=order.index) or len(set(once)) != len(once):
+        ranks = _ranks(kinds)
+        if ranks != sorted(ranks) or len(set(once)) != len(once):
             raise ValueError(f"stages are {kinds}; expected each at most once, distill apart, in the order {order}")
         if taken := sorted(set(ids) & RESERVED):
             raise ValueError(
@@ -109,7 +120,7 @@ class Recipe(Spec):
             raise ValueError(f"stages are called {ids}; give each distill stage a `name` of its own")
         if lone := [kind for kind in kinds if STAGE_SPECS[kind].serves_distill and "distill" not in kinds]:
             raise ValueError(f"`{lone[0]}` is for a `distill` stage, and there is none")
-        if ("distill" in kinds) != (self.student is not None):
+        if (order.index("distill") in ranks) != (self.student is not None):
             raise ValueError("`student` and a `distill` stage come together: one is missing")
         if "export" not in kinds:
             raise ValueError("an `export` stage is missing: every recipe ends in an ONNX model")

@@ -15,11 +15,10 @@ import onnx
 import pytest
 import yaml
 from bundle_making import HIDDEN, Run, failed, reseal
-from google.protobuf import text_format
-from triton_schema import model_config
+from shipped_bundles import check_damage, check_served, check_timed
 from vector_runs import make_vector_run
 
-from compress.bundle import read_bundle, ship, verify, write_triton_model
+from compress.bundle import read_bundle, ship, verify
 from compress.bundle.pooling import pooled
 from compress.errors import CompressError
 from compress.runtime import Embedder
@@ -220,11 +219,11 @@ def test_the_cards_front_matter(made: tuple[Path, str]) -> None:
     assert "Input: a text, cut to 24 tokens. Output: a vector of length 1 per text." in card
 
 
-def test_triton_serves_the_vectors_alone(bundle: Path, tmp_path: Path) -> None:
-    place = write_triton_model(bundle, tmp_path / "models")
-    config = text_format.Parse((place / "config.pbtxt").read_text(), model_config())
-    assert [(one.name, [*one.dims]) for one in config.output] == [("sentence_embedding", [HIDDEN])]
-    assert not (place / "labels.txt").exists()
+def test_a_bundle_is_served_timed_and_seen_to_be_damaged(bundle: Path, tmp_path: Path) -> None:
+    """A server gives the vectors alone."""
+    check_served(bundle, tmp_path / "models", ["sentence_embedding"], [])
+    check_timed(bundle)
+    check_damage(bundle, tmp_path / "damaged")
 
 
 def test_pooling_leaves_padding_out() -> None:

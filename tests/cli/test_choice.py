@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from own_kinds import finished, own_files, shipped, write_teacher
+from shipped_bundles import check_damage, check_served, check_timed
 from transformers import AutoModelForMultipleChoice, AutoTokenizer
 
 import compress
@@ -63,6 +64,12 @@ def bundle(folder: Path, result: Result) -> Path:
     return shipped(folder, result)
 
 
+def test_a_bundle_is_served_timed_and_seen_to_be_damaged(bundle: Path, tmp_path: Path) -> None:
+    check_served(bundle, tmp_path / "models", ["logits"], [])
+    check_timed(bundle)
+    check_damage(bundle, tmp_path / "copy")
+
+
 def test_the_right_ending_is_learnt(folder: Path, result: Result) -> None:
     assert result.task.kind == "choice" and result.task.metrics == ("accuracy",)
     assert result.settings["text"] == ["sent1", "sent2", "ending"]
@@ -108,7 +115,9 @@ def test_a_bundle_verifies_and_says_what_it_gives(bundle: Path) -> None:
     assert json.loads((bundle / "bundle.json").read_text())["text_columns"] == ["sent1", "sent2", "ending"]
     card = (bundle / "README.md").read_text(encoding="utf-8")
     assert (
-        "pipeline_tag: multiple-choice" in card and "all endings of a question at once" in card and "widget" not in card
+        "pipeline_tag: multiple-choice" in card
+        and "takes such rows, not the batches of questions" in card
+        and "widget" not in card
     )
 
 

@@ -78,7 +78,7 @@ def test_a_card_names_its_layers(layers: int | str) -> None:
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        ("mix", "a learned mix of layers is not supported; expected `last`"),
+        ("mix", "has no mix to learn; a student has one"),
         (0, "expected the number of a layer, from 1 on; found 0"),
         ("last-1", "or `last-N` with N at least 2"),
         ("4", "found '4'"),
@@ -109,6 +109,11 @@ def test_random_weights_have_no_layer_to_choose() -> None:
             {"model_type": "bert", "num_hidden_layers": 2, "sentence_layers": 3},
             "last",
             "teacher t: config.json: sentence_layers: expected at most its 2 layers, found 3",
+        ),
+        (
+            {"model_type": "bert", "num_hidden_layers": 2, "sentence_layers": [0.5, 0.5]},
+            "last",
+            "sentence_layers: expected a weight for the embeddings and for each of its 2 layers, found 2",
         ),
         ({"model_type": "xlnet", "n_layer": 4}, 2, "the layers of a XLNet cannot be taken apart here"),
         ({"model_type": "modernbert", "num_hidden_layers": 4}, "last-2", "the layers of a ModernBERT cannot be taken"),

@@ -55,7 +55,7 @@ def test_the_plan_says_what_is_cut_and_the_key_holds_it(world: Path) -> None:
     [
         (2, {"kind": "regression"}, "layers: found 2, which is for vectors, and alike is a regression task"),
         (4, {}, "teacher layered: layers: found 4, and the checkpoint has 3 layers"),
-        ("mix", {}, "a learned mix of layers is not supported"),
+        ("mix", {}, "so it has no mix to learn; a student has one"),
     ],
 )
 def test_layers_that_nobody_reads_are_refused(
@@ -82,7 +82,7 @@ def test_the_bundle_has_the_vectors_of_the_layers(world: Path, layers: int | str
     assert (config["num_hidden_layers"], config.get("sentence_layers", 1)) == ((2, 1) if layers == 2 else (3, 2))
     store, out = root / ".store", world / f"bundle-{layers}"
     if layers == "last-2":
-        with pytest.raises(CompressError, match="sentence_layers: vectors are the mean of 2 layers' states"):
+        with pytest.raises(CompressError, match="sentence_layers: vectors are the mean of its last 2 layers' states"):
             ship(folder, out, store=store, with_checkpoint=True)
         assert not out.exists()
     ship(folder, out, store=store, with_checkpoint=layers == 2)

@@ -153,7 +153,7 @@ def chooser_of(family: str, **fields: Any) -> Any:
     """As `classifier_of`, with a head for multiple choice, that takes rows as ours do."""
     padding = 1 if family in _AFTER_PADDING else 0
     model = _varied(AutoModelForMultipleChoice, _config(family, 90, padding, **{"num_labels": 1, **fields}))
-    model.__class__ = usable_class(type(model))
+    model.__class__ = usable_class(type(model), model.config)
     return model
 
 

@@ -73,7 +73,7 @@ def plain_chooser(family: str) -> Any:
 
 def _made(auto: Any, config: Any, noise: float) -> Any:
     torch.manual_seed(7)
-    kind = usable_class(type(auto.from_config(config, attn_implementation="eager")))
+    kind = usable_class(type(auto.from_config(config, attn_implementation="eager")), config)
     model = kind._from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
         for parameter in model.parameters():

@@ -1,4 +1,4 @@
-"""Every YAML example of docs/tasks.md is a valid task, and reads data of the shape that the page describes."""
+"""Every YAML example of docs/tasks.md, and of sets of pairs, is a valid task, and reads data of the shape that the page describes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from whole import load_task
 from compress.spec.task import TaskSpec
 from compress.tasks import resolve_task
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "tasks.md").read_text(encoding="utf-8")
+SETS = (DOCS / "kinds" / "embedding.md").read_text(encoding="utf-8").split("### Several sets")[1]
 EXAMPLES = {
-    match.group(1): match.group(0) for match in re.finditer(r"^name: (\S+)\n(?:(?!```).+\n)+", PAGE, re.MULTILINE)
+    match.group(1): match.group(0)
+    for match in re.finditer(r"^name: (\S+)\n(?:(?!```).+\n)+", PAGE + SETS, re.MULTILINE)
 }
 
 
@@ -45,24 +48,6 @@ def questions(folder: Path) -> None:
         (folder / f"{split}.tsv").write_text(rows)
 
 
-def faq(folder: Path) -> None:
-    for split in ("train", "dev"):
-        rows = "".join(f"{split} {i // 2},passage {i},{i % 2}\n" for i in range(20))
-        (folder / f"{split}.csv").write_text("query,passage,relevance\n" + rows)
-
-
-def paraphrase(folder: Path) -> None:
-    for split in ("train", "dev"):
-        rows = [{"left": f"{split} {i}", "right": "b", "score": i / 4} for i in range(20)]
-        (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-
-
-def kettles(folder: Path) -> None:
-    for split in ("train", "dev"):
-        rows = [{"context": f"{split} {i}", "endings": ["one", "two"], "label": i % 2} for i in range(20)]
-        (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-
-
 def sts(folder: Path) -> None:
     for name in ("train", *STS_SETS.values()):
         (folder / f"{name}.tsv").parent.mkdir(exist_ok=True)
@@ -81,14 +66,12 @@ def paws(folder: Path) -> None:
         (root / name / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
 
-WRITERS: dict[str, Callable[[Path], None]] = {
-    writer.__name__: writer for writer in (reviews, questions, faq, kettles, paraphrase, sts, paws)
-}
+WRITERS: dict[str, Callable[[Path], None]] = {writer.__name__: writer for writer in (reviews, questions, sts, paws)}
 
 
 def test_every_yaml_block_is_an_example_here() -> None:
     assert set(EXAMPLES) == set(WRITERS)
-    assert len(EXAMPLES) == PAGE.count("```yaml")
+    assert len(EXAMPLES) == (PAGE + SETS).count("```yaml")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -97,7 +80,7 @@ def test_the_example_loads(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / f"{name}.yaml").write_text(EXAMPLES[name], encoding="utf-8")
     WRITERS[name](tmp_path)
     data = load_task(*resolve_task(str(tmp_path / f"{name}.yaml")), None)
-    assert len(data.train) + len(data.tuning) == (40 if name == "kettles" else 20)
+    assert len(data.train) + len(data.tuning) == 20
     expected: dict[str, Any] = {"questions": ["forum", "support"], "sts": list(STS_SETS)}
     assert list(data.reported) == expected.get(name, ["dev"])
     assert data.spec.name == name

@@ -19,11 +19,20 @@ class Masks:
 
     `rows` [batch, 1, 1, length] for queries of all tokens, or [batch, 1, length, length], where attention is one operator;
     [batch, heads, length, length] with values for distances. `first` [batch, 1, length] or [batch, heads, length] for the first
-    one's.
+    one's. `heads`: how many have rows of their own, 0 where one row is for all.
     """
 
     rows: str
     first: str
+    heads: int = 0
+
+    def of(self, graph: Graph, block: Block) -> Masks:
+        """For the heads that the block has."""
+        if not self.heads or len(block.heads) == self.heads:
+            return self
+        kept, scope = graph.integers(*block.heads), _scope(block)
+        rows, first = (graph.op("Gather", [mask, kept], scope, axis=1) for mask in (self.rows, self.first))
+        return Masks(rows, first, len(block.heads))
 
 
 def make_masks(graph: Graph, relative: Relative | None = None) -> Masks:
@@ -64,19 +73,21 @@ def _with_distances(graph: Graph, relative: Relative, row: str, first: str) -> M
     shape = graph.op("Concat", [graph.integers(0, 0), length, graph.integers(-1)], scope, axis=0)
     rows = graph.op("Reshape", [graph.op("Slice", [written, zero, end, last], scope), shape], scope)
     rows = graph.op("Slice", [rows, zero, length, graph.integers(3)], scope)
-    return Masks(graph.op("Add", [rows, row], scope), graph.op("Add", [after, first], scope))
+    heads = relative.values.shape[1]
+    return Masks(graph.op("Add", [rows, row], scope), graph.op("Add", [after, first], scope), heads)
 
 
 _NUMBERS = {"float:one": 1.0, "float:lowest": np.finfo(np.float32).min}
 
 
-def attend(graph: Graph, block: Block, states: str, masks: Masks, tokens: Tokens, heads: int) -> str:
+def attend(graph: Graph, block: Block, states: str, masks: Masks, tokens: Tokens) -> str:
     """The states [batch, length, hidden] after the attention of `block`, residual and norm included.
 
     1/√(head size) is in the query's weights.
     """
+    heads, masks = len(block.heads), masks.of(graph, block)
     parts = [
-        graph.linear(block.query, states, scale=_scale(block, heads)),
+        graph.linear(block.query, states, scale=_scale(block)),
         graph.linear(block.key, states),
         graph.linear(block.value, states),
     ]
@@ -104,14 +115,15 @@ def _context(
     return graph.op("Reshape", [context, graph.integers(0, 0, -1)], scope)
 
 
-def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Masks, heads: int) -> str:
+def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Masks) -> str:
     """As `attend`, for the first token's state [batch, 1, hidden] alone, without keys and values.
 
     With one query q a head's scores are q · (X W_k)ᵀ = (q W_kᵀ) · Xᵀ, up to q · b_k, the same for all tokens, which
     softmax cancels; and the context is P · (X W_v + b_v) = (P · X) W_v + b_v, since P sums to 1.
     """
-    scope, size = _scope(block), block.query.weight.shape[0] // heads
-    query = graph.linear(block.query, first, scale=_scale(block, heads))
+    scope, heads, masks = _scope(block), len(block.heads), masks.of(graph, block)
+    size = block.query.weight.shape[0] // heads
+    query = graph.linear(block.query, first, scale=_scale(block))
     query = graph.op("Reshape", [query, graph.integers(-1, heads, size)], scope)
     # Heads first: then a head's product is one for the whole batch.
     query = graph.op("Transpose", [query], scope, perm=[1, 0, 2])
@@ -130,8 +142,8 @@ def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Mas
     return graph.norm(block.attention_norm, graph.linear(block.output, context), first)
 
 
-def _scale(block: Block, heads: int) -> float:
-    return (block.query.weight.shape[0] // heads) ** -0.5
+def _scale(block: Block) -> float:
+    return (block.query.weight.shape[0] // len(block.heads)) ** -0.5
 
 
 def _scope(block: Block) -> str:

@@ -9,7 +9,7 @@ from onnx import ModelProto, TensorProto, helper
 from ...models.families import FAMILIES
 from ...models.heads import HEADS, STATES
 from ...models.sentence_pooling import pooling_of
-from ...models.vector_layers import averaged
+from ...models.vector_layers import layer_weights
 from ...spec.kinds import KindName
 from .attention import make_masks
 from .embeddings import embed
@@ -56,8 +56,8 @@ def build_fast(
     if marked:
         graph.mark("embeddings", tokens.pad(states))
     head = graph_head(kind, pooling_of(model))
-    masks, several = make_masks(graph, encoder.relative), averaged(model.config) if head.vectors else 1
-    states = run_layers(graph, encoder, states, masks, tokens, head, averaged=several)
+    masks, weights = make_masks(graph, encoder.relative), layer_weights(model.config) if head.vectors else [1.0]
+    states = run_layers(graph, encoder, states, masks, tokens, head, weights)
     if head.vectors and head.every_token:
         states = tokens.pad(states)
     logits = head.logits(graph, encoder, states, tokens)

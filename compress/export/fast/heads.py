@@ -31,7 +31,7 @@ class GraphHead:
 def _attend_first(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens: Tokens) -> str:
     """For the first token alone, [batch, 1, hidden]: the head reads no other."""
     states = tokens.pad(states)
-    return attend_first(graph, encoder.blocks[-1], states, _first(graph, states), masks, encoder.heads)
+    return attend_first(graph, encoder.blocks[-1], states, _first(graph, states), masks)
 
 
 def first_token(graph: Graph, states: str, tokens: Tokens) -> str:
@@ -56,7 +56,7 @@ def _head(graph: Graph, encoder: Encoder, states: str) -> str:
 
 
 def _attend_all(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens: Tokens) -> str:
-    return attend(graph, encoder.blocks[-1], states, masks, tokens, encoder.heads)
+    return attend(graph, encoder.blocks[-1], states, masks, tokens)
 
 
 def _classify_all(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .attention import Masks, attend
@@ -12,32 +14,51 @@ from .writing import Graph
 
 
 def run_layers(
-    graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens: Tokens, head: GraphHead, *, averaged: int = 1
+    graph: Graph,
+    encoder: Encoder,
+    states: str,
+    masks: Masks,
+    tokens: Tokens,
+    head: GraphHead,
+    weights: Sequence[float] = (1.0,),
 ) -> str:
-    """The last states of the tokens that `head` reads; the mean of those of the last `averaged` layers."""
+    """The last states of the tokens that `head` reads; where there are several `weights`, the sum of so many last states, the
+    embeddings being the first of all, each by its weight."""
     *before, last = encoder.blocks
-    several: list[str] = []
+    first = len(encoder.blocks) + 1 - len(weights)
+    several = [] if first else [states if head.every_token else first_token(graph, states, tokens)]
     for number, block in enumerate(before, 1):
-        attended = attend(graph, block, states, masks, tokens, encoder.heads)
+        attended = attend(graph, block, states, masks, tokens)
         states = _feed_forward(graph, block, attended, encoder.activation)
         if graph.marked:
             graph.mark(f"layer {number}", tokens.pad(states))
-        if number > len(encoder.blocks) - averaged:
+        if number >= first:
             several.append(states if head.every_token else first_token(graph, states, tokens))
     attended = head.last_attention(graph, encoder, states, masks, tokens)
     states = _feed_forward(graph, last, attended, encoder.activation)
     if graph.marked:
         graph.mark(f"layer {len(encoder.blocks)}", tokens.pad(states) if head.every_token else states)
-    return _mean(graph, [states, *reversed(several)])
+    return _mixed(graph, [*several, states], weights)
 
 
-def _mean(graph: Graph, states: list[str]) -> str:
+def _mixed(graph: Graph, states: list[str], weights: Sequence[float]) -> str:
     """Of the states of several layers; of one layer's, those."""
-    found, *others = states
+    if len(states) == 1:
+        return states[0]
+    if len(set(weights)) > 1:
+        states = [
+            _times(graph, state, weight, place)
+            for place, (state, weight) in enumerate(zip(states, weights, strict=True))
+        ]
+    found, *others = reversed(states)
     for other in others:
         found = graph.op("Add", [found, other], "layers")
-    share = np.array(1 / len(states), np.float32)
-    return graph.op("Mul", [found, graph.weight("float:share_of_layers", share)], "layers") if others else found
+    return found if len(set(weights)) > 1 else _times(graph, found, weights[0])
+
+
+def _times(graph: Graph, states: str, weight: float, place: int | None = None) -> str:
+    name = "float:share_of_layers" if place is None else f"float:share_of_layers_{place}"
+    return graph.op("Mul", [states, graph.weight(name, np.array(weight, np.float32))], "layers")
 
 
 def _feed_forward(graph: Graph, block: Block, states: str, activation: str) -> str:

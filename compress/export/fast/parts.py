@@ -29,7 +29,10 @@ class Norm:
 
 @dataclass(frozen=True)
 class Block:
-    """One layer, LayerNorm after each half. Layers that share their weights have the same parts."""
+    """One layer, LayerNorm after each half. Layers that share their weights have the same parts. `heads`: which of the encoder's it
+    has, by number."""
+
+    heads: tuple[int, ...]
 
     query: Linear
     key: Linear
@@ -67,7 +70,6 @@ class Encoder:
     embedding_norm: Norm
     projection: Linear | None
     blocks: tuple[Block, ...]
-    heads: int
     activation: str
     head: tuple[tuple[Linear, str | None], ...]
     prefix: str

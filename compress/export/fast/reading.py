@@ -10,6 +10,7 @@ from ...models.dimensions import first_position
 from ...models.families import FAMILIES, Family
 from ...models.fast_graph import fast_graph_problem
 from ...models.heads import head_of
+from ...models.pruned_shape import PrunedShape
 from .parts import Array, Block, Encoder, Linear, Norm, Relative
 
 
@@ -28,7 +29,6 @@ def read_encoder(model: Any) -> Encoder | None:
         embedding_norm=_norm(model, f"{embeddings}.LayerNorm"),
         projection=_projection(model, family),
         blocks=_blocks(model, family),
-        heads=config.num_attention_heads,
         activation=family.setting(config, "hidden_act"),
         head=tuple(
             (read_linear(model, path.replace("base_model.", prefix)), activation)
@@ -67,16 +67,20 @@ def _blocks(model: Any, family: Family) -> tuple[Block, ...]:
     layers = model.config.num_hidden_layers
     distinct = model.config.num_hidden_groups if family.shares_layers else layers
     stem = f"{_prefix(model)}{family.layer_path}"
-    own = [_block(model, stem.format(number), family) for number in range(distinct)]
+    shape, every = PrunedShape.of(model.config.to_dict()), tuple(range(model.config.num_attention_heads))
+    own = [
+        _block(model, stem.format(number), family, shape.heads[number] if shape else every)
+        for number in range(distinct)
+    ]
     return tuple(own[int(number / (layers / distinct))] for number in range(layers))
 
 
-def _block(model: Any, path: str, family: Family) -> Block:
+def _block(model: Any, path: str, family: Family, heads: tuple[int, ...]) -> Block:
     parts: dict[str, Any] = {
         part: (_norm if part.endswith("norm") else read_linear)(model, f"{path}.{name}")
         for part, name in family.layer.items()
     }
-    return Block(**parts)
+    return Block(heads=heads, **parts)
 
 
 def _projection(model: Any, family: Family) -> Linear | None:

@@ -8,7 +8,8 @@ from typing import Protocol
 
 
 class Sizes(Protocol):
-    """What a formula may ask: `models.dimensions.Dimensions`. `own`: sizes that the family alone has, by config.json's names."""
+    """What a formula may ask: `models.dimensions.Dimensions`. `attention`: the width of all heads of a layer side by side; `own`: sizes
+    that the family alone has, by config.json's names."""
 
     @property
     def layers(self) -> int: ...
@@ -16,6 +17,8 @@ class Sizes(Protocol):
     def hidden(self) -> int: ...
     @property
     def heads(self) -> int: ...
+    @property
+    def attention(self) -> int: ...
     @property
     def intermediate(self) -> int: ...
     @property
@@ -49,8 +52,8 @@ def bert_embeddings(sizes: Sizes) -> int:
 
 def bert_layer(sizes: Sizes) -> int:
     """Four matrices of attention and two of the feed-forward part, with biases, and two LayerNorms."""
-    h, f = sizes.hidden, sizes.intermediate
-    return 4 * (h * h + h) + 2 * h + (h * f + f) + (f * h + h) + 2 * h
+    h, a, f = sizes.hidden, sizes.attention, sizes.intermediate
+    return 3 * (h * a + a) + (a * h + h) + 2 * h + (h * f + f) + (f * h + h) + 2 * h
 
 
 def bert_rest(sizes: Sizes) -> int:
@@ -62,8 +65,8 @@ def bert_rest(sizes: Sizes) -> int:
 
 def bert_layer_flops(sizes: Sizes, length: float) -> float:
     """Six matrices for each token; scores, and sums of values, for each pair."""
-    h, f = sizes.hidden, sizes.intermediate
-    return 2 * length * (4 * h * h + 2 * h * f) + 4 * length * length * h
+    h, a, f = sizes.hidden, sizes.attention, sizes.intermediate
+    return 2 * length * (4 * h * a + 2 * h * f) + 4 * length * length * a
 
 
 def rest_flops(sizes: Sizes, length: float, *, dense_of_tokens: bool) -> float:

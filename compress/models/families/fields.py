@@ -21,6 +21,7 @@ ACTIVATIONS = (
     "swish", "tanh",
 )  # fmt: skip
 TOKENIZER_CLASS = "tokenizer_class"  # of no use to a model
+_ROUNDING = 1e-4  # of a sum of weights
 PROBLEMS = ("regression", "single_label_classification", "multi_label_classification")
 
 
@@ -99,6 +100,31 @@ def _are_labels(value: Any) -> bool:
     )
 
 
+def _is_pruned(value: Any) -> bool:
+    """{"heads": [[0, 2], …], "neurons": [640, …]}: for each layer different numbers in rising order, and a number."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"heads", "neurons"}
+        and all(isinstance(values, list) and values for values in value.values())
+        and len(value["heads"]) == len(value["neurons"]) <= MOST_LAYERS
+        and all(map(_are_rising, value["heads"]))
+        and all(_is_whole(count, 1, MOST_WIDE) for count in value["neurons"])
+    )
+
+
+def _are_rising(value: Any) -> bool:
+    heads = isinstance(value, list) and bool(value) and all(_is_whole(head, 0, MOST_HEADS - 1) for head in value)
+    return heads and value == sorted(set(value))
+
+
+def _are_layers(value: Any) -> bool:
+    """How many last layers a mean is of, or the weights of a mix."""
+    if not isinstance(value, list):
+        return _is_whole(value, 1, MOST_LAYERS)
+    weights = all(_is_number(weight, 0, 1) for weight in value)
+    return 2 <= len(value) <= MOST_LAYERS + 1 and weights and abs(sum(value) - 1) < _ROUNDING
+
+
 FLAG = Field(lambda value: isinstance(value, bool), "true or false")
 _TOKEN = whole(0, MOST_TOKENS - 1, nullable=True)
 PROBABILITY = number(0, 1)
@@ -120,8 +146,11 @@ COMMON = {
     "num_labels": whole(1, MOST_CLASSES),
     "problem_type": one_of(*PROBLEMS),
     "sentence_pooling": one_of("mean", "cls"),  # of ours: of a sentence encoder, as what follows
-    "sentence_layers": whole(1, MOST_LAYERS),
+    "sentence_layers": Field(_are_layers, f"a whole number from 1 to {MOST_LAYERS}, or a list of weights of sum 1"),
     THRESHOLD: number(-MOST_THRESHOLD, MOST_THRESHOLD),  # of a model that answers questions
+    "pruned": Field(  # of ours: `models.pruned_shape`
+        _is_pruned, "heads and neurons, each with an entry for every layer: rising numbers of heads from 0, and a count"
+    ),
     "dtype": _DTYPE,
     "torch_dtype": _DTYPE,
     "position_embedding_type": one_of("absolute", kept=False),

@@ -54,7 +54,7 @@ def model_from(head: Head, config: Any) -> Any:
     if head.pooled:
         from ..usable_classes import usable_class
 
-        model.__class__ = usable_class(type(model))
+        model.__class__ = usable_class(type(model), config)
     return without_pooler(model, head)
 
 

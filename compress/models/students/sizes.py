@@ -35,6 +35,11 @@ def student_dimensions(card: StudentCard, teacher: Dimensions, *, texts: int = 1
         raise CompressError(
             f"student {card.name}: hidden is {sizes['hidden']}, which {sizes['heads']} heads do not divide evenly"
         )
+    if teacher.pruned is not None and card.init in _CHECKS:
+        raise CompressError(
+            f"student {card.name}: starts from the teacher's layers, which are pruned ({teacher.pruned}); distil first and prune the "
+            "student, or use `init: random`"
+        )
     if check := _CHECKS.get(card.init):
         check(card, sizes, teacher)
     before = teacher.first_position if family.positions_after_padding else 0
@@ -50,6 +55,7 @@ def student_dimensions(card: StudentCard, teacher: Dimensions, *, texts: int = 1
         inner_layers=1,
         token_types=_segments(family, teacher),
         own=teacher.own if family.name == teacher.architecture else dict(family.own_sizes),
+        pruned=None,
     )
 
 

@@ -62,13 +62,14 @@ def own_checkpoint(draft: Draft) -> dict[str, str]:
     return {} if draft.pretrained is None else {"pretrained": draft.pretrained.identity}
 
 
-def check_student_losses(draft: Draft, spec: Losses, stage: str) -> None:
-    """Raises `CompressError` for losses that need what this student, or its teacher, lacks, and for a map of other layers."""
+def check_student_losses(draft: Draft, spec: Losses, stage: str, *, pruned: bool = False) -> None:
+    """Raises `CompressError` for losses that need what this student, or its teacher, lacks, and for a map of other layers. `pruned`: a
+    run takes heads from the student first."""
     if not draft.shares_tokenizer:
         _check_logits_alone(draft, spec, stage)
     teacher, student = draft.sizes["teacher"], draft.sizes["student"]
     where = f"recipe {draft.recipe.name}, stage {stage}, student {draft.student.name if draft.student else ''}"
-    check_losses(spec.losses, student=student, teacher=teacher, where=where)
+    check_losses(spec.losses, student=student, teacher=teacher, where=where, pruned=pruned)
     check_layer_map(draft, spec, stage, "student", "teacher")
 
 

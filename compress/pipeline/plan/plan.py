@@ -39,7 +39,9 @@ class Kind(Generic[S]):
 
     Keys hold `version` (bump it when `run` makes something else than before) and the versions of `libraries`. `trains`: by
     optimizer steps. `checkpoint`: leaves one, of the sizes of the model `trained_model`, or of the node's own. `onnx`: leaves
-    a model that is measured. `reads_text`: reads --corpus. `chooses`: takes the best of its inputs as it is.
+    a model that is measured. `reads_text`: reads --corpus. `chooses`: takes the best of its inputs as it is. `resized`, of a
+    kind that makes its input `model` smaller: what is known of the new sizes, from the spec and the old ones, before it has run;
+    None where the run chooses them.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Kind(Generic[S]):
     onnx: bool = False
     reads_text: bool = False
     chooses: bool = False
+    resized: Callable[[S, Dimensions], Dimensions | None] | None = None
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from ...losses import LOSSES
 from ...losses.loss import LossSpec
 from ...losses.similarity_mse import SimilarityMse
 from ...losses.soft_target import SoftTarget
+from ...models.families import FAMILIES
 from ...models.sentence_folders import POOLING, vector_notes
-from ...models.vector_layers import AVERAGED, LAST
+from ...models.vector_layers import LAST, MIX, vector_words
 from ...spec.kinds import KINDS
 from ...spec.stages import Losses
 from .fields import check_kind
@@ -24,6 +25,30 @@ _OF_ALL_LAYERS = ("pretrain", "general", "masked_lm")  # stages
 def learns_labels(draft: Draft) -> bool:
     """Whether the task's labels train models."""
     return KINDS[draft.task.spec.kind].learnt
+
+
+def check_mix(draft: Draft) -> None:
+    """Of the whole draft, whose student's card asks for a mix of layers; a note says that it learns one. CompressError: it makes no
+    vectors, its family's layers cannot be taken apart, or no loss is on its vectors."""
+    card = draft.student
+    if card is None or card.vector_layers != MIX:
+        return
+    where = f"student {card.name}: vector_layers: found {MIX}"
+    family = FAMILIES[draft.sizes["student"].architecture]
+    if learns_labels(draft):
+        kind = with_article(draft.task.spec.kind)
+        raise CompressError(f"{where}, which is for vectors, and {draft.task.spec.name} is {kind} task; leave it out")
+    if not family.fast:
+        raise CompressError(f"{where}, and the layers of a {family.title} cannot be taken apart here; leave it out")
+    trained = [node.spec for node in draft.nodes if node.kind.name == "distill" and isinstance(node.spec, Losses)]
+    if not any(LOSSES[loss.name].reads == "classes" and loss.weight > 0 for spec in trained for loss in spec.losses):
+        raise CompressError(
+            f"{where}, and no stage has a loss on its vectors, so nothing would teach it the mix; add `soft_target` to a distill stage, or "
+            "leave it out"
+        )
+    draft.notes.append(
+        f"student {card.name}: its vectors are made of a mix of the states of its embeddings and layers, which it learns"
+    )
 
 
 def pooling_notes(draft: Draft) -> list[str]:
@@ -54,7 +79,7 @@ def _layer_notes(source: TeacherSource) -> list[str]:
         return [
             f"its vectors are those of layer {layers}; what stands behind is cut off, so that it is an encoder of {layers} layers"
         ]
-    return [f"its vectors are made of the mean of its last {source.config[AVERAGED]} layers' states"]
+    return [f"its vectors are made of {vector_words(source.config)}"]
 
 
 def _check_layers(draft: Draft) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,6 @@ from ... import results, significance, store
 from ...atomic import sync
 from ...fields import Spec
 from ...machine import versions
-from ...models.dimensions import Dimensions, read_config
 from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
 from ...recorded_fidelity import Delta, EntityScore, Fidelity
@@ -33,10 +32,12 @@ from ...tasks import (
     split_fingerprint,
 )
 from ..plan import Context, Node, Plan
+from ..plan.changed import checkpoint_sizes
 from ..plan.teachers import TeacherSource
 from .ensemble import ensemble_score
 from .fidelity import fidelity
 from .measure import BenchSettings, Model
+from .pruning import pruning_record
 from .reported import ReportedSource
 from .resolved import resolved_recipe, stage_settings
 from .vocabulary import vocabulary_record
@@ -109,6 +110,7 @@ def build_result(
         student_origin=plan.pretrained.origin if plan.pretrained is not None else None,
         ensemble=ensemble_score(plan, context, made.artifacts, made.logits, made.reported.data),
         vocabulary=vocabulary_record(plan, made.artifacts, made.models, made.reported.data.splits),
+        pruning=pruning_record(plan, made.artifacts),
         corpus=plan.corpus.record if plan.corpus and any(node.kind.reads_text for node in plan.nodes) else None,
         stages=tuple(_stage_record(node, made) for node in plan.nodes),
         models=tuple(records),
@@ -187,7 +189,7 @@ def _published(plan: Plan, context: Context) -> dict[str, float]:
 
 def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> results.ModelResult:
     baseline, logits = made.models[0], made.logits
-    data, sizes = made.reported.data, _sizes(plan, model)
+    data, sizes = made.reported.data, checkpoint_sizes(plan, model.name, model.checkpoint.path)
     mine = logits[model.label]
     scores, first = reported_scores(data, mine, made.gold), data.first
     length = _mean_length(model, context)
@@ -211,11 +213,6 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
         info=made.artifacts[model.label].info,
         code=made.measured_by(model.label),
     )
-
-
-def _sizes(plan: Plan, model: Model) -> Dimensions:
-    """As planned, with as many tokens as the checkpoint has."""
-    return replace(plan.sizes[model.name], vocabulary=int(read_config(model.checkpoint.path)["vocab_size"]))
 
 
 def _types(data: ReportedData, gold: np.ndarray, outputs: np.ndarray) -> dict[str, EntityScore]:

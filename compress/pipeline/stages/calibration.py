@@ -28,18 +28,21 @@ if TYPE_CHECKING:
 
 _LEAST = 32  # texts to calibrate on
 _FEW = 256  # texts that tell matmuls apart
+# How lines are cut, where it is not as one or two texts are.
+_CUTS: dict[Unit, str] = {"word": "windows", "question": "windows", "choice": "context first"}
 # No labels of texts that are read in windows, as `Split.labels`.
 _EMPTY: dict[Unit, np.ndarray] = {"word": np.zeros((0, 3), np.int32), "question": np.zeros((0, 2), np.int32)}
 _PROFILED = 128  # tokens of a text, or as many as the task's texts may have
 
 
 def calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
-    """Hashes of what is read, and `cut`: that long lines of a text are read in windows, where they are. The tuning split is read, and
-    that the text is of no reported one is seen, also where a text is given."""
+    """Hashes of what is read, and `cut`: how long lines of a text are, where it is not as one or two texts are. The tuning split is read,
+    and that the text is of no reported one is seen, also where a text is given."""
     if spec.calibration_text is None:
         return {"data": draft.task.fingerprint}
-    windows = {"cut": "windows"} if KINDS[draft.task.spec.kind].unit in _EMPTY else {}
-    return {"data": draft.task.fingerprint, "text": hash_file(from_home(spec.calibration_text))} | windows
+    unit = KINDS[draft.task.spec.kind].unit
+    cut = {"cut": _CUTS[unit]} if unit in _CUTS else {}
+    return {"data": draft.task.fingerprint, "text": hash_file(from_home(spec.calibration_text))} | cut
 
 
 def length_stratified(encoded: Encoded, pad: int, count: int, *, tokens: int = 4096) -> list[dict[str, np.ndarray]]:
@@ -68,7 +71,7 @@ def calibration(
 
 
 def read_lines(path: Path, spec: TaskSpec) -> Split:
-    """Lines that are not empty, as unlabelled examples of the task: of one or two texts, which are read in windows where its own
+    """Lines that are not empty, as unlabelled examples of the task: of one or two texts, which are cut, or read in windows, as its own
     are. CompressError: unreadable, or fewer than 32."""
     columns = 2 if spec.pairs else 1  # what a model reads at once
     try:
@@ -84,9 +87,17 @@ def read_lines(path: Path, spec: TaskSpec) -> Split:
         raise CompressError(
             f"quantize.calibration_text: {path}: expected at least {_LEAST} lines of text, found {len(rows)}"
         )
-    empty = _EMPTY.get(KINDS[spec.kind].unit)
-    labels = np.zeros(len(rows), np.int64) if empty is None else of_words([empty] * len(rows))
-    return Split(tuple(list(column) for column in zip(*rows, strict=True)), labels)
+    return Split(
+        tuple(list(column) for column in zip(*rows, strict=True)), _no_labels(KINDS[spec.kind].unit, len(rows))
+    )
+
+
+def _no_labels(unit: Unit, count: int) -> np.ndarray:
+    """In the form by which `Split` tells how its texts are read; of endings each is the only one of its question."""
+    if unit == "choice":
+        return np.stack([np.ones(count, np.int64), np.arange(count)], axis=1)
+    empty = _EMPTY.get(unit)
+    return np.zeros(count, np.int64) if empty is None else of_words([empty] * count)
 
 
 def refuse_reported(name: str, texts: Split, task: TaskSource) -> None:

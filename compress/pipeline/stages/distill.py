@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...models.checkpoints import load_classifier, load_tokenizer
 from ...spec.recipe import Stage
 from ...spec.stages import Distill
@@ -22,6 +24,7 @@ from ..training.info import TrainingInfo
 from .augment import AUGMENTED
 from .ensemble import check_answers_alone, ensemble_inputs, table
 from .general import ENCODER
+from .prune import PRUNE
 from .token_vectors import token_vector_inputs
 
 _SEVERAL = (
@@ -38,7 +41,8 @@ def plan(draft: Draft, stage: Stage) -> None:
         raise draft.fails(stage.id, _SEVERAL.format(name=names[0], stage=stage.id, card=card.name))
     spec = vector_losses(draft, for_task(draft, layers, Distill), stage.id)
     check_answers_alone(draft, spec, stage.id)
-    check_student_losses(draft, spec, stage.id)
+    pruned = any(node.model == "student" and node.kind is PRUNE for node in draft.nodes)
+    check_student_losses(draft, spec, stage.id, pruned=pruned)
     name = "student" if stage.id == "distill" else stage.id
     inputs = {"teacher": draft.latest["teacher"]}
     inputs |= {"student": draft.latest["student"]} if "student" in draft.latest else {}
@@ -67,13 +71,22 @@ def run(job: Job[Distill]) -> TrainingInfo:
     student, start = initial_student(job, teacher, theirs)
     own = job.plan.pretrained.tokenizer if job.plan.pretrained is not None else theirs
     answers = table(job.inputs[ENSEMBLE]) if ENSEMBLE in job.inputs else None
-    whole = None if job.plan.sizes["student"].layers else "it has no layers to part"
-    training = TrainingRun(job, student, student_objective(job.plan, job.spec), answers=answers, whole=whole)
+    objective = student_objective(job.plan, job.spec)
+    training = TrainingRun(job, student, objective, answers=answers, whole=_why_whole(student))
     from_tables = job.plan.shares_tokenizer or answers is not None
     info = training.on_task(own, teacher, None if from_tables else theirs)
     if start is not None:
         info["start"] = start
     return info
+
+
+def _why_whole(student: Any) -> str | None:
+    """Why every process holds all of the student; None where none has to."""
+    from ...models.layer_mix import learnt_mix
+
+    if not student.config.num_hidden_layers:
+        return "it has no layers to part"
+    return None if learnt_mix(student) is None else "its mix of layers is of no layer"
 
 
 DISTILL = Kind(

@@ -15,6 +15,7 @@ from ...spec.quantization import Quantize
 from ...spec.recipe import Recipe, Stage
 from ...spec.stages import QuantizeAware
 from ..plan import TRAINING, Context, Draft, Job, Kind
+from ..plan.changed import add_changed
 from ..plan.fields import check_layer_map, described_threshold, for_task, seeded
 from ..plan.vectors import vector_losses
 from ..training.info import TrainingInfo
@@ -33,9 +34,7 @@ _READ = {"per_channel", "reduce_range", "embeddings", "exclude", "calibration_ex
 
 
 def plan(draft: Draft, stage: Stage) -> None:
-    """The student in place of the last one; of a teacher a model of its own beside it, for the teacher is the baseline."""
     before = draft.current
-    model = before if draft.student is not None else f"{before}-qat"
     draft.check_student(stage.id)
     if problem := no_fast_graph(draft, before):
         raise draft.fails(
@@ -54,10 +53,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     described = seeded(draft, spec, draft.seed) | {"precision": "fp32"} | described_threshold(draft)
     described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}
     outside = calibrated_on(draft, quantize_spec(draft.recipe))
-    inputs = {"model": draft.latest[before]}
-    draft.add(QUANTIZE_AWARE, f"{before}-qat", model, spec, described, inputs=inputs, outside=outside, stage=stage.id)
-    draft.sizes[model] = draft.sizes[before]
-    draft.latest[model], draft.current = f"{before}-qat", model
+    add_changed(draft, QUANTIZE_AWARE, "qat", spec, described, stage=stage.id, outside=outside)
 
 
 def quantize_spec(recipe: Recipe) -> Quantize:

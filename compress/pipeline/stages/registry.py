@@ -20,6 +20,7 @@ from .general import GENERAL
 from .grow import GROW
 from .masked_lm import MASKED_LM
 from .pretrain import PRETRAIN
+from .prune import PRUNE
 from .quantize import QUANTIZE
 from .quantize_aware import QUANTIZE_AWARE
 from .teacher_logits import TEACHER_LOGITS
@@ -41,6 +42,7 @@ _KINDS = (
     ENSEMBLE_KIND,
     TOKEN_VECTORS,
     DISTILL,
+    PRUNE,
     VOCABULARY,
     QUANTIZE_AWARE,
     EXPORT,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, TypedDict
 
 from ...corpus import paragraphs, text_blocks
 from ...errors import CompressError
 from ...models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
-from ...models.dimensions import read_config
+from ...models.dimensions import Dimensions, read_config
 from ...models.word_table import keep_rows, largest_row, named_tokens
 from ...spec.recipe import Stage
 from ...spec.stages import Vocabulary
@@ -23,6 +24,7 @@ from ...vocabulary import (
     with_tokens,
 )
 from ..plan import TRAINING, Draft, Job, Kind
+from ..plan.changed import add_changed
 from ..plan.fields import WITHOUT_TEXT
 
 _NAME = "vocabulary"
@@ -37,18 +39,12 @@ class VocabularyInfo(TypedDict):
 
 
 def plan(draft: Draft, stage: Stage) -> None:
-    """The student in place of the last one; of a teacher a model of its own beside it, for the teacher is the baseline."""
-    before = draft.current
     draft.check_student(stage.id)
     spec = _checked(draft, stage)
-    model = before if draft.student is not None else f"{before}-{_NAME}"
     described = spec.model_dump(mode="json", include={"most", "min_count"})
     outside = {"data": draft.task.fingerprint}
     outside |= {"text": draft.corpus.fingerprint} if spec.corpus and draft.corpus is not None else {}
-    inputs = {"model": draft.latest[before]}
-    draft.add(VOCABULARY, f"{before}-{_NAME}", model, spec, described, inputs=inputs, outside=outside, stage=stage.id)
-    draft.sizes[model] = draft.sizes[before]
-    draft.latest[model], draft.current = f"{before}-{_NAME}", model
+    add_changed(draft, VOCABULARY, _NAME, spec, described, stage=stage.id, outside=outside)
 
 
 def _checked(draft: Draft, stage: Stage) -> Vocabulary:
@@ -129,6 +125,11 @@ def _say_what_is_unknown(job: Job[Vocabulary], name: str, found: TextCounts) -> 
         )
 
 
+def _resized(spec: Vocabulary, sizes: Dimensions) -> Dimensions:
+    """With as many tokens as there are at most."""
+    return sizes if spec.most is None else replace(sizes, vocabulary=min(sizes.vocabulary, spec.most))
+
+
 VOCABULARY = Kind(
-    _NAME, 1, Vocabulary, run, plan, libraries=TRAINING, checkpoint=True, reads_text=True,
+    _NAME, 1, Vocabulary, run, plan, libraries=TRAINING, checkpoint=True, reads_text=True, resized=_resized,
 )  # fmt: skip

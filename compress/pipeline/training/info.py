@@ -35,7 +35,8 @@ class Start(TypedDict, total=False):
 class TrainingInfo(Speed):
     """Of any training. Scores are points on the tuning split, None and empty where nothing scores the model. `threshold`: where labels
     are decided one by one, the probability above which one was best given, before the model's outputs were moved so that it is one half.
-    `null_score_diff_threshold`: where questions may have no answer, by how much the score of none must be above that of the best span."""
+    `null_score_diff_threshold`: where questions may have no answer, by how much the score of none must be above that of the best span.
+    `layer_mix`: of which shares of its embeddings' and each layer's states a model makes vectors that has learnt it."""
 
     steps: int
     best_step: int | None
@@ -55,3 +56,4 @@ class TrainingInfo(Speed):
     held_out: NotRequired[HeldOut]
     pooler_trained: NotRequired[bool]
     fidelity: NotRequired[dict[str, Any]]
+    layer_mix: NotRequired[list[float]]

@@ -17,6 +17,7 @@ from ...models.cards import StudentCard
 from ...models.checkpoints import load_classifier, load_encoder, pad_id
 from ...models.features import compute_features
 from ...models.layer_maps import layer_pairs
+from ...models.layer_mix import start_mix
 from ...models.students import (
     build_encoder,
     build_static,
@@ -28,6 +29,7 @@ from ...models.students import (
     thinned,
 )
 from ...models.token_vectors import VECTORS
+from ...models.vector_layers import MIX
 from ...spec.kinds import KINDS
 from ..plan import Context, Inputs, Job, Plan
 from ..plan.teachers import TeacherSource
@@ -39,7 +41,6 @@ from .teacher_targets import task_sample
 def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Module, Start | None]:
     """The student that the stage trains, and what there is to say of a start that was computed."""
     plan, inputs, context = job.plan, job.inputs, job.context
-    card = _card(plan)
     if "student" in inputs:
         return load_classifier(inputs["student"].path, kind=context.kind, labels=context.labels, trained=True), None
     if plan.pretrained is not None:
@@ -50,12 +51,16 @@ def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Mod
         made = inputs.get("token_vectors")
         vectors = None if made is None else np.load(made.path / VECTORS, allow_pickle=False)
         return build_static(teacher, plan.sizes["student"], tokenizer, vectors), None
-    sample, tokens = None, sample_tokens(card)
+    card, sample = _card(plan), None
+    tokens = sample_tokens(card)
     if tokens and "encoder" not in inputs:
         sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=tokens)
     student = build_student(card, teacher, plan.sizes["student"], sample)
     _load_encoder(student, inputs)
-    return student, _start_info(card, student, teacher, sample)
+    start = _start_info(card, student, teacher, sample)
+    if card.vector_layers == MIX:
+        start_mix(student)
+    return student, start
 
 
 def _load_encoder(student: nn.Module, inputs: Inputs) -> None:

@@ -15,6 +15,7 @@ from ...losses.features import LOGITS
 from ...models.checkpoints import pad_id, save_checkpoint
 from ...models.dimensions import usable_positions
 from ...models.layer_maps import matched_layers
+from ...models.layer_mix import learnt_mix
 from ...models.masked_head import MaskedLmHeads
 from ...models.predict import collected_logits
 from ...objective import Objective
@@ -64,6 +65,8 @@ class TrainingRun:
         info = self.learn_task(tokenizer, teacher, teacher_tokenizer)
         if LOGITS in self.objective.student_features:
             self.set_threshold(tokenizer, info)
+        if (mix := learnt_mix(self.model)) is not None:
+            info["layer_mix"] = mix
         save_checkpoint(self.model.eval(), tokenizer, self.job.out)
         return info
 

@@ -12,6 +12,7 @@ from .finetune import Finetune
 from .general import General
 from .masked_lm import MaskedLm
 from .pretrain import Pretrain
+from .prune import Prune
 from .quantize_aware import QuantizeAware
 from .training import Losses, OnText, PerTask, Training
 from .vocabulary import Vocabulary
@@ -24,6 +25,7 @@ STAGE_SPECS: dict[str, type[StageSpec]] = {
     "general": General,
     "augment": Augment,
     "distill": Distill,
+    "prune": Prune,
     "vocabulary": Vocabulary,
     "quantize_aware": QuantizeAware,
     "export": Export,
@@ -42,6 +44,7 @@ __all__ = [
     "OnText",
     "PerTask",
     "Pretrain",
+    "Prune",
     "QuantizeAware",
     "Training",
     "Vocabulary",

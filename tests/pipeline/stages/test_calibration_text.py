@@ -52,6 +52,20 @@ def test_long_lines_are_read_as_the_task_s_own_texts_are(
     assert feed["input_ids"].shape[1] <= 16
 
 
+def test_of_a_context_and_an_ending_the_context_is_cut_as_the_task_s_own_are(
+    tmp_path: Path, toy_tokenizer: Tokenizer
+) -> None:
+    context, ending = " ".join("b" * 10), " ".join([*"a" * 9, "end"])
+    path = lines(tmp_path / "a.txt", [f"{context}\t{ending}"] * 32)
+    last = toy_tokenizer.encode("end", add_special_tokens=False).ids[-1]
+    for kind, kept in (("choice", 32), ("classification", 0)):
+        encoded = encode(toy_tokenizer, read_lines(path, task(2, kind=kind)), 16)
+        assert (len(encoded), encoded.lengths.max()) == (32, 16)
+        assert sum(last in ids for ids in encoded.input_ids) == kept
+        feeds = length_stratified(encoded, 0, 40)
+        assert sum(len(feed["input_ids"]) for feed in feeds) == 32
+
+
 def test_lines_are_examples_and_empty_ones_are_left_out(tmp_path: Path) -> None:
     path = lines(tmp_path / "a.txt", [f"text {number}" for number in range(40)] + ["", "  "])
     assert read_lines(path, task(1)).texts == ([f"text {number}" for number in range(40)],)

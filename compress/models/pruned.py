@@ -1,0 +1,104 @@
+"""Models without some of their attention heads and feed-forward neurons, of other numbers in each layer.
+
+transformers has no config for such a model: its class here is one of ours, made of transformers' own, whose `__init__` puts narrower
+matrices in place (`PrunedBertForSequenceClassification`). config.json keeps the family's `model_type`, so that transformers alone refuses
+the checkpoint for its shapes. Where every layer has all its heads and as many neurons as the others, the class is transformers' own, of a
+smaller `intermediate_size`.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+from torch import nn
+
+from ..errors import CompressError
+from .families import FAMILIES, Family
+from .pruned_shape import FIELD, PrunedShape, not_prunable, prunable
+
+ATTENTION = ("query", "key", "value")  # parts of a layer whose outputs are its heads
+UNPRUNED = "unpruned"  # attribute of a class of ours: the whole model's
+
+
+@cache
+def pruned_class(kind: Any) -> Any:
+    """The subclass of `kind`, a class of transformers, whose models have what the `pruned` of their config says."""
+
+    def initialise(self: Any, config: Any) -> None:
+        kind.__init__(self, config)
+        _narrow(self)
+
+    about = f"{kind.__name__} whose layers have the heads and neurons that `config.{FIELD}` says."
+    fields = {"__init__": initialise, "__doc__": about, "__module__": __name__, UNPRUNED: kind}
+    return type(f"Pruned{kind.__name__}", (kind,), fields)
+
+
+def family_of(model: Any) -> Family:
+    """The family of a model that can be pruned. CompressError: it cannot."""
+    family = FAMILIES[model.config.model_type]
+    if family not in prunable():
+        raise CompressError(not_prunable(family.name))
+    return family
+
+
+def shape_of(model: Any) -> PrunedShape:
+    """What the layers of a model have, pruned or whole."""
+    family, layers = family_of(model), model.config.num_hidden_layers
+    whole = PrunedShape(
+        (tuple(range(_heads(model))),) * layers, (getattr(model.config, family.own_name("intermediate_size")),) * layers
+    )
+    return PrunedShape.of(model.config.to_dict()) or whole
+
+
+def layer_name(model: Any, number: int) -> str:
+    """The path of a layer in `model`, which may be its encoder alone."""
+    path = FAMILIES[model.config.model_type].layer_path.format(number)
+    return path if model.base_model is model else f"{model.base_model_prefix}.{path}"
+
+
+def layer_part(model: Any, number: int, part: str) -> Any:
+    """The module of a layer by the name that families give it (`Family.layer`)."""
+    family = FAMILIES[model.config.model_type]
+    return model.get_submodule(f"{layer_name(model, number)}.{family.layer[part]}")
+
+
+def head_size(model: Any) -> int:
+    return model.config.hidden_size // _heads(model)
+
+
+def _heads(model: Any) -> int:
+    return model.config.num_attention_heads
+
+
+def _narrow(model: Any) -> None:
+    """Put matrices of the config's `pruned` in the place of whole ones; their weights are yet to come."""
+    family, shape, size = family_of(model), PrunedShape.of(model.config.to_dict()), head_size(model)
+    if shape is None:
+        raise RuntimeError(f"a config without `{FIELD}`")
+    for number, (heads, neurons) in enumerate(zip(shape.heads, shape.neurons, strict=True)):
+        width = size * len(heads)
+        for part in ATTENTION:
+            _replace(model, number, part, outputs=width)
+        _replace(model, number, "output", inputs=width)
+        _replace(model, number, "up", outputs=neurons)
+        _replace(model, number, "down", inputs=neurons)
+        attention = model.get_submodule(f"{layer_name(model, number)}.{family.layer['query'].rpartition('.')[0]}")
+        for name, value in (("num_attention_heads", len(heads)), ("n_heads", len(heads)), ("all_head_size", width)):
+            if hasattr(attention, name):
+                setattr(attention, name, value)
+        if family.relative_bias:
+            attention.register_forward_pre_hook(partial(_own_distances, list(heads)))
+
+
+def _replace(model: Any, number: int, part: str, *, outputs: int | None = None, inputs: int | None = None) -> None:
+    old: nn.Linear = layer_part(model, number, part)
+    path = f"{layer_name(model, number)}.{FAMILIES[model.config.model_type].layer[part]}"
+    wide = {"device": old.weight.device, "dtype": old.weight.dtype}
+    model.set_submodule(path, nn.Linear(inputs or old.in_features, outputs or old.out_features, **wide))
+
+
+def _own_distances(heads: list[int], module: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Of what the encoder adds to the scores of all heads [1, head, query, key], the rows of those that are there."""
+    states, mask, bias, *rest = arguments
+    return (states, mask, bias[:, heads], *rest)

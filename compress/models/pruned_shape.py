@@ -1,0 +1,75 @@
+"""Which heads and how many feed-forward neurons each layer of a pruned encoder has: config.json's field `pruned`. Without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import CompressError, with_article
+from .families import FAMILIES, Family
+
+FIELD = "pruned"
+
+
+@dataclass(frozen=True)
+class PrunedShape:
+    """Of each layer: `heads`, the numbers, from 0, that its heads have in the model before pruning, in rising order; `neurons`, how many
+    there are."""
+
+    heads: tuple[tuple[int, ...], ...]
+    neurons: tuple[int, ...]
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> PrunedShape | None:
+        """As a checked config.json says; None for a model that is not pruned, or whose layers are alike with all their heads."""
+        said = config.get(FIELD)
+        return None if said is None else cls(tuple(map(tuple, said["heads"])), tuple(said["neurons"]))
+
+    @property
+    def field(self) -> dict[str, Any]:
+        """As config.json has it."""
+        return {"heads": [list(heads) for heads in self.heads], "neurons": list(self.neurons)}
+
+    def __str__(self) -> str:
+        """`7–12 heads, FFN 640–1,536`."""
+        return f"{_span([len(heads) for heads in self.heads])} heads, FFN {_span(self.neurons)}"
+
+
+def _span(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
+
+
+def prunable() -> list[Family]:
+    """The families whose layers may differ in heads and neurons: those with named parts that no two layers share."""
+    return [family for family in FAMILIES.values() if family.layer and not family.shares_layers]
+
+
+def not_prunable(family: str) -> str:
+    """Why a model of this family cannot be pruned, and which can."""
+    title = with_article(FAMILIES[family].title)
+    return f"layers of {title} cannot differ in heads and neurons; those of {', '.join(each.name for each in prunable())} can"
+
+
+def check_pruned(path: Path, config: Mapping[str, Any]) -> None:
+    """Raise `CompressError` naming the file where `pruned` does not fit the other fields of a config.json."""
+    shape, family = PrunedShape.of(config), FAMILIES[config["model_type"]]
+    if shape is None:
+        return
+    if family not in prunable():
+        raise CompressError(f"{path}: {FIELD}: {not_prunable(family.name)}")
+    layers, heads, neurons = (
+        config.get(family.own_name(name)) for name in ("num_hidden_layers", "num_attention_heads", "intermediate_size")
+    )
+    for name, values in (("heads", shape.heads), ("neurons", shape.neurons)):
+        if layers is not None and len(values) != layers:
+            raise CompressError(
+                f"{path}: {FIELD}.{name}: expected one entry for each of {layers} layers; found {len(values)}"
+            )
+    for number, (kept, width) in enumerate(zip(shape.heads, shape.neurons, strict=True)):
+        if heads is not None and kept[-1] >= heads:
+            raise CompressError(f"{path}: {FIELD}.heads[{number}]: expected numbers below {heads}; found {kept[-1]}")
+        if neurons is not None and width > neurons:
+            raise CompressError(f"{path}: {FIELD}.neurons[{number}]: expected at most {neurons}; found {width}")

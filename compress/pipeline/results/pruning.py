@@ -1,0 +1,21 @@
+"""What a result says of a model that was pruned, and of what healed it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...recorded_pruning import PruningRecord
+from ...spec.stages import Distill, Prune
+from ...store import Artifact
+from ..plan import Plan
+
+
+def pruning_record(plan: Plan, artifacts: Mapping[str, Artifact]) -> PruningRecord | None:
+    """None where no stage prunes."""
+    node = next((node for node in plan.nodes if isinstance(node.spec, Prune)), None)
+    if node is None:
+        return None
+    after = [later for later in plan.nodes if isinstance(later.spec, Distill) and node in plan.needed_for(later.id)]
+    healed = artifacts[after[-1].id].info["tuning_score"] if after else None
+    last = next(each for each in reversed(plan.nodes) if each.kind.onnx)
+    return PruningRecord(model=last.model, healed=healed, **artifacts[node.id].info)

@@ -1,0 +1,191 @@
+"""What heads and neurons cost on this machine, in time or in bytes of the file: measured on narrow models with random weights."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from ...atomic import write_text
+from ...models.heads import HEADS, model_from
+from ...models.pruned_shape import FIELD
+from ...quantize.methods import int8_format
+from ...sessions import open_session
+from ...spec.quantization import Quantize
+from ...spec.recipe import Recipe
+from ..plan import Job
+
+if TYPE_CHECKING:
+    from ...pruning.budget import MeasuredCosts
+
+_MOST_LAYERS = 6  # of a model that is measured: what further ones cost is told from the difference between 6 and 4
+_MOST_TOKENS = 1_000  # rows of its table of words, which time does not depend on
+_STEPS = 6  # widths that are timed, of heads and of neurons
+_SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS, _WARM_UP, _ROW = 20, 5, 100, 1, 5
+_FEWEST_TOKENS = 64  # a word table has at least so many rows
+READ = {"per_channel", "reduce_range", "embeddings"}  # fields of `quantize` that costs depend on
+
+
+class Shape(NamedTuple):
+    """Layers of a model, heads and neurons of all but the last, and of the last."""
+
+    layers: int
+    heads: int
+    neurons: int
+    last_heads: int
+    last_neurons: int
+
+
+def int8_of(recipe: Recipe) -> Quantize | None:
+    """How the recipe's last file is quantized; None: it is not."""
+    return next((stage.spec for stage in recipe.stages if stage.kind == "quantize" and stage.is_enabled), None)
+
+
+def measured_costs(job: Job[Any], config: Any, *, length: int | None) -> MeasuredCosts:
+    """For models of this `config` of transformers, CPU milliseconds of a text of `length` tokens on one thread, or the file's bytes where
+    there is no length. Kept in the job's `work`: what an interruption left is not measured again."""
+    from ...pruning.budget import MeasuredCosts
+
+    kept = job.work / ("layer_times.json" if length else "layer_bytes.json")
+    if not kept.is_file():
+        with tempfile.TemporaryDirectory() as folder:
+            found = _measure(_of_job(job, config, Path(folder), length), config, timed=length is not None)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_text(kept, TypeAdapter(MeasuredCosts).dump_json(found).decode())
+    return TypeAdapter(MeasuredCosts).validate_json(kept.read_bytes())
+
+
+def _of_job(job: Job[Any], config: Any, folder: Path, length: int | None) -> Callable[[Sequence[Shape]], list[float]]:
+    """A function that measures models of given shapes."""
+    tokens = min(config.vocab_size, _MOST_TOKENS) if length else config.vocab_size
+
+    def measure(shapes: Sequence[Shape]) -> list[float]:
+        files = []
+        for number, shape in enumerate(shapes):
+            files.append(_file(job, _random_model(job, config, shape, tokens), folder / str(number)))
+            job.context.listener.progress("widths", number + 1, len(shapes))
+        return _times(files, length) if length else [float(file.stat().st_size) for file in files]
+
+    return measure
+
+
+def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, timed: bool) -> MeasuredCosts:
+    from ...pruning.budget import MeasuredCosts
+    from ...pruning.search import neuron_counts
+
+    layers, most_heads = config.num_hidden_layers, config.num_attention_heads
+    some = neuron_counts(_intermediate(config))
+    few, most = int(some[0]), int(some[-1])
+    depth, steps = min(layers, _MOST_LAYERS), _STEPS if timed else 2
+    heads = [1 + place for place in _places(most_heads, steps)]
+    neurons = [int(some[place]) for place in _places(len(some), steps)]
+    narrow = Shape(depth, 1, few, 1, few)
+    # Of a model of one layer, that one is the last.
+    wider = [narrow._replace(heads=each) for each in heads[1:]] if depth > 1 else []
+    wider += [narrow._replace(neurons=each) for each in neurons[1:]] if depth > 1 else []
+    whole = Shape(depth, most_heads, most, most_heads, most)
+    ends = [whole, narrow, narrow._replace(last_heads=most_heads), narrow._replace(last_neurons=most)]
+    shallow = [narrow._replace(layers=depth - 2)] if layers > depth else []
+    all_of_it, first, *others = measure([*ends, *shallow, *wider])
+    last_heads, last_neurons, *others = [value - first for value in others]
+    each = max(0.0, -others.pop(0) / 2) if shallow else 0.0
+    # A large model's weights do not stay in the caches that a narrow one's do: what widths add is scaled to what all add together.
+    inner = [others[: len(heads) - 1], others[len(heads) - 1 :]] if wider else [[], []]
+    together = last_heads + last_neurons + sum(part[-1] for part in inner if part)
+    scale = (all_of_it - first) / together if together > 0 else 1.0
+    of_heads, of_neurons = (
+        tuple((count, scale * value / (depth - 1)) for count, value in zip(counts[1:], part, strict=False))
+        for counts, part in zip((heads, neurons), inner, strict=True)
+    )
+    last = (most_heads, scale * last_heads), (most, scale * last_neurons)
+    return MeasuredCosts(first + (layers - depth) * each, ((1, 0.0), *of_heads), ((few, 0.0), *of_neurons), last)
+
+
+def _places(count: int, steps: int) -> list[int]:
+    """Of `count` widths those to measure: the ends and `steps` - 2 between, more of them near the narrowest, where time rises fastest."""
+    return sorted({round((count - 1) * (step / (steps - 1)) ** 1.5) for step in range(steps)})
+
+
+def _intermediate(config: Any) -> int:
+    from ...models.families import FAMILIES
+
+    return getattr(config, FAMILIES[config.model_type].own_name("intermediate_size"))
+
+
+def _random_model(job: Job[Any], config: Any, shape: Shape, tokens: int) -> Any:
+    import torch
+
+    from ...models.families import FAMILIES
+    from ...pruning.removal import without_units
+
+    config = copy.deepcopy(config)
+    vars(config).pop(FIELD, None)
+    config.vocab_size = tokens
+    setattr(config, FAMILIES[config.model_type].own_name("num_hidden_layers"), shape.layers)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        whole = model_from(HEADS[job.context.kind], config).eval()
+        with torch.no_grad():
+            for parameter in whole.parameters():  # zeros and ones, as norms begin, would be stored once for all
+                parameter.add_(torch.randn_like(parameter), alpha=0.01)
+    inner = shape.layers - 1
+    heads = [*[range(shape.heads)] * inner, range(shape.last_heads)]
+    neurons = [*[range(shape.neurons)] * inner, range(shape.last_neurons)]
+    return without_units(whole, heads, neurons).eval()
+
+
+def _file(job: Job[Any], model: Any, folder: Path) -> Path:
+    """The model's fast graph, in int8 where the recipe ends in that."""
+    from ...export.fast import build_fast
+    from ...graphs import write_model
+    from ...quantize import quantize_onnx
+
+    folder.mkdir()
+    path = folder / "model.onnx"
+    graph = build_fast(model, kind=job.context.kind, pairs=job.context.task.spec.pairs)
+    if graph is None:
+        raise RuntimeError("a model without a fast graph is refused before")
+    write_model(graph, path)
+    spec = int8_of(job.plan.recipe)
+    if spec is None:
+        return path
+    form = int8_format(spec, "int8")
+    method = "dynamic" if form == "dynamic" else "static"
+    plain = Quantize(method=method, calibration="minmax", **spec.model_dump(include=READ))
+    names = [each.name for each in graph.graph.input]
+    quantize_onnx(path, folder, plain, feeds=[_feed(names, model.config.vocab_size)])
+    return folder / "model_quantized.onnx"
+
+
+def _feed(names: Sequence[str], tokens: int, shape: tuple[int, int] = (2, 16)) -> dict[str, np.ndarray]:
+    """Random tokens [text, token]."""
+    ids = np.random.default_rng(0).integers(tokens // 2, tokens, shape)
+    values = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+    return {name: values.get(name, np.zeros_like(ids)) for name in names}
+
+
+def _times(files: Sequence[Path], length: int) -> list[float]:
+    """CPU milliseconds of one text on one thread, in turns: of each file the first quartile, for what else runs only adds to a time."""
+    sessions = [open_session(file, threads=1) for file in files]
+    feed = [_feed([each.name for each in session.get_inputs()], _FEWEST_TOKENS, (1, length)) for session in sessions]
+    found: list[list[float]] = []
+    end = time.monotonic() + _SECONDS
+    while len(found) < _LEAST_ROUNDS or (len(found) < _MOST_ROUNDS and time.monotonic() < end):
+        found.append([_timed(*each) for each in zip(sessions, feed, strict=True)])
+    return np.quantile(found[_WARM_UP:], 0.25, axis=0).tolist()
+
+
+def _timed(session: Any, feed: dict[str, np.ndarray]) -> float:
+    """Of a run in a row of them, after others that bring the weights near: as of a model that runs alone."""
+    for _ in range(_ROW):
+        session.run(None, feed)
+    start = time.process_time()
+    for _ in range(_ROW):
+        session.run(None, feed)
+    return 1000 * (time.process_time() - start) / _ROW

@@ -1,0 +1,254 @@
+"""prune: the last model without the heads and neurons that its loss depends on least."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+
+from ...errors import CompressError
+from ...losses.hard_label import HardLabel
+from ...machine import cpu_name, isa, versions
+from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ...models.dimensions import Dimensions, dimensions, read_config
+from ...models.heads import HEADS
+from ...models.pruned_shape import not_prunable, prunable
+from ...quantize.methods import int8_format
+from ...recorded_pruning import BudgetName, PrunedPoint
+from ...spec.recipe import Stage
+from ...spec.stages import Prune
+from ...tasks import TaskBatches, encode, sorted_chunks
+from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
+from ..plan.changed import add_changed
+from ..plan.vectors import learns_labels
+from .export import no_fast_graph
+from .layer_costs import READ, int8_of, measured_costs
+
+if TYPE_CHECKING:
+    from ...models.features import Batch
+    from ...pruning.budget import Costs
+    from ...pruning.scores import LayerGradients
+
+_SAMPLE = 512  # training texts whose mean length a plan is checked by
+_MEASURED = ("latency", "size_mb")
+_GRAPH_MB, _MOST_BESIDE = 0.1, 1.1  # more that a file has than its weights: the graph, scales and what stays fp32
+_BATCH = 32  # examples of a backward
+_REPAIR_TOKENS = 65_536  # whose states two models hold: 0.4 GB at 768 a token
+
+
+class PruneInfo(TypedDict):
+    """As `PruningRecord`, of which it is a part; `points`: `PrunedPoint` as JSON."""
+
+    budget: BudgetName
+    examples: int
+    mean_length: float
+    whole: float
+    points: list[dict[str, Any]]
+
+
+def plan(draft: Draft, stage: Stage) -> None:
+    draft.check_student(stage.id)
+    sizes = draft.sizes[draft.current]
+    if sizes.architecture not in {family.name for family in prunable()}:
+        raise draft.fails(
+            stage.id, f"{not_prunable(sizes.architecture)}; leave it out with --set {stage.id}.enabled=false"
+        )
+    if not learns_labels(draft):
+        raise draft.fails(
+            stage.id,
+            f"goes by the loss on the task's labels, and those of {draft.task.spec.kind} tasks train no model; leave it out "
+            f"with --set {stage.id}.enabled=false",
+        )
+    spec: Prune = stage.spec
+    described = {"budget": spec.budget, "budgets": list(spec.budgets), "examples": spec.examples, "repair": spec.repair}
+    described |= {"seed": draft.seed} | (_measured_on(draft, stage) if spec.budget in _MEASURED else {})
+    own = "student" if _is_healed(draft) else None
+    outside = {"data": draft.task.fingerprint}
+    add_changed(draft, PRUNE, "pruned", spec, described, stage=stage.id, outside=outside, own=own)
+
+
+def _measured_on(draft: Draft, stage: Stage) -> dict[str, Any]:
+    """What measured costs depend on."""
+    if problem := no_fast_graph(draft, draft.current):
+        raise draft.fails(
+            stage.id, f"{stage.spec.budget} is measured on the fast graph, and {problem}; give a budget of flops"
+        )
+    int8 = int8_of(draft.recipe)
+    form = {} if int8 is None else int8.model_dump(mode="json", include=READ) | {"form": int8_format(int8, "int8")}
+    timed = {"cpu": cpu_name(), "isa": list(isa()), "onnxruntime": versions()["onnxruntime"]}
+    return {"int8": form, **(timed if stage.spec.budget == "latency" else {})}
+
+
+def _is_healed(draft: Draft) -> bool:
+    """Whether a distill stage comes after it, which makes a pruned teacher a student."""
+    kinds = [stage.kind for stage in draft.recipe.stages if stage.is_enabled]
+    return "distill" in kinds[kinds.index("prune") :]
+
+
+def check(plan: Plan, node: Node[Prune]) -> None:
+    """The budget has room for the narrowest layers, and asks for less than there is, as far as that is known without measuring."""
+    from ...pruning.budget import flops_costs, narrowest
+
+    spec, sizes = node.spec, plan.sizes[node.model]
+    if spec.budget == "flops":
+        train = plan.task.data.train
+        sample = train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
+        length = encode(plan.source_of(node).tokenizer, sample, plan.task.spec.max_length).lengths.mean()
+        costs = flops_costs(sizes, float(length))
+        _check_least(plan, node, costs.least / costs.whole)
+    elif spec.budget == "size_mb":
+        least, whole = (
+            (4 if int8_of(plan.recipe) is None else 1) * each.parameters / 1e6 for each in (narrowest(sizes), sizes)
+        )
+        _check_least(plan, node, least)
+        if spec.budgets[0] >= _GRAPH_MB + _MOST_BESIDE * whole:
+            raise CompressError(
+                f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the model has, about {whole:.3g}; found "
+                f"{spec.budgets[0]:g}"
+            )
+
+
+def _check_least(plan: Plan, node: Node[Prune], least: float) -> None:
+    """In the units of the budget."""
+    if (budget := node.spec.budgets[-1]) < least:
+        raise CompressError(
+            f"recipe {plan.recipe.name}, stage {node.stage}: {node.spec.budget}: expected at least {math.ceil(1000 * least) / 1000:g}, "
+            f"which one head and 16 neurons in every layer cost; found {budget:g}; for less, prune a student of fewer layers"
+        )
+
+
+def run(job: Job[Prune]) -> PruneInfo:
+    """-> checkpoint of the last budget's model, of our own class unless all layers are alike with all their heads."""
+    from ...objective import Objective
+    from ...pruning.scores import mask_gradients
+    from ..training.teacher_targets import tuning_score
+
+    folder, context, spec = job.inputs["model"].path, job.context, job.spec
+    model: Any = load_classifier(folder, kind=context.kind, labels=context.labels, trained=True).eval()
+    tokenizer, longest = load_tokenizer(folder), context.task.spec.max_length
+    pad = pad_id(read_config(folder))
+    encoded, tuning = (context.task.encoded(split, tokenizer, longest) for split in ("train", "tuning"))
+    length = float(encoded.lengths.mean())
+    costs = _costs(job, model, length)
+    data = TaskBatches(encoded, batch_size=_BATCH, pad_id=pad, seed=job.node.seed)
+    gradients = mask_gradients(
+        model,
+        Objective((HardLabel(),), kind=context.kind),
+        data,
+        examples=spec.examples,
+        on_progress=lambda done, total: context.listener.progress("examples", done, total),
+    )
+    pruning = _Pruning(job, model, gradients, costs, length, data, tuning_score(context.task.data, tuning, pad))
+    whole, pruned, points = pruning.score(model), None, list[PrunedPoint]()
+    for budget in spec.budgets:
+        pruned, point = pruning.at(budget)
+        points.append(point)
+        repaired = "" if point.repaired is None else f", {point.repaired:.1f} repaired"
+        context.notice(
+            f"{job.node.id}: {_sizes(job, pruned)}, {spec.budget} {point.reached:.3g}; tuning score {whole:.1f} whole, {point.pruned:.1f} "
+            f"pruned{repaired}, without training"
+        )
+    save_checkpoint(pruned, tokenizer, job.out)
+    return {
+        "budget": spec.budget,  # type: ignore[typeddict-item]
+        "examples": len(gradients[0].heads),
+        "mean_length": length,
+        "whole": whole,
+        "points": [point.model_dump(mode="json") for point in points],
+    }
+
+
+def _costs(job: Job[Prune], model: Any, length: float) -> Costs:
+    """What widths cost, in the unit of the budget; CompressError where measuring shows that no shape is within it."""
+    from ...pruning.budget import flops_costs
+
+    sizes, budget = _sizes(job, model), job.spec.budget
+    if budget == "flops":
+        return flops_costs(sizes, length)
+    timed = round(length) if budget == "latency" else None
+    costs = measured_costs(job, model.config, length=timed).costs(sizes)
+    _check_least(job.plan, job.node, costs.least / _unit(budget, costs))
+    return costs
+
+
+def _unit(budget: str, costs: Costs) -> float:
+    """The cost that a budget of 1 stands for: all of the model's, or 1,000,000 bytes."""
+    return 1e6 if budget == "size_mb" else costs.whole
+
+
+@dataclass(frozen=True)
+class _Pruning:
+    """`length`: of train's texts on average; `score`: on the tuning split."""
+
+    job: Job[Prune]
+    model: Any
+    gradients: Sequence[LayerGradients]
+    costs: Costs
+    length: float
+    data: TaskBatches
+    score: Callable[[Any], float]
+
+    def at(self, budget: float) -> tuple[Any, PrunedPoint]:
+        """The model at one budget, pruned and repaired."""
+        from ...models.pruned import shape_of
+        from ...pruning.budget import choose
+        from ...pruning.removal import without_units
+
+        costs, job = self.costs, self.job
+        unit = _unit(job.spec.budget, costs)
+        kept = choose(self.gradients, costs, max(budget * unit, costs.least))
+        pruned = without_units(self.model, kept.heads, kept.neurons)
+        alone, repaired = self.score(pruned), None
+        if job.spec.repair:
+            _repair(job, pruned, self.model, self.data)
+            repaired = self.score(pruned)
+        shape = shape_of(pruned)
+        before, after = (_sizes(job, each).layers_flops(self.length) for each in (self.model, pruned))
+        return pruned, PrunedPoint(
+            budget=budget,
+            reached=costs.of(shape) / unit,
+            heads=shape.heads,
+            neurons=shape.neurons,
+            flops=after / before,
+            pruned=alone,
+            repaired=repaired,
+        )
+
+
+def _sizes(job: Job[Prune], model: Any) -> Dimensions:
+    return dimensions(model.config.to_dict(), classes=job.plan.sizes[job.node.model].classes, kind=job.context.kind)
+
+
+def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches) -> None:
+    from ...pruning.repair import repair
+
+    head = HEADS[job.context.kind]
+    repair(
+        pruned,
+        model,
+        _batches(data, job.spec.examples),
+        first_token=not head.per_token,
+        on_progress=lambda done, total: job.context.listener.progress("layers", done, total),
+    )
+
+
+def _batches(data: TaskBatches, examples: int) -> Iterator[Batch]:
+    """Of the examples that a first epoch begins with, no more than fit the memory."""
+    import torch
+
+    from ...models.predict import to_tensors
+
+    rows = np.concatenate([data.indices(step) for step in range(min(len(data), math.ceil(examples / _BATCH)))])
+    rows = rows[: max(1, int(np.searchsorted(np.cumsum(data.lengths(rows)), _REPAIR_TOKENS, side="right")))]
+    for chunk in sorted_chunks(data.lengths(rows)):
+        yield to_tensors(data.collate(rows[chunk]), torch.device("cpu"))
+
+
+def _resized(spec: Prune, sizes: Dimensions) -> None:
+    """By what the loss depends on."""
+
+
+PRUNE = Kind("prune", 1, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)

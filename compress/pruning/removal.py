@@ -1,0 +1,58 @@
+"""A copy of a model without some of its heads and neurons."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..models.families import Family
+from ..models.heads import head_of, without_pooler
+from ..models.pruned import ATTENTION, UNPRUNED, family_of, head_size, layer_name, pruned_class, shape_of
+from ..models.pruned_shape import FIELD, PrunedShape
+
+
+def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[Sequence[int]]) -> Any:
+    """A copy of `model` that keeps of each layer these `heads` and `neurons`, by their places in it, in rising order.
+
+    CompressError: a family whose layers cannot be pruned.
+    """
+    family = family_of(model)
+    before, size = shape_of(model), head_size(model)
+    shape = PrunedShape(
+        tuple(tuple(own[head] for head in kept) for own, kept in zip(before.heads, heads, strict=True)),
+        tuple(map(len, neurons)),
+    )
+    kind = getattr(type(model), UNPRUNED, type(model))
+    config = copy.deepcopy(model.config)
+    _say(config, family, shape)
+    made = without_pooler((pruned_class(kind) if hasattr(config, FIELD) else kind)(config), head_of(model))
+    state = model.state_dict()
+    for number, (some_heads, some_neurons) in enumerate(zip(heads, neurons, strict=True)):
+        rows = _rows(some_heads, size)
+        for part, kept in (*((part, rows) for part in ATTENTION), ("up", torch.tensor(some_neurons))):
+            name = f"{layer_name(model, number)}.{family.layer[part]}"
+            state |= {f"{name}.{each}": state[f"{name}.{each}"][kept] for each in ("weight", "bias")}
+        for part, kept in (("output", rows), ("down", torch.tensor(some_neurons))):
+            name = f"{layer_name(model, number)}.{family.layer[part]}.weight"
+            state[name] = state[name][:, kept]
+    made.load_state_dict(state)
+    return made.train(model.training)
+
+
+def _rows(heads: Sequence[int], size: int) -> Tensor:
+    """Of a matrix whose outputs are the heads, each `size` wide."""
+    return (torch.tensor(heads)[:, None] * size + torch.arange(size)).flatten()
+
+
+def _say(config: Any, family: Family, shape: PrunedShape) -> None:
+    """Put the shape into the config: transformers' own way where it has one."""
+    vars(config).pop(FIELD, None)
+    every = tuple(range(getattr(config, family.own_name("num_attention_heads"))))
+    if len(set(shape.neurons)) == 1 and set(shape.heads) == {every}:
+        setattr(config, family.own_name("intermediate_size"), shape.neurons[0])
+    else:
+        setattr(config, FIELD, shape.field)

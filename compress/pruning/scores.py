@@ -1,0 +1,132 @@
+"""How much a trained model's loss depends on each head and neuron: the Fisher information of masks on them (Kwon et al. 2022,
+arXiv:2204.09656, §4.1)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ..models.features import compute_features
+from ..models.predict import to_tensors
+from ..models.pruned import head_size, layer_part
+from ..objective import Objective
+from ..tasks import TaskBatches
+
+_UNITS = ("heads", "neurons")
+_READERS = {"heads": "output", "neurons": "down"}  # units -> the part of a layer that reads them
+
+
+@dataclass(frozen=True)
+class LayerGradients:
+    """Of a layer: ∂ loss of an example / ∂ mask of a unit, where every mask is 1. `heads` [example, head], `neurons`
+    [example, neuron]."""
+
+    heads: Float[Tensor, "example head"]
+    neurons: Float[Tensor, "example neuron"]
+
+
+def importance(gradients: Float[Tensor, "example unit"]) -> Float[Tensor, " unit"]:
+    """The diagonal of the Fisher information, Σ g²: to second order twice what the loss gains where the unit goes."""
+    return gradients.double().square().sum(0)
+
+
+def mask_gradients(
+    model: Any,
+    objective: Objective,
+    data: TaskBatches,
+    *,
+    examples: int,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[LayerGradients]:
+    """Of each layer of `model`, in evaluation mode, over the first `examples` of `data`'s first epoch, by one backward a batch.
+
+    The loss of an example is the sum over what the objective's losses are means over, e.g. its words; examples whose loss is one, such
+    as the passages of a query, are one. The model is left as it was.
+    """
+    units = [_READERS[kind] for kind in _UNITS]
+    found: list[list[Tensor]] = []
+    wanted, done = min(examples, len(data.encoded)), 0
+    with _frozen(model):
+        for step in range(len(data)):
+            if done >= wanted:
+                break
+            rows = data.indices(step)
+            rows = rows[: wanted - done] if data.groups(rows) is None else rows
+            masks = [
+                torch.ones(len(rows), _count(model, layer, part), requires_grad=True)
+                for layer in range(model.config.num_hidden_layers)
+                for part in units
+            ]
+            with _masked(model, masks):
+                loss = _summed_loss(model, objective, data, rows)
+            found.append([_by_example(each, data.groups(rows)) for each in torch.autograd.grad(loss, masks)])
+            done += len(rows)
+            on_progress(min(done, wanted), wanted)
+    joined = [torch.cat(parts) for parts in zip(*found, strict=True)]
+    return [LayerGradients(*joined[place : place + 2]) for place in range(0, len(joined), 2)]
+
+
+def _count(model: Any, layer: int, part: str) -> int:
+    """Units that the part reads."""
+    inputs = layer_part(model, layer, part).in_features
+    return inputs // head_size(model) if part == _READERS["heads"] else inputs
+
+
+@contextmanager
+def _frozen(model: nn.Module) -> Iterator[None]:
+    """While open, in evaluation mode, without gradients of weights."""
+    training, before = model.training, [parameter.requires_grad for parameter in model.parameters()]
+    model.eval().requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter, required in zip(model.parameters(), before, strict=True):
+            parameter.requires_grad = required
+        model.train(training)
+
+
+@contextmanager
+def _masked(model: Any, masks: Sequence[Tensor]) -> Iterator[None]:
+    """While open, what stands before the output matrix of attention, and before that of the feed-forward part, is multiplied by masks
+    [example, unit]: of each layer one of heads and one of neurons."""
+    handles = []
+    try:
+        for place, mask in enumerate(masks):
+            reader = layer_part(model, place // 2, _READERS[_UNITS[place % 2]])
+            wide = mask.repeat_interleave(reader.in_features // mask.shape[1], dim=1)[:, None]
+            handles.append(reader.register_forward_pre_hook(_times(wide)))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _times(mask: Tensor) -> Callable[[nn.Module, tuple[Tensor, ...]], tuple[Tensor]]:
+    return lambda module, inputs: (inputs[0] * mask,)
+
+
+def _summed_loss(model: nn.Module, objective: Objective, data: TaskBatches, rows: np.ndarray) -> Tensor:
+    batch = to_tensors(data.collate(rows), torch.device("cpu"))
+    features = compute_features(model, batch, objective.student_features)
+    terms = objective(features, {}, batch)
+    counts = {name: _counted(data, objective.means_over.get(name, "examples"), rows) for name in terms}
+    return torch.stack([term * counts[name] for name, term in terms.items()]).sum()
+
+
+def _counted(data: TaskBatches, unit: Any, rows: np.ndarray) -> float:
+    return len(rows) if unit == "examples" else float(data.counts(unit, rows).sum())
+
+
+def _by_example(gradients: Tensor, groups: np.ndarray | None) -> Tensor:
+    """[row, unit] summed over the rows of each group."""
+    if groups is None:
+        return gradients
+    _, places = np.unique(groups, return_inverse=True)
+    return gradients.new_zeros(int(places.max()) + 1, gradients.shape[1]).index_add_(
+        0, torch.from_numpy(places), gradients
+    )

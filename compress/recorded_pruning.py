@@ -1,0 +1,41 @@
+"""What a result records of a pruned model: what stayed at each budget, and the scores on the way."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .recorded import Count, Points, Rate, Record, Share, Size
+
+BudgetName = Literal["flops", "latency", "size_mb"]
+
+
+class PrunedPoint(Record):
+    """The model at one budget. Scores are headlines on the tuning split."""
+
+    budget: Rate = Field(description="as the recipe says it")
+    reached: Rate = Field(description="the same of this shape, by the table of costs that the choice went by")
+    heads: tuple[tuple[Count, ...], ...] = Field(
+        description="of each layer the numbers, from 0, of the heads that stay"
+    )
+    neurons: tuple[Size, ...] = Field(description="of each layer how many stay")
+    flops: Share = Field(description="of the layers' FLOPs at `mean_length` tokens")
+    pruned: Points
+    repaired: Points | None = Field(description="none without a repair")
+
+
+class PruningRecord(Record):
+    """Of the last model; scores are headlines on the tuning split."""
+
+    model: str = Field(description="its name, as in `models`")
+    budget: BudgetName
+    examples: Size = Field(description="of train, by which the loss was judged")
+    mean_length: Rate = Field(description="of train, in tokens")
+    whole: Points = Field(description="before pruning")
+    points: Annotated[tuple[PrunedPoint, ...], Field(min_length=1)] = Field(
+        description="one for each budget; the last is the model that went on"
+    )
+    healed: Points | None = Field(
+        description="after the last distill stage behind it; none without one, or one that trains no head"
+    )

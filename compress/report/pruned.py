@@ -1,0 +1,53 @@
+"""What pruning left of each layer, and what repair and healing gave back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..recorded_pruning import PruningRecord
+from ..results import Result
+from . import numbers
+from .runs import Variant
+from .tables import NOTHING, Column, Line, Table, text_cells
+
+
+def pruned_tables(variant: Variant) -> Iterator[Table]:
+    """Two tables, where a stage of the recipe prunes: scores on the tuning split at each budget, and heads and neurons by layer."""
+    found = [(run, run.pruning) for run in variant.runs if run.pruning is not None]
+    if not found:
+        return
+    scores = (
+        Column("Seed"),
+        Column("Budget", numeric=False),
+        Column("Reached"),
+        Column("Layers' FLOPs left"),
+        Column("Whole", "points"),
+        Column("Pruned", "points"),
+        Column("Repaired", "points"),
+        Column("Healed", "points"),
+    )
+    yield Table("Pruning on the tuning split", scores, tuple(line for pair in found for line in _scores(*pair)))
+    columns = (
+        Column("Seed"),
+        Column("Layer"),
+        Column("Heads kept"),
+        Column("Which, from 0", numeric=False),
+        Column("Neurons kept"),
+    )
+    yield Table("What pruning left of each layer", columns, tuple(line for pair in found for line in _layers(*pair)))
+
+
+def _scores(run: Result, record: PruningRecord) -> Iterator[Line]:
+    for number, point in enumerate(record.points, 1):
+        healed = record.healed if number == len(record.points) else None
+        values = (record.whole, point.pruned, point.repaired, healed)
+        told = (NOTHING if each is None else numbers.points(each) for each in values)
+        budget = f"{record.budget} {point.budget:g}"
+        yield Line(text_cells(str(run.seed), budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *told))
+
+
+def _layers(run: Result, record: PruningRecord) -> Iterator[Line]:
+    last = record.points[-1]
+    for number, (heads, neurons) in enumerate(zip(last.heads, last.neurons, strict=True), 1):
+        which = ", ".join(map(str, heads))
+        yield Line(text_cells(str(run.seed), str(number), str(len(heads)), which, f"{neurons:,}"))

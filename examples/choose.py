@@ -1,0 +1,74 @@
+"""Train a small model on made-up beginnings of stories, distil it, ship it and choose the endings that fit new ones."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from pathlib import Path
+
+import compress
+from compress.bundle import ship, verify
+from compress.runtime import Chooser
+
+PEOPLE = ("the boy", "the girl", "my friend", "the old man", "a tall woman")
+STORIES = {
+    "put water in the kettle": ("made tea", "waited until it was hot"),
+    "opened the book": ("read the first page", "looked for a picture in it"),
+    "sat down in the car": ("drove to the river", "turned on the engine"),
+    "went into the garden": ("gave the flowers water", "took an apple from the tree"),
+    "found the camera": ("made a picture of the house", "put a new film in it"),
+}
+NEW = {
+    "the old man opened the book .": ["he drove to the river .", "he read the first page .", "he made tea ."],
+    "a tall woman found the camera .": ["she put a new film in it .", "she gave the flowers water ."],
+}
+
+
+def write(path: Path, count: int, seed: int) -> Path:
+    """The beginning of a story, three endings, of which one is of the same story, and its place."""
+    rng = random.Random(seed)
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(count):
+            stories, label = rng.sample(list(STORIES), 3), rng.randrange(3)
+            endings = [f"then {rng.choice(STORIES[story])} ." for story in stories]
+            context = f"{rng.choice(PEOPLE)} {stories[label]} . {number}"
+            file.write(json.dumps({"context": context, "endings": endings, "label": label}) + "\n")
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--teacher", default="bert-mini", help="a card, or the folder of an encoder of yours")
+    parser.add_argument("--out", type=Path, default=Path("choose"), help="folder for the files, runs and bundle")
+    parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: four epochs")
+    options = parser.parse_args()
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    train, dev = write(options.out / "train.jsonl", 600, seed=1), write(options.out / "dev.jsonl", 100, seed=2)
+    length = "epochs=4" if options.steps is None else f"max_steps={options.steps}"
+    (result,) = compress.run(
+        "distilbert",
+        train=train,
+        dev=dev,
+        max_length=32,
+        teacher=options.teacher,
+        root=options.out / "runs",
+        bench=None,  # without latency, which takes longer than all the rest here
+        overrides=[f"{stage}.{length}" for stage in ("finetune", "distill")],
+    )
+    for model in result.models:
+        scores = ", ".join(f"{metric} {points:.2f}" for metric, points in model.scores["dev"].items())
+        print(f"{model.name} {model.precision}: {scores}")
+
+    runs = options.out / "runs"
+    bundle = ship(runs / result.run, options.out / "bundle", store=runs / ".store", force=True)
+    print(f"verified: {verify(bundle).passed}")
+    model = Chooser(bundle)
+    for context, endings in NEW.items():
+        found = model.choose(context, endings)
+        print(f"{context} {found.ending} {found.probability:.3f}")
+
+
+if __name__ == "__main__":
+    main()

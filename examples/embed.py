@@ -1,0 +1,73 @@
+"""Distil a sentence encoder on made-up pairs of texts, ship it and find the text that is nearest to another."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import random
+from pathlib import Path
+
+import compress
+from compress.bundle import ship, verify
+from compress.runtime import Embedder
+
+THINGS = ("garden", "kitchen", "window", "door", "car", "boat", "book", "phone", "river", "school")
+STATES = ("is near the house", "is very old", "was made last year", "costs little", "has water in it", "is not here")
+TEXTS = ["the boat is near the house", "a book costs little", "the old car has water in it"]
+
+
+def write(path: Path, count: int, seed: int) -> Path:
+    """Two texts and a score of how alike they are: 0 to 5, more for the thing than for what is said of it."""
+    rng = random.Random(seed)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["first", "second", "score"])
+        for number in range(count):
+            (one, other), (said, else_said) = rng.sample(THINGS, 2), rng.sample(STATES, 2)
+            same, alike = rng.random() < 0.5, rng.random() < 0.5
+            first = f"the {one} {said} {number}"
+            rows.writerow(
+                [first, f"a {one if same else other} {said if alike else else_said}", 3.0 * same + 2.0 * alike]
+            )
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--teacher", default="bert-mini", help="a card, or the folder of a sentence encoder")
+    parser.add_argument("--out", type=Path, default=Path("embed"), help="folder for the files, runs and bundle")
+    parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: eight epochs")
+    options = parser.parse_args()
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    train, dev = write(options.out / "train.csv", 600, seed=1), write(options.out / "dev.csv", 100, seed=2)
+    length = "epochs=8" if options.steps is None else f"max_steps={options.steps}"
+    (result,) = compress.run(
+        "distilbert",
+        train=train,
+        dev=dev,
+        text="first",
+        pair="second",
+        label="score",
+        kind="embedding",
+        max_length=32,
+        teacher=options.teacher,
+        root=options.out / "runs",
+        bench=None,  # without latency, which takes longer than all the rest here
+        overrides=[f"distill.{length}"],
+    )
+    for model in result.models:
+        scores = ", ".join(f"{metric} {points:.2f}" for metric, points in model.scores["dev"].items())
+        print(f"{model.name} {model.precision}: {scores}")
+
+    runs = options.out / "runs"
+    bundle = ship(runs / result.run, options.out / "bundle", store=runs / ".store", force=True)
+    print(f"verified: {verify(bundle).passed}")
+    model = Embedder(bundle)
+    cosines = model.embed(TEXTS) @ model.embed("the boat is very old")[0]
+    for text, cosine in sorted(zip(TEXTS, cosines.tolist(), strict=True), key=lambda found: -found[1]):
+        print(f"{cosine:+.3f}  {text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Costs of widths from models that are measured: planted ones, and the time of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from transformers import BertConfig
+
+from compress.models.dimensions import dimensions
+from compress.models.pruned_shape import PrunedShape
+from compress.pipeline import Request
+from compress.pipeline.run import build_stage
+from compress.pipeline.stages.layer_costs import Shape, _measure, _times
+
+RECIPE = """
+name: timed
+title: Pruned by time
+stages:
+  - finetune: {max_steps: 1}
+  - prune: {examples: 8, repair: false}
+  - export:
+  - quantize: {method: static}
+"""
+LARGER = """
+name: larger
+title: Larger
+licence: Apache-2.0
+random: {hidden: 256, layers: 6, heads: 8, intermediate: 1024, vocabulary: 300, max_positions: 128}
+"""
+TASK = """
+name: toy
+text: [sentence]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: 64
+synthetic: {generator: sentiment, train: 100, dev: 8}
+"""
+
+
+def planted(shapes: Sequence[Shape]) -> list[float]:
+    """7 beside the layers; 2 for a layer, 1 for a head, 16 neurons 3; the last layer takes a tenth."""
+
+    def layer(heads: int, neurons: int) -> float:
+        return 2 + heads + 3 * neurons / 16
+
+    return [
+        7 + (each.layers - 1) * layer(each.heads, each.neurons) + layer(each.last_heads, each.last_neurons) / 10
+        for each in shapes
+    ]
+
+
+@pytest.mark.parametrize("layers", [1, 2, 4, 6, 12])
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_planted_cost_is_told_exactly_at_any_depth(layers: int, timed: bool) -> None:
+    config = BertConfig(hidden_size=48, num_hidden_layers=layers, num_attention_heads=6, intermediate_size=128)
+    costs = _measure(planted, config, timed=timed).costs(dimensions(config.to_dict(), classes=2))
+    for heads, neurons, last_heads, last_neurons in ((1, 16, 1, 16), (6, 128, 6, 128), (2, 48, 5, 112), (5, 96, 1, 16)):
+        inner = layers - 1
+        parts = [*[range(heads)] * inner, range(last_heads)], [*[neurons] * inner, last_neurons]
+        shape = PrunedShape(tuple(map(tuple, parts[0])), tuple(parts[1]))
+        (expected,) = planted([Shape(layers, heads, neurons, last_heads, last_neurons)])
+        assert costs.of(shape) == pytest.approx(expected)
+
+
+def test_there_is_nothing_to_take_from_layers_of_one_head_and_16_neurons() -> None:
+    config = BertConfig(hidden_size=48, num_hidden_layers=3, num_attention_heads=1, intermediate_size=16)
+    costs = _measure(planted, config, timed=True).costs(dimensions(config.to_dict(), classes=2))
+    assert costs.least == costs.whole == planted([Shape(3, 1, 16, 1, 16)])[0]
+
+
+@pytest.mark.slow
+def test_the_pruned_model_takes_the_time_that_the_budget_says(tmp_path: Path) -> None:
+    """CPU time beside the whole model's, in turns, within 10% of the budget."""
+    for name, text in (("timed", RECIPE), ("larger", LARGER), ("task", TASK)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    files, points = [], []
+    for setting in ("prune.enabled=false", "prune.latency=0.6"):
+        recipe, task, teacher = (str(tmp_path / f"{name}.yaml") for name in ("timed", "task", "larger"))
+        words = Request(
+            (recipe,), (task,), teacher=teacher, root=tmp_path / "runs", overrides=(setting,), threads=1, bench=None
+        )
+        pruned = setting != "prune.enabled=false"
+        made = build_stage(words, "teacher-pruned-int8" if pruned else "teacher-int8")
+        files.append(made.path / "model_quantized.onnx")
+        points += build_stage(words, "teacher-pruned").info["points"] if pruned else []
+    length = round(build_stage(words, "teacher-pruned").info["mean_length"])
+    times = _times(files * 3, length)  # what else runs only makes a time longer
+    share = min(times[1::2]) / min(times[::2])
+    assert share == pytest.approx(points[0]["reached"], rel=0.1)
+    assert 0.54 < share < 0.66

@@ -1,0 +1,95 @@
+"""What widths cost by a planted table, and that a choice costs no more than it may."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from compress.models.dimensions import Dimensions
+from compress.models.pruned_shape import PrunedShape
+from compress.pruning.budget import MeasuredCosts, choose, flops_costs, narrowest
+from compress.pruning.scores import LayerGradients
+
+SIZES = Dimensions(
+    architecture="bert",
+    layers=3,
+    hidden=32,
+    heads=4,
+    intermediate=64,
+    vocabulary=100,
+    positions=16,
+    token_types=2,
+    classes=2,
+    embedding=32,
+    blocks=3,
+)
+# A head costs 1, 16 neurons 2; of the last layer nearly nothing. Steps as kernels have them: 48 neurons take as long as 64.
+TABLE = MeasuredCosts(10.0, ((1, 0.0), (4, 3.0)), ((16, 0.0), (32, 2.0), (48, 6.0), (64, 6.0)), ((4, 0.3), (64, 0.6)))
+
+
+def gradients(seed: int) -> list[LayerGradients]:
+    random = np.random.default_rng(seed)
+    parts = [
+        torch.from_numpy(random.normal(size=(20, units)).astype(np.float32)) for _ in range(3) for units in (4, 64)
+    ]
+    return [LayerGradients(*parts[place : place + 2]) for place in (0, 2, 4)]
+
+
+def shape(heads: list[int], neurons: list[int]) -> PrunedShape:
+    return PrunedShape(tuple(tuple(range(each)) for each in heads), tuple(neurons))
+
+
+@pytest.mark.parametrize(
+    ("heads", "neurons", "cost"),
+    [
+        ([1, 1, 1], [16, 16, 16], 10.0),
+        ([4, 1, 1], [16, 16, 16], 13.0),
+        ([2, 3, 1], [16, 32, 16], 10.0 + 1 + 2 + 2),
+        ([1, 1, 4], [16, 16, 64], 10.9),
+        ([4, 4, 4], [64, 64, 64], 10 + 2 * 9 + 0.9),
+    ],
+)
+def test_a_shape_costs_what_the_table_says(heads: list[int], neurons: list[int], cost: float) -> None:
+    assert TABLE.costs(SIZES).of(shape(heads, neurons)) == pytest.approx(cost)
+
+
+def test_whole_and_narrowest_are_the_ends() -> None:
+    costs = TABLE.costs(SIZES)
+    assert (costs.least, costs.whole) == (10.0, pytest.approx(28.9))
+    least = narrowest(SIZES).pruned
+    assert least is not None and costs.of(least) == costs.least
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("share", [0.4, 0.5, 0.75])
+def test_a_choice_costs_no_more_than_it_may(seed: int, share: float) -> None:
+    costs = TABLE.costs(SIZES)
+    kept = choose(gradients(seed), costs, share * costs.whole)
+    heads, neurons = ([len(each) for each in part] for part in (kept.heads, kept.neurons))
+    found = costs.of(shape(heads, neurons))
+    assert found <= share * costs.whole
+    assert found > share * costs.whole - 4.5  # no step of the table is larger
+    assert 48 not in neurons[:2]  # all 64 take no longer
+    if share > 0.5:
+        assert (heads[2], neurons[2]) == (4, 64)  # little is gained there
+
+
+def test_times_that_fall_with_the_width_are_noise() -> None:
+    noisy = MeasuredCosts(10.0, ((1, 0.0), (2, -0.1), (4, 3.0)), ((16, 0.0), (64, 6.0)), ((4, -0.2), (64, 0.6)))
+    for each in noisy.costs(SIZES).widths:
+        assert (np.diff(each.costs) >= 0).all() and each.costs[0] == 0
+
+
+def test_a_pruned_model_is_charged_for_what_it_has() -> None:
+    pruned = replace(SIZES, pruned=shape([2, 4, 1], [32, 64, 16]))
+    for costs in (TABLE.costs(pruned), flops_costs(pruned, 9)):
+        assert [each.counts[-1] for each in costs.widths] == [2, 32, 4, 64, 1, 16]
+        assert costs.of(shape([2, 4, 1], [32, 64, 16])) == pytest.approx(costs.whole)
+
+
+def test_no_shape_is_found_below_the_narrowest() -> None:
+    with pytest.raises(ValueError, match=r"the narrowest costs 10\.0"):
+        choose(gradients(0), TABLE.costs(SIZES), 9.9)

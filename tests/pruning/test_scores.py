@@ -1,0 +1,101 @@
+"""Gradients of masks on heads and neurons, against finite differences and against units that are known to do nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pruned_toys import whole
+
+from compress.losses.hard_label import HardLabel
+from compress.models.pruned import layer_part
+from compress.objective import Objective
+from compress.pruning.scores import importance, mask_gradients
+from compress.spec.kinds import KindName
+from compress.tasks import Encoded, TaskBatches
+
+
+def texts(count: int = 12) -> TaskBatches:
+    random = np.random.default_rng(4)
+    rows = [random.integers(5, 60, length).astype(np.int32) for length in random.integers(3, 9, count)]
+    encoded = Encoded(rows, [np.zeros(len(row), np.int8) for row in rows], random.integers(0, 3, count))
+    return TaskBatches(encoded, batch_size=4, pad_id=1, seed=0)
+
+
+def loss_of(model: Any, data: TaskBatches, row: int) -> float:
+    """Of one example, computed without anything of ours."""
+    ids = torch.from_numpy(data.encoded.input_ids[row].astype(np.int64))[None]
+    with torch.no_grad():
+        logits = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+    return float(torch.nn.functional.cross_entropy(logits, torch.tensor([int(data.encoded.labels[row])])))
+
+
+def scaled(model: Any, layer: int, part: str, columns: slice, by: float) -> None:
+    with torch.no_grad():
+        layer_part(model, layer, part).weight[:, columns] *= by
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet"])
+def test_gradients_are_those_of_finite_differences(family: str):
+    model, data = whole(family).double(), texts()
+    every = [row for step in range(len(data)) for row in data.indices(step)]
+    with torch.autocast("cpu", enabled=False):
+        found = mask_gradients(model, Objective((HardLabel(),)), data, examples=len(every))
+    assert found[1].heads.shape == (12, 4) and found[1].neurons.shape == (12, 64)
+    step = 1e-4
+    for part, gradients, columns, unit in (
+        ("output", found[0].heads, slice(8, 16), 1),
+        ("output", found[1].heads, slice(24, 32), 3),
+        ("down", found[1].neurons, slice(17, 18), 17),
+    ):
+        layer = 0 if gradients is found[0].heads else 1
+        for place in (0, 5, 11):
+            scaled(model, layer, part, columns, 1 + step)
+            above = loss_of(model, data, every[place])
+            scaled(model, layer, part, columns, (1 - step) / (1 + step))
+            below = loss_of(model, data, every[place])
+            scaled(model, layer, part, columns, 1 / (1 - step))
+            assert float(gradients[place, unit]) == pytest.approx((above - below) / (2 * step), rel=2e-3, abs=1e-6)
+
+
+def test_a_useless_head_and_neuron_come_last_and_the_model_stays_as_it_was():
+    model, data = whole("bert").train(), texts()
+    scaled(model, 1, "output", slice(16, 24), 0.0)
+    scaled(model, 0, "down", slice(40, 41), 0.0)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    steps: list[tuple[int, int]] = []
+    found = mask_gradients(
+        model, Objective((HardLabel(),)), data, examples=6, on_progress=lambda *step: steps.append(step)
+    )
+    assert len(found[0].heads) == 6 and steps == [(4, 6), (6, 6)]
+    heads, neurons = importance(found[1].heads), importance(found[0].neurons)
+    assert int(heads.argmin()) == 2 and float(heads[2]) == 0 < float(heads.max())
+    assert int(neurons.argmin()) == 40 and float(neurons[40]) == 0
+    assert model.training and all(parameter.requires_grad for parameter in model.parameters())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_an_example_is_scored_alone():
+    """Not by the batch that it stands in."""
+    model, data = whole("bert"), texts()
+    others = TaskBatches(data.encoded, batch_size=12, pad_id=1, seed=0)
+    objective = Objective((HardLabel(),))
+    parted, together = (mask_gradients(model, objective, each, examples=12) for each in (data, others))
+    assert torch.allclose(importance(parted[0].neurons), importance(together[0].neurons), rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["regression"])
+def test_other_losses_have_gradients_too(kind: KindName):
+    model, data = whole("bert"), texts()
+    model.classifier = torch.nn.Linear(32, 1)
+    data.encoded.labels[:] = 1
+    labelled = Encoded(data.encoded.input_ids, data.encoded.token_type_ids, data.encoded.labels.astype(np.float32))
+    found = mask_gradients(
+        model,
+        Objective((HardLabel(),), kind=kind),
+        TaskBatches(labelled, batch_size=4, pad_id=1, seed=0),
+        examples=8,
+    )
+    assert float(importance(found[0].heads).sum()) > 0
