@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..paths import check_folder
+from ..spec.limits import MOST_THREADS
 from .options import (
     Corpus,
     DataDir,
@@ -44,7 +45,12 @@ MaxSize = Annotated[
 MinScore = Annotated[
     float | None, typer.Option("--min-score", help="Points on the tuning split.", rich_help_panel=LIMITS)
 ]
-Trials = Annotated[int, typer.Option(min=1, help="Trials in all, those of earlier calls counted.")]
+Trials = Annotated[
+    int,
+    typer.Option(
+        min=1, help="Trials in all, those of earlier calls counted; a point that is drawn again does not count."
+    ),
+]
 Try = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,6 +58,14 @@ Try = Annotated[
         metavar="NAME=[VALUES]",
         help="What to vary beside the recipes: `student`, or a setting as --set names it, e.g. "
         "'quantize.method=[dynamic, smoothquant]'; repeat for several.",
+    ),
+]
+
+
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs", "-j", min=1, max=MOST_THREADS, help="Processes that share the trials.", rich_help_panel="Machine"
     ),
 ]
 
@@ -81,6 +95,7 @@ def search(
     refit: Refit = False,
     overrides: Overrides = None,
     threads: Threads = None,
+    jobs: Jobs = 1,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -99,7 +114,7 @@ def search(
     axes = [axis_of(text) for text in tries or ()]
     check_folder(out, "--out")
     with Display(quiet=quiet) as display:
-        found = find(request, limits, axes, trials, display)
+        found = find(request, limits, axes, trials, display, jobs)
     document = search_document(found, request, limits)
     written = write_search(document, request.root)
     if json:
@@ -113,6 +128,8 @@ def search(
     for row in front_rows(document):
         table.add_row(*row)
     console().print(table)
+    if len(found.trials) < trials:
+        typer.echo(f"all {len(found.trials)} combinations were tried")
     typer.echo(f"choice: trial {found.choice.model.number}" + ("" if not found.choice.missed else ", the nearest"))
     for line in found.choice.missed:
         typer.echo(f"misses: {line}")

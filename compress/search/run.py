@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from .. import store
 from ..errors import CheckFailed, CompressError
-from ..machine import cpu_name, versions
+from ..machine import usable_cores
 from ..models.checkpoints import load_tokenizer, pad_id
-from ..models.dimensions import read_config, usable_positions
+from ..models.dimensions import read_config
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
 from ..pipeline.plan.students import resolve_student
-from ..pipeline.request import command_line, load_recipe
-from ..provenance import manifest_fields
+from ..pipeline.request import command_line, load_recipe, overrides_for
 from ..results import Result
 from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store
 from ..tasks import gold_of, headline, score
+from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained_latency
 from .limits import Choice, Limits, Measured, choose, front
 from .space import RECIPE, STUDENT, Axis, Point, overrides_of
 from .study import Outcome, Search, Trial, check_optuna
+from .workers import Helpers
 
 FOLDER = "search"  # below --out
-LATENCY_VERSION = 1
-_LENGTH, _RUNS = 128, 30
 _KEPT = 0.95  # of the parameters of embeddings and layers: an exported graph may fold a few into others
 
 
@@ -42,44 +38,74 @@ class Found:
 
 
 def search(
-    request: Request, limits: Limits, axes: Sequence[Axis], trials: int, listener: Listener | None = None
+    request: Request,
+    limits: Limits,
+    axes: Sequence[Axis],
+    trials: int,
+    listener: Listener | None = None,
+    processes: int = 1,
 ) -> Found:
-    """Up to `trials` of the request's recipes with the values of `axes`, kept in `search` below the request's root.
+    """Up to `trials` of the request's recipes with the values of `axes`, kept in `search` below the request's root, by so many
+    `processes` on this machine.
 
     The tuning split alone decides; the reported split is read once, for the front. Raises `CompressError` for wrong input before
     any work, and what `run_all` raises.
     """
-    check_optuna()
     listener = listener or Listener()
-    recipes = Axis(RECIPE, tuple(str(word) for word in request.recipes))
-    stages = _checked(request, axes)
-    identity = {
-        "recipes": list(recipes.values),
-        "axes": [asdict(axis) for axis in axes],
-        "limits": asdict(limits),
-        "asked": [str(value) for value in (request.tasks, request.own, request.teacher, request.overrides)],
-        "seed": request.seeds[0],
-    }
-    study = Search(request.root / FOLDER, identity, (recipes, *axes), stages, objectives=2, seed=request.seeds[0])
-
-    def work(number: int, point: Point) -> Outcome:
-        listener.outlook(f"trial {number}: {' '.join(f'{name}={value}' for name, value in point.items())}")
-        return _outcome(number, point, request, limits, listener)
-
-    finished = study.run(trials, work)
-    measured: dict[str, Measured] = {}
-    for trial in finished:
-        if trial.refused is None:
-            measured.setdefault(json.dumps(trial.point, sort_keys=True), Measured(trial.number, **trial.info))
-    choice = choose(list(measured.values()), limits)
-    best = front(list(measured.values()))
+    if processes > 1 and request.threads is None:
+        request = replace(request, threads=max(1, usable_cores() // processes))
+    study = opened(request, limits, axes)
+    with Helpers(work_on, (request, limits, axes, trials), processes - 1):
+        finished = study.run(trials, _work(request, limits, listener))
+    measured = [
+        Measured(trial.number, **trial.info) for trial in finished if trial.refused is None and trial.same_as is None
+    ]
+    choice, best = choose(measured, limits), front(measured)
     points = {trial.number: trial.point for trial in finished}
     bench = BenchSettings()
     runs = {
         model.number: run_all(replace(_request(request, points[model.number]), bench=bench), listener)[0]
         for model in best
     }
-    return Found(finished, best, choice, runs)
+    return Found([trial for trial in finished if trial.same_as is None], best, choice, runs)
+
+
+def work_on(request: Request, limits: Limits, axes: Sequence[Axis], trials: int) -> None:
+    """Trials of a search, beside other processes that are at it."""
+    opened(request, limits, axes).run(trials, _work(request, limits, Listener()))
+
+
+def opened(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
+    """The search in the request's root, begun or continued. Raises `CompressError` for wrong input, and for a folder of another
+    search; nothing is written then."""
+    check_optuna()
+    recipes = Axis(RECIPE, tuple(str(word) for word in request.recipes))
+    stages = _checked(request, axes)
+    plan = _plannable(request, axes)
+    identity = {
+        "recipes": list(recipes.values),
+        "axes": [[axis.name, list(axis.values)] for axis in axes],
+        "limits": asdict(limits),
+        "task": list(request.tasks) if request.own is None else {k: str(v) for k, v in asdict(request.own).items()},
+        "data": plan.task.fingerprint,  # of --data-dir and --tuning too
+        "corpus": None if plan.corpus is None else plan.corpus.fingerprint,
+        "teacher": [request.teacher] if isinstance(request.teacher, str) else list(request.teacher or ()),
+        "set": list(request.overrides),
+        "precision": plan.precision,
+        "refit": request.refit,
+        "seed": request.seeds[0],
+    }
+    return Search(request.root / FOLDER, identity, (recipes, *axes), stages, objectives=2, seed=request.seeds[0])
+
+
+def _work(request: Request, limits: Limits, listener: Listener) -> Callable[[int, Point], Outcome]:
+    latencies = Latencies(request.root / FOLDER)
+
+    def work(number: int, point: Point) -> Outcome:
+        listener.outlook(f"trial {number}: {' '.join(f'{name}={value}' for name, value in point.items())}")
+        return _outcome(number, point, request, limits, latencies, listener)
+
+    return work
 
 
 def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:
@@ -101,10 +127,29 @@ def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:
     return stages
 
 
+def _plannable(request: Request, axes: Sequence[Axis]) -> Plan:
+    """One plan of each recipe, with the first student that it takes -> that of the first. Raises `CompressError`, of the
+    recipe's last student, where it takes none: so does a task, a teacher or a file that is not there."""
+    students = next((axis.values for axis in axes if axis.name == STUDENT), ())
+    plans: list[Plan] = []
+    for word in map(str, request.recipes):
+        distils = any(stage.id == "distill" for stage in load_recipe(word).stages)
+        points = [{RECIPE: word, STUDENT: value} for value in students] if distils and students else [{RECIPE: word}]
+        for point in points:
+            try:
+                plans.append(plan_all(_request(request, point))[0])
+                break
+            except CompressError:
+                if point is points[-1]:
+                    raise
+    return plans[0]
+
+
 def _request(request: Request, point: Point) -> Request:
-    own = {STUDENT: point[STUDENT]} if STUDENT in point else {}
-    overrides = (*request.overrides, *overrides_of(point))
-    return replace(request, recipes=(point[RECIPE],), overrides=overrides, bench=None, **own)
+    word = str(point[RECIPE])
+    own = {STUDENT: str(point[STUDENT])} if STUDENT in point else {}
+    overrides = (*overrides_for(request, word), *overrides_of(point))
+    return replace(request, recipes=(word,), overrides=overrides, bench=None, **own)
 
 
 def command_of(request: Request, point: Point) -> str:
@@ -113,7 +158,9 @@ def command_of(request: Request, point: Point) -> str:
     return command_line(asked, plan_all(asked)[0])
 
 
-def _outcome(number: int, point: Point, request: Request, limits: Limits, listener: Listener) -> Outcome:
+def _outcome(
+    number: int, point: Point, request: Request, limits: Limits, latencies: Latencies, listener: Listener
+) -> Outcome:
     asked = _request(request, point)
     try:
         (plan,) = plan_all(asked)
@@ -122,10 +169,13 @@ def _outcome(number: int, point: Point, request: Request, limits: Limits, listen
     if why := _too_large(plan, limits):
         return Outcome(refused=why)
     try:
+        if why := _too_slow(plan, limits, latencies):
+            return Outcome(refused=why)
         artifact = build_stage(asked, plan.models[-1], listener)
     except CheckFailed as error:  # such as a training that learnt nothing; the others go on
         return Outcome(refused=str(error))
-    measured = _measured(number, plan, artifact, Store(request.root / ".store"), limits)
+    cache = Store(request.root / ".store")
+    measured = _measured(number, plan, artifact, cache, limits, latencies)
     cost = measured.size_mb if measured.latency_ms is None else measured.latency_ms
     info: dict[str, Any] = {name: value for name, value in asdict(measured).items() if name != "number"}
     return Outcome((-measured.score, cost), limits.violations(measured), info=info)
@@ -134,7 +184,9 @@ def _outcome(number: int, point: Point, request: Request, limits: Limits, listen
 def _too_large(plan: Plan, limits: Limits) -> str | None:
     """Why the file of the last model cannot meet the limit, by its parameters alone; a vocabulary that is to be cut says
     nothing yet."""
-    if limits.max_size_mb is None or any(stage.kind in ("vocabulary", "prune") for stage in plan.recipe.stages):
+    if limits.max_size_mb is None or any(
+        stage.kind in ("vocabulary", "prune") and stage.is_enabled for stage in plan.recipe.stages
+    ):
         return None
     name, _, precision = plan.models[-1].rpartition("-")
     sizes = plan.sizes[name]
@@ -144,7 +196,22 @@ def _too_large(plan: Plan, limits: Limits) -> str | None:
     return f"--max-size-mb: expected at most {limits.max_size_mb:g} MB, found at least {least:.4g} MB by its parameters"
 
 
-def _measured(number: int, plan: Plan, artifact: Artifact, cache: Store, limits: Limits) -> Measured:
+def _too_slow(plan: Plan, limits: Limits, latencies: Latencies) -> str | None:
+    """Why no training of this shape could meet the limit; None where it could, or where its shape is not known yet."""
+    shape = None if limits.max_latency_ms is None else shape_of(plan)
+    if shape is None or limits.max_latency_ms is None:
+        return None
+    found = latencies.get(shape, lambda: untrained_latency(plan))
+    if found <= limits.max_latency_ms:
+        return None
+    return (
+        f"--max-latency-ms: expected at most {limits.max_latency_ms:g} ms, found {found:.4g} ms by its shape, untrained"
+    )
+
+
+def _measured(
+    number: int, plan: Plan, artifact: Artifact, cache: Store, limits: Limits, latencies: Latencies
+) -> Measured:
     from ..evaluate import predict_onnx
 
     name, _, precision = plan.models[-1].rpartition("-")
@@ -155,22 +222,11 @@ def _measured(number: int, plan: Plan, artifact: Artifact, cache: Store, limits:
     config = read_config(checkpoint)
     logits = predict_onnx(onnx, encoded, pad_id(config), threads=1)
     points = headline(score(data.spec, data.labels, logits, gold_of(data.spec, data.tuning)))
-    length = min(_LENGTH, data.spec.max_length, usable_positions(config))
-    latency = None if limits.max_latency_ms is None else _latency(onnx, artifact.key, length, cache)
-    return Measured(number, points, onnx.stat().st_size / 1e6, latency)
-
-
-def _latency(onnx: Path, model: str, length: int, cache: Store) -> float:
-    """CPU milliseconds of one text of `length` tokens on one thread, the median; kept, so that it is measured once."""
-    spec = {"length": length, "runs": _RUNS}
-    libraries = {"onnxruntime": versions()["onnxruntime"], "cpu": cpu_name()}
-    key = store.key("search_latency", LATENCY_VERSION, spec, {"model": model}, libraries)
-
-    def make(out: Path, work: Path) -> dict[str, Any]:
-        from ..bench import BenchSpec, Candidate, measure
-
-        found = measure([Candidate("model", onnx, "onnx")], BenchSpec(((1, length),), runs=_RUNS))
-        (out / "latency.json").write_text(json.dumps(found["model"].model_dump(mode="json")), encoding="utf-8")
-        return {"cpu_ms": found["model"].latency[0].cpu_p50}
-
-    return float(cache.build(key, make, describe=manifest_fields("bench", "latency of a trial")).info["cpu_ms"])
+    size = onnx.stat().st_size / 1e6
+    if limits.max_latency_ms is None:
+        return Measured(number, points, size)
+    if shape := shape_of(plan):
+        return Measured(number, points, size, latencies.get(shape, lambda: untrained_latency(plan)))
+    length = length_of(plan, config)
+    described = {"model": artifact.key, "length": length}
+    return Measured(number, points, size, latencies.get(described, lambda: cpu_milliseconds(onnx, length)))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import itertools
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -28,18 +30,20 @@ if TYPE_CHECKING:
 IDENTITY, JOURNAL = "search.lock.json", "journal.log"
 _MISSES, _SAME_AS, _WHY = "misses", "same_as", "refused"
 _NAME = "search"
+_REPEATS = 3  # in a row, after which a trial takes what was not tried
 
 
 @dataclass(frozen=True)
 class Trial:
     """A finished trial: its number, what it tried, and `values` to be small, in the order of the study; `refused`: why it was
-    not run, and then there are none. `info`: what the caller kept of it."""
+    not run, and then there are none. `info`: what the caller kept of it. `same_as`: the trial that tried the same before."""
 
     number: int
     point: dict[str, Any]
     values: tuple[float, ...]
     refused: str | None
     info: dict[str, Any]
+    same_as: int | None = None
 
 
 @dataclass(frozen=True)
@@ -83,10 +87,12 @@ class Search:
     def run(self, trials: int, work: Callable[[int, Point], Outcome]) -> list[Trial]:
         """`trials` in all, those of other processes and of earlier calls counted -> all that are finished, by number.
 
-        `work` is called with each number and point; no other process works on the same point at once, and a point that was
-        tried is not worked on again. Trials that others are at are waited for.
+        `work` is called with each number and point; no other process works on the same point at once. A trial of a point that was
+        tried before is not worked on and does not count, and once all points were tried there are no more. Trials that others are at
+        are waited for.
         """
-        while (claimed := self._next(trials)) is not None:
+        most = min(trials, sum(math.prod(len(axis.values) for axis in axes) for axes in self._counting()))
+        while (claimed := self._next(most)) is not None:
             trial, lock = claimed
             try:
                 self._work(trial, work)
@@ -102,6 +108,7 @@ class Search:
                 tuple(trial.values or ()),
                 trial.user_attrs.get(_WHY),
                 trial.user_attrs.get("info") or {},
+                trial.user_attrs.get(_SAME_AS),
             )
             for trial in self._study.get_trials(deepcopy=False)
             if trial.state.is_finished()
@@ -118,7 +125,7 @@ class Search:
                 for trial in left:
                     if (lock := self._try_lock(trial.number)) is not None:
                         return optuna.Trial(self._study, trial._trial_id), lock
-                if len(found) < trials:
+                if sum(_SAME_AS not in trial.user_attrs for trial in found) < trials:
                     number = len(found)
                     if (lock := self._try_lock(number)) is None:
                         raise CompressError(f"{self.folder}: trial {number} is locked and not there; start again")
@@ -140,7 +147,7 @@ class Search:
         from optuna.trial import TrialState
 
         point = self._suggested(trial)
-        digest = hashlib.sha256(json.dumps(point, sort_keys=True).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(_text(point).encode()).hexdigest()[:16]
         with FileLock(self.folder / "locks" / f"point-{digest}"):
             same = self._same(trial.number, point)
             if same is None:
@@ -179,17 +186,56 @@ class Search:
     def _suggested(self, trial: optuna.Trial) -> dict[str, Any]:
         """Each axis by a sampler of its own, so that the values of a trial that was killed between two of them stay as they
         would have been."""
-        point: dict[str, Any] = {}
+        fixed, point = self._unrepeated(trial.number), dict[str, Any]()
         for axis in self.axes:
-            if axis.stage is not None and axis.stage not in self.stages[str(point[RECIPE])]:
+            if not self._counts(axis, point.get(RECIPE)):
                 continue
-            self._study.sampler = _sampler(f"{self.seed} {trial.number} {axis.name}")
+            sampler = _sampler(f"{self.seed} {trial.number} {axis.name}")
+            self._study.sampler = _fixing(axis.name, fixed[axis.name], sampler) if axis.name in fixed else sampler
             point[axis.name] = trial.suggest_categorical(axis.name, axis.values)
         return point
+
+    def _unrepeated(self, number: int) -> dict[str, Any]:
+        """A point that no trial before this one tried, where the last few only repeated others; else an empty one."""
+        before = [trial for trial in self._study.get_trials(deepcopy=False) if trial.number < number]
+        if len(before) < _REPEATS or not all(_SAME_AS in trial.user_attrs for trial in before[-_REPEATS:]):
+            return {}
+        tried = {_text(_point(trial)) for trial in before}
+        every = (
+            {axis.name: value for axis, value in zip(axes, values, strict=True)}
+            for axes in self._counting()
+            for values in itertools.product(*(axis.values for axis in axes))
+        )
+        return next((point for point in every if _text(point) not in tried), {})
+
+    def _counting(self) -> list[list[Axis]]:
+        """For each recipe the axes that count, of the recipe itself that value alone."""
+        return [
+            [
+                Axis(RECIPE, (recipe,)) if axis.name == RECIPE else axis
+                for axis in self.axes
+                if self._counts(axis, recipe)
+            ]
+            for recipe in self.stages
+        ]
+
+    def _counts(self, axis: Axis, recipe: str | None) -> bool:
+        return axis.stage is None or axis.stage in self.stages[str(recipe)]
 
 
 def _point(trial: optuna.trial.FrozenTrial) -> dict[str, Any]:
     return dict(trial.params)
+
+
+def _text(point: Point) -> str:
+    return json.dumps(point, sort_keys=True)
+
+
+def _fixing(name: str, value: Any, sampler: optuna.samplers.BaseSampler) -> optuna.samplers.BaseSampler:
+    import optuna
+
+    with _quiet():
+        return optuna.samplers.PartialFixedSampler({name: value}, sampler)
 
 
 def _sampler(words: str) -> optuna.samplers.BaseSampler:
@@ -198,10 +244,7 @@ def _sampler(words: str) -> optuna.samplers.BaseSampler:
     seed = int.from_bytes(hashlib.sha256(words.encode()).digest()[:4], "big")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return optuna.samplers.TPESampler(
-            seed=seed,
-            multivariate=False,
-        )
+        return optuna.samplers.TPESampler(seed=seed, multivariate=False)
 
 
 def _claim(folder: Path, identity: dict[str, Any]) -> None:

@@ -24,6 +24,10 @@ def _whole(folder: Path) -> list[Trial]:
     return toy_search(folder).run(TRIALS, lambda number, point: compute(point))
 
 
+def _distinct(trials: list[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.same_as is None]
+
+
 def _start(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, search_child.__file__, str(folder), str(TRIALS), str(seconds)])
 
@@ -60,8 +64,23 @@ def test_an_axis_of_a_stage_counts_only_where_the_recipe_has_the_stage(tmp_path:
 
 
 def test_a_refused_trial_keeps_its_reason(tmp_path: Path) -> None:
-    found = toy_search(tmp_path / "s").run(2, lambda number, point: Outcome(refused="too large"))
+    found = _distinct(toy_search(tmp_path / "s").run(2, lambda number, point: Outcome(refused="too large")))
     assert [trial.refused for trial in found] == ["too large", "too large"]
+
+
+def test_a_repeated_point_uses_up_no_trial(tmp_path: Path) -> None:
+    found = _whole(tmp_path / "s")
+    assert len(_distinct(found)) == TRIALS < len(found)
+    assert len({str(trial.point) for trial in _distinct(found)}) == TRIALS
+    by_number = {trial.number: trial for trial in found}
+    for trial in found:
+        if trial.same_as is not None:
+            assert (trial.point, trial.values) == (by_number[trial.same_as].point, by_number[trial.same_as].values)
+
+
+def test_a_search_ends_once_every_point_was_tried(tmp_path: Path) -> None:
+    found = toy_search(tmp_path / "s").run(1000, lambda number, point: compute(point))
+    assert len(_distinct(found)) == 8 * 2 + 2
 
 
 def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:
@@ -82,7 +101,7 @@ def test_two_processes_on_one_folder_compute_no_point_twice(tmp_path: Path) -> N
         assert process.wait(60) == 0
     computed = (folder / "computed").read_text().splitlines()
     assert len(computed) == len(set(computed))
-    assert [trial.number for trial in toy_search(folder).finished()] == list(range(TRIALS))
+    assert len(computed) == len(_distinct(toy_search(folder).finished())) == TRIALS
 
 
 @pytest.mark.slow
@@ -97,7 +116,7 @@ def test_a_search_killed_twice_ends_as_one_that_was_not(tmp_path: Path) -> None:
             time.sleep(0.02)
         process.kill()
         process.wait()
-        assert len(toy_search(folder).finished()) < TRIALS
+        assert len(_distinct(toy_search(folder).finished())) < TRIALS
     assert _start(folder, 0).wait(60) == 0
     assert toy_search(folder).finished() == _whole(tmp_path / "whole")
     computed = (folder / "computed").read_text().splitlines()
