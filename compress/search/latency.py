@@ -17,6 +17,7 @@ from ..errors import CompressError
 from ..machine import cpu_name, versions
 from ..models.checkpoints import label_fields
 from ..models.dimensions import usable_positions
+from ..models.families import FAMILIES
 from ..models.heads import HEADS
 from ..pipeline import Plan
 from ..pipeline.stages.layer_costs import READ, int8_like, int8_of
@@ -71,7 +72,7 @@ def shape_of(plan: Plan) -> dict[str, Any] | None:
     form = {} if int8 is None else {"format": int8_format(int8, precision), **int8.model_dump(include=READ)}
     return {
         "sizes": asdict(sizes),
-        "act": str(plan.source(name).config.get("hidden_act")),
+        "activation": _activation(plan.source(name).config),
         "graph": _export(plan, name).model_dump(mode="json"),
         "kind": plan.task.spec.kind,
         "pairs": plan.task.spec.pairs,
@@ -123,7 +124,14 @@ def cpu_milliseconds(onnx: Path, length: int) -> float:
     from ..bench import BenchSpec, Candidate, measure
 
     found = measure([Candidate("model", onnx, "onnx")], BenchSpec(((1, length),), runs=_RUNS))
-    return found["model"].latency[0].cpu_p50
+    cpu = found["model"].latency[0].cpu_p50
+    if cpu is None:
+        raise RuntimeError("what is measured here has a CPU time")
+    return cpu
+
+
+def _activation(config: Mapping[str, Any]) -> str:
+    return str(config.get(FAMILIES[config["model_type"]].own_name("hidden_act")))
 
 
 def _export(plan: Plan, name: str) -> Any:

@@ -1,4 +1,5 @@
-"""A toy search in a process of its own: `search_child.py FOLDER TRIALS SECONDS`. A line in `computed` for each point."""
+"""A toy search in a process of its own: `search_child.py FOLDER TRIALS SECONDS [MOST]`. A line in `computed` for each point;
+once there are MOST of them, the next trial begins and never ends."""
 
 from __future__ import annotations
 
@@ -24,8 +25,12 @@ def compute(point: Point) -> Outcome:
     return Outcome((-score, size), {"size": size / 20 - 1}, info={"score": score})
 
 
-def main(folder: Path, trials: int, seconds: float) -> None:
+def main(folder: Path, trials: int, seconds: float, most: int) -> None:
     def work(number: int, point: Point) -> Outcome:
+        computed = folder / "computed"
+        if computed.exists() and len(computed.read_text().splitlines()) >= most:
+            (folder / f"hangs-{most}").touch()
+            time.sleep(600)
         time.sleep(seconds)
         with (folder / "computed").open("a") as file:
             file.write(json.dumps(point, sort_keys=True) + "\n")
@@ -35,4 +40,4 @@ def main(folder: Path, trials: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]) if sys.argv[4:] else 1_000)
