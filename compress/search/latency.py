@@ -100,7 +100,7 @@ def untrained_latency(plan: Plan) -> float:
     with tempfile.TemporaryDirectory() as place, torch.random.fork_rng():
         torch.manual_seed(0)
         checkpoint, folder = Path(place, "checkpoint"), Path(place, "onnx")
-        model = model_from(HEADS[spec.kind], _config(plan, name, labels))
+        model = model_from(HEADS[spec.kind], model_config(plan, name, labels))
         model.save_pretrained(checkpoint)
         folder.mkdir()
         export_onnx(
@@ -138,7 +138,7 @@ def _export(plan: Plan, name: str) -> Any:
     return next(node.spec for node in plan.nodes if node.id == f"{name}-fp32")
 
 
-def _config(plan: Plan, name: str, labels: tuple[str, ...]) -> Any:
+def model_config(plan: Plan, name: str, labels: tuple[str, ...]) -> Any:
     """transformers' config of the checkpoint that will be exported."""
     from ..models.pretrained import transformers_config
     from ..models.students.build import config_of_student
