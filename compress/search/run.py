@@ -60,6 +60,10 @@ def search(
     measured = [
         Measured(trial.number, **trial.info) for trial in finished if trial.refused is None and trial.same_as is None
     ]
+    if not measured:
+        raise CompressError(
+            f"search: no trial was measured; trial {finished[0].number} was refused: {finished[0].refused}"
+        )
     choice, best = choose(measured, limits), front(measured)
     points = {trial.number: trial.point for trial in finished}
     bench = BenchSettings()

@@ -94,8 +94,3 @@ def test_what_stands_in_the_way_is_named_with_its_numbers() -> None:
 def test_limits_that_nothing_can_meet_are_refused(values: dict[str, float], message: str) -> None:
     with pytest.raises(CompressError, match=message):
         Limits(**values)
-
-
-def test_nothing_measured_is_refused() -> None:
-    with pytest.raises(CompressError, match="no trial was measured"):
-        choose([], Limits(max_size_mb=20))

@@ -16,7 +16,6 @@ from compress.errors import CompressError
 from compress.search.space import Point
 from compress.search.study import Outcome, Search, Trial
 
-pytest.importorskip("optuna")
 TRIALS = 16
 
 
