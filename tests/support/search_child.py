@@ -4,6 +4,7 @@ once there are MOST of them, the next trial begins and never ends."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -25,19 +26,24 @@ def compute(point: Point) -> Outcome:
     return Outcome((-score, size), {"size": size / 20 - 1}, info={"score": score})
 
 
-def main(folder: Path, trials: int, seconds: float, most: int) -> None:
+def work_beside(folder: Path, trials: int, seconds: float = 0, most: int = 1_000) -> None:
     def work(number: int, point: Point) -> Outcome:
         computed = folder / "computed"
         if computed.exists() and len(computed.read_text().splitlines()) >= most:
             (folder / f"hangs-{most}").touch()
             time.sleep(600)
         time.sleep(seconds)
-        with (folder / "computed").open("a") as file:
+        with computed.open("a") as file:
             file.write(json.dumps(point, sort_keys=True) + "\n")
         return compute(point)
 
     toy_search(folder).run(trials, work)
 
 
+def wait_to_be_ended(folder: Path) -> None:
+    (folder / str(os.getpid())).touch()
+    time.sleep(600)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]) if sys.argv[4:] else 1_000)
+    work_beside(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]) if sys.argv[4:] else 1_000)
