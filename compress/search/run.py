@@ -13,6 +13,7 @@ from ..models.dimensions import read_config
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
 from ..pipeline.plan.students import resolve_student
 from ..pipeline.request import command_line, load_recipe, overrides_for
+from ..pipeline.stages.registry import STAGES
 from ..results import Result
 from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store
@@ -85,14 +86,15 @@ def opened(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
     check_optuna()
     recipes = Axis(RECIPE, tuple(str(word) for word in request.recipes))
     stages = _checked(request, axes)
-    plan = _plannable(request, axes)
+    plan, *others = _plannable(request, axes)
+    corpus = next((each.corpus for each in (plan, *others) if each.corpus is not None), None)
     identity = {
         "recipes": list(recipes.values),
         "axes": [[axis.name, list(axis.values)] for axis in axes],
         "limits": asdict(limits),
         "task": list(request.tasks) if request.own is None else {k: str(v) for k, v in asdict(request.own).items()},
         "data": plan.task.fingerprint,  # of --data-dir and --tuning too
-        "corpus": None if plan.corpus is None else plan.corpus.fingerprint,
+        "corpus": None if corpus is None else corpus.fingerprint,
         "teacher": [request.teacher] if isinstance(request.teacher, str) else list(request.teacher or ()),
         "set": list(request.overrides),
         "precision": plan.precision,
@@ -131,8 +133,8 @@ def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:
     return stages
 
 
-def _plannable(request: Request, axes: Sequence[Axis]) -> Plan:
-    """One plan of each recipe, with the first student that it takes -> that of the first. Raises `CompressError`, of the
+def _plannable(request: Request, axes: Sequence[Axis]) -> list[Plan]:
+    """One plan of each recipe, with the first student that it takes. Raises `CompressError`, of the
     recipe's last student, where it takes none: so does a task, a teacher or a file that is not there."""
     students = next((axis.values for axis in axes if axis.name == STUDENT), ())
     plans: list[Plan] = []
@@ -146,14 +148,20 @@ def _plannable(request: Request, axes: Sequence[Axis]) -> Plan:
             except CompressError:
                 if point is points[-1]:
                     raise
-    return plans[0]
+    return plans
 
 
 def _request(request: Request, point: Point) -> Request:
     word = str(point[RECIPE])
     own = {STUDENT: str(point[STUDENT])} if STUDENT in point else {}
     overrides = (*overrides_for(request, word), *overrides_of(point))
-    return replace(request, recipes=(word,), overrides=overrides, bench=None, **own)
+    readers = [other for other in map(str, request.recipes) if _reads_text(other)]
+    corpus = request.corpus if word in readers or not readers else ()  # where none reads it, planning says so
+    return replace(request, recipes=(word,), overrides=overrides, corpus=corpus, bench=None, **own)
+
+
+def _reads_text(recipe: str) -> bool:
+    return any(STAGES[stage.kind].reads_text for stage in load_recipe(recipe).stages)
 
 
 def command_of(request: Request, point: Point) -> str:
