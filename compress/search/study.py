@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from ..atomic import write_text
 from ..errors import CompressError
+from .identity import claim
 from .space import RECIPE, Axis, Point
 
 if TYPE_CHECKING:
     import optuna
 
-IDENTITY, JOURNAL = "search.lock.json", "journal.log"
+JOURNAL = "journal.log"
 _MISSES, _SAME_AS, _WHY = "misses", "same_as", "refused"
 _NAME = "search"
 _REPEATS = 3  # in a row, after which a trial takes what was not tried
@@ -81,7 +81,7 @@ class Search:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "locks").mkdir(exist_ok=True)
         with FileLock(folder / "locks" / "folder"):
-            _claim(folder, identity)
+            claim(folder, identity)
             self._study = _open(folder, objectives)
 
     def run(self, trials: int, work: Callable[[int, Point], Outcome]) -> list[Trial]:
@@ -245,25 +245,6 @@ def _sampler(words: str) -> optuna.samplers.BaseSampler:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         return optuna.samplers.TPESampler(seed=seed, multivariate=False)
-
-
-def _claim(folder: Path, identity: dict[str, Any]) -> None:
-    """Raises `CompressError` for a folder of another search."""
-    path, text = folder / IDENTITY, json.dumps(identity, indent=1, sort_keys=True) + "\n"
-    if not path.exists():
-        write_text(path, text)
-        return
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CompressError(f"{path}: cannot be read: {error}; choose another folder with --out") from None
-    wanted = json.loads(text)
-    other = [name for name in sorted({*wanted, *found}) if wanted.get(name) != found.get(name)]
-    if other:
-        raise CompressError(
-            f"{folder}: holds another search: {other[0]} is {found.get(other[0])!r} there and {wanted.get(other[0])!r} here; "
-            "choose another folder with --out"
-        )
 
 
 def _open(folder: Path, objectives: int) -> optuna.Study:
