@@ -11,7 +11,7 @@ import typer
 from .. import processes, signals
 from ..errors import CompressError, Interrupted
 from ..version import __version__
-from . import ablations, benching, bundles, info, inits, runs, shipping, vocabularies
+from . import ablations, benching, bundles, info, inits, runs, searches, shipping, vocabularies
 from .words import as_meant
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
@@ -51,6 +51,9 @@ _EXAMPLES = {
         "compress predict my-int8 --input reviews.csv --text review --label stars -o answered.csv",
     ),
     ablations.ablate: ("compress ablate tinybert-small --task toy-sentiment --teacher bert-mini",),
+    searches.search: (
+        "compress search int8 distilbert --task toy-sentiment --teacher bert-mini --max-size-mb 5 --trials 4",
+    ),
     inits.init: ("compress init --train a.csv --dev b.csv",),
     vocabularies.vocab: ("compress vocab --corpus ./text --size 8000 -o words",),
 }

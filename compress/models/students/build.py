@@ -31,7 +31,7 @@ def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     the head of a converted one, which suits one whose body `load_body` will bring.
     """
     kind = head_of(teacher)
-    student = model_from(kind, student_config(teacher.config, sizes, _kept_layers(card, teacher)))
+    student = model_from(kind, config_of_student(card, teacher.config, sizes))
     _start(card, student, teacher, sample)
     if card.init == "copy" and not kind.bare:
         models = teacher, student
@@ -46,13 +46,18 @@ def build_encoder(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     """As `build_student`, with neither head: `teacher` is an encoder (`AutoModel`), and so is the student."""
     from transformers import AutoModel
 
-    student = AutoModel.from_config(student_config(teacher.config, sizes, _kept_layers(card, teacher)))
+    student = AutoModel.from_config(config_of_student(card, teacher.config, sizes))
     _start(card, student, teacher, sample)
     return student
 
 
 def _family(model: Any) -> Family:
     return FAMILIES[model.config.model_type]
+
+
+def config_of_student(card: StudentCard, teacher: Any, sizes: Dimensions) -> Any:
+    """transformers' config of the student with these `sizes` that `card` makes of a model with the config `teacher`."""
+    return student_config(teacher, sizes, _kept_layers(card, teacher))
 
 
 def student_config(teacher: Any, sizes: Dimensions, layers: Sequence[int] = ()) -> Any:
@@ -83,7 +88,7 @@ def _start(card: StudentCard, student: Any, teacher: Any, sample: Sample | None)
     if card.init == "copy":
         _copy_body(card, student.base_model, teacher.base_model)
     elif card.init == "project" and sample is not None:
-        project(student, teacher, _layers(card, teacher), sample)
+        project(student, teacher, _layers(card, teacher.config), sample)
     elif card.init == "convert" and card.albert is not None:
         convert(student, teacher, card.albert, sample)
 
@@ -94,7 +99,7 @@ def _copy_body(card: StudentCard, student: Any, teacher: Any) -> None:
     blocks = (
         distinct_blocks(card.copy_layers, theirs.sizes, layers=card.layers, card=card.name)
         if mine.family.shares_layers
-        else blocks_of(_layers(card, teacher), theirs.sizes)
+        else blocks_of(_layers(card, teacher.config), theirs.sizes)
     )
     state = copied_body(teacher.state_dict(), theirs, mine, blocks)
     wrong = [name for names in student.load_state_dict(state, strict=False) for name in names]
@@ -110,14 +115,14 @@ def _form(encoder: Any) -> Form:
 
 def _kept_layers(card: StudentCard, teacher: Any) -> tuple[int, ...]:
     """Whose settings a student's layers have, where there are such; of one deeper than its teacher transformers decides them."""
-    has = _family(teacher).layer_lists and card.layers <= teacher.config.num_hidden_layers
+    has = FAMILIES[teacher.model_type].layer_lists and card.layers <= teacher.num_hidden_layers
     return _layers(card, teacher) if has else ()
 
 
 def _layers(card: StudentCard, teacher: Any) -> tuple[int, ...]:
     return copied_layers(
         card.copy_layers,
-        teacher_layers=teacher.config.num_hidden_layers,
+        teacher_layers=teacher.num_hidden_layers,
         student_layers=card.layers,
         card=card.name,
     )

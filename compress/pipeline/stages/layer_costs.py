@@ -150,7 +150,6 @@ def _file(job: Job[Any], model: Any, folder: Path) -> Path:
     """The model's fast graph, in int8 where the recipe ends in that."""
     from ...export.fast import build_fast
     from ...graphs import write_model
-    from ...quantize import quantize_onnx
 
     folder.mkdir()
     path = folder / "model.onnx"
@@ -159,13 +158,20 @@ def _file(job: Job[Any], model: Any, folder: Path) -> Path:
         raise RuntimeError("a model without a fast graph is refused before")
     write_model(graph, path)
     spec = int8_of(job.plan.recipe)
-    if spec is None:
-        return path
-    form = int8_format(spec, "int8")
-    method = "dynamic" if form == "dynamic" else "static"
+    return path if spec is None else int8_like(spec, path, folder, tokens=model.config.vocab_size)
+
+
+def int8_like(spec: Quantize, source: Path, folder: Path, *, tokens: int) -> Path:
+    """`source`, the fp32 file of a model with so many `tokens` and random weights, in the int8 format of `spec`, for its time and size:
+    a file in `folder`, its ranges from random texts."""
+    import onnx
+
+    from ...quantize import quantize_onnx
+
+    method = "dynamic" if int8_format(spec, "int8") == "dynamic" else "static"
     plain = Quantize(method=method, calibration="minmax", **spec.model_dump(include=READ))
-    names = [each.name for each in graph.graph.input]
-    quantize_onnx(path, folder, plain, feeds=[_feed(names, model.config.vocab_size)])
+    names = [each.name for each in onnx.load(source, load_external_data=False).graph.input]
+    quantize_onnx(source, folder, plain, feeds=[_feed(names, tokens)])
     return folder / "model_quantized.onnx"
 
 

@@ -1,0 +1,137 @@
+"""`search`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..paths import check_folder
+from ..spec.limits import MOST_THREADS
+from .options import (
+    Corpus,
+    DataDir,
+    Dev,
+    Json,
+    KindOfTask,
+    Label,
+    MaxLength,
+    OneOrMoreTasks,
+    Out,
+    Overrides,
+    Pair,
+    Precision,
+    Quiet,
+    Recipes,
+    Refit,
+    Seed,
+    Teachers,
+    Text,
+    Threads,
+    Train,
+    Tuning,
+    request_of,
+)
+
+LIMITS = "Limits"
+MaxLatency = Annotated[
+    float | None,
+    typer.Option("--max-latency-ms", help="CPU time of one text of 128 tokens, one thread.", rich_help_panel=LIMITS),
+]
+MaxSize = Annotated[
+    float | None, typer.Option("--max-size-mb", help="Of the ONNX file, in 10^6 bytes.", rich_help_panel=LIMITS)
+]
+MinScore = Annotated[
+    float | None, typer.Option("--min-score", help="Points on the tuning split.", rich_help_panel=LIMITS)
+]
+Trials = Annotated[
+    int,
+    typer.Option(
+        min=1, help="Trials in all, those of earlier calls counted; a point that is drawn again does not count."
+    ),
+]
+Try = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--try",
+        metavar="NAME=[VALUES]",
+        help="What to vary beside the recipes: `student`, or a setting as --set names it, e.g. "
+        "'quantize.method=[dynamic, smoothquant]'; repeat for several.",
+    ),
+]
+
+
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs", "-j", min=1, max=MOST_THREADS, help="Processes that share the trials.", rich_help_panel="Machine"
+    ),
+]
+
+
+def search(
+    recipes: Recipes,
+    max_latency_ms: MaxLatency = None,
+    max_size_mb: MaxSize = None,
+    min_score: MinScore = None,
+    trials: Trials = 30,
+    tries: Try = None,
+    tasks: OneOrMoreTasks = None,
+    train: Train = None,
+    dev: Dev = None,
+    text: Text = None,
+    pair: Pair = None,
+    label: Label = None,
+    kind: KindOfTask = None,
+    max_length: MaxLength = None,
+    teacher: Teachers = None,
+    seed: Seed = 0,
+    data_dir: DataDir = None,
+    tuning: Tuning = None,
+    corpus: Corpus = None,
+    out: Out = Path("runs"),
+    precision: Precision = None,
+    refit: Refit = False,
+    overrides: Overrides = None,
+    threads: Threads = None,
+    jobs: Jobs = 1,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the model that meets limits of latency, size and score: try recipes and settings, and choose on the tuning split.
+
+    The same command continues a search that was stopped; started several times at once on one --out, its processes share the trials.
+    """
+    request = request_of({**locals(), "student": None, "base_seed": None, "seeds": 1})
+    from ..search.limits import Limits
+    from ..search.report import HEADER, front_rows, search_document, write_search
+    from ..search.run import search as find
+    from ..search.space import axis_of
+    from .display import Display, console
+
+    limits = Limits(max_latency_ms, max_size_mb, min_score)
+    axes = [axis_of(text) for text in tries or ()]
+    check_folder(out, "--out")
+    with Display(quiet=quiet) as display:
+        found = find(request, limits, axes, trials, display, jobs)
+    document = search_document(found, request, limits)
+    written = write_search(document, request.root)
+    if json:
+        import json as encoder
+
+        typer.echo(encoder.dumps(document, indent=1))
+        return
+    from rich.table import Table
+
+    table = Table(*HEADER, box=None, pad_edge=False)
+    for row in front_rows(document):
+        table.add_row(*row)
+    console().print(table)
+    if len(found.trials) < trials:
+        typer.echo(f"all {len(found.trials)} combinations were tried")
+    typer.echo(f"choice: trial {found.choice.model.number}" + ("" if not found.choice.missed else ", the nearest"))
+    for line in found.choice.missed:
+        typer.echo(f"misses: {line}")
+    typer.echo(f"ship:   {document['ship']}")
+    typer.echo(f"report: {written[1]}")

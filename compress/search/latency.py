@@ -1,0 +1,149 @@
+"""What a text costs on this CPU: measured once for a shape, before its model is trained, and kept in the search's folder."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from .. import store
+from ..atomic import write_text
+from ..errors import CompressError
+from ..machine import cpu_name, versions
+from ..models.checkpoints import label_fields
+from ..models.dimensions import usable_positions
+from ..models.families import FAMILIES
+from ..models.heads import HEADS
+from ..pipeline import Plan
+from ..pipeline.stages.layer_costs import READ, int8_like, int8_of
+from ..quantize.methods import int8_format, quantizer_of
+
+_LENGTH, _RUNS = 128, 30
+_RESIZING = ("prune", "vocabulary")  # kinds of stages whose model's shape only a run tells
+TABLE = "latencies.json"
+
+
+class Latencies:
+    """The table of a search: key -> what was measured, and CPU milliseconds. Processes share it, and one measures at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._lock = folder / TABLE, FileLock(folder / "locks" / "latencies")
+
+    def get(self, described: Mapping[str, Any], measure: Callable[[], float]) -> float:
+        """Of what is `described`, as it was measured the first time. Raises `CompressError` for a table that cannot be read."""
+        machine = {"onnxruntime": versions()["onnxruntime"], "cpu": cpu_name()}
+        key = store.key("search_latency", 1, dict(described), {}, machine)
+        with self._lock:
+            table = self._read()
+            if key not in table:
+                table[key] = {**described, **machine, "cpu_ms": measure()}
+                write_text(self._path, json.dumps(table, indent=1, sort_keys=True) + "\n")
+            return float(table[key]["cpu_ms"])
+
+    def _read(self) -> dict[str, Any]:
+        if not self._path.exists():
+            return {}
+        try:
+            found = json.loads(self._path.read_text(encoding="utf-8"))
+            if all(isinstance(row["cpu_ms"], float) for row in found.values()):
+                return found
+            reason = "expected numbers in cpu_ms"
+        except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
+            reason = str(error)
+        raise CompressError(f"{self._path}: cannot be read: {reason}; delete it and the shapes are measured again")
+
+
+def shape_of(plan: Plan) -> dict[str, Any] | None:
+    """What the time of a plan's last model depends on, as JSON values. None where it is not known before the model is made:
+    where a stage prunes or cuts the vocabulary, the method chooses by tests what stays fp32, `exclude` keeps nodes out of
+    int8, or the model makes vectors or has no layers."""
+    name, _, precision = plan.models[-1].rpartition("-")
+    sizes, int8 = plan.sizes[name], int8_of(plan.recipe)
+    resized = any(stage.kind in _RESIZING and stage.is_enabled for stage in plan.recipe.stages)
+    if resized or HEADS[plan.task.spec.kind].bare or not sizes.layers:
+        return None
+    if int8 is not None and ("max_drop" not in quantizer_of(int8).unused or int8.exclude):
+        return None
+    form = {} if int8 is None else {"format": int8_format(int8, precision), **int8.model_dump(include=READ)}
+    return {
+        "sizes": asdict(sizes),
+        "activation": _activation(plan.source(name).config),
+        "graph": _export(plan, name).model_dump(mode="json"),
+        "kind": plan.task.spec.kind,
+        "pairs": plan.task.spec.pairs,
+        "precision": precision,
+        "int8": form,
+        "length": length_of(plan, plan.source(name).config),
+    }
+
+
+def length_of(plan: Plan, config: dict[str, Any]) -> int:
+    """Tokens of the text that is timed: 128, or as many as the task or the model allows."""
+    return min(_LENGTH, plan.task.spec.max_length, usable_positions(config))
+
+
+def untrained_latency(plan: Plan) -> float:
+    """CPU milliseconds of a model of the plan's shape with random weights, exported and quantized to the same format."""
+    import torch
+
+    from ..export import export_onnx
+    from ..models.heads import model_from
+
+    name, _, _ = plan.models[-1].rpartition("-")
+    spec, int8, export = plan.task.spec, int8_of(plan.recipe), _export(plan, name)
+    labels = plan.task.data.labels
+    with tempfile.TemporaryDirectory() as place, torch.random.fork_rng():
+        torch.manual_seed(0)
+        checkpoint, folder = Path(place, "checkpoint"), Path(place, "onnx")
+        model = model_from(HEADS[spec.kind], model_config(plan, name, labels))
+        model.save_pretrained(checkpoint)
+        folder.mkdir()
+        export_onnx(
+            checkpoint,
+            folder,
+            opset=export.opset,
+            task_name=spec.name,
+            labels=labels,
+            kind=spec.kind,
+            graph=export.graph,
+            pairs=spec.pairs,
+        )
+        file = folder / "model.onnx"
+        if int8 is not None:
+            file = int8_like(int8, file, folder, tokens=plan.sizes[name].vocabulary)
+        return cpu_milliseconds(file, length_of(plan, plan.source(name).config))
+
+
+def cpu_milliseconds(onnx: Path, length: int) -> float:
+    """Of one text of `length` tokens on one thread, the median."""
+    from ..bench import BenchSpec, Candidate, measure
+
+    found = measure([Candidate("model", onnx, "onnx")], BenchSpec(((1, length),), runs=_RUNS))
+    cpu = found["model"].latency[0].cpu_p50
+    if cpu is None:
+        raise RuntimeError("what is measured here has a CPU time")
+    return cpu
+
+
+def _activation(config: Mapping[str, Any]) -> str:
+    return str(config.get(FAMILIES[config["model_type"]].own_name("hidden_act")))
+
+
+def _export(plan: Plan, name: str) -> Any:
+    return next(node.spec for node in plan.nodes if node.id == f"{name}-fp32")
+
+
+def model_config(plan: Plan, name: str, labels: tuple[str, ...]) -> Any:
+    """transformers' config of the checkpoint that will be exported."""
+    from ..models.pretrained import transformers_config
+    from ..models.students.build import config_of_student
+
+    config = transformers_config({**plan.source(name).config, **label_fields(plan.task.spec.kind, labels)})
+    if name != "student" or plan.pretrained is not None or plan.student is None:
+        return config
+    return config_of_student(plan.student, config, plan.sizes[name])

@@ -1,0 +1,116 @@
+"""Which of the tried models meet the limits, which no other beats, and which one is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import CompressError
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is known of a model. `score` in points on the tuning split, more is better; `latency_ms` of one text, None where
+    no limit asks for it; `size_mb` of its file in MB (10^6 bytes)."""
+
+    number: int
+    score: float
+    size_mb: float
+    latency_ms: float | None = None
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """What is to be small; a latency that was not measured counts as 0 in all models alike."""
+        return (self.latency_ms or 0.0, self.size_mb)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """At most so many milliseconds and MB, at least so many points; None: no limit.
+
+    Raises `CompressError` where there is none of the three, or one that nothing can meet.
+    """
+
+    max_latency_ms: float | None = None
+    max_size_mb: float | None = None
+    min_score: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_latency_ms is None and self.max_size_mb is None and self.min_score is None:
+            raise CompressError(
+                "search: expected at least one limit, --max-latency-ms, --max-size-mb or --min-score; found none"
+            )
+        for option, value in (("--max-latency-ms", self.max_latency_ms), ("--max-size-mb", self.max_size_mb)):
+            if value is not None and not 0 < value < float("inf"):
+                raise CompressError(f"{option}: expected a number above 0, found {value:g}")
+        if self.min_score is not None and not -100 <= self.min_score <= 100:
+            raise CompressError(f"--min-score: expected points from -100 to 100, found {self.min_score:g}")
+
+    def violations(self, model: Measured) -> dict[str, float]:
+        """Limit -> by how much the model misses it, as a share of the limit (of the score: in points, over 100); at most 0
+        where it is met. Only limits that are set."""
+        found = {}
+        if self.max_latency_ms is not None:
+            if model.latency_ms is None:
+                raise ValueError(f"trial {model.number}: --max-latency-ms is set, and no latency was measured")
+            found["--max-latency-ms"] = model.latency_ms / self.max_latency_ms - 1
+        if self.max_size_mb is not None:
+            found["--max-size-mb"] = model.size_mb / self.max_size_mb - 1
+        if self.min_score is not None:
+            found["--min-score"] = (self.min_score - model.score) / 100
+        return found
+
+    def meets(self, model: Measured) -> bool:
+        return all(value <= 0 for value in self.violations(model).values())
+
+    def missed(self, model: Measured) -> list[str]:
+        """A line for each limit that the model misses."""
+        found = {
+            "--max-latency-ms": (self.max_latency_ms, model.latency_ms, "at most", "ms"),
+            "--max-size-mb": (self.max_size_mb, model.size_mb, "at most", "MB"),
+            "--min-score": (self.min_score, model.score, "at least", "points"),
+        }
+        over = [option for option, value in self.violations(model).items() if value > 0]
+        return [
+            f"{option}: expected {word} {limit:g} {unit}, found {value:.4g}"
+            for option, (limit, value, word, unit) in found.items()
+            if option in over
+        ]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The model that is taken, and a line for each limit that it misses; without one it meets all."""
+
+    model: Measured
+    missed: tuple[str, ...] = ()
+
+
+def front(models: Sequence[Measured]) -> list[Measured]:
+    """Those that no other beats: none has at least the score at no more time and size, and is better in one of them. Best
+    score first. Of equals all are kept."""
+    kept = [model for model in models if not any(_beats(other, model) for other in models)]
+    return sorted(kept, key=_order)
+
+
+def choose(models: Sequence[Measured], limits: Limits) -> Choice:
+    """The best score among those that meet all limits; else the one whose misses add up to the least, as shares of the limits.
+
+    Of equals the quickest, then the smallest, then the first tried. There is at least one model.
+    """
+    meeting = [model for model in models if limits.meets(model)]
+    if meeting:
+        return Choice(min(meeting, key=_order))
+    nearest = min(
+        models, key=lambda model: (sum(max(0.0, v) for v in limits.violations(model).values()), *_order(model))
+    )
+    return Choice(nearest, tuple(limits.missed(nearest)))
+
+
+def _beats(one: Measured, other: Measured) -> bool:
+    mine, theirs = (-one.score, *one.costs), (-other.score, *other.costs)
+    return mine != theirs and all(a <= b for a, b in zip(mine, theirs, strict=True))
+
+
+def _order(model: Measured) -> tuple[float, float, float, int]:
+    return (-model.score, *model.costs, model.number)

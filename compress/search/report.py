@@ -1,0 +1,114 @@
+"""A finished search as search.json and report.md, and the command that ships its choice."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..atomic import write_text
+from ..paths import shown
+from ..pipeline import Request
+from .limits import Limits
+from .run import FOLDER, Found, command_of
+
+DOCUMENT, PAGE = "search.json", "report.md"
+
+
+def ship_command(found: Found, root: Path) -> str:
+    """The `compress ship` of the choice."""
+    run = found.runs[found.choice.model.number].run
+    return shlex.join(["compress", "ship", shown(str(root / run)), "-o", f"{run}-bundle"])
+
+
+def search_document(found: Found, request: Request, limits: Limits) -> dict[str, Any]:
+    """All of a search as JSON values. Scores of trials are of the tuning split, `reported` of the reported one."""
+    points = {trial.number: trial.point for trial in found.trials}
+    return {
+        "limits": asdict(limits),
+        "trials": [
+            {"number": trial.number, "point": trial.point, "refused": trial.refused, **trial.info}
+            for trial in found.trials
+        ],
+        "front": [
+            {
+                **asdict(model),
+                "point": points[model.number],
+                "reported": found.runs[model.number].final.headline,
+                "run": found.runs[model.number].run,
+                "command": command_of(request, points[model.number]),
+            }
+            for model in found.front
+        ],
+        "choice": {"number": found.choice.model.number, "missed": list(found.choice.missed)},
+        "ship": ship_command(found, request.root),
+    }
+
+
+def write_search(document: dict[str, Any], root: Path) -> list[Path]:
+    """`search/search.json` and `search/report.md` below `root`."""
+    folder = root / FOLDER
+    write_text(folder / DOCUMENT, json.dumps(document, indent=1) + "\n")
+    write_text(folder / PAGE, _page(document))
+    return [folder / DOCUMENT, folder / PAGE]
+
+
+def front_rows(document: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Trial, settings, tuning score, reported score, ms and MB; an asterisk on the choice."""
+    chosen = document["choice"]["number"]
+    return [
+        (
+            f"{model['number']}{'*' if model['number'] == chosen else ''}",
+            _settings(model["point"]),
+            f"{model['score']:.2f}",
+            f"{model['reported']:.2f}",
+            _latency(model),
+            f"{model['size_mb']:.2f}",
+        )
+        for model in document["front"]
+    ]
+
+
+HEADER = ("trial", "settings", "tuning", "reported", "ms", "MB")
+
+
+def _page(document: dict[str, Any]) -> str:
+    limits = ", ".join(f"{name} {value:g}" for name, value in document["limits"].items() if value is not None)
+    lines = ["# Search", "", f"Limits: {limits}. Scores of trials are of the tuning split.", "", "## Front", ""]
+    lines += _table(HEADER, front_rows(document))
+    missed = document["choice"]["missed"]
+    lines += [
+        "",
+        f"Choice: trial {document['choice']['number']}, {'which misses:' if missed else 'which meets all limits.'}",
+        "",
+    ]
+    lines += [f"* {line}" for line in missed]
+    lines += ["", "```", document["ship"], "```", "", "## Trials", ""]
+    rows = [
+        (
+            str(trial["number"]),
+            _settings(trial["point"]),
+            *(
+                (f"refused: {trial['refused']}", "", "")
+                if trial["refused"]
+                else (f"{trial['score']:.2f}", _latency(trial), f"{trial['size_mb']:.2f}")
+            ),
+        )
+        for trial in document["trials"]
+    ]
+    return "\n".join([*lines, *_table(("trial", "settings", "tuning", "ms", "MB"), rows), ""])
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    cells = [header, ("-",) * len(header), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in cells]
+
+
+def _settings(point: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in point.items())
+
+
+def _latency(model: dict[str, Any]) -> str:
+    return "" if model["latency_ms"] is None else f"{model['latency_ms']:.2f}"

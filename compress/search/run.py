@@ -1,0 +1,244 @@
+"""A search: each trial builds a recipe's last model from the store and scores it on the tuning split; the front is run whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ..errors import CheckFailed, CompressError
+from ..machine import usable_cores
+from ..models.checkpoints import load_tokenizer, pad_id
+from ..models.dimensions import read_config
+from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
+from ..pipeline.plan.students import resolve_student
+from ..pipeline.request import command_line, load_recipe, overrides_for
+from ..pipeline.stages.registry import STAGES
+from ..results import Result
+from ..runtime.folder import MODEL_FILES
+from ..store import Artifact, Store
+from ..tasks import gold_of, headline, score
+from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained_latency
+from .limits import Choice, Limits, Measured, choose, front
+from .space import RECIPE, STUDENT, Axis, Point, overrides_of
+from .study import Outcome, Search, Trial, check_optuna
+from .workers import Helpers
+
+FOLDER = "search"  # below --out
+_KEPT = 0.95  # of the parameters of embeddings and layers: an exported graph may fold a few into others
+
+
+@dataclass(frozen=True)
+class Found:
+    """All trials, those of the front, the choice, and the run of each of the front, by the trial's number."""
+
+    trials: list[Trial]
+    front: list[Measured]
+    choice: Choice
+    runs: dict[int, Result]
+
+
+def search(
+    request: Request,
+    limits: Limits,
+    axes: Sequence[Axis],
+    trials: int,
+    listener: Listener | None = None,
+    processes: int = 1,
+) -> Found:
+    """Up to `trials` of the request's recipes with the values of `axes`, kept in `search` below the request's root, by so many
+    `processes` on this machine.
+
+    The tuning split alone decides; the reported split is read once, for the front. Raises `CompressError` for wrong input before
+    any work, and what `run_all` raises.
+    """
+    listener = listener or Listener()
+    if processes > 1 and request.threads is None:
+        request = replace(request, threads=max(1, usable_cores() // processes))
+    study = opened(request, limits, axes)
+    with Helpers(work_on, (request, limits, axes, trials), processes - 1):
+        finished = study.run(trials, _work(request, limits, listener))
+    measured = [
+        Measured(trial.number, **trial.info) for trial in finished if trial.refused is None and trial.same_as is None
+    ]
+    if not measured:
+        raise CompressError(
+            f"search: no trial was measured; trial {finished[0].number} was refused: {finished[0].refused}"
+        )
+    choice, best = choose(measured, limits), front(measured)
+    points = {trial.number: trial.point for trial in finished}
+    bench = BenchSettings()
+    runs = {
+        model.number: run_all(replace(_request(request, points[model.number]), bench=bench), listener)[0]
+        for model in best
+    }
+    return Found([trial for trial in finished if trial.same_as is None], best, choice, runs)
+
+
+def work_on(request: Request, limits: Limits, axes: Sequence[Axis], trials: int) -> None:
+    """Trials of a search, beside other processes that are at it."""
+    opened(request, limits, axes).run(trials, _work(request, limits, Listener()))
+
+
+def opened(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
+    """The search in the request's root, begun or continued. Raises `CompressError` for wrong input, and for a folder of another
+    search; nothing is written then."""
+    check_optuna()
+    recipes = Axis(RECIPE, tuple(str(word) for word in request.recipes))
+    stages = _checked(request, axes)
+    plan, *others = _plannable(request, axes)
+    corpus = next((each.corpus for each in (plan, *others) if each.corpus is not None), None)
+    identity = {
+        "recipes": list(recipes.values),
+        "axes": [[axis.name, list(axis.values)] for axis in axes],
+        "limits": asdict(limits),
+        "task": list(request.tasks) if request.own is None else {k: str(v) for k, v in asdict(request.own).items()},
+        "data": plan.task.fingerprint,  # of --data-dir and --tuning too
+        "corpus": None if corpus is None else corpus.fingerprint,
+        "teacher": [request.teacher] if isinstance(request.teacher, str) else list(request.teacher or ()),
+        "set": list(request.overrides),
+        "precision": plan.precision,
+        "refit": request.refit,
+        "seed": request.seeds[0],
+    }
+    return Search(request.root / FOLDER, identity, (recipes, *axes), stages, objectives=2, seed=request.seeds[0])
+
+
+def _work(request: Request, limits: Limits, listener: Listener) -> Callable[[int, Point], Outcome]:
+    latencies = Latencies(request.root / FOLDER)
+
+    def work(number: int, point: Point) -> Outcome:
+        listener.outlook(f"trial {number}: {' '.join(f'{name}={value}' for name, value in point.items())}")
+        return _outcome(number, point, request, limits, latencies, listener)
+
+    return work
+
+
+def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:
+    """Recipe -> its stages. Raises `CompressError` for what no trial could take."""
+    if len(request.seeds) != 1 or len(request.tasks) > 1:
+        raise CompressError("search: expected one task and one seed; search for them one by one")
+    recipes = {str(word): load_recipe(str(word)) for word in request.recipes}
+    stages = {word: {stage.id for stage in recipe.stages} for word, recipe in recipes.items()}
+    for axis in axes:
+        having = [word for word, found in stages.items() if axis.stage in found]
+        if not having:
+            raise CompressError(f"--try {axis.name}: none of {', '.join(recipes)} has a stage `{axis.stage}`")
+        for value in axis.values:
+            if axis.name == STUDENT:
+                resolve_student(str(value))
+            else:
+                for word in having:
+                    load_recipe(word, overrides_of({axis.name: value}))
+    return stages
+
+
+def _plannable(request: Request, axes: Sequence[Axis]) -> list[Plan]:
+    """One plan of each recipe, with the first student that it takes. Raises `CompressError`, of the
+    recipe's last student, where it takes none: so does a task, a teacher or a file that is not there."""
+    students = next((axis.values for axis in axes if axis.name == STUDENT), ())
+    plans: list[Plan] = []
+    for word in map(str, request.recipes):
+        distils = any(stage.id == "distill" for stage in load_recipe(word).stages)
+        points = [{RECIPE: word, STUDENT: value} for value in students] if distils and students else [{RECIPE: word}]
+        for point in points:
+            try:
+                plans.append(plan_all(_request(request, point))[0])
+                break
+            except CompressError:
+                if point is points[-1]:
+                    raise
+    return plans
+
+
+def _request(request: Request, point: Point) -> Request:
+    word = str(point[RECIPE])
+    own = {STUDENT: str(point[STUDENT])} if STUDENT in point else {}
+    overrides = (*overrides_for(request, word), *overrides_of(point))
+    readers = [other for other in map(str, request.recipes) if _reads_text(other)]
+    corpus = request.corpus if word in readers or not readers else ()  # where none reads it, planning says so
+    return replace(request, recipes=(word,), overrides=overrides, corpus=corpus, bench=None, **own)
+
+
+def _reads_text(recipe: str) -> bool:
+    return any(STAGES[stage.kind].reads_text for stage in load_recipe(recipe).stages)
+
+
+def command_of(request: Request, point: Point) -> str:
+    """The `compress run` of a point."""
+    asked = replace(_request(request, point), bench=BenchSettings())
+    return command_line(asked, plan_all(asked)[0])
+
+
+def _outcome(
+    number: int, point: Point, request: Request, limits: Limits, latencies: Latencies, listener: Listener
+) -> Outcome:
+    asked = _request(request, point)
+    try:
+        (plan,) = plan_all(asked)
+    except CompressError as error:  # values that do not fit each other, such as a student and this teacher
+        return Outcome(refused=str(error))
+    if why := _too_large(plan, limits):
+        return Outcome(refused=why)
+    try:
+        if why := _too_slow(plan, limits, latencies):
+            return Outcome(refused=why)
+        artifact = build_stage(asked, plan.models[-1], listener)
+    except CheckFailed as error:  # such as a training that learnt nothing; the others go on
+        return Outcome(refused=str(error))
+    cache = Store(request.root / ".store")
+    measured = _measured(number, plan, artifact, cache, limits, latencies)
+    cost = measured.size_mb if measured.latency_ms is None else measured.latency_ms
+    info: dict[str, Any] = {name: value for name, value in asdict(measured).items() if name != "number"}
+    return Outcome((-measured.score, cost), limits.violations(measured), info=info)
+
+
+def _too_large(plan: Plan, limits: Limits) -> str | None:
+    """Why the file of the last model cannot meet the limit, by its parameters alone; a vocabulary that is to be cut says
+    nothing yet."""
+    if limits.max_size_mb is None or any(
+        stage.kind in ("vocabulary", "prune") and stage.is_enabled for stage in plan.recipe.stages
+    ):
+        return None
+    name, _, precision = plan.models[-1].rpartition("-")
+    sizes = plan.sizes[name]
+    least = (sizes.embedding_parameters + sizes.layer_parameters) * (4 if precision == "fp32" else 1) * _KEPT / 1e6
+    if least <= limits.max_size_mb:
+        return None
+    return f"--max-size-mb: expected at most {limits.max_size_mb:g} MB, found at least {least:.4g} MB by its parameters"
+
+
+def _too_slow(plan: Plan, limits: Limits, latencies: Latencies) -> str | None:
+    """Why no training of this shape could meet the limit; None where it could, or where its shape is not known yet."""
+    shape = None if limits.max_latency_ms is None else shape_of(plan)
+    if shape is None or limits.max_latency_ms is None:
+        return None
+    found = latencies.get(shape, lambda: untrained_latency(plan))
+    if found <= limits.max_latency_ms:
+        return None
+    return (
+        f"--max-latency-ms: expected at most {limits.max_latency_ms:g} ms, found {found:.4g} ms by its shape, untrained"
+    )
+
+
+def _measured(
+    number: int, plan: Plan, artifact: Artifact, cache: Store, limits: Limits, latencies: Latencies
+) -> Measured:
+    from ..evaluate import predict_onnx
+
+    name, _, precision = plan.models[-1].rpartition("-")
+    keys = {node.id: node.key for node in plan.nodes}
+    checkpoint, onnx = cache.path(keys[plan.checkpoint(name)]), artifact.path / MODEL_FILES[precision]
+    data = plan.task.data
+    encoded = plan.task.encoded("tuning", load_tokenizer(checkpoint), data.spec.max_length)
+    config = read_config(checkpoint)
+    logits = predict_onnx(onnx, encoded, pad_id(config), threads=1)
+    points = headline(score(data.spec, data.labels, logits, gold_of(data.spec, data.tuning)))
+    size = onnx.stat().st_size / 1e6
+    if limits.max_latency_ms is None:
+        return Measured(number, points, size)
+    if shape := shape_of(plan):
+        return Measured(number, points, size, latencies.get(shape, lambda: untrained_latency(plan)))
+    length = length_of(plan, config)
+    described = {"model": artifact.key, "length": length}
+    return Measured(number, points, size, latencies.get(described, lambda: cpu_milliseconds(onnx, length)))

@@ -1,0 +1,53 @@
+"""What a search may try: named axes of settings, in a file or by default, and what a point of them asks of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from ..errors import CompressError
+
+RECIPE, STUDENT = "recipe", "student"
+Point = Mapping[str, Any]  # axis -> value; an axis without effect on the point's recipe is absent
+
+
+@dataclass(frozen=True)
+class Axis:
+    """`name`: `recipe`, `student`, or a setting as `--set` names it, e.g. `distill.learning_rate`; `values`: what it may be,
+    JSON scalars. `stage`: an axis of a setting counts only for recipes that have this stage; a student for those that distil."""
+
+    name: str
+    values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise CompressError(f"search space: {self.name}: expected at least one value, found none")
+        if len(set(map(json.dumps, self.values))) != len(self.values):
+            raise CompressError(f"search space: {self.name}: a value is there twice; leave one out")
+
+    @property
+    def stage(self) -> str | None:
+        return {RECIPE: None, STUDENT: "distill"}.get(self.name, self.name.partition(".")[0])
+
+
+def axis_of(text: str) -> Axis:
+    """`NAME=[VALUE, …]`, YAML. Raises `CompressError`."""
+    name, _, values = text.partition("=")
+    try:
+        found = yaml.safe_load(values)
+    except yaml.YAMLError:
+        found = None
+    if not name.strip() or not isinstance(found, list):
+        raise CompressError(f"--try {text}: expected NAME=[VALUE, VALUE], e.g. distill.epochs=[1, 2]")
+    if not all(isinstance(value, bool | int | float | str) for value in found):
+        raise CompressError(f"--try {name}: expected numbers, words, true or false; found {values}")
+    return Axis(name.strip(), tuple(found))
+
+
+def overrides_of(point: Point) -> tuple[str, ...]:
+    """The `PATH=VALUE` of `--set` that a point asks for."""
+    return tuple(f"{name}={json.dumps(value)}" for name, value in point.items() if name not in (RECIPE, STUDENT))

@@ -1,0 +1,287 @@
+"""Trials that several processes share, and that outlive each of them: Optuna's sampler over a journal in one folder.
+
+What trial n tries depends on the seed, on n and on the trials that are finished, and on nothing that dies with a process. So one
+that was killed is taken up again with the values that it had, and a search that goes on is the search that was not stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import itertools
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from ..errors import CompressError
+from .identity import claim
+from .space import RECIPE, Axis, Point
+
+if TYPE_CHECKING:
+    import optuna
+
+JOURNAL = "journal.log"
+_MISSES, _SAME_AS, _WHY = "misses", "same_as", "refused"
+_NAME = "search"
+_REPEATS = 3  # in a row, after which a trial takes what was not tried
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A finished trial: its number, what it tried, and `values` to be small, in the order of the study; `refused`: why it was
+    not run, and then there are none. `info`: what the caller kept of it. `same_as`: the trial that tried the same before."""
+
+    number: int
+    point: dict[str, Any]
+    values: tuple[float, ...]
+    refused: str | None
+    info: dict[str, Any]
+    same_as: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one trial: `values`, each to be small; `misses`: limit -> above 0 where it is missed; or why it was `refused`."""
+
+    values: tuple[float, ...] = ()
+    misses: Mapping[str, float] = field(default_factory=dict)
+    refused: str | None = None
+    info: dict[str, Any] | None = None
+
+
+def check_optuna() -> None:
+    """CompressError where Optuna is missing. Nothing is imported."""
+    if importlib.util.find_spec("optuna") is None:
+        raise CompressError("compress search needs optuna, found none installed; pip install 'optuna>=5.0'")
+
+
+class Search:
+    """A search in `folder`. `identity`: JSON of what is searched; a folder of another search is refused. `stages`: recipe -> the
+    stages that it has, which say what axes count for it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        identity: dict[str, Any],
+        axes: Sequence[Axis],
+        stages: dict[str, set[str]],
+        *,
+        objectives: int,
+        seed: int,
+    ) -> None:
+        check_optuna()
+        self.folder, self.axes, self.stages, self.seed = folder, tuple(axes), stages, seed
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "locks").mkdir(exist_ok=True)
+        with FileLock(folder / "locks" / "folder"):
+            claim(folder, identity)
+            self._study = _open(folder, objectives)
+
+    def run(self, trials: int, work: Callable[[int, Point], Outcome]) -> list[Trial]:
+        """`trials` in all, those of other processes and of earlier calls counted -> all that are finished, by number.
+
+        `work` is called with each number and point; no other process works on the same point at once. A trial of a point that was
+        tried before is not worked on and does not count, and once all points were tried there are no more. Trials that others are at
+        are waited for.
+        """
+        most = min(trials, sum(math.prod(len(axis.values) for axis in axes) for axes in self._counting()))
+        while (claimed := self._next(most)) is not None:
+            trial, lock = claimed
+            try:
+                self._work(trial, work)
+            finally:
+                lock.release()
+        return self.finished()
+
+    def finished(self) -> list[Trial]:
+        return [
+            Trial(
+                trial.number,
+                _point(trial),
+                tuple(trial.values or ()),
+                trial.user_attrs.get(_WHY),
+                trial.user_attrs.get("info") or {},
+                trial.user_attrs.get(_SAME_AS),
+            )
+            for trial in self._study.get_trials(deepcopy=False)
+            if trial.state.is_finished()
+        ]
+
+    def _next(self, trials: int) -> tuple[optuna.Trial, FileLock] | None:
+        """One that a dead process left, else a new one; each locked as long as somebody works on it."""
+        import optuna
+
+        while True:
+            with FileLock(self.folder / "locks" / "next"):
+                found = self._study.get_trials(deepcopy=False)
+                left = [trial for trial in found if not trial.state.is_finished()]
+                for trial in left:
+                    if (lock := self._try_lock(trial.number)) is not None:
+                        return optuna.Trial(self._study, trial._trial_id), lock
+                if sum(_SAME_AS not in trial.user_attrs for trial in found) < trials:
+                    number = len(found)
+                    if (lock := self._try_lock(number)) is None:
+                        raise CompressError(f"{self.folder}: trial {number} is locked and not there; start again")
+                    return self._study.ask(), lock
+            if not left:
+                return None
+            lock = FileLock(self.folder / "locks" / f"trial-{left[0].number}")
+            with lock:  # until whoever works on it is done, or dead
+                pass
+
+    def _try_lock(self, number: int) -> FileLock | None:
+        lock = FileLock(self.folder / "locks" / f"trial-{number}")
+        with suppress(Timeout):
+            lock.acquire(timeout=0)
+            return lock
+        return None
+
+    def _work(self, trial: optuna.Trial, work: Callable[[int, Point], Outcome]) -> None:
+        from optuna.trial import TrialState
+
+        point = self._suggested(trial)
+        digest = hashlib.sha256(_text(point).encode()).hexdigest()[:16]
+        with FileLock(self.folder / "locks" / f"point-{digest}"):
+            same = self._same(trial.number, point)
+            if same is None:
+                outcome = work(trial.number, point)
+            else:
+                trial.set_user_attr(_SAME_AS, same.number)
+                outcome = Outcome(
+                    tuple(same.values or ()),
+                    same.user_attrs.get(_MISSES, {}),
+                    same.user_attrs.get(_WHY),
+                    same.user_attrs.get("info"),
+                )
+            trial.set_user_attr("info", outcome.info or {})
+            trial.set_user_attr(_MISSES, dict(outcome.misses))
+            with _quiet():
+                for name, value in outcome.misses.items():
+                    trial.set_constraint(name, value)
+            if outcome.refused is not None:
+                trial.set_user_attr(_WHY, outcome.refused)
+                self._study.tell(trial, state=TrialState.PRUNED)
+            else:
+                self._study.tell(trial, list(outcome.values))
+
+    def _same(self, number: int, point: Point) -> optuna.trial.FrozenTrial | None:
+        """The first finished one with the same point."""
+        found = self._study.get_trials(deepcopy=False)
+        return next(
+            (
+                other
+                for other in found
+                if other.number != number and other.state.is_finished() and _point(other) == point
+            ),
+            None,
+        )
+
+    def _suggested(self, trial: optuna.Trial) -> dict[str, Any]:
+        """Each axis by a sampler of its own, so that the values of a trial that was killed between two of them stay as they
+        would have been."""
+        fixed, point = self._unrepeated(trial.number), dict[str, Any]()
+        for axis in self.axes:
+            if not self._counts(axis, point.get(RECIPE)):
+                continue
+            sampler = _sampler(f"{self.seed} {trial.number} {axis.name}")
+            self._study.sampler = _fixing(axis.name, fixed[axis.name], sampler) if axis.name in fixed else sampler
+            point[axis.name] = trial.suggest_categorical(axis.name, axis.values)
+        return point
+
+    def _unrepeated(self, number: int) -> dict[str, Any]:
+        """A point that no trial before this one tried, where the last few only repeated others; else an empty one."""
+        before = [trial for trial in self._study.get_trials(deepcopy=False) if trial.number < number]
+        if len(before) < _REPEATS or not all(_SAME_AS in trial.user_attrs for trial in before[-_REPEATS:]):
+            return {}
+        tried = {_text(_point(trial)) for trial in before}
+        every = (
+            {axis.name: value for axis, value in zip(axes, values, strict=True)}
+            for axes in self._counting()
+            for values in itertools.product(*(axis.values for axis in axes))
+        )
+        return next((point for point in every if _text(point) not in tried), {})
+
+    def _counting(self) -> list[list[Axis]]:
+        """For each recipe the axes that count, of the recipe itself that value alone."""
+        return [
+            [
+                Axis(RECIPE, (recipe,)) if axis.name == RECIPE else axis
+                for axis in self.axes
+                if self._counts(axis, recipe)
+            ]
+            for recipe in self.stages
+        ]
+
+    def _counts(self, axis: Axis, recipe: str | None) -> bool:
+        return axis.stage is None or axis.stage in self.stages[str(recipe)]
+
+
+def _point(trial: optuna.trial.FrozenTrial) -> dict[str, Any]:
+    return dict(trial.params)
+
+
+def _text(point: Point) -> str:
+    return json.dumps(point, sort_keys=True)
+
+
+def _fixing(name: str, value: Any, sampler: optuna.samplers.BaseSampler) -> optuna.samplers.BaseSampler:
+    import optuna
+
+    with _quiet():
+        return optuna.samplers.PartialFixedSampler({name: value}, sampler)
+
+
+def _sampler(words: str) -> optuna.samplers.BaseSampler:
+    import optuna
+
+    seed = int.from_bytes(hashlib.sha256(words.encode()).digest()[:4], "big")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.samplers.TPESampler(seed=seed, multivariate=False)
+
+
+def _open(folder: Path, objectives: int) -> optuna.Study:
+    import optuna
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+    class Lock(JournalFileOpenLock):
+        """The system frees it when its holder dies, so nobody waits for the dead."""
+
+        def __init__(self) -> None:
+            super().__init__(str(folder / JOURNAL))
+            self._lock = FileLock(folder / "locks" / "journal")
+
+        def acquire(self) -> bool:
+            self._lock.acquire()
+            return True
+
+        def release(self) -> None:
+            self._lock.release()
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with _quiet():
+        storage = optuna.storages.JournalStorage(JournalFileBackend(str(folder / JOURNAL), lock_obj=Lock()))
+        return optuna.create_study(
+            storage=storage,
+            sampler=_sampler("0"),
+            study_name=_NAME,
+            directions=[optuna.study.StudyDirection.MINIMIZE] * objectives,
+            load_if_exists=True,
+        )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    import optuna
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        warnings.simplefilter("ignore", UserWarning)  # of a constraint that a killed process had set
+        yield

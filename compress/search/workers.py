@@ -1,0 +1,74 @@
+"""Further processes of a search on this machine, which end with the one that started them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+from .. import signals
+from ..errors import CompressError, Interrupted
+
+_GRACE = 20.0  # seconds in which an interrupted training saves what it has
+
+
+class Helpers:
+    """`count` processes that each call `work(*arguments)`. A context manager: on leaving, none is left.
+
+    One that fails leaves its trial to the process that started it, which meets the same error and tells it.
+    """
+
+    def __init__(self, work: Callable[..., None], arguments: tuple[Any, ...], count: int) -> None:
+        context = multiprocessing.get_context("spawn")  # torch and its threads do not survive a fork
+        self._new = [context.Process(target=_run, args=(work, arguments)) for _ in range(count)]
+        self._started: list[SpawnProcess] = []
+
+    def __enter__(self) -> Helpers:
+        try:
+            for process in self._new:
+                self._started.append(process)
+                process.start()
+        except BaseException:
+            self._end(_GRACE, terminate=True)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._end(_GRACE, terminate=kind is not None)
+
+    def _end(self, seconds: float, *, terminate: bool) -> None:
+        alive = [process for process in self._started if process.pid is not None]
+        if terminate:
+            for process in alive:
+                process.terminate()
+        for process in alive:
+            process.join(seconds)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+
+def _run(work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    signals.install()
+    # A terminal's Ctrl-C reaches all processes, and the first one passes it on: a second signal would end what is being saved.
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        work(*arguments)
+    except Interrupted as error:
+        sys.exit(error.exit_code)
+    except CompressError:
+        sys.exit(2)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,182 @@
+"""`compress search` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from recipe_runs import TASK, TEACHER, compress
+
+LIMITS = ("--max-size-mb", "5", "--min-score", "-100")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("search")
+    (folder / "tiny.yaml").write_text(TEACHER)
+    (folder / "tiny-task.yaml").write_text(TASK)
+    return folder
+
+
+def _call(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "compress", "search", *words]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300)
+
+
+def _search(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "--threads", "1", "-o", "out")
+    return _call(place, *(words or ("int8", *LIMITS)), *own)
+
+
+@pytest.mark.slow
+def test_a_search_ends_with_a_front_a_choice_and_the_command_that_ships_it(place: Path) -> None:
+    words = ("int8", *LIMITS, "--try", "quantize.method=[dynamic, static]", "--trials", "3")  # of two combinations
+    first = _search(place, *words)
+    assert first.returncode == 0, first.stderr
+    document = json.loads((place / "out" / "search" / "search.json").read_text())
+    assert sorted(trial["point"]["quantize.method"] for trial in document["trials"]) == ["dynamic", "static"]
+    assert "all 2 combinations were tried" in first.stdout
+    assert document["choice"]["missed"] == []
+    assert document["ship"] in first.stdout
+    assert (place / document["ship"].split()[2] / "result.json").is_file()
+    kept = {path.name for path in (place / "out" / ".store").iterdir()}
+    again = _search(place, *words)
+    assert again.stdout == first.stdout
+    assert {path.name for path in (place / "out" / ".store").iterdir()} == kept
+
+
+def test_what_is_too_large_by_its_parameters_is_refused_before_any_training(place: Path) -> None:
+    own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "small")
+    found = compress("search", "int8", "--max-size-mb", "0.001", "--trials", "1", *own, cwd=place)
+    assert found.returncode == 2
+    assert "no trial was measured; trial 0 was refused: --max-size-mb" in found.stderr
+    assert not (place / "small" / ".store").exists()
+
+
+@pytest.mark.slow
+def test_what_is_too_slow_by_its_shape_is_refused_before_any_training(place: Path) -> None:
+    own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "slow")
+    found = _call(place, "int8", "--max-latency-ms", "0.000001", "--trials", "1", *own)
+    assert found.returncode == 2
+    assert "no trial was measured" in found.stderr
+    assert not (place / "slow" / ".store").exists()
+    (row,) = json.loads((place / "slow" / "search" / "latencies.json").read_text()).values()
+    assert row["precision"] == "int8" and row["cpu_ms"] > 0.000001
+
+
+SPACE = (
+    "int8",
+    *LIMITS,
+    "--try",
+    "quantize.method=[dynamic, static]",
+    "--try",
+    "finetune.max_steps=[3, 4]",
+    "--trials",
+    "4",
+)
+
+
+def _begin(place: Path, out: str, *words: str) -> psutil.Popen:
+    own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "--threads", "1", "-o", out)
+    command = [sys.executable, "-m", "compress", "search", *SPACE, *words, *own]
+    return psutil.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _until(process: psutil.Popen, happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not happened():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _stages(folder: Path) -> dict[str, int]:
+    """Finished stage -> when its record was written."""
+    return {path.parent.name: path.stat().st_mtime_ns for path in (folder / ".store").glob("[0-9a-f]*/manifest.json")}
+
+
+def _found(folder: Path) -> dict[str, Any]:
+    document = json.loads((folder / "search" / "search.json").read_text())
+    models = [{k: v for k, v in model.items() if k not in ("command", "run")} for model in document["front"]]
+    return {"trials": document["trials"], "front": models, "choice": document["choice"]}
+
+
+@pytest.fixture(scope="module")
+def unkilled(place: Path) -> dict[str, Any]:
+    assert _begin(place, "unkilled").wait(300) == 0
+    return _found(place / "unkilled")
+
+
+@pytest.mark.slow
+def test_a_search_that_is_killed_twice_ends_as_one_that_was_not(place: Path, unkilled: dict[str, Any]) -> None:
+    folder, kept = place / "killed", dict[str, int]()
+    for stages in (2, 4):
+        process = _begin(place, "killed")
+        _until(process, lambda stages=stages: len(_stages(folder)) >= stages)
+        process.kill()
+        process.wait()
+        kept = _stages(folder) | kept
+    assert len(kept) >= 4
+    assert _begin(place, "killed").wait(300) == 0
+    assert _found(folder) == unkilled
+    assert kept.items() <= _stages(folder).items()  # none was made again
+
+
+@pytest.mark.slow
+def test_processes_that_share_a_search_end_with_ctrl_c_and_finish_it_together(
+    place: Path, unkilled: dict[str, Any]
+) -> None:
+    folder = place / "shared"
+    process = _begin(place, "shared", "-j", "2")
+    _until(process, lambda: len(_stages(folder)) >= 1)
+    helpers = process.children(recursive=True)
+    assert helpers
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert not psutil.wait_procs(helpers, 30)[1]
+    kept = _stages(folder)
+    assert _begin(place, "shared", "-j", "2").wait(300) == 0
+    assert kept.items() <= _stages(folder).items()
+    # All four combinations are tried, in an order that two processes do not fix.
+    found = [sorted((t["score"], t["size_mb"]) for t in each["trials"]) for each in (_found(folder), unkilled)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "named"), [(("--set", "finetune.epochs=2"), "set is"), (("--precision", "bf16"), "precision is")]
+)
+def test_a_folder_of_another_search_is_refused(
+    place: Path, unkilled: dict[str, Any], words: tuple[str, ...], named: str
+) -> None:
+    own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "unkilled")
+    found = _call(place, *SPACE, *words, *own)
+    assert found.returncode == 2
+    assert f"holds another search: {named}" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("int8",), "at least one limit"),
+        (("int9", *LIMITS), "int9"),
+        (("int8", *LIMITS, "--try", "quantize.method=[dynamik]"), "dynamik"),
+        (("int8", *LIMITS, "--try", "distill.epochs=[1]"), "distill"),
+        (("int8", *LIMITS, "--try", "epochs"), "expected NAME="),
+        (("int8", *LIMITS, "--tuning", "nowhere.csv"), "nowhere.csv"),
+        (("distilbert", *LIMITS, "--try", "student=[distilbert-6l]"), "distilbert-6l"),
+    ],
+)
+def test_wrong_input_is_refused_and_nothing_written(place: Path, words: tuple[str, ...], message: str) -> None:
+    found = compress("search", *words, "--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "refused", cwd=place)
+    assert found.returncode == 2
+    assert message in found.stderr
+    assert "Traceback" not in found.stderr
+    assert not (place / "refused").exists()

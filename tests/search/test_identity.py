@@ -1,0 +1,74 @@
+"""What makes a search the same one, and what its trials ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_runs import TASK, TEACHER
+
+from compress.errors import CompressError
+from compress.pipeline import Request
+from compress.search.limits import Limits
+from compress.search.run import command_of, opened
+from compress.search.space import Axis
+
+LIMITS = Limits(max_size_mb=5)
+
+
+@pytest.fixture
+def request_(tmp_path: Path) -> Request:
+    (tmp_path / "tiny.yaml").write_text(TEACHER)
+    (tmp_path / "task.yaml").write_text(TASK)
+    (tmp_path / "text.txt").write_text("the film is good .\n" * 20)
+    (tmp_path / "tuning.csv").write_text("sentence,label\nthe film is good .,positive\nthe film is bad .,negative\n")
+    return Request(
+        ("vocabulary-int8", "distilbert"),
+        (str(tmp_path / "task.yaml"),),
+        teacher=str(tmp_path / "tiny.yaml"),
+        root=tmp_path / "out",
+        corpus=(str(tmp_path / "text.txt"),),
+        precision="fp32",
+        overrides=("distill.epochs=1",),
+    )
+
+
+def test_an_override_is_for_the_recipes_that_have_its_stage(request_: Request) -> None:
+    opened(request_, LIMITS, ())
+    commands = [command_of(request_, {"recipe": recipe}) for recipe in ("vocabulary-int8", "distilbert")]
+    assert ["distill.epochs=1" in command for command in commands] == [False, True]
+
+
+def test_the_same_request_goes_on_whatever_its_threads(request_: Request) -> None:
+    opened(request_, LIMITS, ())
+    opened(replace(request_, threads=3), LIMITS, ())
+
+
+@pytest.mark.parametrize(
+    ("named", "change"),
+    [
+        ("precision", {"precision": "bf16"}),
+        ("set", {"overrides": ()}),
+        ("seed", {"seeds": (1,)}),
+        ("refit", {"refit": True}),
+    ],
+)
+def test_another_setting_is_another_search(request_: Request, named: str, change: dict[str, Any]) -> None:
+    opened(request_, LIMITS, ())
+    with pytest.raises(CompressError, match=f"holds another search: {named} is"):
+        opened(replace(request_, **change), LIMITS, ())
+
+
+def test_other_text_tuning_limits_and_values_are_another_search(request_: Request, tmp_path: Path) -> None:
+    opened(request_, LIMITS, ())
+    with pytest.raises(CompressError, match="holds another search: data is"):
+        opened(replace(request_, tuning=tmp_path / "tuning.csv"), LIMITS, ())
+    with pytest.raises(CompressError, match="holds another search: limits is"):
+        opened(request_, Limits(max_size_mb=6), ())
+    with pytest.raises(CompressError, match="holds another search: axes is"):
+        opened(request_, LIMITS, (Axis("distill.batch_size", (8, 16)),))
+    (tmp_path / "text.txt").write_text("the film is bad .\n" * 20)
+    with pytest.raises(CompressError, match="holds another search: corpus is"):
+        opened(request_, LIMITS, ())

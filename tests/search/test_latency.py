@@ -1,0 +1,84 @@
+"""What is known of a model's time before it is trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_runs import TASK, TEACHER
+
+from compress.errors import CompressError
+from compress.models.dimensions import dimensions
+from compress.pipeline import Plan, Request, plan_all
+from compress.search.latency import TABLE, Latencies, model_config, shape_of
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("latency")
+    (folder / "tiny.yaml").write_text(TEACHER)
+    (folder / "tiny-task.yaml").write_text(TASK)
+    return folder
+
+
+def _plan(place: Path, recipe: str, *overrides: str) -> Plan:
+    names = [str(place / name) for name in ("tiny-task.yaml", "tiny.yaml")]
+    (plan,) = plan_all(Request((recipe,), (names[0],), teacher=names[1], overrides=overrides, bench=None))
+    return plan
+
+
+def test_a_shape_is_measured_once(tmp_path: Path) -> None:
+    asked: list[float] = []
+
+    def measure() -> float:
+        asked.append(float(len(asked)))
+        return asked[-1]
+
+    for _ in range(2):
+        table = Latencies(tmp_path)
+        assert [table.get({"layers": layers}, measure) for layers in (2, 4, 2)] == [0.0, 1.0, 0.0]
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": {"cpu_ms": "fast"}}'])
+def test_a_table_that_cannot_be_read_is_named_with_the_way_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / TABLE).write_text(text)
+    with pytest.raises(CompressError, match=f"{TABLE}.*delete it"):
+        Latencies(tmp_path).get({"layers": 2}, lambda: 1.0)
+
+
+def test_a_shape_is_of_what_decides_the_time_and_of_nothing_else(place: Path) -> None:
+    usual = shape_of(_plan(place, "distilbert"))
+    same = (
+        "distill.epochs=2",
+        "distill.learning_rate=0.1",
+        "quantize.calibration_examples=64",
+        "quantize.method=static",
+    )
+    for override in same:
+        assert shape_of(_plan(place, "distilbert", override)) == usual, override
+    for override in ("quantize.method=dynamic", "quantize.embeddings=false"):
+        assert shape_of(_plan(place, "distilbert", override)) not in (usual, None), override
+    assert shape_of(_plan(place, "int8")) != usual
+
+
+@pytest.mark.parametrize(
+    ("recipe", "override"),
+    [
+        ("prune-int8", "prune.flops=0.5"),
+        ("vocabulary-int8", "quantize.method=static"),
+        ("int8", "quantize.method=auto"),
+        ("int8", "quantize.exclude=[pooler]"),
+    ],
+)
+def test_no_shape_is_claimed_where_only_the_model_tells(place: Path, recipe: str, override: str) -> None:
+    assert shape_of(_plan(place, recipe, override)) is None
+
+
+@pytest.mark.parametrize("recipe", ["int8", "distilbert", "tinybert-small", "albert"])
+def test_the_untrained_model_has_the_sizes_of_the_one_that_is_trained(place: Path, recipe: str) -> None:
+    plan = _plan(place, recipe)
+    name = plan.models[-1].rpartition("-")[0]
+    config: Any = model_config(plan, name, plan.task.data.labels)
+    assert dimensions(config.to_dict(), classes=2) == plan.sizes[name]

@@ -1,0 +1,96 @@
+"""The arithmetic of limits, held against brute force on random tables."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from compress.errors import CompressError
+from compress.search.limits import Limits, Measured, choose, front
+
+
+def _table(seed: int) -> list[Measured]:
+    """Few different values, so that there are equals and ties."""
+    dice = random.Random(seed)
+    return [
+        Measured(number, dice.randint(80, 90), dice.choice([5.0, 10.0, 20.0, 40.0]), dice.choice([1.0, 2.0, 4.0]))
+        for number in range(dice.randint(1, 12))
+    ]
+
+
+def _limits(seed: int) -> Limits:
+    dice = random.Random(1000 + seed)
+    return Limits(dice.choice([None, 1.0, 3.0]), dice.choice([None, 5.0, 15.0]), dice.choice([70.0, 85.0, 95.0]))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_front_is_what_no_other_beats(seed: int) -> None:
+    models = _table(seed)
+    expected = set()
+    for model in models:
+        better = [
+            other
+            for other in models
+            if other.score >= model.score
+            and other.size_mb <= model.size_mb
+            and (other.latency_ms or 0) <= (model.latency_ms or 0)
+        ]
+        same = [
+            o for o in better if (o.score, o.size_mb, o.latency_ms) == (model.score, model.size_mb, model.latency_ms)
+        ]
+        if len(better) == len(same):
+            expected.add(model.number)
+    assert {model.number for model in front(models)} == expected
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_choice_is_that_of_brute_force(seed: int) -> None:
+    models, limits = _table(seed), _limits(seed)
+    chosen = choose(models, limits)
+    fitting = [
+        model
+        for model in models
+        if (limits.max_latency_ms is None or (model.latency_ms or 0) <= limits.max_latency_ms)
+        and (limits.max_size_mb is None or model.size_mb <= limits.max_size_mb)
+        and (limits.min_score is None or model.score >= limits.min_score)
+    ]
+    if fitting:
+        assert not chosen.missed
+        assert chosen.model in fitting
+        assert chosen.model.score == max(model.score for model in fitting)
+        assert chosen.model in front(fitting)
+    else:
+        assert chosen.missed
+        far = {m.number: sum(max(0.0, share) for share in limits.violations(m).values()) for m in models}
+        assert far[chosen.model.number] == min(far.values())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_of_trials_changes_neither_front_nor_choice(seed: int) -> None:
+    models, limits = _table(seed)[:5], _limits(seed)
+    for order in itertools.permutations(models):
+        assert front(order) == front(models)
+        assert choose(order, limits) == choose(models, limits)
+
+
+def test_what_stands_in_the_way_is_named_with_its_numbers() -> None:
+    chosen = choose([Measured(0, 80.0, 30.0, 2.0)], Limits(max_latency_ms=3, max_size_mb=20, min_score=88))
+    assert [line.split(":")[0] for line in chosen.missed] == ["--max-size-mb", "--min-score"]
+    assert "at most 20 MB" in chosen.missed[0] and "30" in chosen.missed[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "at least one limit"),
+        ({"max_latency_ms": 0.0}, "--max-latency-ms"),
+        ({"max_size_mb": -1.0}, "--max-size-mb"),
+        ({"min_score": 101.0}, "--min-score"),
+        ({"max_size_mb": float("nan")}, "--max-size-mb"),
+    ],
+)
+def test_limits_that_nothing_can_meet_are_refused(values: dict[str, float], message: str) -> None:
+    with pytest.raises(CompressError, match=message):
+        Limits(**values)
