@@ -37,7 +37,11 @@ from .options import (
 LIMITS = "Limits"
 MaxLatency = Annotated[
     float | None,
-    typer.Option("--max-latency-ms", help="CPU time of one text of 128 tokens, one thread.", rich_help_panel=LIMITS),
+    typer.Option(
+        "--max-latency-ms",
+        help="CPU time of one text of 128 tokens, or as many as the task allows; one thread.",
+        rich_help_panel=LIMITS,
+    ),
 ]
 MaxSize = Annotated[
     float | None, typer.Option("--max-size-mb", help="Of the ONNX file, in 10^6 bytes.", rich_help_panel=LIMITS)

@@ -20,6 +20,8 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
         return
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("expected an object")
     except (OSError, ValueError) as error:
         raise CompressError(f"{path}: cannot be read: {error}; choose another folder with --out") from None
     wanted = json.loads(text)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ..errors import CompressError
 
+_DIGITS = 9  # of points: 57 of 100 right is 56.99999999999999 points
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -57,7 +59,7 @@ class Limits:
         if self.max_size_mb is not None:
             found["--max-size-mb"] = model.size_mb / self.max_size_mb - 1
         if self.min_score is not None:
-            found["--min-score"] = (self.min_score - model.score) / 100
+            found["--min-score"] = round(self.min_score - model.score, _DIGITS) / 100
         return found
 
     def meets(self, model: Measured) -> bool:
@@ -72,7 +74,7 @@ class Limits:
         }
         over = [option for option, value in self.violations(model).items() if value > 0]
         return [
-            f"{option}: expected {word} {limit:g} {unit}, found {value:.4g}"
+            f"{option}: expected {word} {limit:g} {unit}, found {value:.6g}"
             for option, (limit, value, word, unit) in found.items()
             if option in over
         ]
@@ -94,13 +96,14 @@ def front(models: Sequence[Measured]) -> list[Measured]:
 
 
 def choose(models: Sequence[Measured], limits: Limits) -> Choice:
-    """The best score among those that meet all limits; else the one whose misses add up to the least, as shares of the limits.
+    """Of those that meet all limits the quickest, then the smallest, where a score is asked for, else the one with the best score; where
+    none does, the one whose misses add up to the least, as shares of the limits.
 
-    Of equals the quickest, then the smallest, then the first tried. There is at least one model.
+    Of equals the best score, the quickest, the smallest, then the first tried. There is at least one model.
     """
     meeting = [model for model in models if limits.meets(model)]
     if meeting:
-        return Choice(min(meeting, key=_order))
+        return Choice(min(meeting, key=_order if limits.min_score is None else _cheapest))
     nearest = min(
         models, key=lambda model: (sum(max(0.0, v) for v in limits.violations(model).values()), *_order(model))
     )
@@ -114,3 +117,7 @@ def _beats(one: Measured, other: Measured) -> bool:
 
 def _order(model: Measured) -> tuple[float, float, float, int]:
     return (-model.score, *model.costs, model.number)
+
+
+def _cheapest(model: Measured) -> tuple[float, float, float, int]:
+    return (*model.costs, -model.score, model.number)

@@ -1,7 +1,8 @@
-"""What a search may try: named axes of settings, in a file or by default, and what a point of them asks of a run."""
+"""What a search may try: axes of settings, and what a point of them asks of a run."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class Axis:
     def __post_init__(self) -> None:
         if not self.values:
             raise CompressError(f"search space: {self.name}: expected at least one value, found none")
-        if len(set(map(json.dumps, self.values))) != len(self.values):
+        if any(one == other for one, other in itertools.combinations(self.values, 2)):  # 1 and 1.0 too
             raise CompressError(f"search space: {self.name}: a value is there twice; leave one out")
 
     @property

@@ -12,8 +12,8 @@ import itertools
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,14 +22,14 @@ from filelock import FileLock, Timeout
 
 from ..errors import CompressError
 from .identity import claim
+from .journal import open_study, quiet
 from .space import RECIPE, Axis, Point
 
 if TYPE_CHECKING:
     import optuna
 
-JOURNAL = "journal.log"
 _MISSES, _SAME_AS, _WHY = "misses", "same_as", "refused"
-_NAME = "search"
+_WAIT = 10.0  # seconds
 _REPEATS = 3  # in a row, after which a trial takes what was not tried
 
 
@@ -82,7 +82,7 @@ class Search:
         (folder / "locks").mkdir(exist_ok=True)
         with FileLock(folder / "locks" / "folder"):
             claim(folder, identity)
-            self._study = _open(folder, objectives)
+            self._study = open_study(folder, objectives)
 
     def run(self, trials: int, work: Callable[[int, Point], Outcome]) -> list[Trial]:
         """`trials` in all, those of other processes and of earlier calls counted -> all that are finished, by number.
@@ -133,8 +133,9 @@ class Search:
             if not left:
                 return None
             lock = FileLock(self.folder / "locks" / f"trial-{left[0].number}")
-            with lock:  # until whoever works on it is done, or dead
-                pass
+            with suppress(Timeout):  # until whoever works on it is done or dead; another of `left` may be free before
+                lock.acquire(timeout=_WAIT)
+                lock.release()
 
     def _try_lock(self, number: int) -> FileLock | None:
         lock = FileLock(self.folder / "locks" / f"trial-{number}")
@@ -162,7 +163,7 @@ class Search:
                 )
             trial.set_user_attr("info", outcome.info or {})
             trial.set_user_attr(_MISSES, dict(outcome.misses))
-            with _quiet():
+            with quiet():
                 for name, value in outcome.misses.items():
                     trial.set_constraint(name, value)
             if outcome.refused is not None:
@@ -234,7 +235,7 @@ def _text(point: Point) -> str:
 def _fixing(name: str, value: Any, sampler: optuna.samplers.BaseSampler) -> optuna.samplers.BaseSampler:
     import optuna
 
-    with _quiet():
+    with quiet():
         return optuna.samplers.PartialFixedSampler({name: value}, sampler)
 
 
@@ -245,43 +246,3 @@ def _sampler(words: str) -> optuna.samplers.BaseSampler:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         return optuna.samplers.TPESampler(seed=seed, multivariate=False)
-
-
-def _open(folder: Path, objectives: int) -> optuna.Study:
-    import optuna
-    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
-
-    class Lock(JournalFileOpenLock):
-        """The system frees it when its holder dies, so nobody waits for the dead."""
-
-        def __init__(self) -> None:
-            super().__init__(str(folder / JOURNAL))
-            self._lock = FileLock(folder / "locks" / "journal")
-
-        def acquire(self) -> bool:
-            self._lock.acquire()
-            return True
-
-        def release(self) -> None:
-            self._lock.release()
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    with _quiet():
-        storage = optuna.storages.JournalStorage(JournalFileBackend(str(folder / JOURNAL), lock_obj=Lock()))
-        return optuna.create_study(
-            storage=storage,
-            sampler=_sampler("0"),
-            study_name=_NAME,
-            directions=[optuna.study.StudyDirection.MINIMIZE] * objectives,
-            load_if_exists=True,
-        )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    import optuna
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        warnings.simplefilter("ignore", UserWarning)  # of a constraint that a killed process had set
-        yield

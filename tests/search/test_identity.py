@@ -11,6 +11,7 @@ from recipe_runs import TASK, TEACHER
 
 from compress.errors import CompressError
 from compress.pipeline import Request
+from compress.search.identity import IDENTITY
 from compress.search.limits import Limits
 from compress.search.run import command_of, opened
 from compress.search.space import Axis
@@ -71,4 +72,13 @@ def test_other_text_tuning_limits_and_values_are_another_search(request_: Reques
         opened(request_, LIMITS, (Axis("distill.batch_size", (8, 16)),))
     (tmp_path / "text.txt").write_text("the film is bad .\n" * 20)
     with pytest.raises(CompressError, match="holds another search: corpus is"):
+        opened(request_, LIMITS, ())
+
+
+@pytest.mark.parametrize("text", ["null", "[]", "{"])
+def test_an_identity_that_cannot_be_read_is_named(request_: Request, text: str) -> None:
+    opened(request_, LIMITS, ())
+    path = request_.root / "search" / IDENTITY
+    path.write_text(text)
+    with pytest.raises(CompressError, match=IDENTITY):
         opened(request_, LIMITS, ())

@@ -22,7 +22,8 @@ def _table(seed: int) -> list[Measured]:
 
 def _limits(seed: int) -> Limits:
     dice = random.Random(1000 + seed)
-    return Limits(dice.choice([None, 1.0, 3.0]), dice.choice([None, 5.0, 15.0]), dice.choice([70.0, 85.0, 95.0]))
+    latency, size = dice.choice([None, 1.0, 3.0]), dice.choice([None, 5.0, 15.0])
+    return Limits(latency, size, dice.choice([70.0, 85.0, 95.0, *([None] if latency or size else [])]))
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -59,7 +60,12 @@ def test_the_choice_is_that_of_brute_force(seed: int) -> None:
     if fitting:
         assert not chosen.missed
         assert chosen.model in fitting
-        assert chosen.model.score == max(model.score for model in fitting)
+        if limits.min_score is None:
+            assert chosen.model.score == max(model.score for model in fitting)
+        else:
+            quickest = [m for m in fitting if m.latency_ms == min(model.latency_ms or 0 for model in fitting)]
+            assert chosen.model in quickest
+            assert chosen.model.size_mb == min(model.size_mb for model in quickest)
         assert chosen.model in front(fitting)
     else:
         assert chosen.missed
@@ -79,6 +85,21 @@ def test_what_stands_in_the_way_is_named_with_its_numbers() -> None:
     chosen = choose([Measured(0, 80.0, 30.0, 2.0)], Limits(max_latency_ms=3, max_size_mb=20, min_score=88))
     assert [line.split(":")[0] for line in chosen.missed] == ["--max-size-mb", "--min-score"]
     assert "at most 20 MB" in chosen.missed[0] and "30" in chosen.missed[0]
+
+
+def test_the_cheapest_of_those_with_the_score_is_chosen() -> None:
+    large, small, poor = Measured(0, 92.0, 90.0), Measured(1, 91.9, 6.0), Measured(2, 85.0, 1.0)
+    assert choose([large, small, poor], Limits(min_score=90)).model == small
+    assert choose([large, small, poor], Limits(max_size_mb=100)).model == large
+
+
+def test_a_score_that_is_the_limit_meets_it() -> None:
+    assert choose([Measured(0, 0.57 * 100, 1.0)], Limits(min_score=57)).missed == ()
+
+
+def test_a_close_miss_shows_two_numbers() -> None:
+    (line,) = choose([Measured(0, 89.996, 1.0)], Limits(min_score=90)).missed
+    assert "90 points" in line and "89.996" in line
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import search_child
 from search_child import AXES, STAGES, compute, toy_search
 
 from compress.errors import CompressError
-from compress.search.space import Point
+from compress.search.journal import JOURNAL
+from compress.search.space import Axis, Point
 from compress.search.study import Outcome, Search, Trial
 
 TRIALS = 16
@@ -93,6 +94,20 @@ def test_a_missing_optuna_is_named_with_the_way_out(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(CompressError, match=r"needs optuna.*pip install 'optuna"):
         toy_search(tmp_path / "s")
+
+
+def test_a_line_that_was_half_written_is_taken_away(tmp_path: Path) -> None:
+    toy_search(tmp_path).run(3, lambda number, point: compute(point))
+    journal = tmp_path / JOURNAL
+    with journal.open("ab") as file:
+        file.write(journal.read_bytes().splitlines()[-1][:-5])
+    assert _whole(tmp_path) == _whole(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("values", [(1, 1.0), (True, 1), ("a", "a")])
+def test_equal_values_of_an_axis_are_refused(values: tuple[object, ...]) -> None:
+    with pytest.raises(CompressError, match="twice"):
+        Axis("distill.epochs", values)
 
 
 def test_two_processes_on_one_folder_compute_no_point_twice(tmp_path: Path) -> None:
