@@ -22,8 +22,8 @@ from ..store import Store
 
 if TYPE_CHECKING:
     from ..fields import Spec
-    from ..models.cards import Albert
     from ..models.dimensions import Dimensions
+    from ..models.student_forms import Albert
     from ..pipeline import Plan
     from ..pipeline.plan import Node
 

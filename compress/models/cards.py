@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, model_validator
 
 from ..catalog import load_card
-from ..fields import Fraction, Name, Positive, PositiveNumber, Spec
+from ..fields import Fraction, Name, Positive, Spec
 from ..spec.stages import Finetune
 from ..spec.stages.finetune import lists
 from .families import FAMILIES, Family
+from .student_forms import Albert, Layers, Static
 from .vector_layers import LAST, problem_of
 
 if TYPE_CHECKING:
@@ -143,38 +144,8 @@ class TeacherCard(Spec):
         return self
 
 
-Layers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]  # of the teacher, from 0
 LayerRule = Literal["every_other", "first", "last"] | Layers
 Init = Literal["copy", "random", "project", "convert", "pretrained", "static"]
-
-
-class Albert(Spec):
-    """ALBERT's own (Lan et al. 2020, arXiv:1909.11942, §3.1): small embeddings, and layers that share weights."""
-
-    embedding: Annotated[int, Field(ge=2)] = Field(default=128, description="width of the embedding tables (E)")
-    share: Literal["all", "none"] = Field(
-        default="all", description="weights that layers share: the whole block, or nothing"
-    )
-    groups: Positive = Field(
-        default=1, description="distinct blocks with `share: all`; each is repeated layers / groups times"
-    )
-    block: Literal["fit", "mean"] | Layers = Field(
-        default="fit",
-        description="where a converted block starts. fit: least squares on the teacher's activations; mean: the mean of its "
-        "blocks; a list: a teacher layer (from 0) for each block",
-    )
-
-
-class Static(Spec):
-    """Where the vectors of a static student come from: each token of the vocabulary alone through the teacher."""
-
-    states: Literal["last", "mean"] = Field(
-        default="last",
-        description="the token's state after the last layer, or the mean of its states before and after all layers",
-    )
-    rarity: PositiveNumber = Field(
-        default=1e-3, description="a: a token of frequency p in the training texts weighs a / (a + p)"
-    )
 
 
 class StudentCard(Spec):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..cards import Albert
 from ..families import FAMILIES
+from ..student_forms import Albert
 from . import fitting
 from .activations import Sample
 from .factorising import factorise

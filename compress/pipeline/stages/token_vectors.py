@@ -7,8 +7,8 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from ...fields import Positive, PositiveNumber, Spec
-from ...models.cards import Static
 from ...models.checkpoints import load_classifier, load_tokenizer
+from ...models.student_forms import Static
 from ..plan import TRAINING, Draft, Job, Kind
 
 _NAME, _STATES = "token_vectors", "states.npy"

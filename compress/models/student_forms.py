@@ -1,0 +1,40 @@
+"""What only students of one form have on their card: an ALBERT's own sizes, and where static vectors come from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ..fields import Positive, PositiveNumber, Spec
+
+Layers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]  # of the teacher, from 0
+
+
+class Albert(Spec):
+    """ALBERT's own (Lan et al. 2020, arXiv:1909.11942, §3.1): small embeddings, and layers that share weights."""
+
+    embedding: Annotated[int, Field(ge=2)] = Field(default=128, description="width of the embedding tables (E)")
+    share: Literal["all", "none"] = Field(
+        default="all", description="weights that layers share: the whole block, or nothing"
+    )
+    groups: Positive = Field(
+        default=1, description="distinct blocks with `share: all`; each is repeated layers / groups times"
+    )
+    block: Literal["fit", "mean"] | Layers = Field(
+        default="fit",
+        description="where a converted block starts. fit: least squares on the teacher's activations; mean: the mean of its "
+        "blocks; a list: a teacher layer (from 0) for each block",
+    )
+
+
+class Static(Spec):
+    """Where the vectors of a static student come from: each token of the vocabulary alone through the teacher."""
+
+    states: Literal["last", "mean"] = Field(
+        default="last",
+        description="the token's state after the last layer, or the mean of its states before and after all layers",
+    )
+    rarity: PositiveNumber = Field(
+        default=1e-3, description="a: a token of frequency p in the training texts weighs a / (a + p)"
+    )
