@@ -32,10 +32,10 @@ _POOLED: Place = (POOLED, 0)
 
 
 class _Enough(Exception):
-    """Ends a forward once the embeddings are there."""
+    """Ends a forward once what goes into the first layer is there."""
 
-    def __init__(self, states: Tensor) -> None:
-        self.states = states
+    def __init__(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        self.inputs = arguments, keywords
 
 
 def accepted_inputs(model: nn.Module) -> frozenset[str]:
@@ -115,7 +115,7 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     inputs = model_inputs(model, batch)
     whole = not isinstance(model, FSDPModule)  # where weights are split, every forward that begins has to end
     if whole and set(places.values()) == {(HIDDEN, 0)}:
-        states = _embeddings(model, inputs)
+        states: Tensor = first_layer_inputs(model, inputs)[0][0]
         return _words(model, names) | dict.fromkeys(places, states)
     inside = frozenset(place for place in places.values() if place[0] in ATTENTION)
     if inside and not FAMILIES[config.model_type].captures_attention:
@@ -147,20 +147,20 @@ def layers_of(model: Any) -> nn.ModuleList:
     return next(module for module in model.base_model.modules() if isinstance(module, nn.ModuleList))
 
 
-def _embeddings(model: Any, inputs: Batch) -> Tensor:
-    """What goes into the first layer, and no layer is run for it."""
+def first_layer_inputs(model: Any, inputs: Batch) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a forward on `inputs` passes to the first layer, by place, the embeddings first, and by name; no layer is run for it."""
 
-    def stop(module: nn.Module, arguments: Any) -> None:
-        raise _Enough(arguments[0])
+    def stop(module: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        raise _Enough(arguments, keywords)
 
-    handle = layers_of(model)[0].register_forward_pre_hook(stop)
+    handle = layers_of(model)[0].register_forward_pre_hook(stop, with_kwargs=True)
     try:
         model(**inputs)
     except _Enough as found:
-        return found.states
+        return found.inputs
     finally:
         handle.remove()
-    raise RuntimeError(f"{type(model).__name__} does not pass its embeddings to its first layer")
+    raise RuntimeError(f"{type(model).__name__} does not run its first layer")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ..models.features import Batch, layers_of, model_inputs
+from ..models.features import Batch, first_layer_inputs, layers_of, model_inputs
 from ..models.pruned import layer_part
 
 DAMPING = 1e-2  # of the mean diagonal of the normal equations, for weights that few examples say anything of
@@ -59,26 +59,9 @@ class _Batch:
     real: Bool[Tensor, "batch length"]
 
 
-class _Enough(Exception):
-    """Ends a forward once what goes into the first layer is there."""
-
-
 def _start(model: Any, batch: Batch) -> _Batch:
     """What goes into the first layer, which is the same in both models."""
-    found: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-
-    def stop(module: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        found.append((arguments, keywords))
-        raise _Enough
-
-    handle = layers_of(model)[0].register_forward_pre_hook(stop, with_kwargs=True)
-    try:
-        model(**model_inputs(model, batch))
-    except _Enough:
-        pass
-    finally:
-        handle.remove()
-    (states, *others), keywords = found[0]
+    (states, *others), keywords = first_layer_inputs(model, model_inputs(model, batch))
     return _Batch(states, states, tuple(map(_once, others)), keywords, batch["attention_mask"].bool())
 
 
