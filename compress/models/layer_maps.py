@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from ..errors import CompressError
@@ -61,7 +61,7 @@ def check_losses(
     """Raise `CompressError` for a loss that the two models do not allow; `where` begins the message. `pruned`: the student is going to
     lose heads, which ones is not known yet."""
     for loss in losses:
-        if loss.weight > 0 and pruned and _reads_heads(loss):
+        if loss.weight > 0 and pruned and _attends(mine for mine, _ in LOSSES[loss.name].compares(loss, ((1, 1),))):
             raise CompressError(
                 f"{where}: {loss.name}: compares heads, and the student has lost others in each layer to pruning; leave the loss out: "
                 "those on logits and on hidden states remain, such as soft_target and hidden_mse"
@@ -70,8 +70,9 @@ def check_losses(
             raise CompressError(f"{where}: {problem}")
 
 
-def _reads_heads(spec: LossSpec) -> bool:
-    return any(mine.partition("[")[0] in ATTENTION for mine, _ in LOSSES[spec.name].compares(spec, ((1, 1),)))
+def _attends(features: Iterable[str]) -> bool:
+    """Whether one of these features is of heads."""
+    return any(name.partition("[")[0] in ATTENTION for name in features)
 
 
 def _problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | None:
@@ -94,7 +95,7 @@ def _lacking(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | 
     if loss.reads != "classes" and FAMILIES[student.architecture].layerless:
         return f"{spec.name}: a {student.architecture} student has no layers, and so no states to compare"
     for sizes, read in ((student, [mine for mine, _ in pairs]), (teacher, [theirs for _, theirs in pairs if theirs])):
-        family, attends = FAMILIES[sizes.architecture], any(name.partition("[")[0] in ATTENTION for name in read)
+        family, attends = FAMILIES[sizes.architecture], _attends(read)
         if not family.captures_attention and attends:
             return f"{spec.name}: the attention of a {family.name} cannot be read"
         if sizes.pruned is not None and attends:
