@@ -11,8 +11,9 @@ from torch import Tensor
 
 from ..models.families import Family
 from ..models.heads import head_of, without_pooler
-from ..models.pruned import ATTENTION, UNPRUNED, family_of, head_size, layer_name, pruned_class, shape_of
+from ..models.pruned import ATTENTION, UNPRUNED, family_of, head_size, layer_name, shape_of
 from ..models.pruned_shape import FIELD, PrunedShape
+from ..models.usable_classes import usable_class
 
 
 def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[Sequence[int]]) -> Any:
@@ -28,8 +29,8 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
     )
     kind = getattr(type(model), UNPRUNED, type(model))
     config = copy.deepcopy(model.config)
-    _say(config, family, shape)
-    made = without_pooler((pruned_class(kind) if hasattr(config, FIELD) else kind)(config), head_of(model))
+    _set_shape(config, family, shape)
+    pruned = without_pooler(usable_class(kind, config)(config), head_of(model))
     state = model.state_dict()
     for number, (some_heads, some_neurons) in enumerate(zip(heads, neurons, strict=True)):
         rows = _rows(some_heads, size)
@@ -39,8 +40,8 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
         for part, kept in (("output", rows), ("down", torch.tensor(some_neurons))):
             name = f"{layer_name(model, number)}.{family.layer[part]}.weight"
             state[name] = state[name][:, kept]
-    made.load_state_dict(state)
-    return made.train(model.training)
+    pruned.load_state_dict(state)
+    return pruned.train(model.training)
 
 
 def _rows(heads: Sequence[int], size: int) -> Tensor:
@@ -48,7 +49,7 @@ def _rows(heads: Sequence[int], size: int) -> Tensor:
     return (torch.tensor(heads)[:, None] * size + torch.arange(size)).flatten()
 
 
-def _say(config: Any, family: Family, shape: PrunedShape) -> None:
+def _set_shape(config: Any, family: Family, shape: PrunedShape) -> None:
     """Put the shape into the config: transformers' own way where it has one."""
     vars(config).pop(FIELD, None)
     every = tuple(range(getattr(config, family.own_name("num_attention_heads"))))
