@@ -41,9 +41,9 @@ def _scores(run: Result, record: PruningRecord) -> Iterator[Line]:
     for number, point in enumerate(record.points, 1):
         healed = record.healed if number == len(record.points) else None
         values = (record.whole, point.pruned, point.repaired, healed)
-        told = (NOTHING if each is None else numbers.points(each) for each in values)
+        scores = (NOTHING if each is None else numbers.points(each) for each in values)
         budget = f"{record.budget} {point.budget:g}"
-        yield Line(text_cells(str(run.seed), budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *told))
+        yield Line(text_cells(str(run.seed), budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *scores))
 
 
 def _layers(run: Result, record: PruningRecord) -> Iterator[Line]:

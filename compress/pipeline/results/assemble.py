@@ -224,8 +224,7 @@ def _fidelity(made: Made, model: Model) -> Fidelity | None:
     """Beside the fp32 file of the same checkpoint, which every quantized one is made from."""
     if model.precision == "fp32":
         return None
-    data = made.reported.data
-    reference = f"{model.name}-fp32"
+    data, reference = made.reported.data, f"{model.name}-fp32"
     fp32, int8 = (made.logits[label][data.first] for label in (reference, model.label))
     against = {"reference": reference, "split": data.first, "delta": _delta(made, fp32, int8)}
     return fidelity(fp32, int8, made.gold[data.first], data.labels, kind=TASK_KINDS[data.spec.kind], **against)
