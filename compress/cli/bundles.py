@@ -168,8 +168,8 @@ def _check_sources(
 
 
 def _answer_file(model: Model, source: Path, output: Path | None, **columns: str | None) -> None:
-    from .predictions import predict_file
-    from .vector_files import VECTORS, write_vectors
+    from .predictions import VECTORS, predict_file
+    from .vector_files import write_vectors
 
     try:
         if output is not None and output.suffix.lower() == VECTORS:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .word_files import WordRows, WordWriter
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added
+VECTORS = ".npy"  # of a file of vectors: `vector_files`
 
 
 def predict_file(
@@ -46,9 +47,10 @@ def predict_file(
             f"--label: cosines of pairs are scored, and {names[0]!r} is one text; name the other's column with --pair"
         )
     check_new(output)
+    more = (VECTORS,) if unit == "pair" else CONLL if rows.suffix in CONLL else ()
     with ExitStack() as stack:
         stack.callback(rows.close)
-        form = rows.suffix if output is None else suffix_of(output, "--output", CONLL if rows.suffix in CONLL else ())
+        form = rows.suffix if output is None else suffix_of(output, "--output", more)
         out = sys.stdout if output is None else stack.enter_context(new_file(output))
         writer = _writer(out, form, rows.delimiter if form == rows.suffix else "")
         answered = _answered(model, path, names, label, form)

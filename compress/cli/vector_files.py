@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CompressError
 from .answered import text_of
-from .predictions import Bar, check_new, new_file
+from .predictions import VECTORS, Bar, check_new, new_file
 from .row_files import Rows
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from ..runtime import Embedder
 
-VECTORS = ".npy"
 _HEADER = 128  # bytes, whatever the number of rows, which is only known at the end
 
 

@@ -111,13 +111,14 @@ def test_rows_of_one_text_get_vectors(folder: Path, tmp_path: Path) -> None:
         (("-o", "x.npy", "--text", "one", "--pair", "other"), "--pair: a .npy file holds the vectors of one column"),
         (("-o", "x.npy", "--text", "one", "--label", "score"), "--label: a .npy file holds the vectors of one column"),
         (("-o", "x.npy"), "no column 'text'"),
+        (("-o", "x.txt", "--text", "one"), "--output: expected a .csv, .tsv, .jsonl or .npy file, found x.txt"),
         (("--text", "one", "--label", "score"), "--label: cosines of pairs are scored, and 'one' is one text"),
     ],
 )
 def test_what_does_not_fit_is_refused(folder: Path, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
-    options = tuple(str(tmp_path / option) if option.endswith(".npy") else option for option in options)
+    options = tuple(str(tmp_path / option) if option.startswith("x.") else option for option in options)
     assert message in told(predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), *options))
-    assert not (tmp_path / "x.npy").exists()
+    assert not list(tmp_path.glob("x.*"))
 
 
 def test_a_numpy_file_that_is_there_is_kept(folder: Path, tmp_path: Path) -> None:
