@@ -1,4 +1,4 @@
-"""A checkpoint out of a finished run, as a plain transformers folder: any stage's, not only what a bundle is made of."""
+"""A checkpoint out of a finished run, as a folder of its own: any stage's, not only what a bundle is made of."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _OURS = ("manifest.json", "log.jsonl")
 def take_checkpoint(run: Path, out: Path, *, store: Path, name: str | None = None) -> Path:
     """Copy the checkpoint `name` of a finished `run` to `out`, a new folder; returns its resolved path.
 
-    `name` is a stage's as `compress plan` shows it, e.g. `pretrained`, `encoder` or `teacher`; default: the last one made.
+    `name` is a stage's as `compress plan` shows it, e.g. `pretrained`, `encoder` or `teacher`; default: the last one made. transformers
+    loads it with nothing of ours, unless it is a static or a pruned model.
     Raises `CompressError`: the run, the name, artefacts that are gone or changed, `out`.
     """
     check_target(out, None)
@@ -40,7 +41,7 @@ def take_checkpoint(run: Path, out: Path, *, store: Path, name: str | None = Non
 
 
 def copy_checkpoint(artefact: Path, out: Path) -> None:
-    """What transformers reads of the `artefact` of a stage that trains, to `out`, a new folder: whole or not at all."""
+    """What is read of the `artefact` of a stage that trains, to `out`, a new folder: whole or not at all."""
     with building(out) as folder:
         for each in sorted(artefact.iterdir()):
             if each.name not in _OURS:
