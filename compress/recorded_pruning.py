@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from .recorded import Count, Points, Rate, Record, Share, Size
-
-BudgetName = Literal["flops", "latency", "size_mb"]
+from .spec.stages.prune import BudgetName
 
 
 class PrunedPoint(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -11,7 +11,8 @@ from ...fields import Positive, PositiveNumber
 from ..stage import StageSpec
 
 Share = Annotated[float, Field(gt=0, lt=1)]
-BUDGETS = ("flops", "latency", "size_mb")
+BudgetName = Literal["flops", "latency", "size_mb"]
+BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
 _USUAL = 0.5
 
 
@@ -57,9 +58,10 @@ class Prune(StageSpec):
         return self
 
     @property
-    def budget(self) -> str:
+    def budget(self) -> BudgetName:
         """Its name."""
-        return next((name for name in BUDGETS if getattr(self, name) is not None), BUDGETS[0])
+        given: list[BudgetName] = [name for name in BUDGETS if getattr(self, name) is not None]
+        return given[0] if given else BUDGETS[0]
 
     @property
     def budgets(self) -> tuple[float, ...]:
