@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from transformers import BertConfig
+from worlds import TASK
 
 from compress.models.dimensions import dimensions
 from compress.models.pruned_shape import PrunedShape
 from compress.pipeline import Request
 from compress.pipeline.run import build_stage
-from compress.pipeline.stages.layer_costs import Shape, _measure, _times
+from compress.pipeline.stages.layer_costs import _FEWEST_TOKENS, Shape, _measure, _random_model, _times, timed_tokens
 
 RECIPE = """
 name: timed
@@ -29,15 +32,7 @@ title: Larger
 licence: Apache-2.0
 random: {hidden: 256, layers: 6, heads: 8, intermediate: 1024, vocabulary: 300, max_positions: 128}
 """
-TASK = """
-name: toy
-text: [sentence]
-label: label
-labels: [negative, positive]
-metrics: [accuracy]
-max_length: 64
-synthetic: {generator: sentiment, train: 100, dev: 8}
-"""
+LONGER = TASK.replace("max_length: 16", "max_length: 64").replace("train: 40", "train: 100")
 
 
 def planted(shapes: Sequence[Shape]) -> list[float]:
@@ -71,10 +66,22 @@ def test_there_is_nothing_to_take_from_layers_of_one_head_and_16_neurons() -> No
     assert costs.least == costs.whole == planted([Shape(3, 1, 16, 1, 16)])[0]
 
 
+def test_a_table_of_words_to_time_has_its_padding_token() -> None:
+    config = BertConfig(
+        vocab_size=8000, pad_token_id=7000, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32
+    )  # fmt: skip
+    job: Any = SimpleNamespace(context=SimpleNamespace(kind="classification"))
+    tokens = timed_tokens(config)
+    made = _random_model(job, config, Shape(2, 1, 16, 1, 16), tokens)
+    assert made.get_input_embeddings().num_embeddings == tokens == 7001
+    config.vocab_size, config.pad_token_id = 20, 0
+    assert timed_tokens(config) == _FEWEST_TOKENS
+
+
 @pytest.mark.slow
 def test_the_pruned_model_takes_the_time_that_the_budget_says(tmp_path: Path) -> None:
     """CPU time beside the whole model's, in turns, within 10% of the budget."""
-    for name, text in (("timed", RECIPE), ("larger", LARGER), ("task", TASK)):
+    for name, text in (("timed", RECIPE), ("larger", LARGER), ("task", LONGER)):
         (tmp_path / f"{name}.yaml").write_text(text)
     files, points = [], []
     for setting in ("prune.enabled=false", "prune.latency=0.6"):

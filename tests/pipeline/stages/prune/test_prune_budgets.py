@@ -1,0 +1,87 @@
+"""Several budgets, and those of time and of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prune_runs import made, planned, request
+
+from compress.errors import CompressError
+from compress.pipeline import Plan
+from compress.pipeline.run import build_stage
+from compress.pipeline.stages import layer_costs, prune
+from compress.pruning import scores
+
+
+def test_a_list_of_budgets_is_a_curve_whose_last_point_goes_on(world: Path) -> None:
+    artifact = made(world, "alone", "prune.flops=[0.8,0.6,0.5]")
+    points = artifact.info["points"]
+    assert [point["budget"] for point in points] == [0.8, 0.6, 0.5]
+    assert [point["flops"] for point in points] == sorted((point["flops"] for point in points), reverse=True)
+    assert all(point["flops"] <= point["budget"] for point in points)
+    alone = made(world, "alone")
+    assert points[-1] == alone.info["points"][0]
+    files = [(each.path / "model.safetensors").read_bytes() for each in (artifact, alone)]
+    assert files[0] == files[1]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_the_file_is_as_large_as_the_budget_says(world: Path, precision: str) -> None:
+    recipe, settings = ("alone", ["quantize.method=static"]) if precision == "int8" else ("plain", [])
+    most = build_stage(request(world, recipe, *settings, "prune.flops=0.7"), f"teacher-pruned-{precision}")
+    whole = round(most.info["bytes"] / 1e6, 4)
+    words = request(world, recipe, *settings, f"prune.size_mb={whole}")
+    (point,) = build_stage(words, "teacher-pruned").info["points"]
+    name = {"fp32": "model.onnx", "int8": "model_quantized.onnx"}[precision]
+    size = (build_stage(words, f"teacher-pruned-{precision}").path / name).stat().st_size / 1e6
+    assert size <= whole
+    assert size == pytest.approx(point["reached"], rel=0.02)
+
+
+@pytest.mark.parametrize(("setting", "most"), [("embeddings=false", False), ("exclude=[classifier]", True)])
+def test_what_int8_leaves_in_fp32_counts_for_the_size(
+    world: Path, monkeypatch: pytest.MonkeyPatch, setting: str, most: bool
+) -> None:
+    monkeypatch.setattr(prune, "_GRAPH_MB", 0.0)
+    sizes = planned(world, "alone").sizes["teacher"]
+    fp32 = sizes.parameters if most else sizes.word_parameters
+    larger = (sizes.parameters + 2 * fp32) / 1e6  # than an int8 file, smaller than this one
+    size = f"prune.size_mb={larger}"
+    check(planned(world, "alone", size, f"quantize.{setting}"))
+    with pytest.raises(CompressError, match="expected less than the model has"):
+        check(planned(world, "alone", size))
+
+
+def check(plan: Plan) -> None:
+    node: Any = next(node for node in plan.nodes if node.kind is prune.PRUNE)
+    prune.check(plan, node)
+
+
+def planted(files: Sequence[Path], length: int) -> list[float]:
+    """Milliseconds as if a byte of a model took as long as any other."""
+    assert 4 < length <= 16
+    return [file.stat().st_size / 1000 for file in files]
+
+
+def test_time_is_measured_once_and_the_budget_is_of_the_whole_model(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[int] = []
+
+    def times(files: Sequence[Path], length: int) -> list[float]:
+        measured.append(len(files))
+        return planted(files, length)
+
+    monkeypatch.setattr(layer_costs, "_times", times)
+    with monkeypatch.context() as broken:
+        broken.setattr(scores, "mask_gradients", lambda *words, **more: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            made(world, "alone", "prune.latency=0.9")
+    (point,) = made(world, "alone", "prune.latency=0.9").info["points"]
+    assert len(measured) == 1 and measured[0] > 6
+    assert point["reached"] <= 0.9 and point["flops"] < 0.9
+    with pytest.raises(CompressError, match=r"prune: latency: expected at least 0\.\d+, which one head and 16 neurons"):
+        made(world, "alone", "prune.latency=0.05")

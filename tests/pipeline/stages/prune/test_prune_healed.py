@@ -1,0 +1,53 @@
+"""Distillation behind pruning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from prune_runs import HEALED, planned, request
+
+from compress.bundle import ship
+from compress.errors import CompressError
+from compress.models.checkpoints import load_classifier
+from compress.pipeline import run_all
+from compress.report import write_report
+
+
+def test_a_pruned_teacher_that_is_healed_is_the_student(world: Path) -> None:
+    plan = planned(world, "healed")
+    assert plan.models == ("teacher-fp32", "student-fp32", "student-int8")
+    nodes = {node.id: node for node in plan.nodes}
+    assert nodes["student"].inputs == {"teacher": "teacher", "student": "teacher-pruned"}
+    assert planned(world, "healed", "distill.enabled=false").models[1] == "teacher-pruned-fp32"
+    (result,) = run_all(request(world, "healed"))
+    record, log = result.pruning, next(stage for stage in result.stages if stage.kind == "distill student")
+    assert record is not None and record.healed == log.info["tuning_score"]
+    assert result.final.name == record.model == "student" and "heads" in result.final.architecture
+    assert result.final.parameters < result.models[0].parameters
+    write_report([result], world / "report")
+    page = (world / "report/report.md").read_text()
+    assert "the teacher, pruned" in page and "Healed" in page
+    out = ship(world / "runs" / result.run, world / "out", store=world / "runs/.store", with_checkpoint=True)
+    card = (out / "README.md").read_text()
+    assert "library_name: onnx\n" in card and "load_classifier" in card
+    assert type(load_classifier(out, kind="classification", labels=("bad", "good"), trained=True)).__name__.startswith(
+        "Pruned"
+    )
+
+
+def test_a_pruned_student_is_healed_against_the_teacher(world: Path) -> None:
+    plan = planned(world, "small-healed", student="one")
+    nodes = {node.id: node for node in plan.nodes}
+    assert nodes["heal"].inputs == {"teacher": "teacher", "student": "student-pruned"}
+    assert nodes["student-fp32"].inputs == {"student": "heal"}
+
+
+def test_general_distillation_has_no_student_to_begin_before_the_teacher_is_pruned(world: Path) -> None:
+    recipe = HEALED.replace("healed", "early").replace(
+        "  - prune:", "  - general: {losses: [{name: hidden_mse}]}\n  - prune:"
+    )
+    (world / "early.yaml").write_text(recipe)
+    with pytest.raises(CompressError, match="recipe early, stage general: makes the encoder of a new student"):
+        planned(world, "early")
+    assert planned(world, "early", "general.enabled=false").models[1] == "student-fp32"

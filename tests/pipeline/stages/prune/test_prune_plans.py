@@ -1,0 +1,103 @@
+"""What a recipe with pruning plans, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from prune_runs import planned, request
+
+from compress.cli.plans import plan_documents, print_plans
+from compress.errors import CompressError
+from compress.pipeline import run_all
+
+EMBEDDING = """
+name: toy
+kind: embedding
+text: [sentence1, sentence2]
+label: score
+metrics: [spearman]
+max_length: 16
+synthetic: {generator: similarity, train: 40, dev: 8}
+"""
+
+
+def test_a_pruned_teacher_is_a_model_beside_the_baseline(world: Path) -> None:
+    plan = planned(world, "alone")
+    assert plan.models == ("teacher-fp32", "teacher-pruned-fp32", "teacher-pruned-int8")
+    assert (plan.checkpoint("teacher"), plan.checkpoint("teacher-pruned")) == ("teacher", "teacher-pruned")
+
+
+def test_a_pruned_student_takes_the_place_of_the_student(world: Path) -> None:
+    plan = planned(world, "small", student="one")
+    assert plan.models == ("teacher-fp32", "student-fp32", "student-int8")
+    nodes = {node.id: node for node in plan.nodes}
+    assert nodes["student-pruned"].inputs == {"model": "student"}
+    assert nodes["student-qat"].inputs == {"model": "student-pruned"}
+
+
+def test_the_plan_says_that_the_run_chooses_the_widths(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for recipe, student, name in (("alone", None, "teacher-pruned"), ("small", "one", "student-pruned")):
+        more = {} if student is None else {"student": student}
+        (document,) = plan_documents([planned(world, recipe, **more)], world / "runs")
+        pruned = document["models"][name]
+        assert pruned["architecture"].endswith("x 32, sizes chosen by the run")
+        assert (pruned["parameters"], pruned["flops_per_token"]) == (None, None)
+    (document,) = plan_documents([planned(world, "healed", "prune.latency=0.5")], world / "runs")
+    assert list(document["models"]) == ["teacher", "teacher-pruned"]
+    print_plans([document])
+    assert "latency 0.5" in capsys.readouterr().out
+
+
+def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
+    def key(*overrides: str) -> str:
+        return next(node.key for node in planned(world, "alone", *overrides).nodes if node.kind.name == "prune")
+
+    different = [key(), key("prune.flops=0.6"), key("prune.examples=20"), key("prune.repair=false")]
+    assert len(set(different)) == 4
+    assert key("quantize.method=dynamic") == key()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "overrides", "more", "found"),
+    [
+        ("alone", ["prune.flops=0.05"], {}, r"stage prune: flops: expected at least 0\.\d+, which one head and 16 neurons"),
+        ("alone", ["prune.flops=1"], {}, r"prune.flops: expected a number below 1"),
+        ("alone", ["prune.examples=0"], {}, r"prune.examples"),
+        ("small", [], {"student": "shared"}, r"layers of an ALBERT cannot differ .* --set prune.enabled=false"),
+        ("alone", [], {"task": "vectors"}, r"stage prune: goes by the loss on the task's labels, and those of embedding tasks"),
+        ("alone", ["prune.flops=[0.5,0.75]"], {}, r"prune.flops: expected falling numbers"),
+        ("alone", ["prune.flops=0.5", "prune.latency=0.5"], {}, r"expected one budget, found flops and latency"),
+        ("alone", ["prune.size_mb=0.001"], {}, r"stage prune: size_mb: expected at least 0\.\d+, which one head and 16 neurons"),
+        ("alone", ["prune.size_mb=50"], {}, r"stage prune: size_mb: expected less than the model has, about 0\.0\d+; found 50"),
+        ("healed", ["distill.losses=[{name: attention_mse}]"], {}, r"stage distill.*: attention_mse: compares heads.*leave the loss out"),
+        ("healed", ["distill.losses=[{name: relation_kl}]"], {}, r"stage distill.*: relation_kl: compares heads"),
+        ("small", ["distill.enabled=false"], {"student": "one"}, r"prune: every distill stage is switched off"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_told_before_anything_runs(
+    world: Path, recipe: str, overrides: list[str], more: dict[str, str], found: str
+) -> None:
+    (world / "vectors.yaml").write_text(EMBEDDING)
+    with pytest.raises(CompressError, match=found):
+        run_all(request(world, recipe, *overrides, **more))
+    assert not (world / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("stages", "found"),
+    [
+        ("[finetune, prune, distill, prune, export]", "expected each at most once"),
+        ("[finetune, vocabulary, distill, export]", "in the order"),
+        ("[finetune, prune, vocabulary, distill, export]", "expected each at most once"),
+        ("[finetune, distill, prune, export]", "`student` and a `distill` stage come together"),
+    ],
+)
+def test_orders_that_make_no_sense_are_refused(world: Path, stages: str, found: str) -> None:
+    (world / "odd.yaml").write_text(f"name: odd\ntitle: Odd\nstages: {stages}\n")
+    with pytest.raises(CompressError, match=found):
+        planned(world, "odd")
+
+
+def test_switched_off_it_leaves_nothing_behind(world: Path) -> None:
+    assert planned(world, "alone", "prune.enabled=false").models == ("teacher-fp32", "teacher-int8")

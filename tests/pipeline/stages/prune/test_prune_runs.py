@@ -1,0 +1,116 @@
+"""What pruning leaves of a model, and what the run says of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prune_runs import TEACHER_ALONE, made, planned, request
+
+from compress.cli.plans import plan_documents
+from compress.models.dimensions import dimensions, read_config
+from compress.pipeline import run_all
+from compress.pipeline.run import build_stage
+
+# kind -> the columns, and one row of each number
+KINDS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
+    "regression": (
+        "text: [one, other]\nlabel: score\nmetrics: [pearson]\n",
+        lambda n: {"one": f"the film {n}", "other": "good film is bad"[: 4 + n % 9], "score": (n % 9) / 9},
+    ),
+    "multilabel": (
+        "text: [one]\nlabel: labels\nlabels: [x, y, z]\nmetrics: [f1_micro]\n",
+        lambda n: {"one": f"{n} good film is bad"[: 8 + n % 9], "labels": [name for name in "xyz" if n % (3 + ord(name) % 3)]},
+    ),
+    "tagging": (
+        "text: [tokens]\nlabel: tags\nmetrics: [accuracy]\n",
+        lambda n: {"tokens": [str(n), "good", "film"][: 2 + n % 2], "tags": ["O", "B-GOOD", "O"][: 2 + n % 2]},
+    ),
+    "ranking": (
+        "text: [query, passage]\nlabel: relevance\nmetrics: [mrr@10]\n",
+        lambda n: {"query": f"the film {n // 3}", "passage": "good film is bad"[: 4 + n % 9], "relevance": int(n % 3 == 1)},
+    ),
+    "span": (
+        "text: [question, context]\nlabel: answers\nmetrics: [exact_match]\n",
+        lambda n: {
+            "question": "is it good ?",
+            "context": "the film is good . " * (1 + n % 4),
+            "answers": [{"start": 4, "end": 8}],
+        },
+    ),
+    "choice": (
+        "text: [context, endings]\nlabel: label\nmetrics: [accuracy]\n",
+        lambda n: {"context": f"the film {n % 9}", "endings": ["is good", "is bad"][:: 1 - 2 * (n % 2)], "label": n % 2},
+    ),
+}  # fmt: skip
+
+
+def test_what_is_left_costs_no_more_than_the_budget(world: Path) -> None:
+    artifact = made(world, "alone")
+    info, sizes = artifact.info, dimensions(read_config(artifact.path), classes=2)
+    plan = planned(world, "alone")
+    share = sizes.layers_flops(info["mean_length"]) / plan.sizes["teacher"].layers_flops(info["mean_length"])
+    assert 0.4 < share <= 0.5
+    (point,) = info["points"]
+    assert share == pytest.approx(point["flops"])
+    assert sizes.pruned is not None and sizes.pruned.field == {name: point[name] for name in ("heads", "neurons")}
+    assert all(count % 16 == 0 for count in point["neurons"])
+    assert (info["budget"], point["budget"], info["examples"]) == ("flops", 0.5, 24)
+    assert all(0 <= score <= 100 for score in (info["whole"], point["pruned"], point["repaired"]))
+
+
+def test_without_a_repair_the_kept_weights_are_those_of_the_model(world: Path) -> None:
+    from safetensors.numpy import load_file
+
+    artifact = made(world, "alone", "prune.repair=false")
+    whole = build_stage(request(world, "alone"), "teacher")
+    assert artifact.info["points"][0]["repaired"] is None
+    before, after = (load_file(each.path / "model.safetensors") for each in (whole, artifact))
+    name = "bert.encoder.layer.0.output.dense"
+    assert (before[f"{name}.bias"] == after[f"{name}.bias"]).all()
+    columns = {tuple(column) for column in before[f"{name}.weight"].T.tolist()}
+    assert {tuple(column) for column in after[f"{name}.weight"].T.tolist()} <= columns
+
+
+def test_a_run_says_what_was_taken_and_what_is_left(world: Path) -> None:
+    (result,) = run_all(request(world, "small", student="one"))
+    final = result.final
+    assert (final.name, final.precision) == ("student", "int8")
+    record = result.pruning
+    assert record is not None and record.model == "student" and record.healed is None
+    (point,) = record.points
+    assert final.architecture == f"1 x 32, {len(point.heads[0])} heads, FFN {point.neurons[0]}"
+    assert final.parameters < result.models[0].parameters
+    assert any("student-pruned: 1 x 32" in notice and "repaired" in notice for notice in result.settings["notices"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str) -> None:
+    columns, row = KINDS[kind]
+    for split, numbers in {"train": range(60), "dev": range(60, 90)}.items():
+        (world / f"{split}.jsonl").write_text("".join(json.dumps(row(n)) + "\n" for n in numbers))
+    files = "files: {train: train.jsonl, dev: dev.jsonl}\n"
+    (world / f"{kind}.yaml").write_text(f"name: own\nkind: {kind}\n{columns}max_length: 24\n{files}")
+    info = build_stage(request(world, "alone", task=kind), "teacher-pruned").info
+    (point,) = info["points"]
+    assert 0 < point["flops"] <= 0.5
+    assert point["repaired"] is not None
+
+
+def test_a_model_is_pruned_and_then_loses_tokens(world: Path) -> None:
+    recipe = TEACHER_ALONE.replace("alone", "both").replace("  - export:", "  - vocabulary:\n  - export:")
+    (world / "both.yaml").write_text(recipe)
+    plan = planned(world, "both")
+    assert plan.models[1:] == ("teacher-pruned-fp32", "teacher-pruned-int8")
+    (document,) = plan_documents([plan], world / "runs")
+    for name in ("teacher-pruned", "teacher-pruned-vocabulary"):
+        assert document["models"][name]["parameters"] is None
+    (result,) = run_all(request(world, "both"))
+    assert result.pruning is not None and result.vocabulary is not None
+    assert result.pruning.model == result.vocabulary.model == result.final.name
+    (document,) = plan_documents([planned(world, "both")], world / "runs")
+    counts = [document["models"][f"teacher{name}"]["parameters"] for name in ("", "-pruned", "-pruned-vocabulary")]
+    assert counts == sorted(counts, reverse=True) and counts[-1] == result.final.parameters
