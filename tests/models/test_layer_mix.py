@@ -9,29 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from layered_vectors import FAST, batch, check_graphs, expected, int8_outputs, vectors
 from sentence_encoders import encoder
 
-from compress.export.fast import build_fast
-from compress.export.tracing import load, trace
-from compress.graphs import write_model
 from compress.models.cards import StudentCard
 from compress.models.checkpoints import load_classifier
 from compress.models.dimensions import read_config
-from compress.models.families import FAMILIES
 from compress.models.features import compute_features
 from compress.models.layer_mix import LayerMix, add_mix, learnt_mix, start_mix, written_mix
-from compress.quantize import quantize_onnx
-from compress.sessions import open_session
-from compress.spec.quantization import Quantize
 
 WEIGHTS = [0.1, 0.4, 0.2, 0.05, 0.25]  # of the embeddings and four layers
-FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]
-
-
-def batch() -> dict[str, torch.Tensor]:
-    ids, mask = torch.randint(6, 90, (2, 11), generator=torch.Generator().manual_seed(5)), torch.ones(2, 11)
-    mask[1, 6:] = 0
-    return {"input_ids": ids, "attention_mask": mask.long(), "token_type_ids": torch.zeros_like(ids)}
+PLACES = dict(enumerate(WEIGHTS))
 
 
 def mixed(family: str, pooling: str = "mean") -> Any:
@@ -40,25 +28,6 @@ def mixed(family: str, pooling: str = "mean") -> Any:
     model.config.sentence_layers, model.config.output_hidden_states = WEIGHTS, True
     add_mix(model)
     return model
-
-
-def vectors(model: Any) -> np.ndarray:
-    with torch.no_grad():
-        return compute_features(model, batch(), ("logits",))["logits"].numpy()
-
-
-def expected(family: str, pooling: str = "mean") -> np.ndarray:
-    """By hand, a text at a time."""
-    model, inputs, found = encoder(family, pooling), batch(), []
-    names = [name for name in inputs if name != "token_type_ids" or family not in ("distilbert", "mpnet", "roberta")]
-    for row, length in enumerate((11, 6)):
-        with torch.no_grad():
-            one = {name: inputs[name][row : row + 1, :length] for name in names}
-            states: Any = model(**one, output_hidden_states=True).hidden_states
-        mix = np.tensordot(WEIGHTS, np.stack([each[0].numpy() for each in states]), axes=1)
-        vector = mix[0] if pooling == "cls" else mix.mean(axis=0)
-        found.append(vector / np.linalg.norm(vector))
-    return np.stack(found)
 
 
 def saved(model: Any, folder: Path) -> Path:
@@ -120,7 +89,7 @@ def test_the_checkpoint_is_one_of_transformers_with_the_weights_in_its_config(tm
     assert not report["unexpected_keys"]
     assert all(name.startswith("pooler.") for name in report["missing_keys"])
     again: Any = load_classifier(folder, kind="embedding", labels=(), trained=True)
-    np.testing.assert_allclose(vectors(again.eval()), expected("bert", pooling), rtol=0, atol=2e-6)
+    np.testing.assert_allclose(vectors(again.eval()), expected("bert", pooling, PLACES), rtol=0, atol=2e-6)
     np.testing.assert_allclose(learnt_mix(again) or [], WEIGHTS, rtol=1e-5)
 
 
@@ -134,36 +103,14 @@ def test_the_checkpoint_is_one_of_transformers_with_the_weights_in_its_config(tm
 )
 def test_every_graph_has_the_mix_inside(tmp_path: Path, family: str, pooling: str) -> None:
     folder = saved(mixed(family, pooling), tmp_path)
-    wanted = expected(family, pooling)
-    traced = load(folder, "embedding")
-    graphs = {
-        "plain": trace(traced, 20),
-        "fast": build_fast(traced.model, kind="embedding", opset=20),
-        "unpadded": build_fast(traced.model, kind="embedding", opset=20, unpadded=True),
-    }
-    for name, graph in graphs.items():
-        assert graph is not None
-        write_model(graph, tmp_path / f"{name}.onnx")
-        session = open_session(tmp_path / f"{name}.onnx", threads=1)
-        feed = {item.name: batch()[item.name].numpy() for item in session.get_inputs()}
-        (found,) = session.run(["sentence_embedding"], feed)
-        np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=1e-5, err_msg=name)
+    check_graphs(folder, tmp_path, expected(family, pooling, PLACES))
 
 
 @pytest.mark.parametrize("method", ["dynamic", "static", "smoothquant"])
 def test_int8_keeps_the_mix(tmp_path: Path, method: Any) -> None:
     folder = saved(mixed("bert"), tmp_path / "model")
-    graph = build_fast(load(folder, "embedding").model, kind="embedding", opset=20)
-    assert graph is not None
-    write_model(graph, tmp_path / "model.onnx")
-    (tmp_path / "out").mkdir()
-    feeds = [{name: value.numpy() for name, value in batch().items()}]
-    info = quantize_onnx(tmp_path / "model.onnx", tmp_path / "out", Quantize(method=method), feeds=feeds)
-    assert info["int8_matmuls"] > 0
-    session = open_session(tmp_path / "out" / "model_quantized.onnx", threads=1)
-    feed = {item.name: batch()[item.name].numpy() for item in session.get_inputs()}
-    (found,) = session.run(["sentence_embedding"], feed)
-    assert ((np.asarray(found) * expected("bert")).sum(axis=1) > 0.98).all()
+    _, found = int8_outputs(folder, tmp_path, method)
+    assert ((found * expected("bert", "mean", PLACES)).sum(axis=1) > 0.98).all()
 
 
 def test_a_card_asks_for_it_and_one_without_layers_cannot() -> None:

@@ -8,32 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from layered_vectors import FAST, check_graphs, expected, int8_outputs, vectors
 from sentence_encoders import encoder
 
 from compress.errors import CompressError
-from compress.export.fast import build_fast
-from compress.export.tracing import load, trace
-from compress.graphs import write_model
 from compress.models.cards import TeacherCard
 from compress.models.checkpoints import load_classifier
 from compress.models.dimensions import read_config
-from compress.models.families import FAMILIES
-from compress.models.features import compute_features
 from compress.models.vector_layers import with_layers
-from compress.quantize import quantize_onnx
-from compress.sessions import open_session
-from compress.spec.quantization import Quantize
 
 CARD: dict[str, Any] = {"name": "t", "title": "T", "licence": "x", "checkpoint": {"path": "dir"}}
-LENGTH, SHORT, COUNT = 12, 5, 2
-FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]
-
-
-def batch() -> dict[str, torch.Tensor]:
-    ids, mask = torch.randint(6, 90, (2, LENGTH), generator=torch.Generator().manual_seed(3)), torch.ones(2, LENGTH)
-    mask[1, SHORT:] = 0
-    return {"input_ids": ids, "attention_mask": mask.long(), "token_type_ids": torch.zeros_like(ids)}
+COUNT = 2
 
 
 def saved(folder: Path, family: str, pooling: str = "mean", layers: int | str = "last") -> Path:
@@ -50,23 +35,8 @@ def loaded(folder: Path, **more: Any) -> Any:
     return model.eval()
 
 
-def vectors(model: Any) -> np.ndarray:
-    with torch.no_grad():
-        return compute_features(model, batch(), ("logits",))["logits"].numpy()
-
-
-def expected(family: str, pooling: str, places: list[int]) -> np.ndarray:
-    """By hand, of transformers' states of these layers."""
-    model, inputs, found = encoder(family, pooling), batch(), []
-    names = [name for name in inputs if name != "token_type_ids" or family not in ("distilbert", "mpnet", "roberta")]
-    for row, length in enumerate((LENGTH, SHORT)):
-        with torch.no_grad():
-            one = {name: inputs[name][row : row + 1, :length] for name in names}
-            states: Any = model(**one, output_hidden_states=True).hidden_states
-        mean = np.mean([states[place][0].numpy() for place in places], axis=0)
-        vector = mean[0] if pooling == "cls" else mean.mean(axis=0)
-        found.append(vector / np.linalg.norm(vector))
-    return np.stack(found)
+def mean_of(*places: int) -> dict[int, float]:
+    return dict.fromkeys(places, 1 / len(places))
 
 
 @pytest.mark.parametrize("layers", ["last", 1, 12, "last-2", "last-12"])
@@ -136,7 +106,7 @@ def test_one_layer_is_an_encoder_of_so_many(tmp_path: Path, family: str) -> None
     config = with_layers(read_config(whole), 2, "teacher t")
     model = loaded(whole, config=config)
     assert model.config.num_hidden_layers == 2 and model.num_parameters() <= encoder(family).num_parameters()
-    np.testing.assert_allclose(vectors(model), expected(family, "mean", [2]), rtol=0, atol=2e-6)
+    np.testing.assert_allclose(vectors(model), expected(family, "mean", mean_of(2)), rtol=0, atol=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -149,36 +119,15 @@ def test_one_layer_is_an_encoder_of_so_many(tmp_path: Path, family: str) -> None
 def test_the_mean_of_the_last_layers_in_torch_and_in_every_graph(tmp_path: Path, family: str, pooling: str) -> None:
     folder = saved(tmp_path, family, pooling, f"last-{COUNT}")
     assert read_config(folder)["sentence_layers"] == COUNT
-    wanted = expected(family, pooling, [-1, -2])
+    wanted = expected(family, pooling, mean_of(-1, -2))
     np.testing.assert_allclose(vectors(loaded(folder)), wanted, rtol=0, atol=2e-6)
-    traced = load(folder, "embedding")
-    graphs = {
-        **({"plain": trace(traced, 20)} if pooling == "mean" else {}),
-        "fast": build_fast(traced.model, kind="embedding", opset=20),
-        "unpadded": build_fast(traced.model, kind="embedding", opset=20, unpadded=True),
-    }
-    for name, graph in graphs.items():
-        assert graph is not None
-        write_model(graph, tmp_path / f"{name}.onnx")
-        session = open_session(tmp_path / f"{name}.onnx", threads=1)
-        feed = {item.name: batch()[item.name].numpy() for item in session.get_inputs()}
-        (found,) = session.run(["sentence_embedding"], feed)
-        np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=1e-5, err_msg=name)
+    check_graphs(folder, tmp_path, wanted, plain=pooling == "mean")
 
 
 @pytest.mark.parametrize("method", ["dynamic", "static", "smoothquant"])
 def test_int8_keeps_the_mean_of_the_layers(tmp_path: Path, method: Any) -> None:
     folder = saved(tmp_path / "model", "bert", "mean", "last-3")
-    graph = build_fast(load(folder, "embedding").model, kind="embedding", opset=20)
-    assert graph is not None
-    write_model(graph, tmp_path / "model.onnx")
-    (tmp_path / "out").mkdir()
-    feeds = [{name: value.numpy() for name, value in batch().items()}]
-    info = quantize_onnx(tmp_path / "model.onnx", tmp_path / "out", Quantize(method=method), feeds=feeds)
-    assert info["int8_matmuls"] > 0
-    session = open_session(tmp_path / "out" / "model_quantized.onnx", threads=1)
-    feed = {item.name: batch()[item.name].numpy() for item in session.get_inputs()}
-    states, found = (np.asarray(each) for each in session.run(["last_hidden_state", "sentence_embedding"], feed))
-    assert ((found * expected("bert", "mean", [-1, -2, -3])).sum(axis=1) > 0.98).all()
+    states, found = int8_outputs(folder, tmp_path, method)
+    assert ((found * expected("bert", "mean", mean_of(-1, -2, -3))).sum(axis=1) > 0.98).all()
     mean = states[0].mean(axis=0)
     np.testing.assert_allclose(mean / np.linalg.norm(mean), found[0], rtol=0, atol=1e-5)
