@@ -250,10 +250,8 @@ def _state(stage: dict[str, Any]) -> str:
 
 
 _SHOWN = (
-    *("start", "epochs", "learning_rate", "batch_size", "copies", "source"),
-    *BUDGETS,
-    *("examples", "graph", "opset", "method"),
-)
+    "start", "epochs", "learning_rate", "batch_size", "copies", "source", *BUDGETS, "examples", "graph", "opset", "method"
+)  # fmt: skip
 
 
 def _spelled(stage: dict[str, Any]) -> str:
