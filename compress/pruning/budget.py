@@ -40,10 +40,10 @@ class Costs:
         return self.fixed + sum(float(each.costs[0]) for each in self.widths)
 
     def of(self, shape: PrunedShape) -> float:
-        """Of a model with as many heads and neurons in each layer; NaN where a width is no option."""
+        """Of a model with as many heads and neurons in each layer. KeyError: a width is no option."""
         counts = [count for pair in zip(map(len, shape.heads), shape.neurons, strict=True) for count in pair]
         found = [
-            dict(zip(each.counts.tolist(), each.costs.tolist(), strict=True)).get(count, np.nan)
+            dict(zip(each.counts.tolist(), each.costs.tolist(), strict=True))[count]
             for each, count in zip(self.widths, counts, strict=True)
         ]
         return self.fixed + float(sum(found))
