@@ -15,7 +15,7 @@ import onnx
 import pytest
 import yaml
 from bundle_making import HIDDEN, Run, failed, reseal
-from shipped_bundles import check_damage, check_served, check_timed
+from shipped_bundles import check_shipped
 from vector_runs import make_vector_run
 
 from compress.bundle import read_bundle, ship, verify
@@ -221,9 +221,7 @@ def test_the_cards_front_matter(made: tuple[Path, str]) -> None:
 
 def test_a_bundle_is_served_timed_and_seen_to_be_damaged(bundle: Path, tmp_path: Path) -> None:
     """A server gives the vectors alone."""
-    check_served(bundle, tmp_path / "models", ["sentence_embedding"], [])
-    check_timed(bundle)
-    check_damage(bundle, tmp_path / "damaged")
+    check_shipped(bundle, tmp_path, ["sentence_embedding"], [])
 
 
 def test_pooling_leaves_padding_out() -> None:

@@ -13,7 +13,7 @@ import onnx
 import pytest
 import torch
 from own_kinds import finished, own_files, shipped, write_teacher
-from shipped_bundles import check_damage, check_served, check_timed
+from shipped_bundles import check_shipped
 from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
 
 from compress.bundle import verify
@@ -62,9 +62,7 @@ def bundle(folder: Path, result: Result) -> Path:
 
 @pytest.mark.slow
 def test_a_bundle_is_served_timed_and_seen_to_be_damaged(bundle: Path, tmp_path: Path) -> None:
-    check_served(bundle, tmp_path / "models", ["logits"], [])
-    check_timed(bundle)
-    check_damage(bundle, tmp_path / "copy")
+    check_shipped(bundle, tmp_path, ["logits"], [])
 
 
 def test_entities_are_learnt(result: Result) -> None:

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from pretrained_toys import encoder_folder
 from recipe_runs import TEACHER, compress, result_of
-from shipped_bundles import check_damage, check_served, check_timed
+from shipped_bundles import check_shipped
 
 from compress.bundle import read_bundle
 from compress.catalog import names
@@ -118,9 +118,7 @@ def test_a_bundle_of_questions_without_an_answer(world: Path) -> None:
 def test_a_bundle_is_served_timed_and_seen_to_be_damaged(world: Path) -> None:
     result, bundle = run(world, "int8", "--train", "train.json", "--dev", "dev.json"), world / "served"
     assert compress("ship", Path("runs", result.run), "-o", bundle, cwd=world).returncode == 0
-    check_served(bundle, world / "models", ["start_logits", "end_logits"], [])
-    check_timed(bundle)
-    check_damage(bundle, world / "damaged")
+    check_shipped(bundle, world, ["start_logits", "end_logits"], [])
 
 
 def test_train_says_whether_there_may_be_no_answer(world: Path) -> None:

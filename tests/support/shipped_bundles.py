@@ -20,7 +20,14 @@ INT64, FP32 = 9, 11
 FP32_GRAPH = "onnx/model.onnx"
 
 
-def check_served(bundle: Path, repository: Path, outputs: list[str], labels: list[str]) -> None:
+def check_shipped(bundle: Path, folder: Path, outputs: list[str], labels: list[str]) -> None:
+    """All of it; what is written goes to `folder`, as `models` and `damaged`."""
+    _check_served(bundle, folder / "models", outputs, labels)
+    _check_timed(bundle)
+    _check_damage(bundle, folder / "damaged")
+
+
+def _check_served(bundle: Path, repository: Path, outputs: list[str], labels: list[str]) -> None:
     """By a server: inputs and `outputs` are the graph's, but for the batch, and `labels` are named in a file of their own."""
     place = write_triton_model(bundle, repository)
     config = text_format.Parse((place / "config.pbtxt").read_text(), model_config())
@@ -38,7 +45,7 @@ def check_served(bundle: Path, repository: Path, outputs: list[str], labels: lis
     assert named == labels and {bool(one.label_filename) for one in config.output} == {bool(labels)}
 
 
-def check_timed(bundle: Path) -> None:
+def _check_timed(bundle: Path) -> None:
     """By `compress bench`, each padded graph of it, on a batch of several texts."""
     done = compress("bench", bundle, "--shape", "2x8", "--runs", "2", "--threads", "1", "--json", cwd=bundle.parent)
     assert done.returncode == 0, done.stderr
@@ -48,7 +55,7 @@ def check_timed(bundle: Path) -> None:
     assert all(row["p50"] > 0 and (row["batch"], row["length"]) == (2, 8) for e in measured for row in e["latency"])
 
 
-def check_damage(bundle: Path, copy: Path) -> None:
+def _check_damage(bundle: Path, copy: Path) -> None:
     """One bit in any file that decides what is answered, and a record of other answers under a digest of its own."""
     shutil.copytree(bundle, copy)
     for name in ("config.json", "tokenizer.json", FP32_GRAPH, "onnx/model_quantized.onnx"):
