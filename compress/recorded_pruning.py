@@ -35,6 +35,6 @@ class PruningRecord(Record):
     points: Annotated[tuple[PrunedPoint, ...], Field(min_length=1)] = Field(
         description="one for each budget; the last is the model that went on"
     )
-    healed: Points | None = Field(
+    recovered: Points | None = Field(
         description="after the last distill stage behind it; none without one, or one that trains no head"
     )

@@ -1,4 +1,4 @@
-"""What pruning left of each layer, and what repair and healing gave back."""
+"""What pruning left of each layer, and what repair and recovery gave back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pruned_tables(variant: Variant) -> Iterator[Table]:
         Column("Whole", "points"),
         Column("Pruned", "points"),
         Column("Repaired", "points"),
-        Column("Healed", "points"),
+        Column("Recovered", "points"),
     )
     yield Table("Pruning on the tuning split", scores, tuple(line for pair in found for line in _scores(*pair)))
     columns = (
@@ -39,8 +39,8 @@ def pruned_tables(variant: Variant) -> Iterator[Table]:
 
 def _scores(run: Result, record: PruningRecord) -> Iterator[Line]:
     for number, point in enumerate(record.points, 1):
-        healed = record.healed if number == len(record.points) else None
-        values = (record.whole, point.pruned, point.repaired, healed)
+        recovered = record.recovered if number == len(record.points) else None
+        values = (record.whole, point.pruned, point.repaired, recovered)
         scores = (NOTHING if each is None else numbers.points(each) for each in values)
         budget = f"{record.budget} {point.budget:g}"
         yield Line(text_cells(str(run.seed), budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *scores))

@@ -24,7 +24,6 @@ from ..pipeline.stages.layer_costs import READ, int8_like, int8_of
 from ..quantize.methods import int8_format, quantizer_of
 
 _LENGTH, _RUNS = 128, 30
-_RESIZING = ("prune", "vocabulary")  # kinds of stages whose model's shape only a run tells
 TABLE = "latencies.json"
 
 
@@ -58,14 +57,18 @@ class Latencies:
         raise CompressError(f"{self._path}: cannot be read: {reason}; delete it and the shapes are measured again")
 
 
+def is_resized(plan: Plan) -> bool:
+    """Whether only a run tells the sizes of what a stage makes."""
+    return any(node.kind.resized is not None for node in plan.nodes)
+
+
 def shape_of(plan: Plan) -> dict[str, Any] | None:
     """What the time of a plan's last model depends on, as JSON values. None where it is not known before the model is made:
     where a stage prunes or cuts the vocabulary, the method chooses by tests what stays fp32, `exclude` keeps nodes out of
     int8, or the model makes vectors or has no layers."""
     name, _, precision = plan.models[-1].rpartition("-")
     sizes, int8 = plan.sizes[name], int8_of(plan.recipe)
-    resized = any(stage.kind in _RESIZING and stage.is_enabled for stage in plan.recipe.stages)
-    if resized or HEADS[plan.task.spec.kind].bare or not sizes.layers:
+    if is_resized(plan) or HEADS[plan.task.spec.kind].bare or not sizes.layers:
         return None
     if int8 is not None and ("max_drop" not in quantizer_of(int8).unused or int8.exclude):
         return None

@@ -18,7 +18,7 @@ from ..results import Result
 from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store
 from ..tasks import gold_of, headline, score
-from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained_latency
+from .latency import Latencies, cpu_milliseconds, is_resized, length_of, shape_of, untrained_latency
 from .limits import Choice, Limits, Measured, choose, front
 from .space import RECIPE, STUDENT, Axis, Point, overrides_of
 from .study import Outcome, Search, Trial, check_optuna
@@ -194,11 +194,9 @@ def _outcome(
 
 
 def _too_large(plan: Plan, limits: Limits) -> str | None:
-    """Why the file of the last model cannot meet the limit, by its parameters alone; a vocabulary that is to be cut says
-    nothing yet."""
-    if limits.max_size_mb is None or any(
-        stage.kind in ("vocabulary", "prune") and stage.is_enabled for stage in plan.recipe.stages
-    ):
+    """Why the file of the last model cannot meet the limit, by its parameters alone; one whose sizes only a run
+    tells says nothing yet."""
+    if limits.max_size_mb is None or is_resized(plan):
         return None
     name, _, precision = plan.models[-1].rpartition("-")
     sizes = plan.sizes[name]

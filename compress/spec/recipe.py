@@ -72,11 +72,11 @@ else:
 
 
 def _ranks(kinds: Sequence[str]) -> list[int]:
-    """Of each stage its place in the order of kinds; a distill stage behind one that it heals has the place of that one."""
-    order, healed, ranks = list(STAGE_SPECS), None, []
+    """Of each stage its place in the order of kinds; a distill stage behind one that it recovers has the place of that one."""
+    order, recovered, ranks = list(STAGE_SPECS), None, []
     for kind in kinds:
-        healed = order.index(kind) if STAGE_SPECS[kind].healed else healed
-        ranks.append(healed if kind == "distill" and healed is not None else order.index(kind))
+        recovered = order.index(kind) if STAGE_SPECS[kind].recovered else recovered
+        ranks.append(recovered if kind == "distill" and recovered is not None else order.index(kind))
     return ranks
 
 

@@ -13,15 +13,15 @@ Stages = Sequence[tuple[str, Any]]  # (kind, spec) of a recipe's stages, in orde
 class StageSpec(Spec):
     """What a recipe says of a stage. A field `enabled`, where it has one, switches it off, or says `auto`.
 
-    `repeats`: it may come several times, each with a `name` of its own. `serves_distill`: it is for a distill stage after it. `healed`:
-    distill stages may stand behind it too, and heal what it makes.
+    `repeats`: it may come several times, each with a `name` of its own. `serves_distill`: it is for a distill stage after it. `recovered`:
+    distill stages may stand behind it too, and recover what it makes.
     `reserved`: what plans call what it makes; no other stage may be called so. `files`: a field that names a file or a
     checkpoint -> what plans call its hash.
     """
 
     repeats: ClassVar[bool] = False
     serves_distill: ClassVar[bool] = False
-    healed: ClassVar[bool] = False
+    recovered: ClassVar[bool] = False
     reserved: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[Mapping[str, str]] = {}
 

@@ -32,9 +32,9 @@ stages:
   - export:
   - quantize: {method: qat}
 """
-HEALED = """
-name: healed
-title: Pruned and healed
+RECOVERED = """
+name: recovered
+title: Pruned and recovered
 stages:
   - finetune: {max_steps: 8, batch_size: 8, learning_rate: 1.0e-3}
   - prune: {examples: 24}
@@ -42,15 +42,15 @@ stages:
   - export:
   - quantize:
 """
-SMALL_HEALED = """
-name: small-healed
-title: A student, pruned and healed
+SMALL_RECOVERED = """
+name: small-recovered
+title: A student, pruned and recovered
 student: one.yaml
 stages:
   - finetune: {max_steps: 8, batch_size: 8, learning_rate: 1.0e-3}
   - distill: {max_steps: 8, batch_size: 8, losses: [{name: soft_target}]}
   - prune: {flops: 0.6, examples: 24}
-  - distill: {name: heal, max_steps: 8}
+  - distill: {name: recover, max_steps: 8}
   - export:
   - quantize:
 """
@@ -58,8 +58,8 @@ FILES = {
     "alone": TEACHER_ALONE,
     "plain": TEACHER_ALONE.replace("alone", "plain").replace("  - quantize:\n", ""),
     "small": STUDENT,
-    "healed": HEALED,
-    "small-healed": SMALL_HEALED,
+    "recovered": RECOVERED,
+    "small-recovered": SMALL_RECOVERED,
     "one": "{name: one, title: S, layers: 1}",
     "shared": "{name: shared, title: S, architecture: albert, layers: 2, init: convert, albert: {embedding: 16, share: all}}",
 }

@@ -1,4 +1,4 @@
-"""What a result says of a model that was pruned, and of what healed it."""
+"""What a result says of a model that was pruned, and of what recovered it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def pruning_record(plan: Plan, artifacts: Mapping[str, Artifact]) -> PruningReco
     if node is None:
         return None
     after = [later for later in plan.nodes if isinstance(later.spec, Distill) and node in plan.needed_for(later.id)]
-    healed = artifacts[after[-1].id].info["tuning_score"] if after else None
+    recovered = artifacts[after[-1].id].info["tuning_score"] if after else None
     last = next(each for each in reversed(plan.nodes) if each.kind.onnx)
-    return PruningRecord(model=last.model, healed=healed, **artifacts[node.id].info)
+    return PruningRecord(model=last.model, recovered=recovered, **artifacts[node.id].info)

@@ -66,7 +66,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     spec: Prune = stage.spec
     described = {"budget": spec.budget, "budgets": list(spec.budgets), "examples": spec.examples, "repair": spec.repair}
     described |= {"seed": draft.seed} | (_measured_on(draft, stage) if spec.budget in _MEASURED else {})
-    own = "student" if _is_healed(draft) else None
+    own = "student" if _is_recovered(draft) else None
     outside = {"data": draft.task.fingerprint}
     add_changed(draft, PRUNE, "pruned", spec, described, stage=stage.id, outside=outside, own=own)
 
@@ -83,7 +83,7 @@ def _measured_on(draft: Draft, stage: Stage) -> dict[str, Any]:
     return {"int8": form, **(timed if stage.spec.budget == "latency" else {})}
 
 
-def _is_healed(draft: Draft) -> bool:
+def _is_recovered(draft: Draft) -> bool:
     """Whether a distill stage comes after it, which makes a pruned teacher a student."""
     kinds = [stage.kind for stage in draft.recipe.stages if stage.is_enabled]
     return "distill" in kinds[kinds.index("prune") :]

@@ -22,7 +22,7 @@ class Prune(StageSpec):
     It has one budget. A falling list gives the scores at each point; the last one's model goes on.
     """
 
-    healed: ClassVar[bool] = True
+    recovered: ClassVar[bool] = True
 
     flops: Share | tuple[Share, ...] | None = Field(
         default=None,

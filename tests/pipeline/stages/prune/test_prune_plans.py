@@ -43,7 +43,7 @@ def test_the_plan_says_that_the_run_chooses_the_widths(world: Path, capsys: pyte
         pruned = document["models"][name]
         assert pruned["architecture"].endswith("x 32, sizes chosen by the run")
         assert (pruned["parameters"], pruned["flops_per_token"]) == (None, None)
-    (document,) = plan_documents([planned(world, "healed", "prune.latency=0.5")], world / "runs")
+    (document,) = plan_documents([planned(world, "recovered", "prune.latency=0.5")], world / "runs")
     assert list(document["models"]) == ["teacher", "teacher-pruned"]
     print_plans([document])
     assert "latency 0.5" in capsys.readouterr().out
@@ -70,8 +70,9 @@ def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
         ("alone", ["prune.flops=0.5", "prune.latency=0.5"], {}, r"expected one budget, found flops and latency"),
         ("alone", ["prune.size_mb=0.001"], {}, r"stage prune: size_mb: expected at least 0\.\d+, which one head and 16 neurons"),
         ("alone", ["prune.size_mb=50"], {}, r"stage prune: size_mb: expected less than the model has, about 0\.0\d+; found 50"),
-        ("healed", ["distill.losses=[{name: attention_mse}]"], {}, r"stage distill.*: attention_mse: compares heads.*leave the loss out"),
-        ("healed", ["distill.losses=[{name: relation_kl}]"], {}, r"stage distill.*: relation_kl: compares heads"),
+        ("recovered", ["distill.losses=[{name: attention_mse}]"], {},
+         r"stage distill.*: attention_mse: compares heads.*leave the loss out"),
+        ("recovered", ["distill.losses=[{name: relation_kl}]"], {}, r"stage distill.*: relation_kl: compares heads"),
         ("small", ["distill.enabled=false"], {"student": "one"}, r"prune: every distill stage is switched off"),
     ],
 )  # fmt: skip

@@ -80,7 +80,7 @@ def test_a_run_says_what_was_taken_and_what_is_left(world: Path) -> None:
     final = result.final
     assert (final.name, final.precision) == ("student", "int8")
     record = result.pruning
-    assert record is not None and record.model == "student" and record.healed is None
+    assert record is not None and record.model == "student" and record.recovered is None
     (point,) = record.points
     assert final.architecture == f"1 x 32, {len(point.heads[0])} heads, FFN {point.neurons[0]}"
     assert final.parameters < result.models[0].parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from prune_runs import HEALED, planned, request
+from prune_runs import RECOVERED, planned, request
 
 from compress.bundle import ship
 from compress.errors import CompressError
@@ -14,20 +14,20 @@ from compress.pipeline import run_all
 from compress.report import write_report
 
 
-def test_a_pruned_teacher_that_is_healed_is_the_student(world: Path) -> None:
-    plan = planned(world, "healed")
+def test_a_pruned_teacher_that_is_recovered_is_the_student(world: Path) -> None:
+    plan = planned(world, "recovered")
     assert plan.models == ("teacher-fp32", "student-fp32", "student-int8")
     nodes = {node.id: node for node in plan.nodes}
     assert nodes["student"].inputs == {"teacher": "teacher", "student": "teacher-pruned"}
-    assert planned(world, "healed", "distill.enabled=false").models[1] == "teacher-pruned-fp32"
-    (result,) = run_all(request(world, "healed"))
+    assert planned(world, "recovered", "distill.enabled=false").models[1] == "teacher-pruned-fp32"
+    (result,) = run_all(request(world, "recovered"))
     record, log = result.pruning, next(stage for stage in result.stages if stage.kind == "distill student")
-    assert record is not None and record.healed == log.info["tuning_score"]
+    assert record is not None and record.recovered == log.info["tuning_score"]
     assert result.final.name == record.model == "student" and "heads" in result.final.architecture
     assert result.final.parameters < result.models[0].parameters
     write_report([result], world / "report")
     page = (world / "report/report.md").read_text()
-    assert "the teacher, pruned" in page and "Healed" in page
+    assert "the teacher, pruned" in page and "Recovered" in page
     out = ship(world / "runs" / result.run, world / "out", store=world / "runs/.store", with_checkpoint=True)
     card = (out / "README.md").read_text()
     assert "library_name: onnx\n" in card and "load_classifier" in card
@@ -36,15 +36,15 @@ def test_a_pruned_teacher_that_is_healed_is_the_student(world: Path) -> None:
     )
 
 
-def test_a_pruned_student_is_healed_against_the_teacher(world: Path) -> None:
-    plan = planned(world, "small-healed", student="one")
+def test_a_pruned_student_is_recovered_against_the_teacher(world: Path) -> None:
+    plan = planned(world, "small-recovered", student="one")
     nodes = {node.id: node for node in plan.nodes}
-    assert nodes["heal"].inputs == {"teacher": "teacher", "student": "student-pruned"}
-    assert nodes["student-fp32"].inputs == {"student": "heal"}
+    assert nodes["recover"].inputs == {"teacher": "teacher", "student": "student-pruned"}
+    assert nodes["student-fp32"].inputs == {"student": "recover"}
 
 
 def test_general_distillation_has_no_student_to_begin_before_the_teacher_is_pruned(world: Path) -> None:
-    recipe = HEALED.replace("healed", "early").replace(
+    recipe = RECOVERED.replace("recovered", "early").replace(
         "  - prune:", "  - general: {losses: [{name: hidden_mse}]}\n  - prune:"
     )
     (world / "early.yaml").write_text(recipe)
