@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from ...spec.stages.prune import BudgetName
 from ...tasks import TaskBatches, encode, sorted_chunks
 from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
 from ..plan.changed import add_changed
+from ..plan.fields import described_threshold
 from ..plan.vectors import learns_labels
+from ..training.info import Threshold
 from .export import no_fast_graph
 from .layer_costs import READ, int8_of, measured_costs
 
@@ -40,7 +42,7 @@ _BATCH = 32  # examples of a backward
 _REPAIR_TOKENS = 65_536  # of which two models' states are held, and the targets of two matrices: 0.8 GB at 768 a token
 
 
-class PruneInfo(TypedDict):
+class PruneInfo(Threshold):
     """As `PruningRecord`, of which it is a part; `points`: `PrunedPoint` as JSON."""
 
     budget: BudgetName
@@ -65,7 +67,11 @@ def plan(draft: Draft, stage: Stage) -> None:
         )
     spec: Prune = stage.spec
     described = {"budget": spec.budget, "budgets": list(spec.budgets), "examples": spec.examples, "repair": spec.repair}
-    described |= {"seed": draft.seed} | (_measured_on(draft, stage) if spec.budget in _MEASURED else {})
+    described |= (
+        {"seed": draft.seed}
+        | described_threshold(draft)
+        | (_measured_on(draft, stage) if spec.budget in _MEASURED else {})
+    )
     own = "student" if _is_recovered(draft) else None
     outside = {"data": draft.task.fingerprint}
     add_changed(draft, PRUNE, "pruned", spec, described, stage=stage.id, outside=outside, own=own)
@@ -139,6 +145,7 @@ def run(job: Job[Prune]) -> PruneInfo:
     from ...objective import Objective
     from ...pruning.scores import mask_gradients
     from ..training.teacher_targets import tuning_score
+    from ..training.thresholds import choose_threshold
 
     folder, context, spec = job.inputs["model"].path, job.context, job.spec
     model: Any = load_classifier(folder, kind=context.kind, labels=context.labels, trained=True).eval()
@@ -165,8 +172,10 @@ def run(job: Job[Prune]) -> PruneInfo:
             f"{job.node.id}: {_sizes(job, pruned)}, {spec.budget} {point.reached:.3g}; tuning score {whole:.1f} whole, {point.pruned:.1f} "
             f"pruned{repaired}, without training"
         )
+    decided = choose_threshold(pruned, tokenizer, context, max_length=longest, stage=job.node.id)
     save_checkpoint(pruned, tokenizer, job.out)
     return {
+        **decided,
         "budget": spec.budget,
         "examples": len(gradients[0].heads),
         "mean_length": length,

@@ -85,8 +85,7 @@ def run(job: Job[QuantizeAware]) -> TrainingInfo:
     expected = _logits(teacher, context, tokenizer)
     with fake_quantized(model, quant):
         calibrated = _logits(model, context, tokenizer)
-        info = training.learn_task(tokenizer, teacher)
-        training.set_threshold(tokenizer, info)
+        info = training.with_threshold(tokenizer, training.learn_task(tokenizer, teacher))
         trained = _logits(model, context, tokenizer)
         ranges = {name: Range(*ends) for name, ends in quant.found().items()}
         factors, channel_repeats = (

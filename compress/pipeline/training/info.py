@@ -32,11 +32,18 @@ class Start(TypedDict, total=False):
     pairs: int
 
 
-class TrainingInfo(Speed):
-    """Of any training. Scores are points on the tuning split, None and empty where nothing scores the model. `threshold`: where labels
-    are decided one by one, the probability above which one was best given, before the model's outputs were moved so that it is one half.
-    `null_score_diff_threshold`: where questions may have no answer, by how much the score of none must be above that of the best span.
-    `layer_mix`: of which shares of its embeddings' and each layer's states a model makes vectors that has learnt it."""
+class Threshold(TypedDict):
+    """Of a model for whose answers one was chosen. `threshold`: where labels are decided one by one, the probability above which one was
+    best given, before the model's outputs were moved so that it is one half. `null_score_diff_threshold`: where questions may have no
+    answer, by how much the score of none must be above that of the best span."""
+
+    threshold: NotRequired[float]
+    null_score_diff_threshold: NotRequired[float]
+
+
+class TrainingInfo(Speed, Threshold):
+    """Of any training. Scores are points on the tuning split, None and empty where nothing scores the model. `layer_mix`:
+    of which shares of its embeddings' and each layer's states a model makes vectors that has learnt it."""
 
     steps: int
     best_step: int | None
@@ -44,8 +51,6 @@ class TrainingInfo(Speed):
     tuning_history: list[dict[str, float]]
     precision: str
     threads: int
-    threshold: NotRequired[float]
-    null_score_diff_threshold: NotRequired[float]
     processes: NotRequired[int]
     device: str
     fsdp: NotRequired[bool]

@@ -17,20 +17,17 @@ from ...models.dimensions import usable_positions
 from ...models.layer_maps import matched_layers
 from ...models.layer_mix import learnt_mix
 from ...models.masked_head import MaskedLmHeads
-from ...models.predict import collected_logits
 from ...objective import Objective
-from ...runtime.kinds.multilabel import sigmoid
-from ...runtime.passages import THRESHOLD
 from ...spec.stages import Losses, Training
 from ...store import Artifact
-from ...tasks import TASK_KINDS, Encoded, EncodedSpans, TaskBatches, encode, encode_parts
+from ...tasks import Encoded, EncodedSpans, TaskBatches, encode, encode_parts
 from ...training import Batches, Outcome, make_accelerator, train
 from ..plan import Job, Plan
 from ..plan.sources import TaskSource
 from .info import Speed, TrainingInfo
-from .labels import lower_outputs
 from .log import STATE, TrainLog, saved_step
-from .teacher_targets import answers_once, best_threshold, from_table, set_dropout, teacher_features, tuning_score
+from .teacher_targets import answers_once, from_table, set_dropout, teacher_features, tuning_score
+from .thresholds import choose_threshold
 from .throughput import speed
 
 
@@ -64,7 +61,7 @@ class TrainingRun:
         `teacher_tokenizer` its teacher's, where that is another."""
         info = self.learn_task(tokenizer, teacher, teacher_tokenizer)
         if LOGITS in self.objective.student_features:
-            self.set_threshold(tokenizer, info)
+            info = self.with_threshold(tokenizer, info)
         save_checkpoint(self.model.eval(), tokenizer, self.job.out)
         return info
 
@@ -87,36 +84,11 @@ class TrainingRun:
             info["layer_mix"] = mix
         return info
 
-    def set_threshold(self, tokenizer: Any, info: TrainingInfo) -> None:
-        """Let the trained model decide at 0, or one half, what is best decided at another output, by the tuning split; of questions its
-        config says from where on it gives no answer. `info` has that."""
-        data = self.context.task.data
-        if TASK_KINDS[data.spec.kind].threshold is None:
-            return
-        tuning = self.context.task.encoded("tuning", tokenizer, self.settings.max_length or data.spec.max_length)
-        logits = collected_logits(self.model, tuning, pad_id(self.model.config.to_dict()))
-        threshold = best_threshold(data, logits, tuning.labels)
-        if isinstance(tuning, EncodedSpans):
-            self._set_no_answer(threshold, tuning, info)
-            return
-        lower_outputs(self.model, threshold)
-        info["threshold"] = probability = float(sigmoid(np.array(threshold)))
-        self.context.notice(
-            f"{self.job.node.id}: labels are best given above a probability of {probability:.2f}, by {len(tuning):,} tuning texts; the "
-            "model's outputs are moved so that it is one half"
-        )
-
-    def _set_no_answer(self, threshold: float, tuning: EncodedSpans, info: TrainingInfo) -> None:
-        """In the model's config; without questions that have no answer there is nothing to choose, and it says nothing."""
-        if not tuning.impossible:
-            vars(self.model.config).pop(THRESHOLD, None)
-            return
-        setattr(self.model.config, THRESHOLD, threshold)
-        info["null_score_diff_threshold"] = threshold
-        self.context.notice(
-            f"{self.job.node.id}: no answer is best given where its score is more than {threshold:.2f} above that of the best span, by "
-            f"{len(tuning.labels):,} tuning questions"
-        )
+    def with_threshold(self, tokenizer: Any, info: TrainingInfo) -> TrainingInfo:
+        """`info`, and what `choose_threshold` chose for the trained model."""
+        length = self.settings.max_length
+        chosen = choose_threshold(self.model, tokenizer, self.context, max_length=length, stage=self.job.node.id)
+        return {**info, **chosen}
 
     def _examples(self, tokenizer: Any, length: int, pad: int) -> TaskBatches:
         encoded = training_examples(self.context.task, tokenizer, length, self.job.inputs.get("augmented"))

@@ -11,9 +11,12 @@ import pytest
 from prune_runs import TEACHER_ALONE, made, planned, request
 
 from compress.cli.plans import plan_documents
+from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
 from compress.models.dimensions import dimensions, read_config
+from compress.models.predict import predict_logits
 from compress.pipeline import run_all
 from compress.pipeline.run import build_stage
+from compress.tasks import headline, score
 
 # kind -> the columns, and one row of each number
 KINDS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
@@ -87,17 +90,45 @@ def test_a_run_says_what_was_taken_and_what_is_left(world: Path) -> None:
     assert any("student-pruned: 1 x 32" in notice and "repaired" in notice for notice in result.settings["notices"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str) -> None:
-    columns, row = KINDS[kind]
+def write_task(world: Path, kind: str, columns: str, row: Callable[[int], dict[str, Any]]) -> None:
     for split, numbers in {"train": range(60), "dev": range(60, 90)}.items():
         (world / f"{split}.jsonl").write_text("".join(json.dumps(row(n)) + "\n" for n in numbers))
     files = "files: {train: train.jsonl, dev: dev.jsonl}\n"
     (world / f"{kind}.yaml").write_text(f"name: own\nkind: {kind}\n{columns}max_length: 24\n{files}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str) -> None:
+    write_task(world, kind, *KINDS[kind])
     info = build_stage(request(world, "alone", task=kind), "teacher-pruned").info
     (point,) = info["points"]
     assert 0 < point["flops"] <= 0.5
     assert point["repaired"] is not None
+
+
+@pytest.mark.parametrize("kind", ["multilabel", "span"])
+def test_a_pruned_model_decides_by_a_threshold_of_its_own(world: Path, kind: str) -> None:
+    """So that the model scores what its record says, which is the best that a threshold gives."""
+    columns, row = KINDS[kind]
+    emptied = {"labels": [], "answers": []}
+    write_task(
+        world,
+        kind,
+        columns,
+        lambda n: row(n) | {name: emptied[name] for name in emptied if name in row(n) and n % 5 == 0},
+    )
+    artifact, task = (
+        build_stage(request(world, "alone", task=kind), "teacher-pruned"),
+        planned(world, "alone", task=kind).task,
+    )
+    name = {"multilabel": "threshold", "span": "null_score_diff_threshold"}[kind]
+    assert name in artifact.info
+    if kind == "span":
+        assert read_config(artifact.path)[name] == artifact.info[name]
+    data, tuning = task.data, task.encoded("tuning", load_tokenizer(artifact.path), 24)
+    model: Any = load_classifier(artifact.path, kind=data.spec.kind, labels=data.labels, trained=True)
+    outputs = predict_logits(model, tuning, pad_id(read_config(artifact.path)))
+    assert headline(score(data.spec, data.labels, outputs, tuning.labels)) == artifact.info["points"][-1]["repaired"]
 
 
 def test_a_model_is_pruned_and_then_loses_tokens(world: Path) -> None:

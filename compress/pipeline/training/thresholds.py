@@ -1,0 +1,51 @@
+"""From where on a model gives a label, or no answer: chosen on the tuning split, and kept with the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...models.checkpoints import pad_id
+from ...models.predict import collected_logits
+from ...runtime.kinds.multilabel import sigmoid
+from ...runtime.passages import THRESHOLD
+from ...tasks import TASK_KINDS, EncodedSpans
+from ..plan import Context
+from .info import Threshold
+from .labels import lower_outputs
+from .teacher_targets import best_threshold
+
+
+def choose_threshold(model: Any, tokenizer: Any, context: Context, *, max_length: int | None, stage: str) -> Threshold:
+    """Let the model decide at 0, or one half, what is best decided at another output, by the tuning split; of questions its config says
+    from where on it gives no answer. Nothing where answers go by none. `max_length`: tokens, None for the task's; `stage`: whose model it
+    is, for the notice."""
+    data = context.task.data
+    if TASK_KINDS[data.spec.kind].threshold is None:
+        return {}
+    tuning = context.task.encoded("tuning", tokenizer, max_length or data.spec.max_length)
+    logits = collected_logits(model, tuning, pad_id(model.config.to_dict()))
+    threshold = best_threshold(data, logits, tuning.labels)
+    if isinstance(tuning, EncodedSpans):
+        return _set_no_answer(model, threshold, tuning, context, stage)
+    lower_outputs(model, threshold)
+    probability = float(sigmoid(np.array(threshold)))
+    context.notice(
+        f"{stage}: labels are best given above a probability of {probability:.2f}, by {len(tuning):,} tuning texts; the "
+        "model's outputs are moved so that it is one half"
+    )
+    return {"threshold": probability}
+
+
+def _set_no_answer(model: Any, threshold: float, tuning: EncodedSpans, context: Context, stage: str) -> Threshold:
+    """In the model's config; without questions that have no answer there is nothing to choose, and it says nothing."""
+    if not tuning.impossible:
+        vars(model.config).pop(THRESHOLD, None)
+        return {}
+    setattr(model.config, THRESHOLD, threshold)
+    context.notice(
+        f"{stage}: no answer is best given where its score is more than {threshold:.2f} above that of the best span, by "
+        f"{len(tuning.labels):,} tuning questions"
+    )
+    return {"null_score_diff_threshold": threshold}
