@@ -41,6 +41,13 @@ def logits(model: Any) -> torch.Tensor:
         return model(**example(describe(model), 3, 9)).logits
 
 
+def assert_alike(model: Any, other: Any) -> None:
+    """The same weights, bit for bit. Their products may differ in the last bit, by where in memory the weights lie."""
+    mine, theirs = model.state_dict(), other.state_dict()
+    assert mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
+    assert torch.allclose(logits(model), logits(other), atol=1e-6)
+
+
 def silenced(model: Any) -> Any:
     """The whole model, where nothing reads the units that are not kept."""
     with torch.no_grad():
@@ -61,7 +68,7 @@ def test_a_pruned_model_computes_what_the_whole_one_does_without_the_units_and_l
     loaded = load_classifier(tmp_path, kind="classification", labels=LABELS, trained=True).eval()
     assert type(loaded).__name__ == f"Pruned{type(model).__name__}"
     assert PrunedShape.of(read_config(tmp_path)) == SHAPE
-    assert torch.equal(logits(loaded), logits(pruned))
+    assert_alike(loaded, pruned)
     with pytest.raises(RuntimeError, match=r"size mismatch|ignore_mismatched_sizes"):
         AutoModelForSequenceClassification.from_pretrained(tmp_path)
 
@@ -86,7 +93,7 @@ def test_layers_of_one_width_with_all_their_heads_are_a_plain_checkpoint(tmp_pat
     assert "pruned" not in json.loads((tmp_path / "config.json").read_text())
     plain: Any = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
     assert type(plain) is type(model) and plain.config.intermediate_size == 32
-    assert torch.equal(logits(plain), logits(pruned))
+    assert_alike(plain, pruned)
 
 
 def test_a_pruned_model_of_choices_reads_rows_and_loads_again(tmp_path: Path):
@@ -99,7 +106,7 @@ def test_a_pruned_model_of_choices_reads_rows_and_loads_again(tmp_path: Path):
     assert json.loads((tmp_path / "config.json").read_text())["architectures"] == ["PrunedBertForMultipleChoice"]
     loaded = load_classifier(tmp_path, kind="choice", labels=(), trained=True).eval()
     assert type(loaded) is type(pruned)
-    assert torch.equal(logits(loaded), logits(pruned))
+    assert_alike(loaded, pruned)
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
@@ -110,7 +117,7 @@ def test_a_pruned_model_can_be_pruned_again(family: str):
     at_once = without_units(model, [[0, 3], [3]], [range(16, 32), range(16)])
     assert twice.config.pruned == at_once.config.pruned == {"heads": [[0, 3], [3]], "neurons": [16, 16]}
     assert type(twice) is type(at_once)
-    assert torch.equal(logits(twice), logits(at_once))
+    assert_alike(twice, at_once)
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet"])
