@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 from .tensors import Tensor
 
-_NOTHING = -1e30
+NOTHING = -1e30  # the logarithm of a probability of 0, in `moved_logits`
 
 
 def span_cross_entropy_loss(
@@ -65,7 +65,7 @@ def moved_logits(
     probabilities = _log_probabilities_of(logits.double(), known).exp() * known
     moved = logits.new_zeros((len(logits), length, 2), dtype=torch.float64)
     moved = moved.scatter_add(1, places.clamp(min=0), probabilities)
-    return torch.where(moved > 0, moved.log(), _NOTHING).to(torch.float32)
+    return torch.where(moved > 0, moved.log(), NOTHING).to(torch.float32)
 
 
 def _log_probabilities(

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..losses.spans import moved_logits
 from ..runtime.passages import THRESHOLD
-from ..tasks import Encoded, collate, sorted_chunks
+from ..tasks import Encoded, EncodedParts, EncodedSpans, collate, sorted_chunks, span_tables
 from .features import Batch, compute_features
 
 
@@ -37,13 +38,29 @@ def collected_logits(model: nn.Module, encoded: Encoded, pad_id: int) -> np.ndar
     """As `predict_logits`, before any threshold decides."""
     training = model.training
     model.eval()
-    device = next(model.parameters()).device
-
-    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for chunk in sorted_chunks(encoded.lengths):
-            batch = to_tensors(collate(encoded, chunk, pad_id), device)
-            yield chunk, compute_features(model, batch, ("logits",))["logits"].float().cpu().numpy()
-
-    logits = encoded.collected(parts())
+    logits = encoded.collected((rows, found.cpu().numpy()) for rows, _, found in _forwards(model, encoded, pad_id))
     model.train(training)
     return logits
+
+
+@torch.inference_mode()
+def put_token_logits(
+    table: np.ndarray, model: nn.Module, windows: EncodedSpans, pad_id: int, *, parts: EncodedParts | None = None
+) -> None:
+    """Fill `table`, float32 [token, 2] of all windows in a row, with what a reader says at their tokens; the model's mode is restored
+    afterwards. `parts`: the windows in its own tokens, where those are others, from which its answers are moved (`moved_logits`)."""
+    training = model.training
+    model.eval()
+    for rows, batch, found in _forwards(model, windows if parts is None else parts, pad_id):
+        if parts is not None:
+            found = moved_logits(found, batch["places"], int(windows.lengths[rows].max()))
+        span_tables.put(table, windows, rows, found.cpu().numpy())
+    model.train(training)
+
+
+def _forwards(model: nn.Module, encoded: Encoded, pad_id: int) -> Iterator[tuple[np.ndarray, Batch, torch.Tensor]]:
+    """Of all rows, some at a time: which, their batch, and float32 logits."""
+    device = next(model.parameters()).device
+    for rows in sorted_chunks(encoded.lengths):
+        batch = to_tensors(collate(encoded, rows, pad_id), device)
+        yield rows, batch, compute_features(model, batch, ("logits",))["logits"].float()

@@ -195,15 +195,15 @@ def _answers_once(plan: Plan, node: Node[Any], examples: int) -> bool:
     if isinstance(spec, OnText) or any(LOSSES[name].reads != "classes" for name in read):
         return False
     unit = KINDS[plan.task.spec.kind].unit
-    if unit in ("word", "question"):  # they have tokens that no table of answers holds
-        return unit == "word" and not plan.shares_tokenizer
+    if unit == "word":  # a text has tokens beside its words', which no table of answers holds
+        return not plan.shares_tokenizer
     whole = spec.max_steps is None or spec.max_steps >= math.ceil(examples / _batch(plan, node))
     return spec.epochs >= 1 and whole
 
 
 def _of_tables(plan: Plan, node: Node[Any]) -> float:
     """FLOPs of what several teachers say of the stage's examples, each once."""
-    lengths = {name: mean_length(plan, node.spec.max_length, source) for name, source in plan.teachers.items()}
+    lengths = {name: _read_length(plan, node, source) for name, source in plan.teachers.items()}
     each = sum(plan.sizes[name].flops_per_example(length) for name, length in lengths.items())
     return (_examples(plan, node) or 0) * each
 
@@ -253,7 +253,16 @@ def _length(plan: Plan, node: Node[Any]) -> float:
 
 def _teacher_length(plan: Plan, node: Node[Any], length: float) -> float:
     """As `_length`, in the teacher's own tokens where the student's are others."""
-    return length if plan.shares_tokenizer else mean_length(plan, node.spec.max_length)
+    return length if plan.shares_tokenizer else _read_length(plan, node, plan.teacher)
+
+
+def _read_length(plan: Plan, node: Node[Any], teacher: TeacherSource) -> float:
+    """Tokens that a teacher reads of an example, on average: of a question what the student's window shows."""
+    most, student = node.spec.max_length or plan.task.spec.max_length, plan.source_of(node)
+    if KINDS[plan.task.spec.kind].unit != "question" or teacher.shares_tokenizer(student):
+        return mean_length(plan, most, teacher)
+    windows: Any = encode(student.tokenizer, _sample_of(plan), most)
+    return float(teacher.parts_of(windows, most).lengths.mean())
 
 
 def mean_length(plan: Plan, most: int | None = None, source: TeacherSource | None = None) -> float:

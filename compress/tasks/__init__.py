@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import span_tables
 from .batches import BucketSampler, TaskBatches, check_room, collate, encode, sorted_chunks
 from .builtin import BUILTIN_TASKS
 from .data import ReportedData, Split, TrainingData, of_words
@@ -66,6 +67,7 @@ __all__ = [
     "resolve_task",
     "score",
     "sorted_chunks",
+    "span_tables",
     "split_fingerprint",
     "wordpiece",
 ]

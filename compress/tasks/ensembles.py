@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
 
     `logits` [example, class], `labels` [example], class ids. Decisions do not depend on T.
     """
-    from scipy.optimize import brentq
     from scipy.special import softmax
 
     logits = np.asarray(logits, dtype=np.float64)
@@ -29,6 +28,13 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
         """Of the likelihood, which is concave in 1/T: the mean of z_label − E[z]."""
         expected = (softmax(logits * inverse, axis=1) * logits).sum(axis=1)
         return float((logits[np.arange(len(labels)), labels] - expected).mean())
+
+    return likeliest_temperature(slope)
+
+
+def likeliest_temperature(slope: Callable[[float], float]) -> float:
+    """The T from `LOWEST` to `HIGHEST` at which a log-likelihood that is concave in 1/T is largest. `slope`: its derivative at 1/T."""
+    from scipy.optimize import brentq
 
     if slope(1 / LOWEST) >= 0:
         return LOWEST
@@ -50,8 +56,14 @@ def mean_of_probabilities(calibrated: Sequence[np.ndarray]) -> np.ndarray:
     """
     from scipy.special import log_softmax
 
-    logs = np.stack([log_softmax(np.asarray(logits, dtype=np.float64), axis=1) for logits in calibrated])
-    return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
+    return mean_of_log_probabilities([
+        log_softmax(np.asarray(logits, dtype=np.float64), axis=1) for logits in calibrated
+    ])  # fmt: skip
+
+
+def mean_of_log_probabilities(logs: Sequence[np.ndarray]) -> np.ndarray:
+    """log of the mean of exp(logs) of each teacher, float64 of their shape: element by element."""
+    return np.logaddexp.reduce(np.asarray(logs, dtype=np.float64), axis=0) - np.log(len(logs))
 
 
 def mean_of_decisions(calibrated: Sequence[np.ndarray]) -> np.ndarray:

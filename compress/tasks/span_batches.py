@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import tokenizers
@@ -87,12 +88,20 @@ class EncodedSpans(Encoded):
         """Whole."""
         return self.contexts[int(self.cut.question[window])]
 
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """int64 [window + 1]: where the tokens of each window begin among those of all windows in a row, and where the last end."""
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    def compares(self, windows: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """bool, of `positions` in `windows`: whether the token there is of the context or [CLS], over which answers are distributed."""
+        first, end, cls = np.moveaxis(self.cut.bounds[windows, :3], -1, 0)
+        return ((positions >= first) & (positions < end)) | (positions == cls)
+
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
         """`labels` int64 [window, 2]: positions of an answer's first and last token; `compared` int64 [window, length]: 1 at the tokens
         of the context and at [CLS], which stands for no answer in the window."""
-        first, end, cls = self.cut.bounds[indices, :3].T[..., None]
-        position = np.arange(length)
-        compared = ((position >= first) & (position < end)) | (position == cls)
+        compared = self.compares(np.asarray(indices)[:, None], np.arange(length))
         return {"labels": self.places[indices].astype(np.int64), "compared": compared.astype(np.int64)}
 
 

@@ -85,7 +85,7 @@ def test_the_student_learns_the_table_and_asks_no_teacher(world: Path, monkeypat
     ask = request("tiny.yaml", "./bytes", overrides=("finetune.max_steps=2", "distill.max_steps=3"))
     made, seen, original = build_stage(ask, "ensemble"), [], training.from_table
     build_stage(ask, "teacher")
-    monkeypatch.setattr(training, "from_table", lambda logits, device: seen.append(logits) or original(logits, device))
+    monkeypatch.setattr(training, "from_table", lambda logits, *rest: seen.append(logits) or original(logits, *rest))
     monkeypatch.setattr(training, "teacher_features", lambda *_, **__: pytest.fail("a teacher was asked"))
     build_stage(ask, "student")
     (answers,) = seen

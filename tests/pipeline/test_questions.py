@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from teacher_pairs import make_world, plan
+from teacher_pairs import keys, make_world, plan
 
 from compress.errors import CompressError
 from compress.pipeline.estimate import estimate
+from compress.tasks import encode
 
 TASK = """\
 name: asked
@@ -55,19 +56,44 @@ def test_a_student_with_another_tokenizer(world: Path) -> None:
     assert "hidden_cosine compares states at tokens" in told and "choose recipe logits" in told
 
 
-def test_several_teachers(world: Path) -> None:
-    assert "have no mean of several teachers" in refused("tiny.yaml", "./bytes")
+def test_several_teachers_answer_in_the_student_s_windows(world: Path) -> None:
+    """What keys say: whose tokens the windows are of, and how long these are; and whose states cannot be compared."""
+
+    def found(*teachers: str, **fields: Any) -> dict[str, str]:
+        return keys(plan(*teachers, task="asked.yaml", **fields))
+
+    both = found("tiny.yaml", "./bytes")
+    assert {"teacher-logits", "teacher-2-logits", "ensemble"} <= both.keys()
+    assert found("tiny.yaml", "./bytes", student="distil-1l")["ensemble"] == both["ensemble"]
+    other = found("tiny.yaml", "./bytes", student="./bytes")
+    turned = found("./bytes", "tiny.yaml")  # a student without tokens of its own has those of the first
+    assert other["teacher"] == both["teacher"]
+    for name in ("teacher-logits", "teacher-2-logits", "ensemble"):
+        assert other[name] != both[name]
+    assert turned["ensemble"] == other["ensemble"]
+    longer = found("tiny.yaml", "./bytes", overrides=("distill.max_length=20",))
+    assert longer["ensemble-20"] != both["ensemble"]
+    told = refused("tiny.yaml", "./words", recipe="distilbert", overrides=())
+    assert "hidden_cosine compares states inside one teacher, and there are 2" in told
 
 
 def test_long_contexts_count_as_their_windows(world: Path) -> None:
-    """An epoch is of windows, and the teacher answers each in every epoch: no table of answers has its tokens."""
+    """An epoch is of windows, and the teacher answers each once."""
 
-    def work(epochs: int) -> Any:
+    def work(epochs: int, *teachers: str) -> Any:
         settings = (f"distill.epochs={epochs}", "distill.max_steps=null", "distill.batch_size=4")
-        found = plan("tiny.yaml", task="asked.yaml", overrides=settings)
+        found = plan(*teachers, task="asked.yaml", overrides=settings)
         return next(each for each in estimate([found], world / "runs", assume=True).work if each.stage == "distill")
 
-    questions = len(plan("tiny.yaml", task="asked.yaml").task.data.train)
-    one, two = work(1), work(2)
+    alone = plan("tiny.yaml", task="asked.yaml")
+    questions = len(alone.task.data.train)
+    one, two = work(1, "tiny.yaml"), work(2, "tiny.yaml")
     assert one.steps > 2 * -(-questions // 4) and two.steps == 2 * one.steps
-    assert two.flops == pytest.approx(2 * one.flops)
+    windows = encode(alone.teacher.tokenizer, alone.task.data.train, 24)
+    answers = len(windows) * alone.sizes["teacher"].flops_per_example(float(windows.lengths.mean()))
+    assert 2 * one.flops - two.flops == pytest.approx(answers, rel=1e-6)
+    both = plan("tiny.yaml", "./bytes", task="asked.yaml")
+    read = both.teachers["teacher-2"].parts_of(windows, 24).lengths.mean()
+    assert read > windows.lengths.mean()  # bytes take more tokens for a window's words
+    added = work(2, "tiny.yaml", "./bytes").flops - two.flops
+    assert added == pytest.approx(len(windows) * both.sizes["teacher-2"].flops_per_example(float(read)), rel=1e-6)

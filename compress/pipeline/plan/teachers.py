@@ -18,7 +18,7 @@ from ...hub import is_commit, repository
 from ...models.cards import Checkpoint, TeacherCard, load_teacher
 from ...models.checkpoint_location import fetch, locate, package_version, place_of
 from ...models.checkpoints import config_labels, has_head, load_tokenizer, tokenizer_files
-from ...models.dimensions import Dimensions, dimensions, read_config
+from ...models.dimensions import Dimensions, dimensions, read_config, usable_positions
 from ...models.families import FAMILIES
 from ...models.growth import check_growth
 from ...models.random_models import random_config
@@ -28,7 +28,7 @@ from ...models.weights import weight_files
 from ...paths import from_home
 from ...provenance import TeacherOrigin
 from ...spec.kinds import KINDS, KindName
-from ...tasks import byte_level, wordpiece
+from ...tasks import EncodedParts, EncodedSpans, byte_level, encode_parts, wordpiece
 from ...tasks.synthetic import GENERATOR_VERSION
 
 if TYPE_CHECKING:
@@ -98,6 +98,10 @@ class TeacherSource:
     def shares_tokenizer(self, student: TeacherSource | None) -> bool:
         """Whether a student that starts from that checkpoint, or from this one (None), cuts texts into the same tokens."""
         return student is None or student.vocabulary == self.vocabulary
+
+    def parts_of(self, windows: EncodedSpans, max_length: int) -> EncodedParts:
+        """Windows of a student with other tokens, each of at most `max_length`, in its own: in as many tokens as that takes."""
+        return encode_parts(self.tokenizer, windows, min(usable_positions(self.config), 2 * max_length))
 
     def is_fine_tuned(self, kind: KindName) -> bool:
         """Whether it carries a head of its own for tasks of `kind`, or needs none."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ... import store
+from ...fields import Spec
 from ...machine import versions
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
 from ...provenance import manifest_fields
 from ...recorded_teachers import EnsembleScore, TeacherScore
+from ...runtime.passages import THRESHOLD
+from ...spec.kinds import KINDS
 from ...store import Artifact, Store
-from ...tasks import TASK_KINDS, ReportedData, divided, gold_of, headline, score
-from ..plan import TRAINING, Context, Plan
+from ...tasks import TASK_KINDS, EncodedSpans, ReportedData, divided, gold_of, headline, score, span_tables
+from ...tasks.ensembles import mean_of_log_probabilities
+from ..plan import TRAINING, Context, Node, Plan
 from ..plan.teachers import ENSEMBLE, TeacherSource, names_of
 from .reported import ReportedSource
 
@@ -26,28 +31,86 @@ Logits = dict[str, dict[str, np.ndarray]]
 def teacher_predictions(
     plan: Plan, artifacts: dict[str, Artifact], reported: ReportedSource, context: Context, cache: Store
 ) -> dict[str, Scored]:
-    """The teachers beside the first -> the measurement, and reported split -> float32 logits [example, class], in file order.
+    """The teachers beside the first, and of questions the ensemble, whose answers are in none of its teachers' -> the measurement, and
+    reported split -> float32 logits [example, class], in file order.
 
     Through PyTorch: nothing of them is exported."""
     others = list(plan.teachers)[1:]
-    return {model: _predictions(model, artifacts[model], reported, context, cache) for model in others}
+    found = {model: _predictions(model, artifacts[model], reported, context, cache) for model in others}
+    node = _ensemble(plan)
+    if node is not None and KINDS[context.kind].unit == "question":
+        found[ENSEMBLE] = _windows_predictions(plan, node, artifacts, reported, context, cache)
+    return found
 
 
 def _predictions(model: str, checkpoint: Artifact, reported: ReportedSource, context: Context, cache: Store) -> Scored:
-    libraries = {name: versions()[name] for name in TRAINING}
-    inputs = {"model": checkpoint.key, "data": reported.fingerprint}
-    key = store.key("evaluate-torch", VERSION, {}, inputs, libraries)
-
-    def make(out: Path, work: Path) -> dict[str, Any]:
+    def predicted() -> dict[str, np.ndarray]:
         from ...models.predict import predict_logits
 
-        folder, length = checkpoint.path, reported.spec.max_length
-        classifier: Any = load_classifier(folder, kind=context.kind, labels=context.labels, trained=True)
-        tokenizer, pad = load_tokenizer(folder), pad_id(classifier.config.to_dict())
-        found = {
-            f"split/{split}": predict_logits(classifier, reported.encoded(split, tokenizer, length), pad)
+        classifier, pad = _loaded(checkpoint, context)
+        tokenizer, length = load_tokenizer(checkpoint.path), reported.spec.max_length
+        return {
+            split: predict_logits(classifier, reported.encoded(split, tokenizer, length), pad)
             for split in reported.data.splits
         }
+
+    return _measured(model, checkpoint.key, predicted, reported, context, cache)
+
+
+def _windows_predictions(
+    plan: Plan,
+    node: Node[Spec],
+    artifacts: dict[str, Artifact],
+    reported: ReportedSource,
+    context: Context,
+    cache: Store,
+) -> Scored:
+    """Of questions: what is likeliest by the mean distributions in the student's windows."""
+    student, length = plan.source("student"), reported.spec.max_length
+    infos, threshold = _infos(plan, node, artifacts), artifacts[node.id].info.get(THRESHOLD, 0.0)
+
+    def says(model: str, windows: EncodedSpans) -> np.ndarray:
+        """Of one teacher, calibrated (`span_tables`)."""
+        from ...models.predict import put_token_logits
+
+        (reader, pad), teacher = _loaded(artifacts[model], context), plan.teachers[model]
+        parts = None if teacher.shares_tokenizer(student) else teacher.parts_of(windows, length)
+        table = np.zeros((int(windows.starts[-1]), 2), np.float32)
+        put_token_logits(table, reader, windows, pad, parts=parts)
+        span_tables.calibrate(table, windows, infos[model]["temperature"])
+        return table
+
+    def predicted() -> dict[str, np.ndarray]:
+        found: dict[str, np.ndarray] = {}
+        for split in reported.data.splits:
+            windows: Any = reported.encoded(split, student.tokenizer, length)
+            table = mean_of_log_probabilities([says(model, windows) for model in plan.teachers])
+            found[split] = windows.decided(span_tables.collected(table, windows), threshold)
+        return found
+
+    return _measured(ENSEMBLE, artifacts[node.id].key, predicted, reported, context, cache)
+
+
+def _loaded(checkpoint: Artifact, context: Context) -> tuple[Any, int]:
+    """The model, and the number of its padding token."""
+    model: Any = load_classifier(checkpoint.path, kind=context.kind, labels=context.labels, trained=True)
+    return model, pad_id(model.config.to_dict())
+
+
+def _measured(
+    model: str,
+    made: str,
+    predicted: Callable[[], dict[str, np.ndarray]],
+    reported: ReportedSource,
+    context: Context,
+    cache: Store,
+) -> Scored:
+    """What `predicted` gives for each reported split, kept by the key `made` of what predicts."""
+    libraries = {name: versions()[name] for name in TRAINING}
+    key = store.key("evaluate-torch", VERSION, {}, {"model": made, "data": reported.fingerprint}, libraries)
+
+    def make(out: Path, work: Path) -> dict[str, Any]:
+        found = {f"split/{split}": outputs for split, outputs in predicted().items()}
         np.savez(out / "predictions.npz", allow_pickle=False, **found)
         return {"splits": list(reported.data.splits)}
 
@@ -61,18 +124,18 @@ def _predictions(model: str, checkpoint: Artifact, reported: ReportedSource, con
 def ensemble_score(
     plan: Plan, context: Context, artifacts: dict[str, Artifact], logits: Logits, data: ReportedData
 ) -> EnsembleScore | None:
-    """What results say of several teachers. Adds the ensemble's own to `logits`: its logarithms of mean probabilities."""
-    mean = TASK_KINDS[context.kind].mean
-    node = next((node for node in reversed(plan.nodes) if node.model == ENSEMBLE), None)
+    """What results say of several teachers. Adds the ensemble's own to `logits`, where they are not there: its logarithms of mean
+    probabilities."""
+    mean, node = TASK_KINDS[context.kind].mean, _ensemble(plan)
     if node is None or mean is None:
         return None
-    made = {artifacts[name].key: artifacts[name].info for name in node.inputs.values()}
-    infos = {other.model: made[other.key] for other in plan.nodes if other.key in made}
-    arrays = {model: logits[_array(model)] for model in plan.teachers}
-    logits[ENSEMBLE] = {
-        split: mean([divided(arrays[model][split], infos[model]["temperature"]) for model in plan.teachers])
-        for split in data.splits
-    }
+    infos = _infos(plan, node, artifacts)
+    if ENSEMBLE not in logits:
+        arrays = {model: logits[_array(model)] for model in plan.teachers}
+        logits[ENSEMBLE] = {
+            split: mean([divided(arrays[model][split], infos[model]["temperature"]) for model in plan.teachers])
+            for split in data.splits
+        }
     names = names_of(plan.teachers)
     teachers = tuple(
         TeacherScore(
@@ -83,6 +146,17 @@ def ensemble_score(
         for model, source in plan.teachers.items()
     )
     return EnsembleScore(teachers=teachers, **_scored(artifacts[node.id].info, ENSEMBLE, logits, data))
+
+
+def _ensemble(plan: Plan) -> Node[Spec] | None:
+    """The one that makes the mean; of several the last."""
+    return next((node for node in reversed(plan.nodes) if node.model == ENSEMBLE), None)
+
+
+def _infos(plan: Plan, node: Node[Spec], artifacts: dict[str, Artifact]) -> dict[str, dict[str, Any]]:
+    """Teacher -> what there is to say of its answers that the mean is of."""
+    made = {artifacts[name].key: artifacts[name].info for name in node.inputs.values()}
+    return {other.model: made[other.key] for other in plan.nodes if other.key in made}
 
 
 def _array(model: str) -> str:

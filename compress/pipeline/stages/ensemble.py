@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -11,26 +13,29 @@ from ...fields import Spec
 from ...losses import LOSSES
 from ...spec.stages import Distill
 from ...store import Artifact
-from ...tasks import TASK_KINDS, gold_of, headline, score
+from ...tasks import TASK_KINDS, gold_of, headline, score, span_tables
 from ..plan import Draft, Job, Kind
 from ..plan.fields import loss_on_states, on_answers
 from ..plan.teachers import ENSEMBLE
 from .teacher_logits import add_teacher_logits, calibrated, named
 
 _FILE = "logits.npy"
+_ROWS = 1 << 20  # of a table that are averaged at a time
 
 
 class Ensemble(Spec):
-    """`max_length`: tokens of a text, of each teacher's own."""
+    """`max_length`: tokens of a text, of each teacher's own; of a window of a question, of the student's."""
 
     max_length: int
 
 
 class EnsembleInfo(TypedDict):
-    """`tuning_score` in headline points."""
+    """`tuning_score` in headline points. `null_score_diff_threshold`: of questions, by how much no answer must beat the best span, chosen
+    on the tuning split."""
 
     teachers: int
     tuning_score: float
+    null_score_diff_threshold: NotRequired[float]
 
 
 def check_several(draft: Draft) -> None:
@@ -95,21 +100,47 @@ def _add(draft: Draft, max_length: int, stage: str) -> str:
 
 
 def run(job: Job[Ensemble]) -> EnsembleInfo:
-    """-> float32 [training example, output]: logarithms of the mean probabilities; for regression the mean scores."""
+    """-> float32 [training example, output]: logarithms of the mean probabilities; for regression the mean scores; of questions a
+    table of the student's windows (`span_tables`)."""
     data = job.context.task.data
     mean = TASK_KINDS[data.spec.kind].mean
     if mean is None:
         raise RuntimeError("several teachers are only planned for a kind of task whose outputs have a mean")
     teachers = [calibrated(found.path, found.info["temperature"]) for found in job.inputs.values()]
-    logits = {split: mean([each[split] for each in teachers]) for split in ("train", "tuning")}
-    np.save(job.out / _FILE, logits["train"].astype(np.float32), allow_pickle=False)
-    points = headline(score(data.spec, data.labels, logits["tuning"], gold_of(data.spec, data.tuning)))
-    return {"teachers": len(teachers), "tuning_score": points}
+    _save_mean(job.out / _FILE, mean, [each["train"] for each in teachers])
+    tuning, threshold = mean([each["tuning"] for each in teachers]), None
+    if data.tuning.labels_spans:
+        tuning, threshold = _decided(job, tuning)
+    points = headline(score(data.spec, data.labels, tuning, gold_of(data.spec, data.tuning)))
+    info: EnsembleInfo = {"teachers": len(teachers), "tuning_score": points}
+    if threshold is not None:
+        info["null_score_diff_threshold"] = threshold
+    return info
+
+
+def _decided(job: Job[Ensemble], table: np.ndarray) -> tuple[np.ndarray, float | None]:
+    """Of the table of the tuning split: answers [question, output] as they are best decided, and at which threshold; None where every
+    question has an answer."""
+    from ..training.teacher_targets import best_threshold
+
+    task = job.context.task
+    windows: Any = task.encoded("tuning", job.plan.source("student").tokenizer, job.spec.max_length)
+    outputs = span_tables.collected(table, windows)
+    threshold = best_threshold(task.data, outputs, windows.labels)
+    return windows.decided(outputs, threshold), threshold if windows.impossible else None
+
+
+def _save_mean(path: Path, mean: Callable[[Sequence[np.ndarray]], np.ndarray], tables: Sequence[np.ndarray]) -> None:
+    """float32, of tables of one shape, whose rows have means of their own."""
+    out = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=tables[0].shape)
+    for start in range(0, len(out), _ROWS):
+        out[start : start + _ROWS] = mean([each[start : start + _ROWS] for each in tables])
+    out.flush()
 
 
 def table(artifact: Artifact) -> np.ndarray:
-    """float32 [training example, output] of what `run` made."""
-    return np.load(artifact.path / _FILE, allow_pickle=False)
+    """float32 [training example, output], or [token, 2], of what `run` made; it stays on the disk."""
+    return np.load(artifact.path / _FILE, mmap_mode="r", allow_pickle=False)
 
 
 ENSEMBLE_KIND = Kind("ensemble", 1, Ensemble, run)

@@ -1,4 +1,7 @@
-"""teacher_logits: what one of several teachers says of every training example, and the temperature that calibrates it."""
+"""teacher_logits: what one of several teachers says of every training example, and the temperature that calibrates it.
+
+Of questions it is what the teacher says at the tokens of the student's windows, in which the student is trained.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,24 @@ import numpy as np
 
 from ...fields import Spec
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
-from ...tasks import TASK_KINDS, divided, headline, score
+from ...spec.kinds import KINDS
+from ...tasks import TASK_KINDS, EncodedSpans, divided, headline, score, span_tables
 from ..plan import TRAINING, Draft, Job, Kind
 from .augment import AUGMENTED
 
 _FILE = "logits.npz"
+_SPLITS = ("train", "tuning")
 
 
 class TeacherLogits(Spec):
-    """`max_length`: tokens of a text, in the teacher's own tokens."""
+    """`max_length`: tokens of a text, in the teacher's own tokens; of a window of a question, in the student's."""
 
     max_length: int
 
 
 class TeacherLogitsInfo(TypedDict):
-    """`temperature` divides the logits, None where the task's kind knows none; `tuning_score` in headline points."""
+    """`temperature` divides the logits, None where the task's kind knows none; `tuning_score` in headline points, of the teacher's answers
+    by its own tokens; `examples` that it answered, of questions windows."""
 
     temperature: float | None
     tuning_score: float
@@ -35,6 +41,8 @@ def add_teacher_logits(draft: Draft, model: str, max_length: int, *, stage: str)
     name = named(draft, f"{model}-logits", max_length)
     inputs = {"teacher": model} | ({"augmented": AUGMENTED} if draft.has(AUGMENTED) else {})
     spec, outside = TeacherLogits(max_length=max_length), {"data": draft.task.fingerprint}
+    if KINDS[draft.task.spec.kind].unit == "question":
+        outside["windows"] = (draft.pretrained or draft.teacher).vocabulary
     draft.add(TEACHER_LOGITS, name, model, spec, spec.model_dump(), inputs=inputs, outside=outside, stage=stage)
     return name
 
@@ -45,7 +53,8 @@ def named(draft: Draft, name: str, max_length: int) -> str:
 
 
 def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
-    """-> the teacher's logits over the training examples, copies included, and over the tuning split, as the model gives them."""
+    """-> the teacher's logits over the training examples, copies included, and over the tuning split, as the model gives them; of questions
+    calibrated already."""
     from ...models.predict import predict_logits
     from ...training import make_accelerator
     from ..training.run import training_examples
@@ -53,25 +62,52 @@ def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
     context, length, folder = job.context, job.spec.max_length, job.inputs["teacher"].path
     model: Any = load_classifier(folder, kind=context.kind, labels=context.labels, trained=True)
     model.to(make_accelerator(context.precision).device)
-    tokenizer, pad = load_tokenizer(folder), pad_id(model.config.to_dict())
-    examples = training_examples(context.task, tokenizer, length, job.inputs.get("augmented"))
-    train = predict_logits(model, examples, pad)
+    tokenizer, pad, data = load_tokenizer(folder), pad_id(model.config.to_dict()), context.task.data
     held = context.task.encoded("tuning", tokenizer, length)
     tuning = predict_logits(model, held, pad)
-    np.savez(job.out / _FILE, allow_pickle=False, train=train, tuning=tuning)
-    data = context.task.data
+    points = headline(score(data.spec, data.labels, tuning, held.labels))
+    if isinstance(held, EncodedSpans):
+        temperature, count = _write_windows(job, model, pad)
+        return {"temperature": temperature, "tuning_score": points, "examples": count}
+    examples = training_examples(context.task, tokenizer, length, job.inputs.get("augmented"))
+    np.savez(job.out / _FILE, allow_pickle=False, train=predict_logits(model, examples, pad), tuning=tuning)
     fit = TASK_KINDS[context.kind].temperature
-    return {
-        "temperature": None if fit is None else fit(tuning, held.labels),
-        "tuning_score": headline(score(data.spec, data.labels, tuning, held.labels)),
-        "examples": len(examples),
+    temperature = None if fit is None else fit(tuning, held.labels)
+    return {"temperature": temperature, "tuning_score": points, "examples": len(examples)}
+
+
+def _write_windows(job: Job[TeacherLogits], model: Any, pad: int) -> tuple[float, int]:
+    """-> a table of the student's windows for each split (`span_tables`), calibrated; the temperature, and windows of train."""
+    from ...models.predict import put_token_logits
+    from ..training.run import training_examples
+
+    task, length, student = job.context.task, job.spec.max_length, job.plan.source("student")
+    windows: dict[str, Any] = {
+        "train": training_examples(task, student.tokenizer, length, job.inputs.get("augmented")),
+        "tuning": task.encoded("tuning", student.tokenizer, length),
     }
+    tables = {split: span_tables.created(_table(job.out, split), found) for split, found in windows.items()}
+    teacher = job.plan.teachers[job.node.model]
+    for split, found in windows.items():
+        parts = None if teacher.shares_tokenizer(student) else teacher.parts_of(found, length)
+        put_token_logits(tables[split], model, found, pad, parts=parts)
+    temperature = span_tables.fit_span_temperature(tables["tuning"], windows["tuning"])
+    for split, found in windows.items():
+        span_tables.calibrate(tables[split], found, temperature)
+        tables[split].flush()
+    return temperature, len(windows["train"])
 
 
 def calibrated(folder: Path, temperature: float | None) -> dict[str, np.ndarray]:
-    """`train` and `tuning` -> logits [example, output], divided by the temperature."""
+    """`train` and `tuning` -> logits [example, output], divided by the temperature; of questions the tables, as they lie on the disk."""
+    if not (folder / _FILE).exists():
+        return {split: np.load(_table(folder, split), mmap_mode="r", allow_pickle=False) for split in _SPLITS}
     with np.load(folder / _FILE, allow_pickle=False) as file:
-        return {split: divided(file[split], temperature) for split in ("train", "tuning")}
+        return {split: divided(file[split], temperature) for split in _SPLITS}
+
+
+def _table(folder: Path, split: str) -> Path:
+    return folder / f"{split}.npy"
 
 
 TEACHER_LOGITS = Kind("teacher_logits", 1, TeacherLogits, run, libraries=TRAINING)

@@ -13,14 +13,13 @@ from ... import processes
 from ...augment import read_augmented
 from ...losses.features import LOGITS
 from ...models.checkpoints import pad_id, save_checkpoint
-from ...models.dimensions import usable_positions
 from ...models.layer_maps import matched_layers
 from ...models.layer_mix import learnt_mix
 from ...models.masked_head import MaskedLmHeads
 from ...objective import Objective
 from ...spec.stages import Losses, Training
 from ...store import Artifact
-from ...tasks import Encoded, EncodedSpans, TaskBatches, encode, encode_parts
+from ...tasks import Encoded, EncodedSpans, TaskBatches, encode
 from ...training import Batches, Outcome, make_accelerator, train
 from ..plan import Job, Plan
 from ..plan.sources import TaskSource
@@ -41,7 +40,8 @@ def student_objective(plan: Plan, spec: Losses, masked_lm: MaskedLmHeads | None 
 
 class TrainingRun:
     """One training stage. `whole`: why every process must hold the whole model, --fsdp or not; None where none must. `answers`:
-    what is learnt of several teachers, [training example, output], in place of what a teacher says beside the training."""
+    what is learnt of several teachers, [training example, output], or of questions [token, 2], in place of what a teacher says beside
+    the training."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class TrainingRun:
         config = teacher.config.to_dict()
         if not isinstance(examples, EncodedSpans):
             return self._examples(tokenizer, length, pad_id(config))
-        parts = encode_parts(tokenizer, examples, min(usable_positions(config), 2 * length))
+        parts = self.job.plan.teacher.parts_of(examples, length)
         return TaskBatches(parts, batch_size=self.settings.batch_size, pad_id=pad_id(config), seed=self.job.node.seed)
 
     def train(
@@ -117,7 +117,7 @@ class TrainingRun:
 
         def targets() -> Any:
             if self._answers is not None and isinstance(data, TaskBatches):
-                return from_table(data.encoded.by_row(self._answers), accelerator)
+                return from_table(data.encoded.by_row(self._answers), data.encoded, accelerator)
             return teacher_features(teacher, objective, data, settings, work, accelerator, reads=reads)
 
         if processes.is_first() and (step := saved_step(work)):

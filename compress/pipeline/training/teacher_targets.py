@@ -18,12 +18,13 @@ from ...losses.features import LOGITS
 from ...losses.spans import moved_logits
 from ...models.features import Batch, Features, compute_features
 from ...models.masked_lm import masked_text_loss
-from ...models.predict import collected_logits, predict_logits, to_tensors
+from ...models.predict import collected_logits, predict_logits, put_token_logits, to_tensors
 from ...objective import Objective
 from ...spec.stages import Training
 from ...tasks import (
     TASK_KINDS,
     Encoded,
+    EncodedParts,
     EncodedSpans,
     EncodedWords,
     TaskBatches,
@@ -33,6 +34,7 @@ from ...tasks import (
     headline_of,
     score,
     sorted_chunks,
+    span_tables,
 )
 from ...training import Batches
 from ..plan.sources import TaskSource
@@ -109,8 +111,8 @@ def teacher_features(
         objective.masked_lm.teacher_to(accelerator.device)
     if isinstance(data, TaskBatches) and answers_once(objective, data, settings):
         with processes.first_goes_first():
-            table = _logits_table(teacher, reads or data, work)
-        return from_table(table, accelerator)
+            table = _logits_table(teacher, data, reads, work)
+        return from_table(table, data.encoded, accelerator)
 
     def forward(batch: Batch, indices: np.ndarray) -> Features:
         own = batch if reads is None else to_tensors(reads.collate(indices), accelerator.device)
@@ -123,10 +125,15 @@ def teacher_features(
     return forward
 
 
-def from_table(logits: np.ndarray, accelerator: Accelerator) -> Callable[[Batch, np.ndarray], Features]:
-    """A function that gives the logits of a batch out of those of all training examples, float32 [example, output]; or out of those of
-    all words, [word, label], at the tokens that stand for them (elsewhere some word's, which nothing compares)."""
-    table = torch.from_numpy(logits).to(accelerator.device)
+def from_table(
+    logits: np.ndarray, encoded: Encoded, accelerator: Accelerator
+) -> Callable[[Batch, np.ndarray], Features]:
+    """A function that gives the logits of a batch of `encoded`, the training examples, out of those of all: float32 [example, output]; of
+    all words, [word, label], at the tokens that stand for them (elsewhere some word's, which nothing compares); or of all windows of
+    questions, [token, 2] (`span_tables`), which stay where they are, on the disk."""
+    if isinstance(encoded, EncodedSpans):
+        return _from_windows(logits, encoded, accelerator)
+    table = torch.tensor(logits, device=accelerator.device)
 
     def look_up(batch: Batch, indices: np.ndarray) -> Features:
         if "words" in batch:
@@ -136,28 +143,45 @@ def from_table(logits: np.ndarray, accelerator: Accelerator) -> Callable[[Batch,
     return look_up
 
 
+def _from_windows(
+    table: np.ndarray, windows: EncodedSpans, accelerator: Accelerator
+) -> Callable[[Batch, np.ndarray], Features]:
+    if len(table) != windows.starts[-1]:
+        raise RuntimeError(f"a table of {len(table):,} tokens is not of windows that have {windows.starts[-1]:,}")
+
+    def look_up(batch: Batch, indices: np.ndarray) -> Features:
+        found = span_tables.padded(table, windows, indices, batch["input_ids"].shape[1])
+        return {LOGITS: to_tensors({LOGITS: found}, accelerator.device)[LOGITS]}
+
+    return look_up
+
+
 def answers_once(objective: Objective, data: Batches, settings: Training) -> bool:
     """Whether a table of the teacher's logits is made before training, and no forward beside it: where training gets through
     all examples, a table of all is no waste. Of labelled words the table has no other tokens than theirs."""
     if objective.teacher_features != {LOGITS} or not isinstance(data, TaskBatches):
-        return False
-    if isinstance(data.encoded, EncodedSpans):  # outputs are of questions, and what is learnt is of tokens
         return False
     if isinstance(data.encoded, EncodedWords):
         return data.encoded.by_word
     return settings.epochs >= 1 and (settings.max_steps is None or settings.max_steps >= len(data))
 
 
-def _logits_table(teacher: nn.Module, data: TaskBatches, work: Path) -> np.ndarray:
-    """[row, output] over the training examples, or [word, label]; kept in `work`, so that a resumed run, and another process, reads the
-    same numbers."""
-    path = work / "teacher-logits.npy"
-    if path.exists():
-        return np.load(path, allow_pickle=False)
-    logits = data.encoded.by_row(predict_logits(teacher, data.encoded, data.pad_id))
-    with replacing(path) as part, part.open("wb") as file:
-        np.save(file, logits, allow_pickle=False)
-    return logits
+def _logits_table(teacher: nn.Module, data: TaskBatches, reads: TaskBatches | None, work: Path) -> np.ndarray:
+    """[row, output] over the training examples, [word, label], or [token, 2] of all windows; kept in `work`, so that a resumed run, and
+    another process, reads the same numbers."""
+    path, read = work / "teacher-logits.npy", reads or data
+    if not path.exists():
+        with replacing(path) as part:
+            if isinstance(data.encoded, EncodedSpans):
+                parts = read.encoded if isinstance(read.encoded, EncodedParts) else None
+                table = span_tables.created(part, data.encoded)
+                put_token_logits(table, teacher, data.encoded, read.pad_id, parts=parts)
+                table.flush()
+            else:
+                logits = read.encoded.by_row(predict_logits(teacher, read.encoded, read.pad_id))
+                with part.open("wb") as file:
+                    np.save(file, logits, allow_pickle=False)
+    return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def task_sample(task: TaskSource, tokenizer: Any, pad: int, *, tokens: int) -> list[Batch]:

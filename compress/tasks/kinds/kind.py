@@ -35,7 +35,7 @@ class TaskKind:
     example is a text, or what else `KINDS` says; `gold` are the labels in the form in which they stand beside outputs and in files,
     [example, ...]; answers are what is decided by outputs. What a report's folder holds of outputs is `kept`. `mean` is of the outputs
     of several teachers, each divided by its `temperature`; a kind without takes one teacher alone, and one without `temperature`
-    divides by nothing.
+    divides by nothing. Of questions `mean` is of what teachers say at tokens, calibrated (`span_tables`).
     """
 
     label_names: Callable[[TaskSpec, Rows], Names]  # (task, train as read); CompressError: they cannot be used

@@ -25,6 +25,7 @@ from compress.spec.kinds import KINDS
 from ..answers import answered
 from ..columns import Rows
 from ..data import of_words
+from ..ensembles import mean_of_log_probabilities
 from .kind import TaskKind
 
 
@@ -96,6 +97,7 @@ SPAN = TaskKind(
     kept_type=lambda names: np.dtype(np.float32),
     confidence=_confidence,
     divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()),
+    mean=mean_of_log_probabilities,
     prepared=answered,
     varied=lambda labels: True,  # questions differ, though all may have an answer
     threshold=lambda outputs, gold, headline: best_threshold(outputs, gold, AnswersHeadline(headline.metrics)),
