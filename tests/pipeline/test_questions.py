@@ -89,7 +89,7 @@ def test_long_contexts_count_as_their_windows(world: Path) -> None:
     questions = len(alone.task.data.train)
     one, two = work(1, "tiny.yaml"), work(2, "tiny.yaml")
     assert one.steps > 2 * -(-questions // 4) and two.steps == 2 * one.steps
-    windows = encode(alone.teacher.tokenizer, alone.task.data.train, 24)
+    windows: Any = encode(alone.teacher.tokenizer, alone.task.data.train, 24)
     answers = len(windows) * alone.sizes["teacher"].flops_per_example(float(windows.lengths.mean()))
     assert 2 * one.flops - two.flops == pytest.approx(answers, rel=1e-6)
     both = plan("tiny.yaml", "./bytes", task="asked.yaml")

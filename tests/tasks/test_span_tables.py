@@ -139,7 +139,7 @@ def test_the_mean_of_several_is_that_of_their_probabilities() -> None:
     for table, temperature in zip(tables, (0.5, 3.0), strict=True):
         span_tables.calibrate(table, windows, temperature)
     mean = mean_of_log_probabilities(tables)
-    np.testing.assert_allclose(np.exp(mean), np.mean(np.exp(np.float64(tables)), axis=0), rtol=1e-12)
+    np.testing.assert_allclose(np.exp(mean), np.mean(np.exp(np.stack(tables, dtype=np.float64)), axis=0), rtol=1e-12)
     np.testing.assert_array_equal(mean_of_log_probabilities([tables[0]] * 2).astype(np.float32), tables[0])
 
 
