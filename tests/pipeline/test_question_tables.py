@@ -22,11 +22,11 @@ from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
 from compress.models.features import compute_features
 from compress.models.predict import to_tensors
 from compress.objective import Objective
-from compress.pipeline import Listener, build_stage
+from compress.pipeline import Listener, build_stage, run_all
 from compress.pipeline.training import teacher_targets
 from compress.spec.stages import Training
 from compress.store import Artifact
-from compress.tasks import EncodedSpans, TaskBatches, encode, score, span_tables
+from compress.tasks import EncodedSpans, TaskBatches, encode, load_reported, score, span_tables
 
 TASK = """\
 name: asked
@@ -274,3 +274,29 @@ def test_copies_of_the_questions_are_answered_too(world: Path) -> None:
     added = encode(plan("tiny.yaml", task="asked.yaml").teacher.tokenizer, texts, 24)
     assert len(mean) == windows.lengths.sum() + added.lengths.sum()
     assert build_stage(ask, "prediction").info["steps"] == 3
+
+
+def test_results_have_the_mean_s_own_answers_to_what_is_reported(world: Path) -> None:
+    """In the windows of the student, whose tokens the second teacher does not have, at the threshold of the tuning split."""
+    (result,) = run_all(asking(*PAIR, bench=None))
+    ask, found = asking(*PAIR), plan(*PAIR, task="asked.yaml")
+    data = load_reported(found.task.spec, found.task.folder, None)
+    windows: Any = encode(found.teacher.tokenizer, data.splits["dev"], 24)
+    both = []
+    for model in ("teacher", "teacher-2"):
+        parts = None if model == "teacher" else found.teachers[model].parts_of(windows, 24)
+        own = said(build_stage(ask, model).path, windows, parts)
+        both.append(probabilities(own, windows, build_stage(ask, f"{model}-logits").info["temperature"]))
+    mean = np.zeros((int(windows.starts[-1]), 2))
+    mean[np.concatenate(compared(windows))] = np.log(np.mean(both, axis=0))
+    rows = [(np.array([row]), each[None]) for row, each in enumerate(np.split(mean, windows.starts[1:-1]))]
+    threshold = build_stage(ask, "ensemble").info["null_score_diff_threshold"]
+    expected = windows.decided(windows.collected(rows), threshold)
+    with np.load(Path("runs", result.run, "predictions.npz")) as file:
+        outputs = file["ensemble/dev"]
+    np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-4)
+    assert result.ensemble is not None and len(result.ensemble.teachers) == 2
+    assert result.ensemble.scores["dev"]["exact_match"] == pytest.approx(100 * expected[:, 4].mean())
+    assert result.ensemble.scores["dev"]["f1_span"] == pytest.approx(100 * expected[:, 5].mean())
+    first, second = result.ensemble.teachers
+    assert first.scores == result.models[0].scores and second.predictions == "teacher-2"

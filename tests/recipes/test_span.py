@@ -159,3 +159,32 @@ def test_a_student_with_another_tokenizer_learns_from_answers_moved_to_its_token
     assert (teacher.name, student.name, int8.precision) == ("teacher", "student", "int8")
     assert teacher.embedding_parameters != student.embedding_parameters and int8.fidelity is not None
     assert result.student_origin is not None
+
+
+def test_two_teachers_of_different_tokenizers_teach_their_mean(world: Path) -> None:
+    """From the plan to the bundle: each teacher's scores, and those of the mean, which decides in the student's windows."""
+    encoder_folder(world / "second")
+    options = ("--train", "train2.json", "--dev", "dev2.json", "--max-length", "24", "--student", "distil-1l")
+    common = ("logits", *options, "--teacher", "tiny.yaml", "--teacher", "./second", "--set", "distill.max_steps=4")
+    planned = compress("plan", *common, "--json", cwd=world)
+    assert planned.returncode == 0, planned.stderr
+    stages = [stage["stage"] for stage in json.loads(planned.stdout)[0]["stages"]]
+    assert {"teacher_logits teacher-logits", "teacher_logits teacher-2-logits", "ensemble"} <= set(stages)
+    result = result_of("run", *common, "--threads", "1", "--no-bench", cwd=world)
+    assert result.ensemble is not None and result.teachers == "tiny + second"
+    with np.load(world / "runs" / result.run / "predictions.npz") as file:
+        outputs, baseline = file["ensemble/dev"], file["teacher-fp32/dev"]
+    assert outputs.shape == baseline.shape == (40, 6)
+    assert result.ensemble.scores["dev"]["exact_match"] == pytest.approx(100 * outputs[:, 4].mean())
+    assert all(teacher.temperature is not None for teacher in result.ensemble.teachers)
+    page = (world / "runs" / result.run / "report.md").read_text()
+    assert (
+        f"| the teachers' mean | 0 | – | {result.ensemble.tuning_score:.2f} | {result.ensemble.headline:.2f} |" in page
+    )
+    assert compress("ship", Path("runs", result.run), "-o", "both", cwd=world).returncode == 0
+    card = (world / "both" / "README.md").read_text()
+    assert "Made from `tiny` and `second` by the recipe `logits`" in card and "| the teachers' mean |" in card
+    done = compress("verify", "both", cwd=world)
+    assert done.returncode == 0, done.stdout + done.stderr
+    again = result_of("run", *common, "--threads", "1", "--no-bench", cwd=world)
+    assert again == result
