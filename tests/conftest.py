@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", CUDA_VISIBLE_DEVICES="")
+os.fsync = lambda fd: None  # no power fails in a test, and a disk takes milliseconds for each of thousands
 install_import_hook("compress.losses", "beartype.beartype")
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
