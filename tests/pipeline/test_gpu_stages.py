@@ -89,14 +89,14 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
     ),
     "chosen": (
         f"""
-  - finetune: {{{SHORT}, micro_batch_size: 3}}
+  - finetune: {{{SHORT}}}
   - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: hidden_cosine}}, {{name: hard_label}}]}}""",
         "student",
         "name: narrow\ntitle: S\narchitecture: distilbert\nlayers: 1\n",
     ),
     "asked": (
         f"""
-  - finetune: {{{SHORT}, micro_batch_size: 3}}
+  - finetune: {{{SHORT}}}
   - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: hard_label}}]}}""",
         "student",
         STUDENT,
