@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from default_suite import covering
 from family_teachers import LAYERS, reader_of
 from plain_teachers import LAYERS as PLAIN_LAYERS
 from plain_teachers import plain_reader
@@ -33,8 +34,7 @@ from compress.spec.quantization import Quantize
 from compress.tasks import Encoded
 
 
-@pytest.mark.parametrize("opset", [20, 23])
-@pytest.mark.parametrize("family", FAST)
+@pytest.mark.parametrize(("family", "opset"), covering(FAST, [20, 23]))
 def test_every_family_agrees_with_torch(family: str, opset: int, reader_graph: Callable[..., Path]) -> None:
     traced = traced_of(family)
     for name in ("model.onnx", "model_unpadded.onnx"):

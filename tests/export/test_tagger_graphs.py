@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from default_suite import covering
 from family_teachers import LABELS, LAYERS, POSITIONS, tagger_of
 from plain_teachers import LAYERS as PLAIN_LAYERS
 from plain_teachers import plain_classifier
@@ -92,8 +93,7 @@ def texts() -> dict[str, np.ndarray]:
     return {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
 
 
-@pytest.mark.parametrize("opset", [20, 23])
-@pytest.mark.parametrize("family", FAST)
+@pytest.mark.parametrize(("family", "opset"), covering(FAST, [20, 23]))
 def test_every_family_agrees_with_torch(family: str, opset: int, graph: Callable[..., Path]) -> None:
     traced = traced_of(family)
     for name in ("model.onnx", "model_unpadded.onnx"):

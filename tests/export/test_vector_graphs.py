@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from default_suite import covering
 from family_teachers import LAYERS, POSITIONS
 from plain_teachers import LAYERS as PLAIN_LAYERS
 from sentence_encoders import encoder
@@ -90,9 +91,10 @@ def texts() -> dict[str, np.ndarray]:
     return {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
 
 
-@pytest.mark.parametrize("opset", [20, 23])
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-@pytest.mark.parametrize("family", FAST)
+GRAPHS = [(pooling, opset) for pooling in ("mean", "cls") for opset in (20, 23)]
+
+
+@pytest.mark.parametrize(("family", "pooling", "opset"), covering(FAST, GRAPHS))
 def test_every_family_agrees_with_torch(family: str, pooling: str, opset: int, graph: Callable[..., Path]) -> None:
     model = encoder(family, pooling)
     traced = replace(describe(model, "embedding"), inputs=("input_ids", "attention_mask"))

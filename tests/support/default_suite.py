@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -12,3 +13,15 @@ def slow(*values: Any) -> list[Any]:
     return [
         pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.slow) for value in values
     ]
+
+
+def covering(rows: Iterable[Any], columns: Iterable[Any]) -> list[Any]:
+    """Pairs of parameters: every row with the first column and the first row with every column; the others slow.
+
+    A column may be a tuple of several arguments."""
+    pairs = [
+        (x, y, (row, *(column if isinstance(column, tuple) else (column,))))
+        for x, row in enumerate(rows)
+        for y, column in enumerate(columns)
+    ]
+    return [values if 0 in (x, y) else pytest.param(*values, marks=pytest.mark.slow) for x, y, values in pairs]
