@@ -50,10 +50,11 @@ def test_every_family_agrees_with_torch(family: str, opset: int, reader_graph: C
             np.testing.assert_allclose(real_rows(found, mask), real_rows(expected, mask), rtol=0, atol=2e-6)
 
 
-SOME, OTHERS = ("modernbert",), ("bert", "albert", "distilbert", "roberta", "electra", "mpnet", "ernie")
+PLAIN = ("modernbert", "bert", "albert", "distilbert", "roberta", "electra", "mpnet", "ernie")
 
 
-@pytest.mark.parametrize("family", [*SOME, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+@pytest.mark.slow  # torch's exporter
+@pytest.mark.parametrize("family", PLAIN)
 def test_the_plain_graph_agrees_with_torch(
     family: str, reader_checkpoint: Callable[[str], Path], tmp_path: Path
 ) -> None:

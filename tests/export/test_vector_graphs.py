@@ -125,10 +125,11 @@ def test_other_tools_get_the_states_that_they_pool_first(pooling: str, form: str
         assert only.name == "sentence_embedding"
 
 
-SOME, OTHERS = ("bert",), ("albert", "modernbert", "distilbert", "roberta", "electra", "mpnet", "ernie")
+PLAIN = ("bert", "albert", "modernbert", "distilbert", "roberta", "electra", "mpnet", "ernie")
 
 
-@pytest.mark.parametrize("family", [*SOME, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+@pytest.mark.slow  # torch's exporter
+@pytest.mark.parametrize("family", PLAIN)
 def test_the_plain_graph_agrees_with_torch(family: str, checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     info = export_onnx(checkpoint(family), tmp_path, graph="plain", **TASK)
     assert len(info["parity_max_abs_error"]) == 4
