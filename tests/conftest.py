@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", CUDA_VISIBLE_DEVICES="")
+os.fsync = lambda fd: None  # no power fails in a test, and a disk takes milliseconds for each of thousands
 install_import_hook("compress.losses", "beartype.beartype")
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
@@ -46,7 +47,9 @@ def _config(family: str):
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take longest first, so that no core waits for another at the end."""
-    places = ("tests/recipes/", "tests/bench/", "tests/export/", "tests/faults/")
+    places = ("tests/pipeline/test_gpu_stages.py", "tests/training/test_parallel.py", "tests/test_extending.py")
+    places += ("tests/test_examples.py", "tests/recipes/", "tests/bench/", "tests/export/", "tests/faults/")
+    places += ("tests/models/", "tests/pipeline/", "tests/cli/", "tests/test_campaign.py", "tests/test_coverage.py")
     order = {place: number for number, place in enumerate(places)}
     items.sort(
         key=lambda item: min((order[place] for place in places if item.nodeid.startswith(place)), default=len(places))

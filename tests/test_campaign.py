@@ -75,16 +75,20 @@ def test_a_piece_that_is_not_whole_is_named(cut: Any, folder: Path, harm: str) -
         ("--task toy-sentiment --set foo.bar=1", "--set foo.bar"),
     ],
 )
-def test_wrong_input_is_one_line_before_anything_is_done(tmp_path: Path, words: str, expected: str) -> None:
+def test_wrong_input_is_one_line_before_anything_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str, expected: str
+) -> None:
     (tmp_path / "text.txt").write_text("the film was long .\n")
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / "gpu_campaign.py"), *f"--minutes 1 --corpus text.txt --out out {words}".split()],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert expected in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    campaign = importlib.import_module("gpu_campaign")
+    monkeypatch.setattr(campaign.signals, "install", lambda: None)
+    monkeypatch.setattr("sys.argv", ["campaign", *f"--minutes 1 --corpus text.txt --out out {words}".split()])
+    assert campaign.main() == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.startswith("error: ")
+    assert expected in shown.err
+    assert len(shown.err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
 
 
@@ -147,6 +151,7 @@ def test_what_was_done_before_is_not_planned_again(
     assert "a probe of" in pretraining and " steps, " in first
 
 
+@pytest.mark.slow
 def test_a_dry_run_prints_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the film was long .\n" * 400)
     words = (

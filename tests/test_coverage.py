@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from default_suite import slow
 from scipy import stats
 
 from compress.metrics import ClassHeadline
@@ -82,7 +83,7 @@ def test_the_simulated_world_is_like_real_pairs_of_models() -> None:
     assert np.mean(answers[0, 1] != answers[1, 1]) == pytest.approx(0.055, abs=0.01)
 
 
-@pytest.mark.parametrize(("examples", "runs"), [(277, 2000), (872, 1000), (10_000, 200)])
+@pytest.mark.parametrize(("examples", "runs"), [(277, 2000), *slow((872, 1000), (10_000, 200))])
 def test_coverage_of_every_cell(examples: int, runs: int) -> None:
     found = coverage(examples, runs)
     assert len(found) == len(SEED_SD) * len(SEEDS)
@@ -126,7 +127,7 @@ def drawn_coverage(examples: int, seeds: int, seed_sd: float, runs: int) -> floa
     return held / runs
 
 
-@pytest.mark.parametrize(("seeds", "seed_sd"), [(2, 2.0), (3, 0.0), (3, 3.0)])
+@pytest.mark.parametrize(("seeds", "seed_sd"), [(2, 2.0), *slow((3, 0.0), (3, 3.0))])
 def test_the_interval_of_a_report_covers_as_often(seeds: int, seed_sd: float) -> None:
     """Resampling seeds covers .85 at two seeds and 2 points, and at three and 3, where S - 1 are drawn, and .82 where S are."""
     assert outside({(seed_sd, seeds): drawn_coverage(872, seeds, seed_sd, 200)}, 200) == {}

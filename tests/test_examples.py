@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import runpy
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+import compress
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SMALL = """
@@ -17,7 +20,7 @@ label: label
 labels: [negative, positive]
 metrics: [accuracy]
 max_length: 32
-synthetic: {generator: sentiment, train: 300, dev: 60}
+synthetic: {generator: sentiment, train: 120, dev: 40}
 """
 
 
@@ -52,6 +55,7 @@ def test_a_checkpoint_of_ones_own_is_quantized_on_csv_files(
 ) -> None:
     with (EXAMPLES / "reviews" / "train.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
+    monkeypatch.setattr("compress.run", partial(compress.run, bench=None, threads=1))
     fine_tuned(tmp_path / "checkpoint", [row["review"] for row in rows], [row["stars"] for row in rows])
     task = EXAMPLES / "reviews" / "reviews.yaml"
     run_script(monkeypatch, "own_task.py", task, tmp_path / "checkpoint", "--out", tmp_path / "int8")

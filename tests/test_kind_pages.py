@@ -22,7 +22,7 @@ from compress.tasks import resolve_task
 ROOT = Path(__file__).parents[1]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "kinds").glob("*.md"))}
 COMMANDS: Any = getattr(typer.main.get_command(app), "commands")  # noqa: B009
-DEFAULT = ("ranking", "tagging")  # each example takes about ten seconds
+DEFAULT = ("tagging",)  # each example takes about ten seconds
 
 TEACHER = """
 name: tiny

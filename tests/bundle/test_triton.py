@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import onnxruntime
 import pytest
 from bundle_making import Run
 from google.protobuf import text_format
+from recipe_runs import compress
 from triton_schema import model_config
 
 from compress.bundle import check_model_place, ship, write_triton_model
@@ -136,12 +136,11 @@ def test_a_place_that_cannot_be_is_refused_first(tmp_path: Path, name: str, repo
 
 def test_the_command_writes_both(run: Run, tmp_path: Path) -> None:
     words = [run.folder, "-o", tmp_path / "my-int8", "--store", run.store, "--triton", tmp_path / "models"]
-    command = [sys.executable, "-m", "compress", "ship", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ))
+    done = compress("ship", *words, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [str(tmp_path / "my-int8"), str(tmp_path / "models" / "my-int8")]
     (tmp_path / "my-int8").rename(tmp_path / "moved")
-    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ))
+    done = compress("ship", *words, cwd=tmp_path)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert not (tmp_path / "my-int8").exists()
 

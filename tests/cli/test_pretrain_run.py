@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from default_suite import slow
+from recipe_runs import TEACHER
 
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 
@@ -56,10 +59,13 @@ def test_text_that_is_too_short_for_a_later_stage_is_told_before_the_teacher_is_
     assert "finetune teacher" not in error
 
 
+@pytest.mark.parametrize("timed", [False, *slow(True)])
 def test_what_learnt_nothing_is_said_again_where_it_is_cached_and_a_run_without_latency_keeps_it(
-    cli: Cli, tmp_path: Path, task_file: Path
+    cli: Cli, tmp_path: Path, task_file: Path, timed: bool
 ) -> None:
-    given = ("run", "int8", "--task", task_file, "--teacher", "bert-mini", "--threads", "1", "--out", tmp_path / "runs")
+    (tmp_path / "tiny.yaml").write_text(TEACHER)
+    teacher = ("--teacher", tmp_path / "tiny.yaml")
+    given = ("run", "int8", "--task", task_file, *teacher, "--threads", "1", "--out", tmp_path / "runs")
     settings = (
         "--set",
         "finetune.learning_rate=1e-12",
@@ -68,14 +74,14 @@ def test_what_learnt_nothing_is_said_again_where_it_is_cached_and_a_run_without_
         "--set",
         "quantize.method=dynamic",
     )
-    code, _, error = cli(*given, *settings, "--bench-runs", "1")
+    code, _, error = cli(*given, *settings, *(("--bench-runs", "1") if timed else ("--no-bench",)))
     assert code == 0, error
     assert "teacher scores" in error
     (file,) = (tmp_path / "runs").glob("int8-*/result.json")
-    timed = json.loads(file.read_text())
-    assert timed["models"][0]["onnx"]
-    assert any("it has learnt nothing" in line for line in timed["settings"]["notices"])
+    before = json.loads(file.read_text())
+    assert bool(before["models"][0]["onnx"]) == timed
+    assert any("it has learnt nothing" in line for line in before["settings"]["notices"])
     code, _, error = cli(*given, *settings, "--no-bench")
     assert code == 0, error
     assert error.count("it has learnt nothing") == 1
-    assert json.loads(file.read_text())["models"] == timed["models"]
+    assert json.loads(file.read_text())["models"] == before["models"]

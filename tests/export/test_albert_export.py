@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from default_suite import slow
 from onnx import TensorProto, helper, numpy_helper
 from transformers import AlbertConfig, AlbertForSequenceClassification, AutoModelForSequenceClassification
 
@@ -25,7 +26,7 @@ TASK: dict[str, Any] = {"graph": "plain", "opset": 20, "task_name": "toy", "labe
 LAYERS, HIDDEN, FFN, EMBEDDING, VOCABULARY, POSITIONS = 4, 32, 48, 16, 120, 24
 TABLES = (VOCABULARY, POSITIONS, 2)  # rows of each
 FORMS = {"all": 1, "groups": 2, "none": LAYERS}  # sharing -> its blocks
-forms = pytest.mark.parametrize("form", FORMS)
+forms = pytest.mark.parametrize("form", ["all", "groups", *slow("none")])
 
 
 class Made(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from default_suite import covering
 from family_teachers import LAYERS, reader_of
 from plain_teachers import LAYERS as PLAIN_LAYERS
 from plain_teachers import plain_reader
@@ -33,8 +34,7 @@ from compress.spec.quantization import Quantize
 from compress.tasks import Encoded
 
 
-@pytest.mark.parametrize("opset", [20, 23])
-@pytest.mark.parametrize("family", FAST)
+@pytest.mark.parametrize(("family", "opset"), covering(FAST, [20, 23]))
 def test_every_family_agrees_with_torch(family: str, opset: int, reader_graph: Callable[..., Path]) -> None:
     traced = traced_of(family)
     for name in ("model.onnx", "model_unpadded.onnx"):
@@ -50,10 +50,11 @@ def test_every_family_agrees_with_torch(family: str, opset: int, reader_graph: C
             np.testing.assert_allclose(real_rows(found, mask), real_rows(expected, mask), rtol=0, atol=2e-6)
 
 
-SOME, OTHERS = ("modernbert",), ("bert", "albert", "distilbert", "roberta", "electra", "mpnet", "ernie")
+PLAIN = ("modernbert", "bert", "albert", "distilbert", "roberta", "electra", "mpnet", "ernie")
 
 
-@pytest.mark.parametrize("family", [*SOME, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+@pytest.mark.slow  # torch's exporter
+@pytest.mark.parametrize("family", PLAIN)
 def test_the_plain_graph_agrees_with_torch(
     family: str, reader_checkpoint: Callable[[str], Path], tmp_path: Path
 ) -> None:

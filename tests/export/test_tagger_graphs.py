@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from default_suite import covering
 from family_teachers import LABELS, LAYERS, POSITIONS, tagger_of
 from plain_teachers import LAYERS as PLAIN_LAYERS
 from plain_teachers import plain_classifier
@@ -92,8 +93,7 @@ def texts() -> dict[str, np.ndarray]:
     return {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
 
 
-@pytest.mark.parametrize("opset", [20, 23])
-@pytest.mark.parametrize("family", FAST)
+@pytest.mark.parametrize(("family", "opset"), covering(FAST, [20, 23]))
 def test_every_family_agrees_with_torch(family: str, opset: int, graph: Callable[..., Path]) -> None:
     traced = traced_of(family)
     for name in ("model.onnx", "model_unpadded.onnx"):
@@ -108,10 +108,11 @@ def test_every_family_agrees_with_torch(family: str, opset: int, graph: Callable
             np.testing.assert_allclose(real_rows(found, mask), real_rows(expected, mask), rtol=0, atol=2e-6)
 
 
-SOME, OTHERS = ("albert",), ("bert", "modernbert", "distilbert", "roberta", "electra", "mpnet", "ernie")
+PLAIN = ("albert", "bert", "modernbert", "distilbert", "roberta", "electra", "mpnet", "ernie")
 
 
-@pytest.mark.parametrize("family", [*SOME, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+@pytest.mark.slow  # torch's exporter
+@pytest.mark.parametrize("family", PLAIN)
 def test_the_plain_graph_agrees_with_torch(family: str, checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
     info = export_onnx(checkpoint(family), tmp_path, graph="plain", **TASK)
     assert len(info["parity_max_abs_error"]) == 4

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from default_suite import covering
 from family_teachers import LAYERS, POSITIONS
 from plain_teachers import LAYERS as PLAIN_LAYERS
 from sentence_encoders import encoder
@@ -90,9 +91,10 @@ def texts() -> dict[str, np.ndarray]:
     return {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
 
 
-@pytest.mark.parametrize("opset", [20, 23])
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-@pytest.mark.parametrize("family", FAST)
+GRAPHS = [(pooling, opset) for pooling in ("mean", "cls") for opset in (20, 23)]
+
+
+@pytest.mark.parametrize(("family", "pooling", "opset"), covering(FAST, GRAPHS))
 def test_every_family_agrees_with_torch(family: str, pooling: str, opset: int, graph: Callable[..., Path]) -> None:
     model = encoder(family, pooling)
     traced = replace(describe(model, "embedding"), inputs=("input_ids", "attention_mask"))
@@ -123,10 +125,11 @@ def test_other_tools_get_the_states_that_they_pool_first(pooling: str, form: str
         assert only.name == "sentence_embedding"
 
 
-SOME, OTHERS = ("bert",), ("albert", "modernbert", "distilbert", "roberta", "electra", "mpnet", "ernie")
+PLAIN = ("bert", "albert", "modernbert", "distilbert", "roberta", "electra", "mpnet", "ernie")
 
 
-@pytest.mark.parametrize("family", [*SOME, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+@pytest.mark.slow  # torch's exporter
+@pytest.mark.parametrize("family", PLAIN)
 def test_the_plain_graph_agrees_with_torch(family: str, checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     info = export_onnx(checkpoint(family), tmp_path, graph="plain", **TASK)
     assert len(info["parity_max_abs_error"]) == 4

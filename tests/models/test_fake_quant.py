@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from default_suite import covering
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -82,11 +83,9 @@ SPLIT = SPEC.model_copy(update={"alpha": 0.5})
 SMOOTHED = SPEC.model_copy(update={"alpha": 0.7})  # of the paper's plan, so that every input has factors
 
 
-@families
 @pytest.mark.parametrize(
-    ("spec", "long"),
-    [(SPEC, 1024), (COARSE, 1024), (SMOOTHED, 1024), (SPLIT, 1024), (SPEC, 100)],
-    ids=["as it is", "coarse", "smoothed", "split", "long tables"],
+    ("family", "spec", "long"),
+    covering(FAMILIES, [(SPEC, 1024), (COARSE, 1024), (SMOOTHED, 1024), (SPLIT, 1024), (SPEC, 100)]),
 )
 def test_the_logits_are_those_of_the_int8_file(
     family: str, spec: Quantize, long: int, tiny_onnx, tiny_checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from default_suite import slow
 from text_batches import batches
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
@@ -20,7 +21,7 @@ from compress.models.features import accepted_inputs
 from compress.models.students import algebra, build_encoder, build_student, student_dimensions
 from compress.models.students.activations import observe
 
-families = pytest.mark.parametrize("family", ["bert", "mpnet", "ernie"])
+families = pytest.mark.parametrize("family", ["bert", "mpnet", *slow("ernie")])
 LABELS = ("no", "maybe", "yes")
 RANK = 9
 

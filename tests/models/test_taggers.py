@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from default_suite import slow
 from family_teachers import KINDS, LABELS, WHOLE_LAYERS, classifier_of, tagger_of, teacher_of
 from head_batches import LENGTH, ROWS, SHORT, batch, built, card, logits, short_row, sizes
 from plain_teachers import plain_classifier
@@ -108,7 +109,7 @@ def test_a_converted_student_has_the_classifier_and_is_near_its_teacher(family: 
     torch.testing.assert_close(logits(student)[real], logits(teacher)[real], rtol=0, atol=1e-2)
 
 
-@pytest.mark.parametrize("family", ["bert", "mpnet", "ernie"])
+@pytest.mark.parametrize("family", ["mpnet", *slow("bert", "ernie")])
 def test_a_projected_student_is_its_teacher_at_full_width_and_near_it_below(family: str) -> None:
     teacher, sample = tagger(family), batches(4, 15, 90)
     texts, real = batch(), batch()["attention_mask"].bool()

@@ -112,8 +112,8 @@ def test_one_layer_is_an_encoder_of_so_many(tmp_path: Path, family: str) -> None
 @pytest.mark.parametrize(
     ("family", "pooling"),
     [
-        *(("bert", "mean"), ("bert", "cls")),
-        *(pytest.param(name, "mean", marks=pytest.mark.slow) for name in FAST if name != "bert"),
+        ("bert", "cls"),
+        *(pytest.param(name, "mean", marks=pytest.mark.slow) for name in FAST),
     ],
 )
 def test_the_mean_of_the_last_layers_in_torch_and_in_every_graph(tmp_path: Path, family: str, pooling: str) -> None:

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -88,14 +89,14 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
     ),
     "chosen": (
         f"""
-  - finetune: {{{SHORT}, micro_batch_size: 3}}
+  - finetune: {{{SHORT}}}
   - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: hidden_cosine}}, {{name: hard_label}}]}}""",
         "student",
         "name: narrow\ntitle: S\narchitecture: distilbert\nlayers: 1\n",
     ),
     "asked": (
         f"""
-  - finetune: {{{SHORT}, micro_batch_size: 3}}
+  - finetune: {{{SHORT}}}
   - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: hard_label}}]}}""",
         "student",
         STUDENT,
@@ -258,20 +259,19 @@ def test_a_tensor_left_on_the_cpu_is_found(world: Path, monkeypatch: pytest.Monk
         build(world, "copied", until="teacher")
 
 
-@pytest.mark.parametrize(
-    ("fault", "what"),
-    [
-        (lambda logits: logits * float(logits.isfinite().all()), "__float__"),
-        (lambda logits: logits[logits.isfinite()].view_as(logits), "index"),
-        (lambda logits: logits + torch.zeros(logits.shape[1]).to(logits.device), "to cuda"),
-        (lambda logits: logits if logits.isfinite().all() else logits.nan_to_num(), "__bool__"),
-        (lambda logits: logits + logits.detach().cpu().mean(), "to cpu"),
-    ],
-)
-def test_what_waits_for_the_gpu_is_counted(world: Path, monkeypatch: pytest.MonkeyPatch, fault: Any, what: str) -> None:
-    planted(monkeypatch, fault)
-    steps = build(world, "copied", until="teacher").steps
-    assert {name for step in steps for name in step - Counter(LOGGED)} >= {f"test_gpu_stages.py:<lambda> {what}"}
+WAITS: dict[str, Callable[[Any], Any]] = {
+    "__float__": lambda logits: logits * float(logits.isfinite().all()),
+    "index": lambda logits: logits[logits.isfinite()].view_as(logits),
+    "to cuda": lambda logits: logits + torch.zeros(logits.shape[1]).to(logits.device),
+    "__bool__": lambda logits: logits if logits.isfinite().all() else logits.nan_to_num(),
+    "to cpu": lambda logits: logits + logits.detach().cpu().mean(),
+}
+
+
+def test_what_waits_for_the_gpu_is_counted(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, lambda logits: reduce(lambda found, wait: wait(found), WAITS.values(), logits))
+    for step in build(world, "copied", until="teacher").steps:
+        assert set(step - Counter(LOGGED)) >= {f"test_gpu_stages.py:<lambda> {what}" for what in WAITS}
 
 
 def test_augmentation_waits_once_a_batch(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

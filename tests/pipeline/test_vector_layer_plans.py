@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from default_suite import slow
 from pretrained_toys import ALIKE, encoder_folder
 
 from compress.bundle import ship, verify
@@ -72,7 +73,7 @@ def test_a_stage_that_trains_on_all_layers_is_refused(world: Path) -> None:
         planned(world, 2, recipe="distilbert-general", student="distil-1l", corpus=(str(text),))
 
 
-@pytest.mark.parametrize("layers", [2, "last-2"])
+@pytest.mark.parametrize("layers", ["last-2", *slow(2)])
 def test_the_bundle_has_the_vectors_of_the_layers(world: Path, layers: int | str) -> None:
     root = world / f"runs-{layers}"
     run_all(replace(request(world, layers), root=root))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from default_suite import covering
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from compress.errors import CompressError
@@ -164,8 +165,7 @@ def logits(path: Path) -> np.ndarray:
     return np.concatenate(rows)
 
 
-@pytest.mark.parametrize("opset", [20, 23])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "opset"), covering(FAMILIES, [20, 23]))
 def test_the_formats_of_a_calibrated_model_agree(
     family: str, opset: int, tiny_onnx: Callable[..., Path], tmp_path: Path
 ) -> None:

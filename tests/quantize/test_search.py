@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from default_suite import slow
 from onnx import numpy_helper
 
 from compress.graphs import matmuls, write_model
@@ -136,7 +137,7 @@ def test_where_no_mix_meets_the_goal_the_nearest_is_kept_and_what_is_in_the_way_
     assert (tmp_path / "out" / FILES["static"]).is_file()
 
 
-@pytest.mark.parametrize("calls", [1, 7, 22])
+@pytest.mark.parametrize("calls", [7, *slow(1, 22)])
 def test_an_interrupted_search_goes_on_to_the_same_answer(calls: int, fragile: Path, tmp_path: Path) -> None:
     count = 0
 
@@ -233,7 +234,7 @@ def test_each_use_of_a_shared_weight_is_timed_by_itself(tiny_onnx: Callable[...,
     assert set(info["saved_ms"].values()) == {2.0}
 
 
-@pytest.mark.parametrize("left", ["", "[]", '{"saved": '])
+@pytest.mark.parametrize("left", ['{"saved": ', *slow("", "[]")])
 def test_notes_that_are_not_whole_are_made_again(left: str, fragile: Path, tmp_path: Path) -> None:
     whole = quantized(fragile, tmp_path / "whole", evaluator(tmp_path / "work-1"), max_flips=5)
     asked = evaluator(tmp_path / "work-2")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from default_suite import slow
 
 from compress.report import collect, curves, write_report
 from compress.report.drawing import specification, svg
@@ -86,7 +87,7 @@ def test_in_words_each_training_of_each_seed(logged: Callable[..., Any]) -> None
     )
 
 
-@pytest.mark.parametrize("steps", [1, 30, 12_345])
+@pytest.mark.parametrize("steps", [1, 30, *slow(12_345)])
 def test_the_picture_has_every_term_and_its_labels_stand_apart(steps: int, logged: Callable[..., Any]) -> None:
     (task,), folder = logged([*lines("teacher", steps), *lines("student", steps, every=1)])
     (found,) = curves.curves_of(task, [folder])

@@ -30,7 +30,7 @@ def test_the_tokens_are_those_of_the_whole(name: str, monkeypatch: pytest.Monkey
         own.enable_truncation(length, strategy="longest_first")
     cutters = {length: Cutter(own) for length, own in kept.items()}
     cut = 0
-    for number in range(600):
+    for number in range(200):
         own = kept[length := rng.choice((12, 13, 14, 15))]
         texts = [text(rng), text(rng)] if number % 2 else [text(rng)]
         whole = texts[0] if len(texts) == 1 else (texts[0], texts[1])
@@ -38,7 +38,7 @@ def test_the_tokens_are_those_of_the_whole(name: str, monkeypatch: pytest.Monkey
         cut += short != whole
         expected, found = own.encode_batch([whole])[0], own.encode_batch([short])[0]
         assert (found.ids, found.type_ids) == (expected.ids, expected.type_ids), repr(texts)
-    assert cut > 50
+    assert cut > 15
 
 
 @EACH

@@ -5,19 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from recipe_runs import compress
 from runtime_toys import describe
 
 from compress.runtime import Classifier
 
-PROGRAM = [sys.executable, "-c", "from compress.cli import main; main()", "predict"]
-
 
 def predict(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, input="", timeout=120)
+    return compress("predict", *arguments, cwd=Path.cwd())
 
 
 def read(path: Path, suffix: str) -> list[dict[str, str]]:

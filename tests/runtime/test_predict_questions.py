@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from reader_toys import finder
+from recipe_runs import compress
 from runtime_toys import describe
 
 from compress.runtime import Reader
 
-PROGRAM = [sys.executable, "-c", "from compress.cli import main; main()", "predict"]
 PAIRS = [("who is it", "so it is the guy in that text"), ("where", "it is in"), ("what", "a short text"), ("who", "")]
 
 
@@ -26,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, input=lines, timeout=120)
+    return compress("predict", *arguments, cwd=Path.cwd(), lines=lines)
 
 
 def test_a_line_for_each_question(folder: Path) -> None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from embedder_toys import WIDTH, averages
+from recipe_runs import compress
 from runtime_toys import bag, describe
 
 from compress.cli.vector_files import header
 from compress.runtime import Embedder
 
-PROGRAM = [sys.executable, "-c", "from compress.cli import main; main()", "predict"]
 TEXTS = ["a short text", "", "some words", "it is cut then"]
 
 
@@ -28,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, input=lines, timeout=120)
+    return compress("predict", *arguments, cwd=Path.cwd(), lines=lines)
 
 
 def told(done: subprocess.CompletedProcess[str]) -> str:

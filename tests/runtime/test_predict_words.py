@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from recipe_runs import compress
 from runtime_toys import describe
 from tagger_toys import chain
 
 from compress.runtime import Tagger
 
-PROGRAM = [sys.executable, "-c", "from compress.cli import main; main()", "predict"]
 SAYS = {"the": "B-PER", "guy": "I-PER", "in": "B-LOC", "so": "O", ",": "O"}
 TEXTS = ["so the guy , in", "so so", "", "in\tthe"]
 
@@ -26,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, input=lines, timeout=120)
+    return compress("predict", *arguments, cwd=Path.cwd(), lines=lines)
 
 
 def test_a_line_for_each_text(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The side of recipe_runs.compress in the child process: the command line, in a fork of a process that has its libraries.
 
-Commands are lines of JSON, `[arguments, working directory, file for stdout, file for stderr]`, each answered with the exit
-code. What a command imports by itself is tested in tests/pipeline/test_cached_run.py.
+Commands are lines of JSON, `[arguments, working directory, file of stdin, file for stdout, file for stderr]`, each answered
+with the exit code. What a command imports by itself is tested in tests/pipeline/test_cached_run.py.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ for library in (
 ):
     import_module(library)
 
+os.fsync = lambda fd: None  # as in conftest.py
 wordpiece(300)  # the vocabulary of recipe_runs.TEACHER
 get_checkpoint_conversion_mapping("bert")
 gc.collect()
 gc.freeze()  # what commands share is not copied for its counts of references alone
 
 
-def command(arguments: list[str], folder: str, stdout: str, stderr: str) -> int:
-    """Run `compress` as the console script does, its standard streams the files and /dev/null: the exit code."""
-    for number, (path, flags) in enumerate(((os.devnull, os.O_RDONLY), (stdout, os.O_WRONLY), (stderr, os.O_WRONLY))):
+def command(arguments: list[str], folder: str, stdin: str, stdout: str, stderr: str) -> int:
+    """Run `compress` as the console script does, its standard streams the files: the exit code."""
+    for number, (path, flags) in enumerate(((stdin, os.O_RDONLY), (stdout, os.O_WRONLY), (stderr, os.O_WRONLY))):
         file = os.open(path, flags | os.O_CREAT)
         os.dup2(file, number)
         os.close(file)

@@ -49,8 +49,10 @@ def imports(path: Path) -> Iterator[Import]:
 
 def walk(node: ast.AST, when: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):  # which holds no import
+            continue
         inside = when
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             inside = "call"
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             inside = "types"

@@ -45,13 +45,14 @@ def _server() -> subprocess.Popen[str]:
     return server
 
 
-def compress(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, forked from one that has torch."""
+def compress(*arguments: object, cwd: Path, lines: str = "") -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, forked from one that has torch; `lines` are its standard input."""
     server, words = _server(), list(map(str, arguments))
     assert server.stdin is not None and server.stdout is not None
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder, name) for name in ("stdout", "stderr")]
-        server.stdin.write(f"{json.dumps([words, str(cwd), *map(str, files)])}\n")
+        given, *files = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
+        given.write_text(lines, encoding="utf-8")
+        server.stdin.write(f"{json.dumps([words, *map(str, (cwd, given, *files))])}\n")
         server.stdin.flush()
         code = int(server.stdout.readline())
         return subprocess.CompletedProcess(["compress", *words], code, *(file.read_text("utf-8") for file in files))

@@ -148,6 +148,7 @@ def test_a_split_model_has_the_features_and_gradients_of_a_whole_one(
     assert processes.run("features", tmp_path, family=family, headed=headed) == [0, 0], "\n".join(said(tmp_path))
 
 
+@pytest.mark.slow
 def test_three_processes_split_what_two_cannot_halve(processes: Processes, tmp_path: Path):
     """The classifier has two classes: one of the three has no part of its bias."""
     assert processes.run("features", tmp_path, 3, family="bert", headed=True) == [0, 0, 0], "\n".join(said(tmp_path))

@@ -87,6 +87,7 @@ def errors(folder: Path) -> list[str]:
     return [line for line in said(folder) if line.startswith("error:")]
 
 
+@pytest.mark.slow
 def test_fsdp_alone_is_refused(processes: Processes, world: Path):
     assert processes.run("command", world, 1, arguments=[*RUN, "--fsdp"]) == [2]
     assert errors(world) == [

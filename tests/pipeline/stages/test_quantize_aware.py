@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from default_suite import slow
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
@@ -146,7 +147,7 @@ def contents(artifact: Artifact) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in artifact.path.iterdir() if path.name not in changing}
 
 
-@pytest.mark.parametrize("ranges", ["learned", "moving_average", "learned, smooth: false"])
+@pytest.mark.parametrize("ranges", ["moving_average", *slow("learned", "learned, smooth: false")])
 def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -> None:
     from transformers import AutoModelForSequenceClassification
 
