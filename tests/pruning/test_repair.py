@@ -62,7 +62,7 @@ def test_a_repaired_model_is_nearer_to_the_whole_one(family: str):
     pruned = without_units(model, HEADS, NEURONS)
     untouched = {name: value.clone() for name, value in model.state_dict().items()}
     before = (logits(pruned) - logits(model)).square().mean()
-    repair.repair(pruned, model, batches(), first_token=True)
+    repair.repair(pruned, model, batches(), method="least_squares", first_token=True)
     assert (logits(pruned) - logits(model)).square().mean() < 0.5 * before
     assert all(torch.equal(value, untouched[name]) for name, value in model.state_dict().items())
 
@@ -77,7 +77,7 @@ def test_units_that_others_can_stand_for_are_made_up_for(monkeypatch: pytest.Mon
     pruned = without_units(model, [range(4)] * 2, [range(32)] * 2)
     assert (logits(pruned) - logits(model)).abs().max() > 0.1
     monkeypatch.setattr(repair, "DAMPING", 1e-6)
-    repair.repair(pruned, model, batches(), first_token=False)
+    repair.repair(pruned, model, batches(), method="least_squares", first_token=False)
     assert (logits(pruned) - logits(model)).abs().max() < 1e-2
 
 
@@ -86,7 +86,7 @@ def test_the_last_layer_is_fitted_to_the_first_token_where_the_head_reads_no_oth
     model = whole("bert")
     parts = [[range(4), HEADS[1]], [range(64), NEURONS[1]]]
     of_first, of_all = (without_units(model, *parts) for _ in range(2))
-    repair.repair(of_first, model, batches(), first_token=True)
-    repair.repair(of_all, model, batches(), first_token=False)
+    repair.repair(of_first, model, batches(), method="least_squares", first_token=True)
+    repair.repair(of_all, model, batches(), method="least_squares", first_token=False)
     errors = [(logits(each) - logits(model)).square().mean() for each in (of_first, of_all)]
     assert errors[0] < errors[1]
