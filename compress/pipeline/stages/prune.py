@@ -14,7 +14,7 @@ from ...losses.hard_label import HardLabel
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.dimensions import Dimensions, dimensions, read_config
-from ...models.heads import HEADS
+from ...models.heads import HEADS, Head
 from ...models.pruned_shape import not_prunable, prunable
 from ...quantize.methods import int8_format
 from ...recorded_pruning import PrunedPoint
@@ -58,13 +58,13 @@ def plan(draft: Draft, stage: Stage) -> None:
         raise draft.fails(
             stage.id, f"{not_prunable(sizes.architecture)}; leave it out with --set {stage.id}.enabled=false"
         )
-    if not learns_labels(draft):
+    spec: Prune = stage.spec
+    if spec.score == "fisher" and not learns_labels(draft):
         raise draft.fails(
             stage.id,
-            f"goes by the loss on the task's labels, and those of {draft.task.spec.kind} tasks train no model; leave it out "
-            f"with --set {stage.id}.enabled=false",
+            f"score: fisher goes by the loss on the task's labels, and those of {draft.task.spec.kind} tasks train no model; give "
+            f"--set {stage.id}.score=obs, which needs none",
         )
-    spec: Prune = stage.spec
     described = {"budget": spec.budget, "budgets": list(spec.budgets), "examples": spec.examples}
     described |= {"score": spec.score, "repair": spec.repair, "seed": draft.seed} | (
         _measured_on(draft, stage) if spec.budget in _MEASURED else {}
@@ -195,7 +195,7 @@ def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitS
     orders = removal_orders(
         model,
         _batches(data, rows),
-        first_token=not HEADS[job.context.kind].per_token,
+        first_token=_reads_first(HEADS[job.context.kind]),
         on_progress=lambda done, total: job.context.listener.progress("layers", done, total),
     )
     return orders, len(rows)
@@ -273,9 +273,14 @@ def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, method:
         model,
         _batches(data, _rows(data, job.spec.examples)),
         method=method,
-        first_token=not HEADS[job.context.kind].per_token,
+        first_token=_reads_first(HEADS[job.context.kind]),
         on_progress=lambda done, total: job.context.listener.progress("layers", done, total),
     )
+
+
+def _reads_first(head: Head) -> bool:
+    """Whether the head reads no token of the last layer but the first."""
+    return not (head.per_token or head.bare)
 
 
 def _rows(data: TaskBatches, examples: int) -> np.ndarray:
