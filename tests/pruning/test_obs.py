@@ -11,7 +11,9 @@ import torch
 from pruned_toys import FAMILIES, padded_batches, whole
 
 from compress.models.pruned import layer_part
+from compress.pruning import obs
 from compress.pruning.obs import RemovalOrder, removal_orders, removals
+from compress.pruning.repair import DAMPING
 
 SIZES = [(6, 1), (8, 2), (12, 3)]  # inputs, and how many are a unit
 
@@ -98,22 +100,92 @@ def test_a_neuron_that_never_changes_goes_first_for_the_bias_stands_for_it() -> 
     assert neurons.order[0] == 7 and 2 * neurons.errors[1] < neurons.errors[2]
 
 
-def test_an_error_is_a_share_of_what_the_norm_divides_by() -> None:
-    """A matrix whose output is larger beside the same residual matters more, and its share nears that of all."""
+@pytest.mark.parametrize("first_token", [True, False])
+@pytest.mark.parametrize(
+    ("layer", "part", "size"), [(0, "output", 8), (0, "down", 1), (1, "output", 8), (1, "down", 1)]
+)
+def test_the_error_with_half_of_the_units_is_what_changes_at_the_end(
+    layer: int, part: str, size: int, first_token: bool
+) -> None:
+    model, batches = whole("bert"), padded_batches()
+    order = removal_orders(model, batches, first_token=first_token)[2 * layer + (part == "down")]
+    before, read = last_states(model, batches, layer, part, first_token=first_token)
+    linear, kept = layer_part(model, layer, part), inputs_of(order.kept(len(order.order) // 2), size)
+    weight, means = linear.weight.detach().double(), read.mean(0)
+    squares = (read - means).T @ (read - means)
+    squares += torch.eye(len(squares)) * DAMPING * squares.diagonal().mean()
+    fitted = torch.zeros_like(weight)
+    fitted[:, kept] = torch.linalg.solve(squares[kept][:, kept], squares[kept] @ weight.T).T
+    with torch.no_grad():
+        linear.bias += ((weight - fitted) @ means).float()
+        linear.weight.copy_(fitted)
+    after, _ = last_states(model, batches, layer, part, first_token=first_token)
+    share = (after - before).square().sum() / (before - before.mean(1, keepdim=True)).square().sum()
+    wanted = pytest.approx(float(share), rel=1e-2)
+    assert float(order.lost(np.array([len(order.order) // 2]))[0]) == wanted
+
+
+@pytest.mark.parametrize("units", [range(8, 32), range(24)])
+def test_a_layer_with_many_useless_units_is_not_free(units: range) -> None:
+    """Three of four heads give nothing: without the last, as much is lost as where there were no others."""
+    model, alone = whole("bert"), whole("bert")
+    scaled(model, 0, "output", slice(units.start, units.stop), 0.0)
+    scaled(alone, 0, "output", slice(units.start, units.stop), 1e-6)
+    found, wanted = (removal_orders(each, padded_batches(), first_token=True)[0] for each in (model, alone))
+    assert found.errors[3] == pytest.approx(0) and found.errors[4] == pytest.approx(wanted.errors[4], rel=1e-3)
+    assert found.errors[4] > 1e-3
+
+
+def test_neurons_that_never_change_do_not_hide_what_the_others_are_for() -> None:
     model = whole("bert")
-    scaled(model, 0, "output", slice(0, 32), 0.1)
-    small = removal_orders(model, padded_batches(), first_token=True)[0].errors[-1]
-    scaled(model, 0, "output", slice(0, 32), 1e4)
-    large = removal_orders(model, padded_batches(), first_token=True)[0].errors[-1]
-    assert 0 < small < 0.1 * large < 0.1
+    up = layer_part(model, 0, "up")
+    with torch.no_grad():
+        up.weight[8:], up.bias[8:] = 0.0, 3.0
+    neurons = removal_orders(model, padded_batches(), first_token=True)[1]
+    assert set(neurons.order[-8:]) == set(range(8))
+    assert neurons.errors[-1] > 1e-4
+
+
+def last_states(
+    model: Any, batches: list[dict[str, torch.Tensor]], layer: int, part: str, *, first_token: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """[token, hidden] that the head reads, and [token, in] that a part of a layer reads, of real tokens; without anything of ours."""
+    states, read = [], []
+    for batch in batches:
+        found: list[torch.Tensor] = []
+        handle = layer_part(model, layer, part).register_forward_pre_hook(
+            lambda _, inputs, to=found: to.append(inputs[0])
+        )
+        with torch.no_grad():
+            output = model.bert(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
+        handle.remove()
+        real = batch["attention_mask"].bool()
+        first = torch.zeros_like(real)
+        first[:, 0] = True
+        states.append(output.last_hidden_state[first if first_token else real])
+        read.append(found[0][first if first_token and layer == 1 else real])
+    return torch.cat(states), torch.cat(read).double()
+
+
+def test_some_of_the_texts_tell_what_changes_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer give another scale of the same size."""
+    model, batches = whole("bert"), padded_batches()
+    tokens = sum(int(batch["attention_mask"].sum()) for batch in batches)
+    every = removal_orders(model, batches, first_token=True)
+    monkeypatch.setattr(obs, "PROBE_TOKENS", tokens // 4)
+    some = removal_orders(model, batches, first_token=True)
+    for one, other in zip(every, some, strict=True):
+        assert one.order == other.order
+        assert 0.5 < other.errors[-1] / one.errors[-1] < 2 and other.errors[-1] != one.errors[-1]
 
 
 def test_of_the_last_layer_only_the_first_token_counts_where_the_head_reads_no_other() -> None:
     model = whole("bert")
     first, every = (removal_orders(model, padded_batches(), first_token=each) for each in (True, False))
+    shares = [[part.errors / part.errors[-1] for part in orders] for orders in (first, every)]
     for part in range(2):
-        assert np.array_equal(first[part].errors, every[part].errors)
-        assert not np.allclose(first[2 + part].errors, every[2 + part].errors)
+        assert np.allclose(shares[0][part], shares[1][part])
+        assert not np.allclose(shares[0][2 + part], shares[1][2 + part])
 
 
 def test_padding_changes_nothing() -> None:
