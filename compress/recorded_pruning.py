@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from .recorded import Count, Points, Rate, Record, Share, Size
-from .spec.stages.prune import BudgetName
+from .spec.stages.prune import BudgetName, RepairName, ScoreName
 
 
 class PrunedPoint(Record):
@@ -29,7 +29,9 @@ class PruningRecord(Record):
 
     model: str = Field(description="its name, as in `models`")
     budget: BudgetName
-    examples: Size = Field(description="of train, by which the loss was judged")
+    score: ScoreName = Field(description="what heads and neurons were judged by")
+    repair: RepairName | None = Field(description="how the matrices were fitted; none without a repair")
+    examples: Size = Field(description="of train, by which heads and neurons were judged")
     mean_length: Rate = Field(description="of train, in tokens")
     whole: Points = Field(description="before pruning")
     points: Annotated[tuple[PrunedPoint, ...], Field(min_length=1)] = Field(

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from ..models.dimensions import Dimensions
 from ..models.pruned_shape import PrunedShape
-from .scores import LayerGradients, importance
-from .search import MULTIPLE, Widths, choose_widths, neuron_counts, rearranged
+from .search import MULTIPLE, Widths, choose_widths, neuron_counts
+
+
+class UnitScores(Protocol):
+    """What one part of a layer loses, its heads or its neurons, on a scale that all parts of the model share."""
+
+    def lost(self, counts: np.ndarray) -> np.ndarray:
+        """[option]: where so many units stay; never more for a wider one."""
+        ...
+
+    def kept(self, count: int) -> list[int]:
+        """The places, rising, of the units that stay where so many do."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -92,16 +104,16 @@ def narrowest(sizes: Dimensions) -> Dimensions:
     return replace(sizes, pruned=shape)
 
 
-def choose(gradients: Sequence[LayerGradients], costs: Costs, budget: float) -> Kept:
-    """What stays where the model may cost `budget`, by the gradients of masks of each layer.
+def choose(scores: Sequence[UnitScores], costs: Costs, budget: float) -> Kept:
+    """What stays where the model may cost `budget`, by the scores of the heads and of the neurons of each layer, in this order.
 
     ValueError: `costs.least` is more.
     """
-    parts = [part for layer in gradients for part in (layer.heads, layer.neurons)]
     if budget < costs.least:
         raise ValueError(f"no shape costs {budget}; the narrowest costs {costs.least}")
-    counts = choose_widths([importance(part).numpy() for part in parts], costs.widths, budget - costs.fixed)
-    places = [rearranged(part.numpy(), count) for part, count in zip(parts, counts, strict=True)]
+    losses = [part.lost(widths.counts) for part, widths in zip(scores, costs.widths, strict=True)]
+    counts = choose_widths(losses, costs.widths, budget - costs.fixed)
+    places = [part.kept(count) for part, count in zip(scores, counts, strict=True)]
     return Kept(places[::2], places[1::2])
 
 

@@ -16,9 +16,8 @@ from ..models.predict import to_tensors
 from ..models.pruned import head_size, layer_part
 from ..objective import Objective
 from ..tasks import TaskBatches
-
-_UNITS = ("heads", "neurons")
-_READERS = {"heads": "output", "neurons": "down"}  # units -> the part of a layer that reads them
+from .layerwise import READERS
+from .search import rearranged
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,27 @@ class LayerGradients:
 
     heads: Float[Tensor, "example head"]
     neurons: Float[Tensor, "example neuron"]
+
+
+@dataclass(frozen=True)
+class FisherScores:
+    """Of one part of a layer, by the gradients of its units' masks."""
+
+    gradients: Float[Tensor, "example unit"]
+
+    def lost(self, counts: np.ndarray) -> np.ndarray:
+        """[option]: the importance of the units beyond so many of the most important."""
+        kept = np.concatenate([[0.0], np.cumsum(np.sort(importance(self.gradients).numpy())[::-1])])
+        return kept[-1] - kept[counts]
+
+    def kept(self, count: int) -> list[int]:
+        """The places, rising, of the units that stay, once those that go are exchanged (`rearranged`)."""
+        return rearranged(self.gradients.numpy(), count)
+
+
+def fisher_scores(gradients: Sequence[LayerGradients]) -> list[FisherScores]:
+    """Of the heads and of the neurons of each layer, in this order."""
+    return [FisherScores(part) for layer in gradients for part in (layer.heads, layer.neurons)]
 
 
 def importance(gradients: Float[Tensor, "example unit"]) -> Float[Tensor, " unit"]:
@@ -48,7 +68,6 @@ def mask_gradients(
     The loss of an example is the sum over what the objective's losses are means over, e.g. its words; examples whose loss is one, such
     as the passages of a query, are one. The model is left as it was.
     """
-    units = [_READERS[kind] for kind in _UNITS]
     found: list[list[Tensor]] = []
     wanted, done = min(examples, len(data.encoded)), 0
     with _frozen(model):
@@ -60,7 +79,7 @@ def mask_gradients(
             masks = [
                 torch.ones(len(rows), _count(model, layer, part), requires_grad=True)
                 for layer in range(model.config.num_hidden_layers)
-                for part in units
+                for part, _ in READERS.values()
             ]
             with _masked(model, masks):
                 loss = _summed_loss(model, objective, data, rows)
@@ -74,7 +93,7 @@ def mask_gradients(
 def _count(model: Any, layer: int, part: str) -> int:
     """Units that the part reads."""
     inputs = layer_part(model, layer, part).in_features
-    return inputs // head_size(model) if part == _READERS["heads"] else inputs
+    return inputs // head_size(model) if part == READERS["heads"][0] else inputs
 
 
 @contextmanager
@@ -94,10 +113,10 @@ def _frozen(model: nn.Module) -> Iterator[None]:
 def _masked(model: Any, masks: Sequence[Tensor]) -> Iterator[None]:
     """While open, what stands before the output matrix of attention, and before that of the feed-forward part, is multiplied by masks
     [example, unit]: of each layer one of heads and one of neurons."""
-    handles = []
+    handles, parts = [], [part for part, _ in READERS.values()]
     try:
         for place, mask in enumerate(masks):
-            reader = layer_part(model, place // 2, _READERS[_UNITS[place % 2]])
+            reader = layer_part(model, place // 2, parts[place % 2])
             wide = mask.repeat_interleave(reader.in_features // mask.shape[1], dim=1)[:, None]
             handles.append(reader.register_forward_pre_hook(_times(wide)))
         yield

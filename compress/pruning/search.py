@@ -25,26 +25,19 @@ def neuron_counts(neurons: int) -> np.ndarray:
     return np.unique([*range(MULTIPLE, neurons, MULTIPLE), neurons])
 
 
-def choose_widths(importances: Sequence[np.ndarray], widths: Sequence[Widths], budget: float) -> list[int]:
-    """Of each part the number of units to keep so that the importance that goes with the rest is least and the sum of costs at most
-    `budget`, or the narrowest widths where these cost more.
+def choose_widths(losses: Sequence[np.ndarray], widths: Sequence[Widths], budget: float) -> list[int]:
+    """Of each part the number of units to keep so that the sum of losses is least and that of costs at most `budget`, or the narrowest
+    widths where these cost more.
 
-    `importances`: of each part [unit]. Least to the precision at which costs are counted, which are rounded up to 1/20,000 of the
-    whole's.
+    `losses`: of each part [option], as its widths. Least to the precision at which costs are counted, which are rounded up to 1/20,000
+    of the whole's.
     """
     unit = sum(float(each.costs[-1]) for each in widths) / _UNITS_OF_BUDGET
     costs = [np.ceil(each.costs / unit - 1e-6).astype(int) for each in widths]
-    losses = [_lost(values, each.counts) for values, each in zip(importances, widths, strict=True)]
     options = least_loss(losses, costs, int(budget / unit + 1e-6))
     if options is None:
         return [int(each.counts[0]) for each in widths]
     return [int(each.counts[option]) for each, option in zip(widths, options, strict=True)]
-
-
-def _lost(importance: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """[option]: the importance of the units beyond the most important `counts`."""
-    kept = np.concatenate([[0.0], np.cumsum(np.sort(importance)[::-1])])
-    return kept[-1] - kept[counts]
 
 
 def least_loss(losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget: int) -> list[int] | None:

@@ -18,6 +18,8 @@ def pruned_tables(variant: Variant) -> Iterator[Table]:
         return
     scores = (
         Column("Seed"),
+        Column("Judged by", numeric=False),
+        Column("Repair", numeric=False),
         Column("Budget", numeric=False),
         Column("Reached"),
         Column("Layers' FLOPs left"),
@@ -43,7 +45,8 @@ def _scores(run: Result, record: PruningRecord) -> Iterator[Line]:
         values = (record.whole, point.pruned, point.repaired, recovered)
         scores = (NOTHING if each is None else numbers.points(each) for each in values)
         budget = f"{record.budget} {point.budget:g}"
-        yield Line(text_cells(str(run.seed), budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *scores))
+        how = record.score, record.repair or NOTHING
+        yield Line(text_cells(str(run.seed), *how, budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *scores))
 
 
 def _layers(run: Result, record: PruningRecord) -> Iterator[Line]:

@@ -156,7 +156,9 @@ def _unquoted(text: str) -> str:
 
 
 def _literals(expected: str) -> list[str]:
-    return re.findall(r"'([^']*)'", expected)
+    """Names, and `true` or `false`, of a list as pydantic writes it."""
+    found = re.findall(r"'([^']*)'|\b(True|False)\b", expected)
+    return [name or flag.lower() for name, flag in found]
 
 
 def _one_of(expected: str) -> str:

@@ -11,7 +11,7 @@ import torch
 from compress.models.dimensions import Dimensions
 from compress.models.pruned_shape import PrunedShape
 from compress.pruning.budget import MeasuredCosts, choose, flops_costs, narrowest
-from compress.pruning.scores import LayerGradients
+from compress.pruning.scores import FisherScores
 
 SIZES = Dimensions(
     architecture="bert",
@@ -30,12 +30,10 @@ SIZES = Dimensions(
 TABLE = MeasuredCosts(10.0, ((1, 0.0), (4, 3.0)), ((16, 0.0), (32, 2.0), (48, 6.0), (64, 6.0)), ((4, 0.3), (64, 0.6)))
 
 
-def gradients(seed: int) -> list[LayerGradients]:
+def scores(seed: int) -> list[FisherScores]:
     random = np.random.default_rng(seed)
-    parts = [
-        torch.from_numpy(random.normal(size=(20, units)).astype(np.float32)) for _ in range(3) for units in (4, 64)
-    ]
-    return [LayerGradients(*parts[place : place + 2]) for place in (0, 2, 4)]
+    gradients = (random.normal(size=(20, units)).astype(np.float32) for _ in range(3) for units in (4, 64))
+    return [FisherScores(torch.from_numpy(each)) for each in gradients]
 
 
 def shape(heads: list[int], neurons: list[int]) -> PrunedShape:
@@ -67,7 +65,7 @@ def test_whole_and_narrowest_are_the_ends() -> None:
 @pytest.mark.parametrize("share", [0.4, 0.5, 0.75])
 def test_a_choice_costs_no_more_than_it_may(seed: int, share: float) -> None:
     costs = TABLE.costs(SIZES)
-    kept = choose(gradients(seed), costs, share * costs.whole)
+    kept = choose(scores(seed), costs, share * costs.whole)
     heads, neurons = ([len(each) for each in part] for part in (kept.heads, kept.neurons))
     found = costs.of(shape(heads, neurons))
     assert found <= share * costs.whole
@@ -92,4 +90,4 @@ def test_a_pruned_model_is_charged_for_what_it_has() -> None:
 
 def test_no_shape_is_found_below_the_narrowest() -> None:
     with pytest.raises(ValueError, match=r"the narrowest costs 10\.0"):
-        choose(gradients(0), TABLE.costs(SIZES), 9.9)
+        choose(scores(0), TABLE.costs(SIZES), 9.9)

@@ -1,4 +1,5 @@
-"""Output matrices fitted by least squares: a planted case is solved, and a pruned model comes nearer to the whole one."""
+"""Output matrices fitted by least squares, whole or a factor a unit: planted cases are solved, and a pruned model comes nearer to the
+whole one."""
 
 from __future__ import annotations
 
@@ -6,25 +7,14 @@ from typing import Any
 
 import pytest
 import torch
-from pruned_toys import FAMILIES, HEADS, NEURONS, whole
+from pruned_toys import FAMILIES, HEADS, NEURONS, padded_batches, whole
 from torch import nn
 
 from compress.models.pruned import layer_part
 from compress.pruning import repair
 from compress.pruning.removal import without_units
 from compress.pruning.repair import NormalEquations
-
-
-def batches(count: int = 12) -> list[dict[str, torch.Tensor]]:
-    random = torch.Generator().manual_seed(3)
-    found = []
-    for length in range(4, 4 + count):
-        ids = torch.randint(5, 60, (8, length), generator=random)
-        mask = torch.ones_like(ids)
-        mask[0, 3:] = 0
-        ids[mask == 0] = 1
-        found.append({"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)})
-    return found
+from compress.spec.stages.prune import RepairName
 
 
 def test_a_planted_linear_case_is_solved_exactly():
@@ -40,31 +30,109 @@ def test_a_planted_linear_case_is_solved_exactly():
     assert torch.allclose(layer.bias, wanted.bias, atol=1e-9)
 
 
-def test_a_layer_that_lacks_nothing_stays_as_it_is():
+def planted_factors(layer: nn.Linear, factors: torch.Tensor, damping: float) -> NormalEquations:
+    """Of what the layer lacks whose output is to be that of its units, 2 inputs each, times these factors."""
+    equations = NormalEquations(damping=damping)
+    with torch.no_grad():
+        for _ in range(3):
+            inputs = torch.randn(20, 6, dtype=torch.float64)
+            equations.add(inputs, layer(inputs * factors.repeat_interleave(2)) - layer(inputs))
+    return equations
+
+
+def test_planted_factors_are_found_exactly_and_the_bias_stays():
+    torch.manual_seed(0)
+    layer, factors = nn.Linear(6, 4).double(), torch.tensor([0.5, -2.0, 9.0], dtype=torch.float64)
+    weight, bias = layer.weight.clone(), layer.bias.clone()
+    with torch.no_grad():
+        planted_factors(layer, factors, 1e-14).rescale(layer, 2)
+    assert torch.allclose(layer.weight, weight * factors.repeat_interleave(2), atol=1e-9)
+    assert torch.equal(layer.bias, bias)
+
+
+def test_factors_are_the_best_there_are():
+    """Of a case that no factors solve, against least squares on what each unit adds."""
+    torch.manual_seed(1)
+    layer, equations = nn.Linear(6, 4).double(), NormalEquations(damping=1e-14)
+    inputs, missing = torch.randn(30, 6, dtype=torch.float64), 0.3 * torch.randn(30, 4, dtype=torch.float64)
+    with torch.no_grad():
+        added = torch.stack(
+            [(inputs[:, unit] @ layer.weight[:, unit].T).flatten() for unit in ((0, 1), (2, 3), (4, 5))], 1
+        )
+        wanted = 1 + torch.linalg.lstsq(added, missing.flatten()[:, None]).solution[:, 0]
+        weight = layer.weight.clone()
+        equations.add(inputs, missing)
+        equations.rescale(layer, 2)
+    assert torch.allclose(layer.weight, weight * wanted.repeat_interleave(2))
+
+
+def test_damping_draws_factors_towards_one():
+    torch.manual_seed(0)
+    layer, factors = nn.Linear(6, 4).double(), torch.tensor([0.5, 2.0, 1.0], dtype=torch.float64)
+    weight = layer.weight.clone()
+    with torch.no_grad():
+        planted_factors(layer, factors, 1e6).rescale(layer, 2)
+    assert torch.allclose(layer.weight, weight, atol=1e-3)
+
+
+@pytest.mark.parametrize("factor", [11.0, -11.0])
+def test_no_factor_is_taken_where_one_is_beyond_reason(factor: float):
+    torch.manual_seed(0)
+    layer, factors = nn.Linear(6, 4).double(), torch.tensor([0.5, 1.0, factor], dtype=torch.float64)
+    weight = layer.weight.clone()
+    with torch.no_grad():
+        planted_factors(layer, factors, 1e-14).rescale(layer, 2)
+    assert torch.equal(layer.weight, weight)
+
+
+@pytest.mark.parametrize("method", ["correct", "rescale"])
+def test_a_layer_that_lacks_nothing_stays_as_it_is(method: str):
     layer, equations = nn.Linear(6, 4), NormalEquations()
     before = layer.weight.clone()
     with torch.no_grad():
         equations.add(torch.randn(3, 6), torch.zeros(3, 4))
-        equations.correct(layer)
+        equations.correct(layer) if method == "correct" else equations.rescale(layer, 3)
     assert torch.equal(layer.weight, before)
 
 
 def logits(model: Any) -> torch.Tensor:
     with torch.inference_mode():
         return torch.cat(
-            [model(**{n: batch[n] for n in ("input_ids", "attention_mask")}).logits for batch in batches(3)]
+            [model(**{n: batch[n] for n in ("input_ids", "attention_mask")}).logits for batch in padded_batches(3)]
         )
 
 
+@pytest.mark.parametrize(("method", "left"), [("least_squares", 0.5), ("scale", 0.95)])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_repaired_model_is_nearer_to_the_whole_one(family: str):
+def test_a_repaired_model_is_nearer_to_the_whole_one(family: str, method: RepairName, left: float):
     model = whole(family)
     pruned = without_units(model, HEADS, NEURONS)
     untouched = {name: value.clone() for name, value in model.state_dict().items()}
     before = (logits(pruned) - logits(model)).square().mean()
-    repair.repair(pruned, model, batches(), first_token=True)
-    assert (logits(pruned) - logits(model)).square().mean() < 0.5 * before
+    repair.repair(pruned, model, padded_batches(), method=method, first_token=True)
+    assert (logits(pruned) - logits(model)).square().mean() < left * before
     assert all(torch.equal(value, untouched[name]) for name, value in model.state_dict().items())
+
+
+def test_scaling_multiplies_what_reads_each_unit_and_changes_nothing_else():
+    model = whole("bert")
+    pruned = without_units(model, HEADS, NEURONS)
+    before = {name: value.clone() for name, value in pruned.state_dict().items()}
+    repair.repair(pruned, model, padded_batches(), method="scale", first_token=True)
+    after, changed = pruned.state_dict(), set[str]()
+    for name, value in after.items():
+        if torch.equal(value, before[name]):
+            continue
+        changed.add(name)
+        factors = value / before[name]
+        size = 8 if "attention" in name else 1
+        units = factors.unflatten(1, (-1, size))
+        assert torch.allclose(units, units[:1, :, :1].expand_as(units), rtol=1e-3)
+    assert changed == {
+        f"bert.encoder.layer.{layer}.{part}dense.weight"
+        for layer in (0, 1)
+        for part in ("attention.output.", "output.")
+    }
 
 
 def test_units_that_others_can_stand_for_are_made_up_for(monkeypatch: pytest.MonkeyPatch):
@@ -77,7 +145,7 @@ def test_units_that_others_can_stand_for_are_made_up_for(monkeypatch: pytest.Mon
     pruned = without_units(model, [range(4)] * 2, [range(32)] * 2)
     assert (logits(pruned) - logits(model)).abs().max() > 0.1
     monkeypatch.setattr(repair, "DAMPING", 1e-6)
-    repair.repair(pruned, model, batches(), first_token=False)
+    repair.repair(pruned, model, padded_batches(), method="least_squares", first_token=False)
     assert (logits(pruned) - logits(model)).abs().max() < 1e-2
 
 
@@ -86,7 +154,7 @@ def test_the_last_layer_is_fitted_to_the_first_token_where_the_head_reads_no_oth
     model = whole("bert")
     parts = [[range(4), HEADS[1]], [range(64), NEURONS[1]]]
     of_first, of_all = (without_units(model, *parts) for _ in range(2))
-    repair.repair(of_first, model, batches(), first_token=True)
-    repair.repair(of_all, model, batches(), first_token=False)
+    repair.repair(of_first, model, padded_batches(), method="least_squares", first_token=True)
+    repair.repair(of_all, model, padded_batches(), method="least_squares", first_token=False)
     errors = [(logits(each) - logits(model)).square().mean() for each in (of_first, of_all)]
     assert errors[0] < errors[1]

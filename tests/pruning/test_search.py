@@ -28,14 +28,14 @@ def test_the_choice_loses_the_least_of_all_under_the_budget(seed: int):
 
 
 def test_widths_keep_what_matters_and_honour_the_budget():
-    importances = [np.array([5.0, 0.05, 4.0, 0.1]), np.array([0.2, 3.0, 0.1, 0.3])]
+    losses = [np.array([4.15, 0.15, 0.05, 0.0]), np.array([0.6, 0.3, 0.1, 0.0])]
     widths = [Widths(np.arange(1, 5), 10.0 * np.arange(1, 5))] * 2
-    assert choose_widths(importances, widths, 80.0) == [4, 4]
-    assert choose_widths(importances, widths, 30.0) == [2, 1]
-    assert choose_widths(importances, widths, 40.0) == [2, 2]
-    assert choose_widths(importances, widths, 19.9) == [1, 1]
+    assert choose_widths(losses, widths, 80.0) == [4, 4]
+    assert choose_widths(losses, widths, 30.0) == [2, 1]
+    assert choose_widths(losses, widths, 40.0) == [2, 2]
+    assert choose_widths(losses, widths, 19.9) == [1, 1]
     slow_first = [Widths(np.arange(1, 5), np.array([10.0, 50.0, 60.0, 70.0])), widths[1]]
-    assert choose_widths(importances, slow_first, 50.1) == [1, 4]
+    assert choose_widths(losses, slow_first, 50.1) == [1, 4]
 
 
 def test_neurons_are_kept_in_multiples_of_16_or_all():

@@ -1,4 +1,4 @@
-"""Small models with random weights, and what each layer of their pruned copies keeps."""
+"""Small models with random weights, what each layer of their pruned copies keeps, and texts for them."""
 
 from __future__ import annotations
 
@@ -25,3 +25,16 @@ def whole(family: str) -> Any:
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
     return model.eval()
+
+
+def padded_batches(count: int = 12) -> list[dict[str, torch.Tensor]]:
+    """Texts for such models, eight a batch, of which one is padded."""
+    random = torch.Generator().manual_seed(3)
+    found = []
+    for length in range(4, 4 + count):
+        ids = torch.randint(5, 60, (8, length), generator=random)
+        mask = torch.ones_like(ids)
+        mask[0, 3:] = 0
+        ids[mask == 0] = 1
+        found.append({"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)})
+    return found

@@ -1,4 +1,4 @@
-"""prune: the last model without the heads and neurons that its loss depends on least."""
+"""prune: the last model without the heads and neurons that it can best do without."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...losses.hard_label import HardLabel
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.dimensions import Dimensions, dimensions, read_config
-from ...models.heads import HEADS
+from ...models.heads import HEADS, Head
 from ...models.pruned_shape import not_prunable, prunable
 from ...quantize.methods import int8_format
 from ...recorded_pruning import PrunedPoint
 from ...spec.recipe import Stage
 from ...spec.stages import Prune
-from ...spec.stages.prune import BudgetName
+from ...spec.stages.prune import BudgetName, RepairName, ScoreName
 from ...tasks import TaskBatches, encode, sorted_chunks
 from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
 from ..plan.changed import add_changed
@@ -32,20 +32,21 @@ from .layer_costs import READ, int8_of, measured_costs
 
 if TYPE_CHECKING:
     from ...models.features import Batch
-    from ...pruning.budget import Costs
-    from ...pruning.scores import LayerGradients
+    from ...pruning.budget import Costs, UnitScores
 
 _SAMPLE = 512  # training texts whose mean length a plan is checked by
 _MEASURED = ("latency", "size_mb")
 _GRAPH_MB, _MOST_BESIDE = 0.1, 1.1  # more that a file has than its weights: the graph, scales and what stays fp32
 _BATCH = 32  # examples of a backward
-_REPAIR_TOKENS = 65_536  # of which two models' states are held, and the targets of two matrices: 0.8 GB at 768 a token
+_MOST_TOKENS = 65_536  # of forwards: in the repair two models' states are held, and the targets of two matrices: 0.8 GB at 768 a token
 
 
 class PruneInfo(Threshold):
     """As `PruningRecord`, of which it is a part; `points`: `PrunedPoint` as JSON."""
 
     budget: BudgetName
+    score: ScoreName
+    repair: RepairName | None
     examples: int
     mean_length: float
     whole: float
@@ -59,19 +60,16 @@ def plan(draft: Draft, stage: Stage) -> None:
         raise draft.fails(
             stage.id, f"{not_prunable(sizes.architecture)}; leave it out with --set {stage.id}.enabled=false"
         )
-    if not learns_labels(draft):
+    spec: Prune = stage.spec
+    if spec.score == "fisher" and not learns_labels(draft):
         raise draft.fails(
             stage.id,
-            f"goes by the loss on the task's labels, and those of {draft.task.spec.kind} tasks train no model; leave it out "
-            f"with --set {stage.id}.enabled=false",
+            f"score: fisher goes by the loss on the task's labels, and those of {draft.task.spec.kind} tasks train no model; give "
+            f"--set {stage.id}.score=obs, which needs none",
         )
-    spec: Prune = stage.spec
-    described = {"budget": spec.budget, "budgets": list(spec.budgets), "examples": spec.examples, "repair": spec.repair}
-    described |= (
-        {"seed": draft.seed}
-        | described_threshold(draft)
-        | (_measured_on(draft, stage) if spec.budget in _MEASURED else {})
-    )
+    described = {"budget": spec.budget, "budgets": list(spec.budgets), "examples": spec.examples}
+    described |= {"score": spec.score, "repair": spec.repair, "seed": draft.seed} | described_threshold(draft)
+    described |= _measured_on(draft, stage) if spec.budget in _MEASURED else {}
     own = "student" if _is_recovered(draft) else None
     outside = {"data": draft.task.fingerprint}
     add_changed(draft, PRUNE, "pruned", spec, described, stage=stage.id, outside=outside, own=own)
@@ -142,8 +140,6 @@ def _check_least(plan: Plan, node: Node[Prune], least: float) -> None:
 
 def run(job: Job[Prune]) -> PruneInfo:
     """-> checkpoint of the last budget's model, of our own class unless all layers are alike with all their heads."""
-    from ...objective import Objective
-    from ...pruning.scores import mask_gradients
     from ..training.teacher_targets import tuning_score
     from ..training.thresholds import choose_threshold
 
@@ -155,14 +151,8 @@ def run(job: Job[Prune]) -> PruneInfo:
     length = float(encoded.lengths.mean())
     costs = _costs(job, model, length)
     data = TaskBatches(encoded, batch_size=_BATCH, pad_id=pad, seed=job.node.seed)
-    gradients = mask_gradients(
-        model,
-        Objective((HardLabel(),), kind=context.kind),
-        data,
-        examples=spec.examples,
-        on_progress=lambda done, total: context.listener.progress("examples", done, total),
-    )
-    pruning = _Pruning(job, model, gradients, costs, length, data, tuning_score(context.task.data, tuning, pad))
+    scores, examples = _SCORES[spec.score](job, model, data)
+    pruning = _Pruning(job, model, scores, costs, length, data, tuning_score(context.task.data, tuning, pad))
     whole, pruned, points = pruning.score(model), None, list[PrunedPoint]()
     for budget in spec.budgets:
         pruned, point = pruning.at(budget)
@@ -177,11 +167,45 @@ def run(job: Job[Prune]) -> PruneInfo:
     return {
         **decided,
         "budget": spec.budget,
-        "examples": len(gradients[0].heads),
+        "score": spec.score,
+        "repair": spec.repair or None,
+        "examples": examples,
         "mean_length": length,
         "whole": whole,
         "points": [point.model_dump(mode="json") for point in points],
     }
+
+
+def _fisher(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitScores], int]:
+    """Of heads and neurons by the loss, and how many examples told."""
+    from ...objective import Objective
+    from ...pruning.scores import fisher_scores, mask_gradients
+
+    gradients = mask_gradients(
+        model,
+        Objective((HardLabel(),), kind=job.context.kind),
+        data,
+        examples=job.spec.examples,
+        on_progress=lambda done, total: job.context.listener.progress("examples", done, total),
+    )
+    return fisher_scores(gradients), len(gradients[0].heads)
+
+
+def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitScores], int]:
+    """The same by the error of layers."""
+    from ...pruning.obs import removal_orders
+
+    rows = _rows(data, job.spec.examples)
+    orders = removal_orders(
+        model,
+        _batches(data, rows),
+        first_token=_reads_first(HEADS[job.context.kind]),
+        on_progress=lambda done, total: job.context.listener.progress("layers", done, total),
+    )
+    return orders, len(rows)
+
+
+_SCORES = {"fisher": _fisher, "obs": _obs}
 
 
 def _costs(job: Job[Prune], model: Any, length: float) -> Costs:
@@ -208,7 +232,7 @@ class _Pruning:
 
     job: Job[Prune]
     model: Any
-    gradients: Sequence[LayerGradients]
+    scores: Sequence[UnitScores]
     costs: Costs
     length: float
     data: TaskBatches
@@ -222,11 +246,11 @@ class _Pruning:
 
         costs, job = self.costs, self.job
         unit = _unit(job.spec.budget, costs)
-        kept = choose(self.gradients, costs, max(budget * unit, costs.least))
+        kept = choose(self.scores, costs, max(budget * unit, costs.least))
         pruned = without_units(self.model, kept.heads, kept.neurons)
         alone, repaired = self.score(pruned), None
-        if job.spec.repair:
-            _repair(job, pruned, self.model, self.data)
+        if method := job.spec.repair:
+            _repair(job, pruned, self.model, self.data, method)
             repaired = self.score(pruned)
         shape = shape_of(pruned)
         before, after = (_sizes(job, each).layers_flops(self.length) for each in (self.model, pruned))
@@ -245,33 +269,43 @@ def _sizes(job: Job[Prune], model: Any) -> Dimensions:
     return dimensions(model.config.to_dict(), classes=job.plan.sizes[job.node.model].classes, kind=job.context.kind)
 
 
-def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches) -> None:
+def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, method: RepairName) -> None:
     from ...pruning.repair import repair
 
-    head = HEADS[job.context.kind]
     repair(
         pruned,
         model,
-        _batches(data, job.spec.examples),
-        first_token=not head.per_token,
+        _batches(data, _rows(data, job.spec.examples)),
+        method=method,
+        first_token=_reads_first(HEADS[job.context.kind]),
         on_progress=lambda done, total: job.context.listener.progress("layers", done, total),
     )
 
 
-def _batches(data: TaskBatches, examples: int) -> Iterator[Batch]:
-    """Of the examples that a first epoch begins with, no more than fit the memory."""
+def _reads_first(head: Head) -> bool:
+    """Whether the head reads no token of the last layer but the first."""
+    return not (head.per_token or head.bare)
+
+
+def _rows(data: TaskBatches, examples: int) -> np.ndarray:
+    """Those that a first epoch begins with, no more than fit the memory."""
+    rows = np.concatenate([data.indices(step) for step in range(min(len(data), math.ceil(examples / _BATCH)))])[
+        :examples
+    ]
+    return rows[: max(1, int(np.searchsorted(np.cumsum(data.lengths(rows)), _MOST_TOKENS, side="right")))]
+
+
+def _batches(data: TaskBatches, rows: np.ndarray) -> Iterator[Batch]:
     import torch
 
     from ...models.predict import to_tensors
 
-    rows = np.concatenate([data.indices(step) for step in range(min(len(data), math.ceil(examples / _BATCH)))])
-    rows = rows[: max(1, int(np.searchsorted(np.cumsum(data.lengths(rows)), _REPAIR_TOKENS, side="right")))]
     for chunk in sorted_chunks(data.lengths(rows)):
         yield to_tensors(data.collate(rows[chunk]), torch.device("cpu"))
 
 
 def _resized(spec: Prune, sizes: Dimensions) -> None:
-    """By what the loss depends on."""
+    """By what heads and neurons matter for."""
 
 
 PRUNE = Kind("prune", 1, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)

@@ -12,6 +12,8 @@ from ..stage import StageSpec
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 BudgetName = Literal["flops", "latency", "size_mb"]
+ScoreName = Literal["fisher", "obs"]
+RepairName = Literal["least_squares", "scale"]
 BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
 _USUAL = 0.5
 
@@ -38,11 +40,17 @@ class Prune(StageSpec):
     )
     examples: Positive = Field(
         default=2048,
-        description="training examples that tell what the loss depends on, and that the repair is fitted to",
+        description="training examples that tell which heads and neurons matter, and that the repair is fitted to",
     )
-    repair: bool = Field(
-        default=True,
-        description="fit the matrices behind the gaps by least squares to what the whole model gives",
+    score: ScoreName = Field(
+        default="fisher",
+        description="what a head or neuron is judged by: `fisher`, how much the loss on labels depends on it; `obs`, the error of its "
+        "layer where the others make up for it by least squares (optimal brain surgeon)",
+    )
+    repair: Literal["least_squares", "scale", False] = Field(
+        default="least_squares",
+        description="fit the matrices behind the gaps to what the whole model gives: all weights (`least_squares`), or one factor for "
+        "each head and neuron (`scale`)",
     )
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
 

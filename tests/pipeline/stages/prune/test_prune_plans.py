@@ -53,8 +53,8 @@ def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
     def key(*overrides: str) -> str:
         return next(node.key for node in planned(world, "alone", *overrides).nodes if node.kind.name == "prune")
 
-    different = [key(), key("prune.flops=0.6"), key("prune.examples=20"), key("prune.repair=false")]
-    assert len(set(different)) == 4
+    settings = ["flops=0.6", "examples=20", "score=obs", "repair=false", "repair=scale"]
+    assert len({key(), *(key(f"prune.{each}") for each in settings)}) == 6
     assert key("quantize.method=dynamic") == key()
 
 
@@ -64,8 +64,12 @@ def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
         ("alone", ["prune.flops=0.05"], {}, r"stage prune: flops: expected at least 0\.\d+, which one head and 16 neurons"),
         ("alone", ["prune.flops=1"], {}, r"prune.flops: expected a number below 1"),
         ("alone", ["prune.examples=0"], {}, r"prune.examples"),
+        ("alone", ["prune.score=obsc"], {}, r"prune.score: expected one of `fisher`, `obs`, found the text 'obsc'; did you mean `obs`"),
+        ("alone", ["prune.repair=true"], {}, r"prune.repair: expected one of `least_squares`, `scale`, `false`, found `true`"),
+        ("alone", ["prune.repair=scales"], {}, r"prune.repair: expected .*; did you mean `scale`"),
         ("small", [], {"student": "shared"}, r"layers of an ALBERT cannot differ .* --set prune.enabled=false"),
-        ("alone", [], {"task": "vectors"}, r"stage prune: goes by the loss on the task's labels, and those of embedding tasks"),
+        ("alone", [], {"task": "vectors"},
+         r"stage prune: score: fisher goes by the loss on the task's labels, .* give --set prune.score=obs"),
         ("alone", ["prune.flops=[0.5,0.75]"], {}, r"prune.flops: expected falling numbers"),
         ("alone", ["prune.flops=0.5", "prune.latency=0.5"], {}, r"expected one budget, found flops and latency"),
         ("alone", ["prune.size_mb=0.001"], {}, r"stage prune: size_mb: expected at least 0\.\d+, which one head and 16 neurons"),

@@ -16,6 +16,8 @@ from compress.models.dimensions import dimensions, read_config
 from compress.models.predict import predict_logits
 from compress.pipeline import run_all
 from compress.pipeline.run import build_stage
+from compress.pruning import repair, scores
+from compress.report import write_report
 from compress.tasks import headline, score
 
 # kind -> the columns, and one row of each number
@@ -48,6 +50,10 @@ KINDS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
         "text: [context, endings]\nlabel: label\nmetrics: [accuracy]\n",
         lambda n: {"context": f"the film {n % 9}", "endings": ["is good", "is bad"][:: 1 - 2 * (n % 2)], "label": n % 2},
     ),
+    "embedding": (
+        "text: [one, other]\nlabel: score\nmetrics: [spearman]\n",
+        lambda n: {"one": f"the film {n}", "other": "good film is bad"[: 4 + n % 9], "score": (n % 9) / 9},
+    ),
 }  # fmt: skip
 
 
@@ -62,7 +68,31 @@ def test_what_is_left_costs_no_more_than_the_budget(world: Path) -> None:
     assert sizes.pruned is not None and sizes.pruned.field == {name: point[name] for name in ("heads", "neurons")}
     assert all(count % 16 == 0 for count in point["neurons"])
     assert (info["budget"], point["budget"], info["examples"]) == ("flops", 0.5, 24)
+    assert (info["score"], info["repair"]) == ("fisher", "least_squares")
     assert all(0 <= score <= 100 for score in (info["whole"], point["pruned"], point["repaired"]))
+
+
+@pytest.mark.parametrize("score", ["fisher", "obs"])
+@pytest.mark.parametrize("method", ["least_squares", "scale", "false"])
+def test_the_result_and_the_report_say_how_it_was_pruned(world: Path, score: str, method: str) -> None:
+    words = request(world, "plain", f"prune.score={score}", f"prune.repair={method}")
+    (result,) = run_all(words)
+    record = result.pruning
+    assert record is not None and record.examples == 24
+    assert (record.score, record.repair) == (score, None if method == "false" else method)
+    (point,) = record.points
+    assert 0.4 < point.flops <= 0.5 and (point.repaired is None) == (method == "false")
+    write_report([result], world / "report")
+    lines = (world / "report/report.md").read_text().splitlines()
+    (row,) = (line for line in lines if "flops 0.5" in line and f"| {score} |" in line)
+    assert f"| {score} | {'–' if method == 'false' else method} |" in row
+
+
+def test_the_error_of_layers_needs_no_gradient(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scores, "mask_gradients", lambda *words, **more: 1 / 0)
+    made(world, "alone", "prune.score=obs")
+    with pytest.raises(ZeroDivisionError):
+        made(world, "alone")
 
 
 def test_without_a_repair_the_kept_weights_are_those_of_the_model(world: Path) -> None:
@@ -98,12 +128,22 @@ def write_task(world: Path, kind: str, columns: str, row: Callable[[int], dict[s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str) -> None:
+def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted: list[bool] = []
+
+    def first_token(*words: Any, first_token: bool, **more: Any) -> None:
+        fitted.append(first_token)
+        repaired(*words, first_token=first_token, **more)
+
+    repaired = repair.repair
+    monkeypatch.setattr(repair, "repair", first_token)
     write_task(world, kind, *KINDS[kind])
-    info = build_stage(request(world, "alone", task=kind), "teacher-pruned").info
+    overrides = ["prune.score=obs"] if kind == "embedding" else []
+    info = build_stage(request(world, "alone", *overrides, task=kind), "teacher-pruned").info
     (point,) = info["points"]
     assert 0 < point["flops"] <= 0.5
     assert point["repaired"] is not None
+    assert fitted == [kind not in ("tagging", "span", "embedding")]
 
 
 @pytest.mark.parametrize("kind", ["multilabel", "span"])

@@ -1,0 +1,77 @@
+"""Models run layer after layer over batches, and what goes into parts of each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from ..models.features import Batch, first_layer_inputs, layers_of, model_inputs
+from ..models.pruned import layer_part
+
+# Of a layer: the matrix that reads its units, and the norm behind its sum with the residual.
+READERS = {"heads": ("output", "attention_norm"), "neurons": ("down", "norm")}
+
+
+@dataclass
+class LayerInputs:
+    """What the next layer's forward takes of a batch, and which of its tokens are real."""
+
+    states: Float[Tensor, "batch length hidden"]
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    real: Bool[Tensor, "batch length"]
+
+
+def first_inputs(model: Any, batch: Batch) -> LayerInputs:
+    """Of the first layer."""
+    (states, *others), keywords = first_layer_inputs(model, model_inputs(model, batch))
+    return LayerInputs(states, tuple(map(_once, others)), keywords, batch["attention_mask"].bool())
+
+
+def _once(value: Any) -> Any:
+    """Rows of a tensor that are all alike, such as values for distances, are kept once."""
+    if isinstance(value, Tensor) and value.ndim > 1 and torch.equal(value, value[:1].expand_as(value)):
+        return value[:1].clone().expand_as(value)
+    return value
+
+
+def layer_states(model: Any, number: int, inputs: LayerInputs) -> Float[Tensor, "batch length hidden"]:
+    """What the layer makes of them."""
+    output = layers_of(model)[number](inputs.states, *inputs.arguments, **inputs.keywords)
+    return output[0] if isinstance(output, tuple) else output
+
+
+def tokens_read(inputs: LayerInputs, *, first_token: bool) -> Bool[Tensor, "batch length"]:
+    """The real tokens, or the first alone."""
+    if not first_token:
+        return inputs.real
+    chosen = torch.zeros_like(inputs.real)
+    chosen[:, 0] = True
+    return chosen
+
+
+@contextmanager
+def inputs_seen(model: Any, number: int, parts: Sequence[str]) -> Iterator[list[Tensor]]:
+    """While open, a run of the layer leaves what goes into its `parts`, in their order."""
+    found: list[Any] = [None] * len(parts)
+
+    def keep(place: int) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
+        def hook(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+            found[place] = inputs[0]
+
+        return hook
+
+    handles = [
+        layer_part(model, number, part).register_forward_pre_hook(keep(place)) for place, part in enumerate(parts)
+    ]
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,202 @@
+"""Heads and neurons in the order in which a layer can best do without them, and its error after each: the optimal brain surgeon on
+groups of inputs (ZipLM, Kurtic et al. 2023, arXiv:2302.04089, §3.1). Forwards alone; no label, no loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..models.features import Batch, layers_of
+from ..models.pruned import head_size, layer_part
+from .layerwise import READERS, LayerInputs, first_inputs, inputs_seen, layer_states, tokens_read
+from .repair import DAMPING
+
+LEAST_LOST = 1e-3  # of a matrix's output, for a change that can be measured
+PROBE_TOKENS = 4_096  # about, that tell how much the layers' errors change at the end
+
+
+@dataclass(frozen=True)
+class RemovalOrder:
+    """Of one part of a layer. `order`: its units, the first to go first. `errors` [units + 1]: after so many have gone, rising."""
+
+    order: list[int]
+    errors: np.ndarray
+
+    def lost(self, counts: np.ndarray) -> np.ndarray:
+        """[option]: the error where so many units stay."""
+        return self.errors[len(self.order) - counts]
+
+    def kept(self, count: int) -> list[int]:
+        """The places, rising, of the units that stay."""
+        return sorted(self.order[len(self.order) - count :])
+
+
+def removal_orders(
+    model: Any,
+    batches: Iterable[Batch],
+    *,
+    first_token: bool,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[RemovalOrder]:
+    """Of the heads and of the neurons of each layer of `model`, in this order, over the real tokens of padded `batches`; of the last
+    layer over the first token's where the head reads no other (`first_token`).
+
+    An error is the squared change of the output matrix's output, the rest of the matrix and its bias refitted. Each part's are scaled
+    so that what it is with half of the units is the change then measured behind the last layer, in what the head reads, as a
+    share of its squares around each token's mean. So those of all parts of all layers are comparable. ZipLM takes shares of the
+    matrix's own output, and finds by search how much each layer's count.
+    """
+    layers, found = len(layers_of(model)), list[RemovalOrder]()
+    with torch.inference_mode():
+        calls = [first_inputs(model, batch) for batch in batches]
+        probe = _Probe(model, calls, first_token=first_token)
+        for number in range(layers):
+            sums, after = _read(model, number, calls, first_token=first_token and number == layers - 1)
+            for (units, (part, _)), each in zip(READERS.items(), sums, strict=True):
+                linear, size = layer_part(model, number, part), head_size(model) if units == "heads" else 1
+                order = RemovalOrder(*removals(linear.weight, each.squares(), size))
+                found.append(RemovalOrder(order.order, order.errors * probe.scale(number, linear, each, order)))
+            for inputs, states in zip(calls, after, strict=True):
+                inputs.states = states
+            on_progress(number + 1, layers)
+    return found
+
+
+def _read(
+    model: Any, number: int, calls: Sequence[LayerInputs], *, first_token: bool
+) -> tuple[list[_Sums], list[Float[Tensor, "batch length hidden"]]]:
+    """Of what each output matrix of a layer reads, and what the layer gives."""
+    parts = [part for part, _ in READERS.values()]
+    sums, after = [_Sums() for _ in parts], []
+    for inputs in calls:
+        with inputs_seen(model, number, parts) as seen:
+            after.append(layer_states(model, number, inputs))
+        for each, read in zip(sums, seen, strict=True):
+            each.add(read[tokens_read(inputs, first_token=first_token)])
+    return sums, after
+
+
+class _Sums:
+    """Of a matrix's inputs and their squares over tokens, in float64; around the first batch's means, for float32 loses small variations
+    beside large means."""
+
+    def __init__(self) -> None:
+        self._extended = torch.zeros((), dtype=torch.float64)
+        self._shift: Tensor | None = None
+
+    def add(self, inputs: Float[Tensor, "token in"]) -> None:
+        self._shift = inputs.mean(0) if self._shift is None else self._shift
+        extended = torch.cat([inputs - self._shift, inputs.new_ones(len(inputs), 1)], dim=1)
+        self._extended = self._extended + (extended.T @ extended).double()
+
+    def means(self) -> Float[Tensor, " in"]:
+        if self._shift is None:
+            raise RuntimeError("no inputs")
+        return self._shifted_means() + self._shift.double()
+
+    def varying(self, weight: Float[Tensor, "out in"]) -> float:
+        """The squares of what a matrix makes of them, around its means."""
+        return float(((weight @ self._centred()) * weight).sum())
+
+    def squares(self) -> Float[Tensor, "in in"]:
+        """Of the inputs around their means, which the bias makes up for; damped as in the repair."""
+        centred = self._centred()
+        diagonal = centred.diagonal()
+        return centred + torch.diag(DAMPING * diagonal.mean().clamp_min(1e-12).expand_as(diagonal))
+
+    def _centred(self) -> Float[Tensor, "in in"]:
+        return self._extended[:-1, :-1] - torch.outer(self._extended[-1, :-1], self._shifted_means())
+
+    def _shifted_means(self) -> Float[Tensor, " in"]:
+        return self._extended[-1, :-1] / self._extended[-1, -1]
+
+
+class _Probe:
+    """What the head reads of some of the texts, and how much it changes with a matrix of a layer. `calls` hold, whenever it is asked of
+    a layer, what goes into that."""
+
+    def __init__(self, model: Any, calls: Sequence[LayerInputs], *, first_token: bool) -> None:
+        tokens = sum(int(inputs.real.sum()) for inputs in calls)
+        self._model, self._calls, self._first_token = model, calls[:: max(1, tokens // PROBE_TOKENS)], first_token
+        self._whole = self._last_states(0)
+
+    def scale(self, number: int, linear: nn.Linear, sums: _Sums, order: RemovalOrder) -> float:
+        """The change where the matrix, refitted, reads half of its units, over their error; fewer while those that go give nothing."""
+        weight, count, lost, whole = linear.weight.double(), len(order.order), 0.0, sums.varying(linear.weight.double())
+        fitted = weight
+        while count and lost <= LEAST_LOST * whole:
+            count //= 2
+            fitted = _refitted(weight, sums.squares(), order.kept(count), len(order.order))
+            lost = sums.varying(weight - fitted)
+        bias = linear.bias + (weight - fitted) @ sums.means()
+        changed = fitted.to(linear.weight), bias.to(linear.bias)
+        handle = linear.register_forward_hook(lambda module, inputs, output: F.linear(inputs[0], *changed))
+        try:
+            states = self._last_states(number)
+        finally:
+            handle.remove()
+        around = self._whole - self._whole.mean(1, keepdim=True)
+        error = float(order.lost(np.array([count]))[0])
+        return float((states - self._whole).square().sum() / around.square().sum()) / error if error else 0.0
+
+    def _last_states(self, number: int) -> Float[Tensor, "token hidden"]:
+        """What the head reads, from this layer on."""
+        found = []
+        for inputs in map(replace, self._calls):
+            for layer in range(number, len(layers_of(self._model))):
+                inputs.states = layer_states(self._model, layer, inputs)
+            found.append(inputs.states[tokens_read(inputs, first_token=self._first_token)])
+        return torch.cat(found)
+
+
+def _refitted(
+    weight: Float[Tensor, "out in"], squares: Float[Tensor, "in in"], kept: list[int], units: int
+) -> Float[Tensor, "out in"]:
+    """By least squares, reading these of its units alone."""
+    size = weight.shape[1] // units
+    places = (torch.tensor(kept, dtype=torch.long)[:, None] * size + torch.arange(size)).flatten()
+    fitted = torch.zeros_like(weight)
+    fitted[:, places] = torch.linalg.solve(squares[places][:, places], squares[places] @ weight.T).T
+    return fitted
+
+
+def removals(
+    weight: Float[Tensor, "out in"], squares: Float[Tensor, "in in"], size: int
+) -> tuple[list[int], np.ndarray]:
+    """Units of `size` inputs each, in the order in which they go, and [units + 1] the squared error after each.
+
+    `squares` is H = X Xᵀ, positive definite. Each time that unit S goes of which the rest can make up for most, least in
+    ρ_S = tr(W_S ((H⁻¹)_SS)⁻¹ W_Sᵀ); then W and H⁻¹ are those of the rest. Time grows with in³.
+    """
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(squares))
+    columns = weight.T.double().contiguous()  # [in, out]
+    left, order, errors = list(range(len(columns) // size)), list[int](), [0.0]
+    while left:
+        by_unit, diagonal = columns.view(len(left), size, -1), inverse.unflatten(0, (-1, size)).unflatten(2, (-1, size))
+        blocks = torch.linalg.inv(diagonal.diagonal(dim1=0, dim2=2).permute(2, 0, 1))
+        losses = ((by_unit @ by_unit.mT) * blocks).sum((1, 2))
+        place = int(losses.argmin())
+        order.append(left[place])
+        errors.append(errors[-1] + float(losses[place]))
+        columns, inverse = _without(columns, inverse, slice(place * size, (place + 1) * size), blocks[place])
+        left[place] = left[-1]
+        left.pop()
+    return order, np.array(errors)
+
+
+def _without(columns: Tensor, inverse: Tensor, gone: slice, block: Tensor) -> tuple[Tensor, Tensor]:
+    """Wᵀ and H⁻¹, in place, of the inputs that are left, of which the last take the places of those that go. `block`: ((H⁻¹)_SS)⁻¹."""
+    rows = inverse[gone].clone()
+    change, fewer = rows.T @ block, len(inverse) - len(rows)
+    columns.addmm_(change, columns[gone].clone(), alpha=-1)
+    inverse.addmm_(change, rows, alpha=-1)
+    for matrix in (inverse, inverse.T, columns):
+        matrix[gone] = matrix[fewer:].clone()
+    return columns[:fewer], inverse[:fewer, :fewer]
