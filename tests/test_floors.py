@@ -40,6 +40,7 @@ FLOORS = {
         "hub",
         "children",
         "tabular",
+        "arrays",
         "provenance",
         "goals",
     ),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from compress.arrays import zeros_file
 from compress.losses.spans import NOTHING
 
 from .batches import sorted_chunks
@@ -20,7 +21,7 @@ from .span_batches import EncodedSpans
 
 def created(path: Path, windows: EncodedSpans) -> np.memmap:
     """A table of zeros in the file `path`, a .npy, to be filled and flushed."""
-    return np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(int(windows.starts[-1]), 2))
+    return zeros_file(path, (int(windows.starts[-1]), 2))
 
 
 def put(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, outputs: np.ndarray) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
+from ...arrays import zeros_file
 from ...errors import CompressError, with_article
 from ...fields import Spec
 from ...losses import LOSSES
@@ -132,7 +133,7 @@ def _decided(job: Job[Ensemble], table: np.ndarray) -> tuple[np.ndarray, float |
 
 def _save_mean(path: Path, mean: Callable[[Sequence[np.ndarray]], np.ndarray], tables: Sequence[np.ndarray]) -> None:
     """float32, of tables of one shape, whose rows have means of their own."""
-    out = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=tables[0].shape)
+    out = zeros_file(path, tables[0].shape)
     for start in range(0, len(out), _ROWS):
         out[start : start + _ROWS] = mean([each[start : start + _ROWS] for each in tables])
     out.flush()

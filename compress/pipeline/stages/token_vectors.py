@@ -6,6 +6,7 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
+from ...arrays import zeros_file
 from ...fields import Positive, PositiveNumber, Spec
 from ...models.checkpoints import load_classifier, load_tokenizer
 from ...models.student_forms import Static
@@ -56,7 +57,7 @@ def run(job: Job[TokenVectors]) -> TokenVectorsInfo:
     tokenizer, sizes = load_tokenizer(folder), job.plan.sizes["teacher"]
     frame, count = text_frame(tokenizer), sizes.vocabulary
     job.work.mkdir(parents=True, exist_ok=True)
-    states = np.lib.format.open_memmap(job.work / _STATES, "w+", np.float32, (count, sizes.hidden))
+    states = zeros_file(job.work / _STATES, (count, sizes.hidden))
     token_states(
         model.to(make_accelerator(context.precision).device),
         frame,
