@@ -97,7 +97,7 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
     "asked": (
         f"""
   - finetune: {{{SHORT}}}
-  - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: hard_label}}]}}""",
+  - distill: {{{WHOLE}, losses: [{{name: soft_target}}, {{name: hard_label}}]}}""",
         "student",
         STUDENT,
     ),
@@ -270,7 +270,9 @@ WAITS: dict[str, Callable[[Any], Any]] = {
 
 def test_what_waits_for_the_gpu_is_counted(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planted(monkeypatch, lambda logits: reduce(lambda found, wait: wait(found), WAITS.values(), logits))
-    for step in build(world, "copied", until="teacher").steps:
+    steps = build(world, "copied", until="teacher").steps
+    assert len(steps) == 2
+    for step in steps:
         assert set(step - Counter(LOGGED)) >= {f"test_gpu_stages.py:<lambda> {what}" for what in WAITS}
 
 
