@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from ...recorded_pruning import PruningRecord
@@ -16,7 +17,7 @@ def pruning_records(plan: Plan, artifacts: Mapping[str, Artifact]) -> tuple[Prun
     last = next(each for each in reversed(plan.nodes) if each.kind.onnx)
     places = [place for place, node in enumerate(plan.nodes) if isinstance(node.spec, Prune)]
     found = []
-    for place, end in zip(places, [*places[1:], len(plan.nodes)], strict=True):
+    for place, end in pairwise([*places, len(plan.nodes)]):
         node = plan.nodes[place]
         after = [later for later in plan.nodes[place:end] if isinstance(later.spec, Distill)]
         recovered = artifacts[after[-1].id].info["tuning_score"] if after else None
