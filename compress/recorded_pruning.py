@@ -25,9 +25,10 @@ class PrunedPoint(Record):
 
 
 class PruningRecord(Record):
-    """Of the last model; scores are headlines on the tuning split."""
+    """Of one prune stage; scores are headlines on the tuning split."""
 
-    model: str = Field(description="its name, as in `models`")
+    stage: str = Field(description="its name in the recipe")
+    model: str = Field(description="what the last model is called in `models`")
     budget: BudgetName
     score: ScoreName = Field(description="what heads and neurons were judged by")
     repair: RepairName | None = Field(description="how the matrices were fitted; none without a repair")
@@ -38,5 +39,5 @@ class PruningRecord(Record):
         description="one for each budget; the last is the model that went on"
     )
     recovered: Points | None = Field(
-        description="after the last distill stage behind it; none without one, or one that trains no head"
+        description="after the last distill stage before the next prune stage; none without one, or one that trains no head"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from . import machine
 from .atomic import write_text
@@ -201,7 +201,7 @@ class Result(Record):
     )
     ensemble: EnsembleScore | None = Field(default=None, description="several teachers as one; none where there is one")
     vocabulary: VocabularyRecord | None = Field(default=None, description="none where no stage cuts one down")
-    pruning: PruningRecord | None = Field(default=None, description="none where no stage prunes")
+    pruning: tuple[PruningRecord, ...] = Field((), description="one for each stage that prunes")
     corpus: Corpus | None = Field(default=None, description="none where no stage reads plain text")
     stages: tuple[StageRecord, ...]
     models: Annotated[tuple[ModelResult, ...], Field(min_length=1)] = Field(
@@ -210,6 +210,12 @@ class Result(Record):
     noise: tuple[Latency, ...] = Field((), description="A/A: the baseline measured against itself")
     timed_by: Code | None = Field(default=None, description="the code that took the latencies, maybe before this run")
     settings: Settings = Field(default_factory=dict, description="threads, precision, benchmark settings")
+
+    @field_validator("pruning", mode="before")
+    @classmethod
+    def _of_before(cls, value: Any) -> Any:
+        """Results of before a recipe could prune several times say null where none did."""
+        return () if value is None else value
 
     @model_validator(mode="after")
     def _goes_together(self) -> Result:

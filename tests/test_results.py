@@ -239,6 +239,12 @@ def test_a_result_from_before_fidelity_was_measured_reads(result: Result, tmp_pa
     assert read_result(tmp_path).models == (result.models[0].model_copy(update={"fidelity": None}),)
 
 
+def test_a_result_from_before_several_stages_could_prune_reads(result: Result, tmp_path: Path) -> None:
+    path = write_result(result, tmp_path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"pruning": None}))
+    assert read_result(tmp_path).pruning == ()
+
+
 def test_results_are_frozen_and_know_no_other_fields(result: Result) -> None:
     with pytest.raises(ValueError, match="frozen"):
         result.seed = 3  # pyright: ignore[reportAttributeAccessIssue]

@@ -13,11 +13,12 @@ from .tables import NOTHING, Column, Line, Table, text_cells
 
 def pruned_tables(variant: Variant) -> Iterator[Table]:
     """Two tables, where a stage of the recipe prunes: scores on the tuning split at each budget, and heads and neurons by layer."""
-    found = [(run, run.pruning) for run in variant.runs if run.pruning is not None]
+    found = [(run, record) for run in variant.runs for record in run.pruning]
     if not found:
         return
     scores = (
         Column("Seed"),
+        Column("Stage", numeric=False),
         Column("Judged by", numeric=False),
         Column("Repair", numeric=False),
         Column("Budget", numeric=False),
@@ -36,7 +37,9 @@ def pruned_tables(variant: Variant) -> Iterator[Table]:
         Column("Which, from 0", numeric=False),
         Column("Neurons kept"),
     )
-    yield Table("What pruning left of each layer", columns, tuple(line for pair in found for line in _layers(*pair)))
+    yield Table(
+        "What pruning left of each layer", columns, tuple(line for run in variant.runs for line in _layers(run))
+    )
 
 
 def _scores(run: Result, record: PruningRecord) -> Iterator[Line]:
@@ -46,11 +49,14 @@ def _scores(run: Result, record: PruningRecord) -> Iterator[Line]:
         scores = (NOTHING if each is None else numbers.points(each) for each in values)
         budget = f"{record.budget} {point.budget:g}"
         how = record.score, record.repair or NOTHING
-        yield Line(text_cells(str(run.seed), *how, budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *scores))
+        yield Line(
+            text_cells(str(run.seed), record.stage, *how, budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *scores)
+        )
 
 
-def _layers(run: Result, record: PruningRecord) -> Iterator[Line]:
-    last = record.points[-1]
+def _layers(run: Result) -> Iterator[Line]:
+    """After the last stage that prunes."""
+    last = run.pruning[-1].points[-1]
     for number, (heads, neurons) in enumerate(zip(last.heads, last.neurons, strict=True), 1):
         which = ", ".join(map(str, heads))
         yield Line(text_cells(str(run.seed), str(number), str(len(heads)), which, f"{neurons:,}"))

@@ -107,9 +107,9 @@ class Recipe(Spec):
         kinds, ids = [stage.kind for stage in self.stages], [stage.id for stage in self.stages]
         order = list(STAGE_SPECS)
         once = [kind for kind in kinds if not STAGE_SPECS[kind].repeats]
-        ranks = _ranks(kinds)
+        ranks, apart = _ranks(kinds), " and ".join(kind for kind, spec in STAGE_SPECS.items() if spec.repeats)
         if ranks != sorted(ranks) or len(set(once)) != len(once):
-            raise ValueError(f"stages are {kinds}; expected each at most once, distill apart, in the order {order}")
+            raise ValueError(f"stages are {kinds}; expected each at most once, {apart} apart, in the order {order}")
         if taken := sorted(set(ids) & RESERVED):
             raise ValueError(
                 f"a stage is called {taken[0]}, which plans use for something else; give it another `name`"
@@ -117,7 +117,7 @@ class Recipe(Spec):
         if len(set(ids)) != len(ids) or any(
             name in order for stage, name in zip(self.stages, ids, strict=True) if name != stage.kind
         ):
-            raise ValueError(f"stages are called {ids}; give each distill stage a `name` of its own")
+            raise ValueError(f"stages are called {ids}; give each of several stages of a kind a `name` of its own")
         if lone := [kind for kind in kinds if STAGE_SPECS[kind].serves_distill and "distill" not in kinds]:
             raise ValueError(f"`{lone[0]}` is for a `distill` stage, and there is none")
         if (order.index("distill") in ranks) != (self.student is not None):

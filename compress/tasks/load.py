@@ -115,11 +115,19 @@ def check_data_dir(data_dir: Path | None, specs: Sequence[TaskSpec]) -> None:
 
 
 def _prepared(spec: TaskSpec, rows: dict[str, Rows]) -> dict[str, Rows]:
+    if _trains_on_texts_alone(spec, rows):
+        rows = rows | {"train": replace(rows["train"], labels=[0.0] * len(rows["train"]))}
     return {name: TASK_KINDS[spec.kind].prepared(spec, part) for name, part in rows.items()}
 
 
+def _trains_on_texts_alone(spec: TaskSpec, rows: dict[str, Rows]) -> bool:
+    """Whether nothing reads the labels of train: no loss does, and no tuning split is carved from it."""
+    return not TASK_KINDS[spec.kind].trains_by_labels and {"train", "tuning"} <= rows.keys()
+
+
 def _checked(spec: TaskSpec, rows: dict[str, Rows], names: tuple[str, ...]) -> dict[str, Split]:
-    return {name: to_split(spec, part, names, training=name == "train") for name, part in rows.items()}
+    labelled = not _trains_on_texts_alone(spec, rows)
+    return {name: to_split(spec, part, names, training=labelled and name == "train") for name, part in rows.items()}
 
 
 def _unanswerable(spec: TaskSpec, train: Rows) -> bool:

@@ -139,7 +139,7 @@ def test_a_loss_of_classes_has_no_place_on_plain_text(case: Case):
     ("overrides", "found"),
     [
         (("intermediate.name=student",), "a stage is called student, which plans use for something else"),
-        (("intermediate.name=prediction",), "give each distill stage a `name` of its own"),
+        (("intermediate.name=prediction",), "give each of several stages of a kind a `name` of its own"),
         (("augment.per_task={toy: {enabled: false}}",), "per_task.toy.enabled: unknown key"),
         (("prediction.losses=[{name: hidden_cosine}]",), "hidden_cosine needs equal widths: the student has 16"),
     ],

@@ -274,7 +274,7 @@ def test_rules_across_fields_are_placed_at_their_mapping():
         "mine.yaml:4: checkpoint: a hub checkpoint needs a pinned `revision`"
     ]
     assert mistakes(f"{HEAD}stages: [export, finetune]") == [
-        "mine.yaml:1: stages are ['export', 'finetune']; expected each at most once, distill apart, "
+        "mine.yaml:1: stages are ['export', 'finetune']; expected each at most once, distill and prune apart, "
         "in the order ['pretrain', 'finetune', 'masked_lm', 'general', 'augment', 'distill', 'prune', 'vocabulary', 'quantize_aware', "
         "'export', 'quantize']"
     ]

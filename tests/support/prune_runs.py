@@ -54,12 +54,25 @@ stages:
   - export:
   - quantize:
 """
+GRADUAL = """
+name: gradual
+title: Pruned and recovered in turns
+stages:
+  - finetune: {max_steps: 8, batch_size: 8, learning_rate: 1.0e-3}
+  - prune: {flops: 0.7, examples: 24}
+  - distill: {max_steps: 4, batch_size: 8, losses: [{name: soft_target}]}
+  - prune: {name: prune-more, flops: 0.6, examples: 24}
+  - distill: {name: again, max_steps: 4, batch_size: 8, losses: [{name: soft_target}]}
+  - export:
+  - quantize:
+"""
 FILES = {
     "alone": TEACHER_ALONE,
     "plain": TEACHER_ALONE.replace("alone", "plain").replace("  - quantize:\n", ""),
     "small": STUDENT,
     "recovered": RECOVERED,
     "small-recovered": SMALL_RECOVERED,
+    "gradual": GRADUAL,
     "one": "{name: one, title: S, layers: 1}",
     "shared": "{name: shared, title: S, architecture: albert, layers: 2, init: convert, albert: {embedding: 16, share: all}}",
 }

@@ -87,3 +87,13 @@ def test_a_set_without_any_score_is_refused(here: Path) -> None:
     (here / "b.tsv").write_text("\tone\ttwo\n\tthree\tfour\n", encoding="utf-8")
     with pytest.raises(CompressError, match=r"b\.tsv: no pair has a score, which vectors are measured by"):
         load_reported(spec(SETS), here, None)
+
+
+def test_texts_alone_train_where_the_tuning_split_has_a_file(here: Path) -> None:
+    path = here / "train.tsv"
+    path.write_text("".join(f"\tone {n}\ttwo {n}\n" for n in range(40)), encoding="utf-8")
+    (here / "own.tsv").write_text("".join(f"{n % 5}.5\ther {n}\this {n}\n" for n in range(10)), encoding="utf-8")
+    data = load_training(spec(), here, None, here / "own.tsv")
+    assert data.train.texts[0] == [f"one {n}" for n in range(40)] and len(data.tuning.labels) == 10
+    with pytest.raises(CompressError, match=r"train\.tsv: no pair has a score"):
+        load_training(spec(), here, None)

@@ -37,7 +37,7 @@ from ..plan.teachers import TeacherSource
 from .ensemble import ensemble_score
 from .fidelity import fidelity
 from .measure import BenchSettings, Model
-from .pruning import pruning_record
+from .pruning import pruning_records
 from .reported import ReportedSource
 from .resolved import resolved_recipe, stage_settings
 from .vocabulary import vocabulary_record
@@ -110,7 +110,7 @@ def build_result(
         student_origin=plan.pretrained.origin if plan.pretrained is not None else None,
         ensemble=ensemble_score(plan, context, made.artifacts, made.logits, made.reported.data),
         vocabulary=vocabulary_record(plan, made.artifacts, made.models, made.reported.data.splits),
-        pruning=pruning_record(plan, made.artifacts),
+        pruning=pruning_records(plan, made.artifacts),
         corpus=plan.corpus.record if plan.corpus and any(node.kind.reads_text for node in plan.nodes) else None,
         stages=tuple(_stage_record(node, made) for node in plan.nodes),
         models=tuple(records),

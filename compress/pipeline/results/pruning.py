@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from ...recorded_pruning import PruningRecord
@@ -11,15 +12,18 @@ from ...store import Artifact
 from ..plan import Plan
 
 
-def pruning_record(plan: Plan, artifacts: Mapping[str, Artifact]) -> PruningRecord | None:
-    """None where no stage prunes."""
-    node = next((node for node in plan.nodes if isinstance(node.spec, Prune)), None)
-    if node is None:
-        return None
-    after = [later for later in plan.nodes if isinstance(later.spec, Distill) and node in plan.needed_for(later.id)]
-    recovered = artifacts[after[-1].id].info["tuning_score"] if after else None
+def pruning_records(plan: Plan, artifacts: Mapping[str, Artifact]) -> tuple[PruningRecord, ...]:
+    """Of each stage that prunes, in their order."""
     last = next(each for each in reversed(plan.nodes) if each.kind.onnx)
-    return PruningRecord(model=last.model, recovered=recovered, **_recorded(artifacts[node.id].info))
+    places = [place for place, node in enumerate(plan.nodes) if isinstance(node.spec, Prune)]
+    found = []
+    for place, end in pairwise([*places, len(plan.nodes)]):
+        node = plan.nodes[place]
+        after = [later for later in plan.nodes[place:end] if isinstance(later.spec, Distill)]
+        recovered = artifacts[after[-1].id].info["tuning_score"] if after else None
+        info = _recorded(artifacts[node.id].info)
+        found.append(PruningRecord(stage=node.stage, model=last.model, recovered=recovered, **info))
+    return tuple(found)
 
 
 def _recorded(info: Mapping[str, Any]) -> dict[str, Any]:

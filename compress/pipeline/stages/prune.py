@@ -70,9 +70,9 @@ def plan(draft: Draft, stage: Stage) -> None:
     described = {"budget": spec.budget, "budgets": list(spec.budgets), "examples": spec.examples}
     described |= {"score": spec.score, "repair": spec.repair, "seed": draft.seed} | described_threshold(draft)
     described |= _measured_on(draft, stage) if spec.budget in _MEASURED else {}
-    own = "student" if _is_recovered(draft) else None
-    outside = {"data": draft.task.fingerprint}
-    add_changed(draft, PRUNE, "pruned", spec, described, stage=stage.id, outside=outside, own=own)
+    own = "student" if _is_recovered(draft, stage) else None
+    suffix, outside = "pruned" if stage.id == "prune" else stage.id, {"data": draft.task.fingerprint}
+    add_changed(draft, PRUNE, suffix, spec, described, stage=stage.id, outside=outside, own=own)
 
 
 def _measured_on(draft: Draft, stage: Stage) -> dict[str, Any]:
@@ -87,10 +87,10 @@ def _measured_on(draft: Draft, stage: Stage) -> dict[str, Any]:
     return {"int8": form, **(timed if stage.spec.budget == "latency" else {})}
 
 
-def _is_recovered(draft: Draft) -> bool:
+def _is_recovered(draft: Draft, stage: Stage) -> bool:
     """Whether a distill stage comes after it, which makes a pruned teacher a student."""
-    kinds = [stage.kind for stage in draft.recipe.stages if stage.is_enabled]
-    return "distill" in kinds[kinds.index("prune") :]
+    after = draft.recipe.stages[draft.recipe.stages.index(stage) :]
+    return any(later.kind == "distill" and later.is_enabled for later in after)
 
 
 def check(plan: Plan, node: Node[Prune]) -> None:
@@ -209,14 +209,15 @@ _SCORES = {"fisher": _fisher, "obs": _obs}
 
 
 def _costs(job: Job[Prune], model: Any, length: float) -> Costs:
-    """What widths cost, in the unit of the budget; CompressError where measuring shows that no shape is within it."""
+    """What widths cost, in the unit of the budget; CompressError where no shape of the model that came is within it."""
     from ...pruning.budget import flops_costs
 
     sizes, budget = _sizes(job, model), job.spec.budget
     if budget == "flops":
-        return flops_costs(sizes, length)
-    timed = round(length) if budget == "latency" else None
-    costs = measured_costs(job, model.config, length=timed).costs(sizes)
+        costs = flops_costs(sizes, length)
+    else:
+        timed = round(length) if budget == "latency" else None
+        costs = measured_costs(job, model.config, length=timed).costs(sizes)
     _check_least(job.plan, job.node, costs.least / _unit(budget, costs))
     return costs
 

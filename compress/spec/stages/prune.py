@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from ...fields import Positive, PositiveNumber
+from ...fields import Name, Positive, PositiveNumber
 from ..stage import StageSpec
 
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -21,9 +21,11 @@ _USUAL = 0.5
 class Prune(StageSpec):
     """Take attention heads and feed-forward neurons out of the last model, without training.
 
-    It has one budget. A falling list gives the scores at each point; the last one's model goes on.
+    It has one budget. A falling list gives the scores at each point; the last one's model goes on. Shares are of the model that comes to
+    the stage, which one before may have pruned already.
     """
 
+    repeats: ClassVar[bool] = True
     recovered: ClassVar[bool] = True
 
     flops: Share | tuple[Share, ...] | None = Field(
@@ -52,6 +54,7 @@ class Prune(StageSpec):
         description="fit the matrices behind the gaps to what the whole model gives: all weights (`least_squares`), or one factor for "
         "each head and neuron (`scale`)",
     )
+    name: Name | None = Field(default=None, exclude=True, description="tells several prune stages apart")
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
 
     @model_validator(mode="after")

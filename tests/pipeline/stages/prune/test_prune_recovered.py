@@ -10,7 +10,9 @@ from prune_runs import RECOVERED, planned, request
 from compress.bundle import ship
 from compress.errors import CompressError
 from compress.models.checkpoints import load_classifier
+from compress.models.dimensions import dimensions, read_config
 from compress.pipeline import run_all
+from compress.pipeline.run import build_stage
 from compress.report import write_report
 
 
@@ -21,8 +23,8 @@ def test_a_pruned_teacher_that_is_recovered_is_the_student(world: Path) -> None:
     assert nodes["student"].inputs == {"teacher": "teacher", "student": "teacher-pruned"}
     assert planned(world, "recovered", "distill.enabled=false").models[1] == "teacher-pruned-fp32"
     (result,) = run_all(request(world, "recovered"))
-    record, log = result.pruning, next(stage for stage in result.stages if stage.kind == "distill student")
-    assert record is not None and record.recovered == log.info["tuning_score"]
+    (record,), log = result.pruning, next(stage for stage in result.stages if stage.kind == "distill student")
+    assert record.recovered == log.info["tuning_score"]
     assert result.final.name == record.model == "student" and "heads" in result.final.architecture
     assert result.final.parameters < result.models[0].parameters
     write_report([result], world / "report")
@@ -41,6 +43,40 @@ def test_a_pruned_student_is_recovered_against_the_teacher(world: Path) -> None:
     nodes = {node.id: node for node in plan.nodes}
     assert nodes["recover"].inputs == {"teacher": "teacher", "student": "student-pruned"}
     assert nodes["student-fp32"].inputs == {"student": "recover"}
+
+
+def test_a_model_is_pruned_and_recovered_in_turns(world: Path) -> None:
+    """Each prune stage takes its share of what the one before left; what it leaves learns from the unpruned teacher."""
+    nodes = {node.id: node for node in planned(world, "gradual").nodes}
+    assert nodes["student-prune-more"].inputs == {"model": "student"}
+    assert nodes["again"].inputs == {"teacher": "teacher", "student": "student-prune-more"}
+    (result,) = run_all(request(world, "gradual"))
+    before, after = result.pruning
+    assert (before.stage, after.stage) == ("prune", "prune-more")
+    tuned = {stage.kind: stage.info["tuning_score"] for stage in result.stages if "tuning_score" in stage.info}
+    assert before.recovered == tuned["distill student"] and after.recovered == tuned["distill again"]
+    assert after.whole == pytest.approx(before.recovered)
+    assert before.points[-1].flops <= 0.7 and after.points[-1].flops <= 0.6
+    assert all(set(kept) <= set(had) for kept, had in zip(after.points[-1].heads, before.points[-1].heads, strict=True))
+    sizes = [
+        dimensions(read_config(build_stage(request(world, "gradual"), name).path), classes=2)
+        for name in ("teacher", "teacher-pruned", "again")
+    ]
+    first_flops, _, last_flops = (each.layers_flops(before.mean_length) for each in sizes)
+    assert last_flops < 0.45 * first_flops
+    write_report([result], world / "report")
+    page = (world / "report/report.md").read_text()
+    assert "| prune-more | fisher |" in page
+
+
+def test_several_prune_stages_have_names_and_room(world: Path) -> None:
+    twice = RECOVERED.replace("recovered", "twice").replace("  - export:", "  - prune: {flops: 0.5}\n  - export:")
+    (world / "twice.yaml").write_text(twice)
+    with pytest.raises(CompressError, match="give each of several stages of a kind a `name` of its own"):
+        planned(world, "twice")
+    (world / "twice.yaml").write_text(twice.replace("{flops: 0.5}", "{name: more, flops: 0.3, examples: 24}"))
+    with pytest.raises(CompressError, match=r"stage more: flops: expected at least .*; found 0\.3"):
+        run_all(request(world, "twice", "prune.flops=0.45"))
 
 
 def test_general_distillation_has_no_student_to_begin_before_the_teacher_is_pruned(world: Path) -> None:

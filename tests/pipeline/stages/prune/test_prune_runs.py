@@ -77,8 +77,8 @@ def test_what_is_left_costs_no_more_than_the_budget(world: Path) -> None:
 def test_the_result_and_the_report_say_how_it_was_pruned(world: Path, score: str, method: str) -> None:
     words = request(world, "plain", f"prune.score={score}", f"prune.repair={method}")
     (result,) = run_all(words)
-    record = result.pruning
-    assert record is not None and record.examples == 24
+    (record,) = result.pruning
+    assert (record.stage, record.examples) == ("prune", 24)
     assert (record.score, record.repair) == (score, None if method == "false" else method)
     (point,) = record.points
     assert 0.4 < point.flops <= 0.5 and (point.repaired is None) == (method == "false")
@@ -112,8 +112,8 @@ def test_a_run_says_what_was_taken_and_what_is_left(world: Path) -> None:
     (result,) = run_all(request(world, "small", student="one"))
     final = result.final
     assert (final.name, final.precision) == ("student", "int8")
-    record = result.pruning
-    assert record is not None and record.model == "student" and record.recovered is None
+    (record,) = result.pruning
+    assert record.model == "student" and record.recovered is None
     (point,) = record.points
     assert final.architecture == f"1 x 32, {len(point.heads[0])} heads, FFN {point.neurons[0]}"
     assert final.parameters < result.models[0].parameters
@@ -180,8 +180,8 @@ def test_a_model_is_pruned_and_then_loses_tokens(world: Path) -> None:
     for name in ("teacher-pruned", "teacher-pruned-vocabulary"):
         assert document["models"][name]["parameters"] is None
     (result,) = run_all(request(world, "both"))
-    assert result.pruning is not None and result.vocabulary is not None
-    assert result.pruning.model == result.vocabulary.model == result.final.name
+    assert result.vocabulary is not None
+    assert result.pruning[0].model == result.vocabulary.model == result.final.name
     (document,) = plan_documents([planned(world, "both")], world / "runs")
     counts = [document["models"][f"teacher{name}"]["parameters"] for name in ("", "-pruned", "-pruned-vocabulary")]
     assert counts == sorted(counts, reverse=True) and counts[-1] == result.final.parameters
