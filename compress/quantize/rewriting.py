@@ -8,7 +8,8 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..graphs import drop_unused, replace_all
-from .weights import block_levels, row_levels, to_int8
+from .weights import row_levels, to_int8
+from .word_blocks import block_levels
 
 
 class Rewrite:

@@ -15,7 +15,7 @@ from ..pipeline.plan.students import resolve_student
 from ..pipeline.request import command_line, load_recipe, overrides_for
 from ..pipeline.stages.layer_costs import int8_of
 from ..pipeline.stages.registry import STAGES
-from ..quantize.weights import row_bytes
+from ..quantize.word_blocks import row_bytes
 from ..results import Result
 from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store

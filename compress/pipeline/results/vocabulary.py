@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...models.checkpoints import load_tokenizer
 from ...models.dimensions import Dimensions
-from ...quantize.weights import row_bytes
+from ...quantize.word_blocks import row_bytes
 from ...recorded_vocabulary import TextRates, VocabularyRecord
 from ...spec.stages import Vocabulary
 from ...store import Artifact

@@ -17,7 +17,7 @@ from ...models.dimensions import Dimensions, dimensions, read_config
 from ...models.heads import HEADS, Head
 from ...models.pruned_shape import not_prunable, prunable
 from ...quantize.methods import int8_format
-from ...quantize.weights import row_bytes
+from ...quantize.word_blocks import row_bytes
 from ...recorded_pruning import PrunedPoint
 from ...spec.recipe import Stage
 from ...spec.stages import Prune

@@ -15,7 +15,8 @@ from ...models.dimensions import read_config
 from ...paths import from_home
 from ...quantize.methods import int8_format, quantizer_of, spec_of_file
 from ...quantize.quantizer import Quantizer
-from ...quantize.weights import LONG, check_blocks
+from ...quantize.weights import LONG
+from ...quantize.word_blocks import check_blocks
 from ...spec.kinds import KindName
 from ...spec.quantization import Quantize
 from ...spec.recipe import Stage
