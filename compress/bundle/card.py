@@ -161,6 +161,9 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "dtypes": " and ".join(f'"{DTYPES[name]}"' for name in info.models if name in DTYPES),
         "dynamic": any(graph.format == "dynamic" for graph in info.graphs.values()),
         "quantized": _quantized(info),
+        "words_of_4_bits": [
+            graph.file for name, graph in info.graphs.items() if info.models[name].info.get("int4_gathers")
+        ],
         "heading": [
             "model",
             "MB",

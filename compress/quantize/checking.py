@@ -15,7 +15,7 @@ from onnx import ModelProto
 from ..errors import CheckFailed
 from ..graphs import check_model, matmuls, output_matmuls, set_metadata
 from ..sessions import WEIGHTS, open_session, run_logits
-from .node_selection import INT8, QuantizationPlan, look_ups, worth_int8
+from .node_selection import INT8, QuantizationPlan, look_ups, packed_look_ups, worth_int8
 
 
 def describe(model: ModelProto, metadata: Mapping[str, str], described: Mapping[str, Any]) -> None:
@@ -43,6 +43,7 @@ def counts(model: ModelProto, plan: QuantizationPlan) -> dict[str, Any]:
         "expected_fp32": list(plan.kept),
         "activation_matmuls": len(after.activation),
         "int8_gathers": len(look_ups(model, INT8)),
+        "int4_gathers": len(packed_look_ups(model)),
         "fp32_gathers": len(tables),
     }
 

@@ -139,7 +139,9 @@ class Tuning:
         plan = without(self.plan, [name for name in self.plan.int8 if _module(name) in fallbacks])
         split_gemms(folded.graph, set(plan.weight_only))
         # What is not a matmul of two quantized tensors is ours to store in int8: tables, and the weights next to the logits.
-        model = to_int8_graph(folded, replace(plan, int8=()), {}, per_channel=self.spec.per_channel)
+        model = to_int8_graph(
+            folded, replace(plan, int8=()), {}, per_channel=self.spec.per_channel, word_bits=self.spec.word_bits
+        )
         return Trial(module, folded, model, plan, self.evaluator.lost(self._fp32, asked(model, self.evaluator.all)))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from .node_selection import QuantizationPlan, weights_alone
+from .node_selection import QuantizationPlan, weights_alone, word_look_ups
 from .ranges import Range
 from .rewriting import Rewrite
 
@@ -24,14 +24,16 @@ def to_int8_graph(
     corrections: Mapping[str, np.ndarray] | None = None,
     per_channel: bool = True,
     reduce_range: bool = False,
+    word_bits: int = 8,
 ) -> ModelProto:
     """A copy of `model` with the matmuls of `plan` as int8. By the name of a matmul: its int8_format, the range of its input
-    where levels are fixed, and what is added to its bias there."""
+    where levels are fixed, and what is added to its bias there. `word_bits`: of the table of words, 4 or 8."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
     rewrite = Rewrite(model, per_channel=per_channel, reduce_range=reduce_range)
     alone, adds = weights_alone(model, plan), biases(model.graph)
     fused = {adds[name].name for name in plan.int8 if name in adds}
     int8, tables, kept = set(plan.int8), set(plan.tables), set(plan.kept)
+    words = set(word_look_ups(model, plan)) if word_bits == 4 else ()
     for node in list(model.graph.node):
         # What is left out here is found by the counts.
         if node.name in int8 and node.op_type == "MatMul" and rewrite.is_matrix(node.input[1]):
@@ -40,6 +42,8 @@ def to_int8_graph(
             if corrections and add is not None and int8_formats[node.name] != "dynamic":
                 matmul = _corrected(rewrite, node, add, corrections[node.name])
             FORMATS[int8_formats[node.name]](rewrite, matmul, (ranges or {}).get(node.name))
+        elif node.name in words:
+            rewrite.look_up_words(node)
         elif node.name in tables:
             rewrite.look_up(node)
         elif node.name not in fused:

@@ -13,6 +13,7 @@ from onnx import ModelProto
 from ..errors import CompressError
 from ..graphs import head_matmuls, matmuls, output_matmuls, split_gemms, stored_weight
 from ..models.families import FAMILIES
+from .weights import is_long
 
 _FEW = 16  # rows of a table
 _ADDED_TO_SCORES = tuple(f"{family.relative_bias}.weight" for family in FAMILIES.values() if family.relative_bias)
@@ -76,6 +77,15 @@ def worth_int8(model: ModelProto) -> list[str]:
     return [node.name for node in model.graph.node if node.name in named and rows[node.input[0]] >= _FEW]
 
 
+def word_look_ups(model: ModelProto, plan: QuantizationPlan) -> list[str]:
+    """Those of the plan's tables that read the table of words: the one of the most rows, where it is a long one."""
+    rows = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
+    named = set(plan.tables)
+    read = {node.name: node.input[0] for node in model.graph.node if node.name in named and node.op_type == "Gather"}
+    words = max(read.values(), key=rows.__getitem__, default=None)
+    return [name for name, table in read.items() if table == words and is_long(rows[table])]
+
+
 _FP32 = (onnx.TensorProto.FLOAT,)
 INT8 = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
 
@@ -86,6 +96,13 @@ def look_ups(model: ModelProto, kinds: tuple[int, ...] = _FP32) -> list[str]:
     stored = [tensor for tensor in model.graph.initializer if tensor.data_type in kinds and len(tensor.dims) == 2]
     tables = {tensor.name for tensor in stored if tensor.dims[1] > 1}
     return [node.name for node in model.graph.node if node.op_type in ("Gather", "Slice") and node.input[0] in tables]
+
+
+def packed_look_ups(model: ModelProto) -> list[str]:
+    """Nodes that take rows of a table in 4 bits: bytes [row, block, byte]."""
+    stored = [tensor for tensor in model.graph.initializer if tensor.data_type in INT8 and len(tensor.dims) == 3]
+    tables = {tensor.name for tensor in stored if tensor.dims[2] > 1}
+    return [node.name for node in model.graph.node if node.op_type == "Gather" and node.input[0] in tables]
 
 
 def _excluded(model: ModelProto, patterns: tuple[str, ...], source: Path) -> set[str]:

@@ -43,6 +43,7 @@ class QuantizationParams:
             corrections=rest.corrections,
             per_channel=spec.per_channel,
             reduce_range=spec.reduce_range,
+            word_bits=spec.word_bits,
         )
         halve(made)
         return made

@@ -9,6 +9,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..graphs import drop_unused, replace_all
 from .weights import row_levels, to_int8
+from .word_blocks import block_levels
 
 
 class Rewrite:
@@ -90,6 +91,35 @@ class Rewrite:
             return
         self.add("Mul", [f"{rows}_cast", scales], [f"{rows}_centred"], f"{node.name}_restore")
         self.add("Add", [f"{rows}_centred", f"{table}_centre"], [node.output[0]], f"{node.name}_centre")
+
+    def look_up_words(self, node: NodeProto) -> None:
+        """A table in 4 bits, two values a byte; `node` is the Gather of its rows, by numbers [batch, length]. In operators that any
+        runtime has: ONNX Runtime alone has one for blocks of 4 bits, and no standard one looks up rows of them."""
+        table, which = node.input
+        if f"{table}_packed" not in self.stored:
+            values = numpy_helper.to_array(self.stored[table])
+            found = block_levels(values)
+            self.constant(f"{table}_packed", found.packed)
+            self.constant(f"{table}_codes", found.codes)
+            self.constant(f"{table}_unit", found.unit)
+            self.constant(f"{table}_shape", np.array([0, 0, values.shape[1]], np.int64))
+        stem, name = node.output[0], node.name
+        for number in (1 / 16, 8.0, 16.0):
+            self.constant(f"float32:{number:g}", np.array(number, np.float32))
+
+        def add(kind: str, inputs: list[str], what: str, **attributes: Any) -> str:
+            self.add(kind, inputs, [f"{stem}_{what}"], f"{name}_{what}", **attributes)
+            return f"{stem}_{what}"
+
+        self.add("Gather", [f"{table}_packed", which], [f"{stem}_rows"], name)
+        rows = add("Cast", [f"{stem}_rows"], "bytes", to=TensorProto.FLOAT)
+        upper = add("Floor", [add("Mul", [rows, "float32:0.0625"], "sixteenths")], "upper")
+        rest = add("Sub", [rows, add("Mul", [upper, "float32:16"], "upper_part")], "lower_part")
+        levels = add("Concat", [upper, add("Sub", [rest, "float32:8"], "lower")], "levels", axis=-1)
+        codes = add("Cast", [add("Gather", [f"{table}_codes", which], "codes")], "signed", to=TensorProto.FLOAT)
+        squares = add("Mul", [codes, add("Abs", [codes], "unsigned")], "squares")
+        restored = add("Mul", [levels, add("Mul", [squares, f"{table}_unit"], "scales")], "restored")
+        self.add("Reshape", [restored, f"{table}_shape"], [stem], f"{name}_rows")
 
     def finish(self) -> ModelProto:
         replace_all(self.graph.node, self._nodes)

@@ -10,7 +10,7 @@ from ..models.quant_spec import CODES, LARGEST, LEAST_SCALE
 
 Array = np.ndarray
 
-_LONG = 1024  # rows
+LONG = 1024  # rows
 
 
 def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, Array]:
@@ -39,7 +39,7 @@ class Rows:
 
 def is_long(rows: int) -> bool:
     """Whether a table of so many rows has codes for scales: the bytes that they save are worth the operators."""
-    return rows >= _LONG
+    return rows >= LONG
 
 
 def row_levels(table: Array) -> Rows:

@@ -13,7 +13,9 @@ from ..models.dimensions import read_config
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
 from ..pipeline.plan.students import resolve_student
 from ..pipeline.request import command_line, load_recipe, overrides_for
+from ..pipeline.stages.layer_costs import int8_of
 from ..pipeline.stages.registry import STAGES
+from ..quantize.word_blocks import row_bytes
 from ..results import Result
 from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store
@@ -200,7 +202,12 @@ def _too_large(plan: Plan, limits: Limits) -> str | None:
         return None
     name, _, precision = plan.models[-1].rpartition("-")
     sizes = plan.sizes[name]
-    least = (sizes.embedding_parameters + sizes.layer_parameters) * (4 if precision == "fp32" else 1) * _KEPT / 1e6
+    rest, int8 = sizes.embedding_parameters - sizes.word_parameters + sizes.layer_parameters, int8_of(plan.recipe)
+    if precision == "fp32" or int8 is None:
+        least = 4 * (rest + sizes.word_parameters)
+    else:
+        least = rest + sizes.vocabulary * row_bytes(sizes.vocabulary, sizes.embedding, bits=int8.word_bits)
+    least *= _KEPT / 1e6
     if least <= limits.max_size_mb:
         return None
     return f"--max-size-mb: expected at most {limits.max_size_mb:g} MB, found at least {least:.4g} MB by its parameters"

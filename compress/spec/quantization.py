@@ -74,6 +74,12 @@ class Quantize(StageSpec):
         default=False, description="7-bit weights in every int8 file, for CPUs without VNNI; costs some accuracy"
     )
     embeddings: bool = Field(default=True, description="also quantize embedding tables of 16 rows and more")
+    word_bits: Literal[4, 8] = Field(
+        default=8,
+        exclude_if=lambda value: value == 8,
+        description="bits of a value in the table of words; 4, for a table of 1,024 rows and more: half the bytes, and a scale for "
+        "each block of up to 32 values",
+    )
     exclude: tuple[str, ...] = Field(default=(), description="nodes that stay fp32: regular expressions on their names")
 
     @field_validator("exclude")
@@ -90,6 +96,14 @@ class Quantize(StageSpec):
     def _two_different_files(self) -> Quantize:
         if self.avx2 and self.reduce_range:
             raise ValueError("avx2: reduce_range makes 7-bit weights of every int8 file; leave one of the two out")
+        return self
+
+    @model_validator(mode="after")
+    def _has_words(self) -> Quantize:
+        if self.word_bits == 4 and not self.embeddings:
+            raise ValueError(
+                "word_bits: `embeddings: false` leaves the table of words in fp32; leave one of the two out"
+            )
         return self
 
     @field_validator("method")

@@ -82,6 +82,21 @@ def test_its_table_becomes_int8_by_rows(checkpoint: Path, method: str) -> None:
     assert 0 < np.abs(own - full).max() < 0.05 * np.abs(full).max()
 
 
+@pytest.mark.parametrize("graph", ["fast", "plain"])
+def test_its_table_can_have_4_bits(checkpoint: Path, graph: str) -> None:
+    path, _ = exported(checkpoint, graph)
+    found = {}
+    for bits in (8, 4):
+        name = f"{bits}.onnx"
+        info = quantize_onnx(path, path.parent, Quantize(method="dynamic", word_bits=bits), name=name)
+        assert (info["int8_gathers"], info["int4_gathers"]) == ((1, 0) if bits == 8 else (0, 1))
+        found[bits] = logits(path.with_name(name)), info["bytes"]
+    saved = 4000 * (32 + 1 - (32 // 2 + 1))
+    assert found[8][1] - found[4][1] == pytest.approx(saved, abs=4000)  # a few operators more
+    full = logits(path)
+    assert 0 < np.abs(found[4][0] - found[8][0]).max() < 0.2 * np.abs(full).max()
+
+
 def test_it_has_no_unpadded_form(checkpoint: Path) -> None:
     model = AutoModelForSequenceClassification.from_pretrained(checkpoint)
     assert build_fast(model, unpadded=True) is None

@@ -90,7 +90,7 @@ SMOOTHED = SPEC.model_copy(update={"alpha": 0.7})  # of the paper's plan, so tha
 def test_the_logits_are_those_of_the_int8_file(
     family: str, spec: Quantize, long: int, tiny_onnx, tiny_checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weights, "_LONG", long)
+    monkeypatch.setattr(weights, "LONG", long)
     if spec is SPLIT:  # tiny random models have no outlier channels
         monkeypatch.setattr(smoothing, "extra_channels", lambda channels: 16)
         monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)

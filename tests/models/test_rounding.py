@@ -33,7 +33,7 @@ def test_weights_are_what_the_exporter_stores(per_channel: bool, bits: int) -> N
 
 @pytest.mark.parametrize("long", [1, 1000])
 def test_rows_are_what_the_exporter_stores(long: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "_LONG", long)
+    monkeypatch.setattr(weights, "LONG", long)
     stored = row_levels(WEIGHT.numpy())
     scales = stored.scales if stored.unit is None else stored.scales.astype(np.float32) ** 2 * stored.unit
     rows = stored.levels * scales[:, None] + (0 if stored.centre is None else stored.centre)

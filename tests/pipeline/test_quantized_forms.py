@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer
+from transformers import AutoConfig, AutoModelForSequenceClassification
 from worlds import TASK, encoder_world
 
 from compress.errors import CompressError
-from compress.pipeline import Plan, Request, plan_all
+from compress.pipeline import Listener, Plan, Request, plan_all, run_all
 from compress.quantize.methods import int8_format, spec_of_file
 from compress.spec.quantization import Quantize
 
@@ -78,6 +79,53 @@ def test_a_wrong_setting_is_named(planned: Planner, override: str, message: str)
     with pytest.raises(CompressError, match=message) as error:
         planned(override)
     assert override.partition("=")[0] in str(error.value)
+
+
+def test_words_of_4_bits_are_another_file_in_every_form(planned: Planner) -> None:
+    forms = ("quantize.portable=true", "quantize.avx2=true")
+    eight, four = keys(planned(*forms, "quantize.word_bits=8")), keys(planned(*forms, "quantize.word_bits=4"))
+    assert eight == keys(planned(*forms))
+    assert {name for name in eight if eight[name] != four[name]} == {"teacher-qdq", "teacher-avx2", "teacher-int8"}
+
+
+def test_rows_that_no_block_divides_are_refused_before_anything_runs(
+    tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
+) -> None:
+    config = AutoConfig.from_pretrained(tiny_checkpoint("bert"), hidden_size=34, num_attention_heads=2)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path / "odd")
+    teacher = encoder_world(tmp_path, tmp_path / "odd", toy_tokenizer, text="a film\n")
+    request = Request(
+        ("int8",),
+        (str(tmp_path / "task.yaml"),),
+        teacher=str(teacher),
+        overrides=("quantize.word_bits=4",),
+        root=tmp_path / "runs",
+    )
+    with pytest.raises(
+        CompressError, match=r"^quantize\.word_bits: 4 bits need .* from 8 to 32 divides, found 34 values a row"
+    ):
+        run_all(request)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_short_table_keeps_8_bits_and_the_run_says_so(
+    tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
+) -> None:
+    notices: list[str] = []
+
+    class Notices(Listener):
+        def notice(self, line: str) -> None:
+            notices.append(line)
+
+    teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
+    overrides = ("finetune.max_steps=2", "quantize.method=dynamic", "quantize.word_bits=4")
+    task, root = str(tmp_path / "task.yaml"), tmp_path / "runs"
+    (result,) = run_all(
+        Request(("int8",), (task,), teacher=str(teacher), overrides=overrides, root=root, bench=None), Notices()
+    )
+    assert (result.final.info["int8_gathers"], result.final.info["int4_gathers"]) == (2, 0)
+    said = "teacher-int8: word_bits: no table of 1,024 rows and more is quantized: words have no 4 bits here"
+    assert said in notices
 
 
 def test_a_file_depends_on_what_its_method_reads_alone(planned: Planner) -> None:

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from compress.errors import CheckFailed, CompressError
 from compress.graphs import check_model, get_metadata, matmuls
-from compress.quantize import quantize_onnx
+from compress.quantize import quantize_onnx, weights
 from compress.quantize.evaluator import Evaluator
 from compress.quantize.inc_folding import fold_weights
 from compress.quantize.inc_tuning import _candidates
@@ -79,6 +79,14 @@ def bert(tiny_checkpoint, tiny_onnx, tmp_path_factory: pytest.TempPathFactory) -
     """Info, the fp32 file, the int8 file; the fp32 file is of the fast graph, which the quantizer does not read."""
     out, source = tmp_path_factory.mktemp("inc"), tiny_onnx("bert", "fast")
     return quantized(tiny_checkpoint("bert"), source, out), source, out / "model_quantized.onnx"
+
+
+@installed
+def test_its_words_can_have_4_bits(bert, tiny_checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "LONG", 100)
+    info = quantized(tiny_checkpoint("bert"), bert[1], tmp_path, word_bits=4)
+    assert (info["int4_gathers"], info["int8_gathers"]) == (1, 1)
+    check_model(tmp_path / "model_quantized.onnx")
 
 
 @installed

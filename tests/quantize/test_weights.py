@@ -30,7 +30,7 @@ def test_what_all_rows_have_in_common_is_not_rounded() -> None:
 
 @pytest.mark.parametrize("loudest", [1.0, 300.0])
 def test_the_scales_of_a_long_table_are_coded(loudest: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "_LONG", 100)
+    monkeypatch.setattr(weights, "LONG", 100)
     generator = np.random.default_rng(2)
     table = (generator.normal(size=(400, 24)) * generator.uniform(0.5, 2, (400, 1))).astype(np.float32)
     table[7] *= loudest
@@ -51,5 +51,5 @@ def test_the_scales_of_a_long_table_are_coded(loudest: float, monkeypatch: pytes
 
 def test_a_table_of_zeros_is_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     for long in (10, 1000):
-        monkeypatch.setattr(weights, "_LONG", long)
+        monkeypatch.setattr(weights, "LONG", long)
         assert (restored(row_levels(np.zeros((20, 8), np.float32))) == 0).all()

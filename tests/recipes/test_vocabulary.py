@@ -41,10 +41,12 @@ def check_same_answers(world: Path, result: Result) -> None:
     np.testing.assert_array_equal(before, after)
 
 
-@pytest.mark.parametrize("method", ["static", "dynamic"])
-def test_a_text_whose_tokens_stay_is_answered_as_before_to_the_bit(world: Path, tmp_path: Path, method: str) -> None:
-    recipes, setting = ("int8", "vocabulary-int8"), f"quantize.method={method}"
-    before, after = (run(world, name, setting, task="long", teacher="long-teacher") for name in recipes)
+@pytest.mark.parametrize(("method", "bits"), [("static", 8), ("dynamic", 8), ("static", 4)])
+def test_a_text_whose_tokens_stay_is_answered_as_before_to_the_bit(
+    world: Path, tmp_path: Path, method: str, bits: int
+) -> None:
+    recipes, settings = ("int8", "vocabulary-int8"), (f"quantize.method={method}", f"quantize.word_bits={bits}")
+    before, after = (run(world, name, *settings, task="long", teacher="long-teacher") for name in recipes)
     found = record(after)
     assert 1024 < found.tokens < 0.9 * found.tokens_before
     assert (found.seen["train"].same, found.seen["train"].unknown_after) == (found.seen["train"].texts, 0.0)
@@ -59,7 +61,10 @@ def test_a_text_whose_tokens_stay_is_answered_as_before_to_the_bit(world: Path, 
         for line in alike[:20]:
             np.testing.assert_array_equal(first.logits([line]), second.logits([line]))
     assert f"It knows {found.tokens:,} of {found.tokens_before:,} tokens" in (bundles[1] / "README.md").read_text()
-    assert "It knows" not in (bundles[0] / "README.md").read_text()
+    cards = [(bundle / "README.md").read_text() for bundle in bundles]
+    assert "It knows" not in cards[0]
+    packed = "vectors has 4 bits in `onnx/model_quantized.onnx`"
+    assert [packed in card for card in cards] == [bits == 4] * 2
     whole, fewer = ((bundle / "onnx/model_quantized.onnx").stat().st_size for bundle in bundles)
     assert fewer < whole
     assert found.files_before[f"{after.final.name}-int8"] == pytest.approx(whole, abs=64)  # sizes take other digits

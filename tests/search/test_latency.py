@@ -1,7 +1,8 @@
-"""What is known of a model's time before it is trained."""
+"""What is known of a model's time, and of its file's size, before it is trained."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from recipe_runs import TASK, TEACHER
 from compress.errors import CompressError
 from compress.models.dimensions import dimensions
 from compress.pipeline import Plan, Request, plan_all
+from compress.search import run as search_run
 from compress.search.latency import TABLE, Latencies, model_config, shape_of
+from compress.search.limits import Limits
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +61,21 @@ def test_a_shape_is_of_what_decides_the_time_and_of_nothing_else(place: Path) ->
     )
     for override in same:
         assert shape_of(_plan(place, "distilbert", override)) == usual, override
-    for override in ("quantize.method=dynamic", "quantize.embeddings=false"):
+    for override in ("quantize.method=dynamic", "quantize.embeddings=false", "quantize.word_bits=4"):
         assert shape_of(_plan(place, "distilbert", override)) not in (usual, None), override
     assert shape_of(_plan(place, "int8")) != usual
+
+
+def test_the_least_size_goes_by_the_bits_of_a_word(place: Path) -> None:
+    def least(bits: int) -> float:
+        plan = _plan(place, "int8", f"quantize.word_bits={bits}")
+        large = replace(plan, sizes={name: replace(each, vocabulary=30_522) for name, each in plan.sizes.items()})
+        told = search_run._too_large(large, Limits(max_size_mb=0.001))
+        assert told is not None
+        return float(told.removesuffix(" MB by its parameters").rpartition(" ")[2])
+
+    width = _plan(place, "int8").sizes["teacher"].embedding
+    assert least(8) - least(4) == pytest.approx(0.95 * 30_522 * (width / 2 + 1 - width / 32) / 1e6, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,13 @@ FAULTS = (
         "tests/quantize",
     ),
     Fault(
+        "the two values of a byte change places",
+        "quantize/word_blocks.py",
+        "(16 * upper + lower + 8)",
+        "(16 * lower + upper + 8)",
+        "tests/quantize/test_word_blocks.py",
+    ),
+    Fault(
         "the zero point has the other sign",
         "quantize/ranges.py",
         "np.rint(-low / scale)",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...models.checkpoints import load_tokenizer
 from ...models.dimensions import Dimensions
-from ...quantize.weights import is_long
+from ...quantize.word_blocks import row_bytes
 from ...recorded_vocabulary import TextRates, VocabularyRecord
 from ...spec.stages import Vocabulary
 from ...store import Artifact
@@ -42,6 +42,7 @@ def vocabulary_record(
 
 
 def _row_bytes(graph: Artifact, sizes: Dimensions) -> int:
-    """What a token takes in the file: a row of the table of words in fp32, or in int8 with its scale, or the code of that."""
-    scale = 1 if is_long(sizes.vocabulary) else 4
-    return sizes.embedding + scale if graph.info.get("int8_gathers") else 4 * sizes.embedding
+    """What a token takes in the file: a row of the table of words in fp32, or in 8 or 4 bits with its scales."""
+    if graph.info.get("int4_gathers"):
+        return row_bytes(sizes.vocabulary, sizes.embedding, bits=4)
+    return row_bytes(sizes.vocabulary, sizes.embedding) if graph.info.get("int8_gathers") else 4 * sizes.embedding

@@ -29,7 +29,7 @@ _MOST_TOKENS = 1_000  # rows of its table of words, which time does not depend o
 _STEPS = 6  # widths that are timed, of heads and of neurons
 _SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS, _WARM_UP, _ROW = 20, 5, 100, 1, 5
 _FEWEST_TOKENS = 64  # rows that texts to time are of
-READ = {"per_channel", "reduce_range", "embeddings"}  # fields of `quantize` that costs depend on
+READ = {"per_channel", "reduce_range", "embeddings", "word_bits"}  # fields of `quantize` that costs depend on
 
 
 class Shape(NamedTuple):

@@ -17,6 +17,7 @@ from ...models.dimensions import Dimensions, dimensions, read_config
 from ...models.heads import HEADS, Head
 from ...models.pruned_shape import not_prunable, prunable
 from ...quantize.methods import int8_format
+from ...quantize.word_blocks import row_bytes
 from ...recorded_pruning import PrunedPoint
 from ...spec.recipe import Stage
 from ...spec.stages import Prune
@@ -119,8 +120,12 @@ def _least_mb(plan: Plan, sizes: Dimensions) -> float:
     int8 = int8_of(plan.recipe)
     if int8 is None:
         return 4 * sizes.parameters / 1e6
-    words = 0 if int8.embeddings else sizes.word_parameters
-    return (sizes.parameters + 3 * words) / 1e6
+    each = (
+        sizes.embedding * 4
+        if not int8.embeddings
+        else row_bytes(sizes.vocabulary, sizes.embedding, bits=int8.word_bits)
+    )
+    return (sizes.parameters - sizes.word_parameters + sizes.vocabulary * each) / 1e6
 
 
 def _most_mb(plan: Plan, sizes: Dimensions) -> float:

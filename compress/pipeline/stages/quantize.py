@@ -15,6 +15,8 @@ from ...models.dimensions import read_config
 from ...paths import from_home
 from ...quantize.methods import int8_format, quantizer_of, spec_of_file
 from ...quantize.quantizer import Quantizer
+from ...quantize.weights import LONG
+from ...quantize.word_blocks import check_blocks
 from ...spec.kinds import KindName
 from ...spec.quantization import Quantize
 from ...spec.recipe import Stage
@@ -69,8 +71,10 @@ def _machine(quantizer: Quantizer) -> dict[str, Any]:
 
 
 def check(plan: Plan, node: Node[Quantize]) -> None:
-    """The packages that only some methods need are there, and the texts to calibrate on serve."""
+    """The packages that only some methods need are there, words can have 4 bits, and the texts to calibrate on serve."""
     quantizer_of(node.spec).check_packages()
+    if node.spec.word_bits == 4:
+        check_blocks(plan.sizes_of(node).embedding)
     if node.spec.calibration_text is not None:
         texts = read_lines(from_home(node.spec.calibration_text), plan.task.spec)
         refuse_reported(node.spec.calibration_text, texts, plan.task)
@@ -103,6 +107,10 @@ def run(job: Job[Quantize]) -> dict[str, Any]:
         read_program=_program_of(checkpoint.path, context.kind),
         name=name,
     )
+    if spec.word_bits == 4 and not info["int4_gathers"]:
+        context.notice(
+            f"{job.node.id}: word_bits: no table of {LONG:,} rows and more is quantized: words have no 4 bits here"
+        )
     fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / name))
     return {
         **info,

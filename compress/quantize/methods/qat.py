@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...spec.quantization import Quantize
 from ..quantizer import NOT_CALIBRATED, NOT_SEARCHED, Int8Job, Quantizer
 
 
@@ -16,10 +17,17 @@ def _quantize(job: Int8Job) -> dict[str, Any]:
     )
 
 
+def _refuses(spec: Quantize) -> str | None:
+    if spec.word_bits == 4:
+        return "word_bits: the `quantize_aware` stage trains words of 8 bits; leave it out, or take another method"
+    return None
+
+
 QUANTIZER = Quantizer(
     name="qat",
     summary="static, with the ranges of the `quantize_aware` stage",
     quantize=_quantize,
     unused=NOT_SEARCHED | NOT_CALIBRATED,
     trains=True,
+    refuses=_refuses,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from prune_runs import planned, request
 from compress.cli.plans import plan_documents, print_plans
 from compress.errors import CompressError
 from compress.pipeline import run_all
+from compress.pipeline.stages import prune
 
 EMBEDDING = """
 name: toy
@@ -87,6 +89,18 @@ def test_what_does_not_fit_is_told_before_anything_runs(
     with pytest.raises(CompressError, match=found):
         run_all(request(world, recipe, *overrides, **more))
     assert not (world / "runs").exists()
+
+
+def test_words_of_4_bits_allow_a_smaller_file(world: Path) -> None:
+    least = {}
+    for bits in (8, 4):
+        plan = planned(world, "alone", f"quantize.word_bits={bits}")
+        sizes = replace(plan.sizes["teacher"], vocabulary=30_522)
+        least[bits] = prune._least_mb(plan, sizes)
+    each = sizes.embedding
+    assert each == 32
+    saved = 30_522 * (each + 1 - (each / 2 + 1)) / 1e6  # a byte for the scale of a row, or of its one block
+    assert least[8] - least[4] == pytest.approx(saved)
 
 
 @pytest.mark.parametrize(

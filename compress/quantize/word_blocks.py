@@ -1,0 +1,84 @@
+"""fp32 tables of words -> 4 bits a value, with a scale for each block of a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import CompressError
+from ..models.quant_spec import LEAST_SCALE
+from .weights import is_long
+
+Array = np.ndarray
+
+_MOST, _FEWEST = 32, 8  # values of a block that shares a scale: fewer cost more bytes, more cost exactness
+_BLOCK_CODES = 127  # of a block's scale: each stands for its square, with its sign
+_RATIOS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)  # of a block's scale to the one that reaches its largest value
+_ROWS = 1024  # that are rounded at once
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A table [row, size] in 4 bits: `packed` int8 [row, block, size / 2] has two values a byte, those of a block's first half in
+    the upper bits and those of its second half, plus 8, in the lower ones. Each is a level of -8 to 7, times the scale of its
+    block: `unit` × code × |code|, of `codes` int8 [row, block, 1]."""
+
+    packed: Array
+    codes: Array
+    unit: Array
+
+
+def block_of(width: int) -> int | None:
+    """Values of a row of `width` that share a scale: the largest even divisor up to 32; None where that is below 8."""
+    return next((size for size in range(_MOST, _FEWEST - 1, -2) if width % size == 0), None)
+
+
+def check_blocks(width: int) -> int:
+    """As `block_of`. CompressError: there is none."""
+    size = block_of(width)
+    if size is None:
+        raise CompressError(
+            f"quantize.word_bits: 4 bits need rows that an even number from {_FEWEST} to {_MOST} divides, found {width} values a "
+            "row; leave it out"
+        )
+    return size
+
+
+def row_bytes(rows: int, width: int, *, bits: int = 8) -> int:
+    """That a row of a table of so many rows takes, its scales included. `bits`: of a value, 4 or 8."""
+    block = block_of(width) if bits == 4 and is_long(rows) else None
+    if block is not None:
+        return width // 2 + width // block
+    return width + (1 if is_long(rows) else 4)
+
+
+def block_levels(table: Array) -> Blocks:
+    """A table [row, size] in 4 bits, a scale for each block of a row.
+
+    There are more levels below zero than above: the scale has the sign that puts the value farthest from zero there. Of six scales
+    each block has the one with the least squared error: to cut the farthest value off a little makes the others more exact.
+    CompressError: no block of a practical size divides the rows.
+    """
+    size = check_blocks(table.shape[1])
+    largest = np.maximum(np.abs(table).max(), np.float32(LEAST_SCALE)).astype(np.float32)
+    unit = largest / np.float32(8 * _BLOCK_CODES**2)
+    blocks = table.reshape(len(table), -1, size)
+    parts = [_rounded(blocks[start : start + _ROWS], unit) for start in range(0, len(blocks), _ROWS)]
+    levels, codes = (np.concatenate(each) for each in zip(*parts, strict=True))
+    upper, lower = np.split(levels, 2, axis=2)
+    return Blocks((16 * upper + lower + 8).astype(np.int8), codes.astype(np.int8), np.array(unit, np.float32))
+
+
+def _rounded(blocks: Array, unit: np.float32) -> tuple[Array, Array]:
+    """Levels [row, block, size] and codes [row, block, 1], whole numbers in float32."""
+    farthest = np.take_along_axis(blocks, np.abs(blocks).argmax(2, keepdims=True), 2)
+    reaching = np.abs(farthest) / np.float32(8) / unit
+    ratios = np.array(_RATIOS, np.float32).reshape(-1, 1, 1, 1)
+    code = np.clip(np.ceil(np.sqrt(ratios * reaching)), 1, _BLOCK_CODES)
+    codes = np.where(farthest > 0, -code, code)
+    scales = codes * code * unit
+    levels = np.clip(np.rint(blocks / scales), -8, 7)
+    error = np.square(blocks - levels * scales).sum(3, keepdims=True)
+    best = error.argmin(0)[None]
+    return np.take_along_axis(levels, best, 0)[0], np.take_along_axis(codes, best, 0)[0]
