@@ -1,9 +1,9 @@
 """Models without some of their attention heads and feed-forward neurons, of other numbers in each layer.
 
 transformers has no config for such a model: its class here is one of ours, made of transformers' own, whose `__init__` puts narrower
-matrices in place (`PrunedBertForSequenceClassification`), and for a part of which nothing is left `empty_parts`. config.json keeps the family's `model_type`, so that transformers alone refuses
-the checkpoint for its shapes. Where every layer has all its heads and as many neurons as the others, the class is transformers' own, of a
-smaller `intermediate_size`.
+matrices in place (`PrunedBertForSequenceClassification`), or `empty_parts` where nothing is left of a part. config.json keeps the
+family's `model_type`, so that transformers alone refuses the checkpoint for its shapes. Where every layer has all its heads and as many
+neurons as the others, the class is transformers' own, of a smaller `intermediate_size`.
 """
 
 from __future__ import annotations
