@@ -104,12 +104,7 @@ def test_a_useless_part_goes_whole_before_anything_else(family: str) -> None:
     sizes = dimensions(model.config.to_dict(), classes=3)
     costs = flops_costs(sizes, 9)
     kept = choose(orders, costs, 0.7 * costs.whole)
-    assert [len(heads) for heads in kept.heads] == [0, 4] and not kept.neurons[1]
-    pruned = without_units(model, kept.heads, kept.neurons)
-    with torch.no_grad():
-        batch = {name: padded_batches()[0][name] for name in ("input_ids", "attention_mask")}
-        change = (pruned(**batch).logits - model(**batch).logits).abs().max()
-    assert len(kept.neurons[0]) < 64 or change < 1e-6
+    assert (kept.heads, kept.neurons) == ([[], list(range(4))], [list(range(64)), []])
 
 
 def test_a_model_without_parts_is_judged_by_what_it_has() -> None:
