@@ -11,6 +11,8 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import Any
 
+from torch import nn
+
 from ..errors import CompressError
 from .empty_parts import headless_class, linear_or_empty
 from .families import FAMILIES, Family
