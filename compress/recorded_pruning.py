@@ -16,9 +16,11 @@ class PrunedPoint(Record):
     budget: Rate = Field(description="as the recipe says it")
     reached: Rate = Field(description="the same of this shape, by the table of costs that the choice went by")
     heads: tuple[tuple[Count, ...], ...] = Field(
-        description="of each layer the numbers, from 0, of the heads that stay"
+        description="of each layer the numbers, from 0, of the heads that stay; none where its attention is taken out"
     )
-    neurons: tuple[Size, ...] = Field(description="of each layer how many stay")
+    neurons: tuple[Count, ...] = Field(
+        description="of each layer how many stay; 0 where its feed-forward part is taken out"
+    )
     flops: Share = Field(description="of the layers' FLOPs at `mean_length` tokens")
     pruned: Points
     repaired: Points | None = Field(description="none without a repair")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from transformers.masking_utils import sdpa_mask
 from ..losses.features import Place
 from .dropout import dropout
 from .own_attention import led_through
+from .pruned_shape import PrunedShape
 
 _NAME = "compress_capture"
 _SHORT = 128  # tokens up to which plain products pay in bf16
@@ -23,11 +25,12 @@ _SHORT = 128  # tokens up to which plain products pay in bf16
 
 @dataclass
 class _Capture:
-    """One forward: layers are told by their order, as a layer whose weights are shared is called several times."""
+    """One forward: layers are told by their order, as a layer whose weights are shared is called several times. `layers`: the numbers,
+    rising, of those that attend."""
 
     wanted: frozenset[Place]
+    layers: Iterator[int]
     found: dict[Place, Tensor] = field(default_factory=dict)
-    layer: int = 0
 
 
 _current: ContextVar[_Capture] = ContextVar("capture")
@@ -42,7 +45,8 @@ def captured(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place, Tenso
     [batch, heads, length, head size]. Layers without a gradient go through torch's own attention kernel, beside which
     only the scores that are wanted are multiplied out.
     """
-    capture = _Capture(wanted)
+    headless = headless_layers(model.config)
+    capture = _Capture(wanted, (layer for layer in count() if layer not in headless))
     before = model.config._attn_implementation
     token = _current.set(capture)
     model.config._attn_implementation = _NAME
@@ -52,6 +56,12 @@ def captured(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place, Tenso
     finally:
         model.config._attn_implementation = before
         _current.reset(token)
+
+
+def headless_layers(config: Any) -> frozenset[int]:
+    """Those of a pruned model that have no heads."""
+    shape = PrunedShape.of(vars(config))
+    return frozenset(layer for layer, heads in enumerate(shape.heads if shape else ()) if not heads)
 
 
 def attention_scores(query: Tensor, key: Tensor, scaling: float | None) -> Tensor:
@@ -71,7 +81,7 @@ def _attention(
     **options: Any,
 ) -> tuple[Tensor, None]:
     capture = _current.get()
-    layer, capture.layer = capture.layer, capture.layer + 1
+    layer = next(capture.layers)
     for kind, tensor in zip(("queries", "keys", "values"), (query, key, value), strict=True):
         if (kind, layer) in capture.wanted:
             capture.found[kind, layer] = tensor

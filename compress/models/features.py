@@ -18,7 +18,7 @@ from ..errors import CompressError
 from ..losses.features import ATTENTION, HIDDEN, LOGITS, POOLED, WORDS, Place, parse
 from ..losses.tensors import same_document
 from ..sessions import SPAN_LOGITS
-from .attention import added, captured
+from .attention import added, captured, headless_layers
 from .dimensions import first_position
 from .families import FAMILIES
 from .heads import head_of
@@ -120,6 +120,9 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     inside = frozenset(place for place in places.values() if place[0] in ATTENTION)
     if inside and not FAMILIES[config.model_type].captures_attention:
         raise CompressError(f"unknown features {sorted(names)}: the attention of a {config.model_type} cannot be read")
+    headless = headless_layers(config)
+    if without := sorted(name for name, (kind, layer) in places.items() if kind in ATTENTION and layer in headless):
+        raise CompressError(f"unknown features {without}: these layers of the pruned model have no heads")
     hidden = any(kind == HIDDEN for kind, _ in places.values())
     with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
         output = model(**inputs, output_hidden_states=hidden or len(layer_weights(config)) > 1)

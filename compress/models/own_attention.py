@@ -25,6 +25,8 @@ def led_through(model: Any, attend: Attend) -> Iterator[None]:
             layer = model.base_model.get_submodule(family.layer_path.format(number))
             parts = [layer.get_submodule(family.layer[part]) for part in _PARTS]
             module: Any = layer.get_submodule(family.own_attention)
+            if not module.num_attention_heads:
+                continue
             module.forward = partial(_forward, module, parts, module.num_attention_heads, attend)
             modules.append(module)
     try:

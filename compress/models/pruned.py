@@ -1,9 +1,9 @@
 """Models without some of their attention heads and feed-forward neurons, of other numbers in each layer.
 
 transformers has no config for such a model: its class here is one of ours, made of transformers' own, whose `__init__` puts narrower
-matrices in place (`PrunedBertForSequenceClassification`). config.json keeps the family's `model_type`, so that transformers alone refuses
-the checkpoint for its shapes. Where every layer has all its heads and as many neurons as the others, the class is transformers' own, of a
-smaller `intermediate_size`.
+matrices in place (`PrunedBertForSequenceClassification`), or `empty_parts` where nothing is left of a part. config.json keeps the
+family's `model_type`, so that transformers alone refuses the checkpoint for its shapes. Where every layer has all its heads and as many
+neurons as the others, the class is transformers' own, of a smaller `intermediate_size`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from ..errors import CompressError
+from .empty_parts import headless_class, linear_or_empty
 from .families import FAMILIES, Family
 from .pruned_shape import FIELD, PrunedShape, not_prunable, prunable
 
@@ -83,19 +84,23 @@ def _narrow(model: Any) -> None:
         _replace(model, number, "output", inputs=width)
         _replace(model, number, "up", outputs=neurons)
         _replace(model, number, "down", inputs=neurons)
-        attention = model.get_submodule(f"{layer_name(model, number)}.{family.layer['query'].rpartition('.')[0]}")
+        path, _, _ = family.layer["query"].rpartition(".")
+        attention = model.get_submodule(f"{layer_name(model, number)}.{path}")
         for name, value in (("num_attention_heads", len(heads)), ("n_heads", len(heads)), ("all_head_size", width)):
             if hasattr(attention, name):
                 setattr(attention, name, value)
-        if family.relative_bias:
+        if not heads:
+            around, _, output = family.layer["output"].rpartition(".")
+            attention.__class__ = headless_class(type(attention), output if around == path else None)
+        elif family.relative_bias:
             attention.register_forward_pre_hook(partial(_own_distances, list(heads)))
 
 
 def _replace(model: Any, number: int, part: str, *, outputs: int | None = None, inputs: int | None = None) -> None:
-    old: nn.Linear = layer_part(model, number, part)
+    old = layer_part(model, number, part)
     path = f"{layer_name(model, number)}.{FAMILIES[model.config.model_type].layer[part]}"
-    wide = {"device": old.weight.device, "dtype": old.weight.dtype}
-    model.set_submodule(path, nn.Linear(inputs or old.in_features, outputs or old.out_features, **wide))
+    sizes = (old.in_features if inputs is None else inputs), (old.out_features if outputs is None else outputs)
+    model.set_submodule(path, linear_or_empty(*sizes, like=old.weight))
 
 
 def _own_distances(heads: list[int], module: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ FIELD = "pruned"
 @dataclass(frozen=True)
 class PrunedShape:
     """Of each layer: `heads`, the numbers, from 0, that its heads have in the model before pruning, in rising order; `neurons`, how many
-    there are."""
+    there are. A layer may have none of them; some layer has a head."""
 
     heads: tuple[tuple[int, ...], ...]
     neurons: tuple[int, ...]
@@ -68,8 +68,12 @@ def check_pruned(path: Path, config: Mapping[str, Any]) -> None:
             raise CompressError(
                 f"{path}: {FIELD}.{name}: expected one entry for each of {layers} layers; found {len(values)}"
             )
+    if not any(shape.heads):
+        raise CompressError(
+            f"{path}: {FIELD}.heads: expected a head in at least one layer; found none, and tokens would never meet"
+        )
     for number, (kept, width) in enumerate(zip(shape.heads, shape.neurons, strict=True)):
-        if heads is not None and kept[-1] >= heads:
+        if heads is not None and kept and kept[-1] >= heads:
             raise CompressError(f"{path}: {FIELD}.heads[{number}]: expected numbers below {heads}; found {kept[-1]}")
         if neurons is not None and width > neurons:
             raise CompressError(f"{path}: {FIELD}.neurons[{number}]: expected at most {neurons}; found {width}")

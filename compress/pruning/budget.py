@@ -10,7 +10,7 @@ import numpy as np
 
 from ..models.dimensions import Dimensions
 from ..models.pruned_shape import PrunedShape
-from .search import MULTIPLE, Widths, choose_widths, neuron_counts
+from .search import Widths, cheapest_unit, choose_widths, head_counts, neuron_counts
 
 
 class UnitScores(Protocol):
@@ -48,8 +48,14 @@ class Costs:
 
     @property
     def least(self) -> float:
-        """Of one head and 16 neurons in each layer."""
-        return self.fixed + sum(float(each.costs[0]) for each in self.widths)
+        """Of one head in the layer where it costs the least, and nothing else in any."""
+        head = self.widths[cheapest_unit(self.widths, self.heads)].costs
+        return self.fixed + sum(float(each.costs[0]) for each in self.widths) + float(head[1] - head[0])
+
+    @property
+    def heads(self) -> range:
+        """The places of heads in `widths`."""
+        return range(0, len(self.widths), 2)
 
     def of(self, shape: PrunedShape) -> float:
         """Of a model with as many heads and neurons in each layer. KeyError: a width is no option."""
@@ -61,46 +67,57 @@ class Costs:
         return self.fixed + float(sum(found))
 
 
+Points = tuple[tuple[int, float], ...]
+
+
 @dataclass(frozen=True)
 class MeasuredCosts:
     """Milliseconds or bytes of models of this family's layers, for the model to prune.
 
-    `narrowest`: of the whole model with one head and the fewest neurons in each layer. `heads`, `neurons`: (count, how much more a
-    layer with so many costs than with the fewest), rising from the fewest; between them, by a straight line. `last`: the
-    same for all heads, and all neurons, of the last layer, of which a graph may compute the first token alone.
+    `empty`: of the whole model with no heads and no neurons in any layer. `heads`, `neurons`: (count, how much more a layer with so
+    many costs than with none), rising from (0, 0); between them, by a straight line. `last_heads`, `last_neurons`: the same of the last
+    layer, of which a graph may compute the first token alone.
     """
 
-    narrowest: float
-    heads: tuple[tuple[int, float], ...]
-    neurons: tuple[tuple[int, float], ...]
-    last: tuple[tuple[int, float], tuple[int, float]]
+    empty: float
+    heads: Points
+    neurons: Points
+    last_heads: Points
+    last_neurons: Points
 
     def costs(self, sizes: Dimensions) -> Costs:
         """Of a model of these sizes, pruned or not."""
-        counts, found = _counts(sizes), []
-        for layer, (heads, neurons) in enumerate(counts):
-            options = np.arange(1, heads + 1), neuron_counts(neurons)
-            for some, measured, whole in zip(options, (self.heads, self.neurons), self.last, strict=True):
-                points = (measured[0], whole) if layer == len(counts) - 1 else measured
-                where, more = np.array(points, float).T
-                more = np.maximum.accumulate(np.maximum(more, 0))
-                found.append(Widths(some, np.interp(some, where, more)))
-        return Costs(found, self.narrowest)
+        *inner, (last_heads, last_neurons) = _counts(sizes)
+        found = []
+        for heads, neurons in inner:
+            found += [
+                _interpolated(head_counts(heads), self.heads),
+                _interpolated(neuron_counts(neurons), self.neurons),
+            ]
+        found.append(_interpolated(head_counts(last_heads), self.last_heads))
+        found.append(_interpolated(neuron_counts(last_neurons), self.last_neurons))
+        return Costs(found, self.empty)
+
+
+def _interpolated(counts: np.ndarray, points: Points) -> Widths:
+    """A wider part never costs less: what is measured so is noise."""
+    where, more = np.array(points, float).T
+    return Widths(counts, np.interp(counts, where, np.maximum.accumulate(np.maximum(more, 0))))
 
 
 def flops_costs(sizes: Dimensions, length: float) -> Costs:
     """In FLOPs of the layers for a text of `length` tokens."""
     found = []
     for heads, neurons in _counts(sizes):
-        some, several = np.arange(1, heads + 1), neuron_counts(neurons)
+        some, several = head_counts(heads), neuron_counts(neurons)
         found.append(Widths(some, np.array([_flops(sizes, length, int(count), 0) for count in some])))
         found.append(Widths(several, np.array([_flops(sizes, length, 0, int(count)) for count in several])))
     return Costs(found)
 
 
 def narrowest(sizes: Dimensions) -> Dimensions:
-    """With one head and 16 neurons, or all that there are, in each layer."""
-    shape = PrunedShape(((0,),) * sizes.layers, tuple(min(MULTIPLE, each) for _, each in _counts(sizes)))
+    """With one head in the last layer, and nothing else in any."""
+    shape = PrunedShape((*((),) * (sizes.layers - 1), (0,)), (0,) * sizes.layers)
     return replace(sizes, pruned=shape)
 
 
@@ -112,7 +129,7 @@ def choose(scores: Sequence[UnitScores], costs: Costs, budget: float) -> Kept:
     if budget < costs.least:
         raise ValueError(f"no shape costs {budget}; the narrowest costs {costs.least}")
     losses = [part.lost(widths.counts) for part, widths in zip(scores, costs.widths, strict=True)]
-    counts = choose_widths(losses, costs.widths, budget - costs.fixed)
+    counts = choose_widths(losses, costs.widths, budget - costs.fixed, one_of=costs.heads)
     places = [part.kept(count) for part, count in zip(scores, counts, strict=True)]
     return Kept(places[::2], places[1::2])
 

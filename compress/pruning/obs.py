@@ -61,6 +61,9 @@ def removal_orders(
             sums, after = _read(model, number, calls, first_token=first_token and number == layers - 1)
             for (units, (part, _)), each in zip(READERS.items(), sums, strict=True):
                 linear, size = layer_part(model, number, part), head_size(model) if units == "heads" else 1
+                if not linear.in_features:
+                    found.append(RemovalOrder([], np.zeros(1)))
+                    continue
                 order = RemovalOrder(*removals(linear.weight, each.squares(), size))
                 found.append(RemovalOrder(order.order, order.errors * probe.scale(number, linear, each, order)))
             for inputs, states in zip(calls, after, strict=True):

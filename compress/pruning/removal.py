@@ -17,7 +17,8 @@ from ..models.usable_classes import usable_class
 
 
 def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[Sequence[int]]) -> Any:
-    """A copy of `model` that keeps of each layer these `heads` and `neurons`, by their places in it, in rising order.
+    """A copy of `model` that keeps of each layer these `heads` and `neurons`, by their places in it, in rising order; of a part that keeps
+    none the bias of its output matrix is left.
 
     CompressError: a family whose layers cannot be pruned.
     """
@@ -33,27 +34,35 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
     pruned = without_pooler(usable_class(kind, config)(config), head_of(model))
     state = model.state_dict()
     for number, (some_heads, some_neurons) in enumerate(zip(heads, neurons, strict=True)):
-        rows = _rows(some_heads, size)
-        for part, kept in (*((part, rows) for part in ATTENTION), ("up", torch.tensor(some_neurons))):
+        rows, neuron_rows = _rows(some_heads, size), _rows(some_neurons, 1)
+        for part, kept in (*((part, rows) for part in ATTENTION), ("up", neuron_rows)):
             name = f"{layer_name(model, number)}.{family.layer[part]}"
-            state |= {f"{name}.{each}": state[f"{name}.{each}"][kept] for each in ("weight", "bias")}
-        for part, kept in (("output", rows), ("down", torch.tensor(some_neurons))):
-            name = f"{layer_name(model, number)}.{family.layer[part]}.weight"
-            state[name] = state[name][:, kept]
+            _select(state, f"{name}.weight", kept, axis=0)
+            _select(state, f"{name}.bias", kept, axis=0)
+        for part, kept in (("output", rows), ("down", neuron_rows)):
+            _select(state, f"{layer_name(model, number)}.{family.layer[part]}.weight", kept, axis=1)
     pruned.load_state_dict(state)
     return pruned.train(model.training)
 
 
-def _rows(heads: Sequence[int], size: int) -> Tensor:
-    """Of a matrix whose outputs are the heads, each `size` wide."""
-    return (torch.tensor(heads)[:, None] * size + torch.arange(size)).flatten()
+def _select(state: dict[str, Tensor], name: str, kept: Tensor, axis: int) -> None:
+    """Of a weight; one of which nothing is kept, or was there, has no entry."""
+    if len(kept):
+        state[name] = state[name].index_select(axis, kept)
+    else:
+        state.pop(name, None)
+
+
+def _rows(units: Sequence[int], size: int) -> Tensor:
+    """Of a matrix whose outputs are the units, each `size` wide."""
+    return (torch.tensor(units, dtype=torch.long)[:, None] * size + torch.arange(size)).flatten()
 
 
 def _set_shape(config: Any, family: Family, shape: PrunedShape) -> None:
     """Put the shape into the config: transformers' own way where it has one."""
     vars(config).pop(FIELD, None)
     every = tuple(range(getattr(config, family.own_name("num_attention_heads"))))
-    if len(set(shape.neurons)) == 1 and set(shape.heads) == {every}:
+    if len(set(shape.neurons)) == 1 and shape.neurons[0] and set(shape.heads) == {every}:
         setattr(config, family.own_name("intermediate_size"), shape.neurons[0])
     else:
         setattr(config, FIELD, shape.field)

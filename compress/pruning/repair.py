@@ -105,6 +105,8 @@ class NormalEquations:
 
         All stay where any factor is beyond `LARGEST_FACTOR`.
         """
+        if not linear.in_features:
+            return
         (squares, products), weight = self._sums(), linear.weight.double()
         units = weight.shape[1] // size
         together = (weight.T @ weight) * squares[:-1, :-1]  # of what two inputs add to the output, Σ over its places

@@ -83,7 +83,10 @@ def mask_gradients(
             ]
             with _masked(model, masks):
                 loss = _summed_loss(model, objective, data, rows)
-            found.append([_by_example(each, data.groups(rows)) for each in torch.autograd.grad(loss, masks)])
+            gradients = torch.autograd.grad(
+                loss, masks, materialize_grads=True
+            )  # of a part without units nothing depends on
+            found.append([_by_example(each, data.groups(rows)) for each in gradients])
             done += len(rows)
             on_progress(min(done, wanted), wanted)
     joined = [torch.cat(parts) for parts in zip(*found, strict=True)]
@@ -117,6 +120,8 @@ def _masked(model: Any, masks: Sequence[Tensor]) -> Iterator[None]:
     try:
         for place, mask in enumerate(masks):
             reader = layer_part(model, place // 2, parts[place % 2])
+            if not reader.in_features:
+                continue
             wide = mask.repeat_interleave(reader.in_features // mask.shape[1], dim=1)[:, None]
             handles.append(reader.register_forward_pre_hook(_times(wide)))
         yield

@@ -20,24 +20,54 @@ class Widths:
     costs: np.ndarray
 
 
+def head_counts(heads: int) -> np.ndarray:
+    """From none to all."""
+    return np.arange(heads + 1)
+
+
 def neuron_counts(neurons: int) -> np.ndarray:
-    """Multiples of 16, and all of them."""
-    return np.unique([*range(MULTIPLE, neurons, MULTIPLE), neurons])
+    """None, multiples of 16, and all of them."""
+    return np.unique([*range(0, neurons, MULTIPLE), neurons])
 
 
-def choose_widths(losses: Sequence[np.ndarray], widths: Sequence[Widths], budget: float) -> list[int]:
+def choose_widths(
+    losses: Sequence[np.ndarray], widths: Sequence[Widths], budget: float, *, one_of: Sequence[int]
+) -> list[int]:
     """Of each part the number of units to keep so that the sum of losses is least and that of costs at most `budget`, or the narrowest
-    widths where these cost more.
+    widths where these cost more. Any part may keep none, but of the parts `one_of`, by their places, one keeps a unit.
 
-    `losses`: of each part [option], as its widths. Least to the precision at which costs are counted, which are rounded up to 1/20,000
-    of the whole's.
+    `losses`: of each part [option], as its widths, none first. Least to the precision at which costs are counted, which are rounded up
+    to 1/20,000 of the whole's.
     """
     unit = sum(float(each.costs[-1]) for each in widths) / _UNITS_OF_BUDGET
     costs = [np.ceil(each.costs / unit - 1e-6).astype(int) for each in widths]
-    options = least_loss(losses, costs, int(budget / unit + 1e-6))
+    most = int(budget / unit + 1e-6)
+    options = least_loss(losses, costs, most)
+    if options is not None and not any(options[place] for place in one_of):
+        options = _least_with_one_of(losses, costs, most, one_of)
     if options is None:
-        return [int(each.counts[0]) for each in widths]
+        cheapest = cheapest_unit(widths, one_of)
+        options = [int(place == cheapest) for place in range(len(widths))]
     return [int(each.counts[option]) for each, option in zip(widths, options, strict=True)]
+
+
+def cheapest_unit(widths: Sequence[Widths], one_of: Sequence[int]) -> int:
+    """The place, among these, of the part whose narrowest width but none costs the least more than none."""
+    having = [place for place in one_of if len(widths[place].counts) > 1]
+    return min(having, key=lambda place: float(widths[place].costs[1] - widths[place].costs[0]))
+
+
+def _least_with_one_of(
+    losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget: int, one_of: Sequence[int]
+) -> list[int] | None:
+    """As `least_loss`, of the choices where a part of `one_of` has another option than its first."""
+    found: list[tuple[float, list[int]]] = []
+    for place in one_of:
+        never = np.where(np.arange(len(losses[place])) == 0, np.inf, losses[place])
+        options = least_loss([*losses[:place], never, *losses[place + 1 :]], costs, budget)
+        if options is not None:
+            found.append((sum(float(loss[each]) for loss, each in zip(losses, options, strict=True)), options))
+    return min(found)[1] if found else None
 
 
 def least_loss(losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget: int) -> list[int] | None:

@@ -58,5 +58,6 @@ def _layers(run: Result) -> Iterator[Line]:
     """After the last stage that prunes."""
     last = run.pruning[-1].points[-1]
     for number, (heads, neurons) in enumerate(zip(last.heads, last.neurons, strict=True), 1):
-        which = ", ".join(map(str, heads))
-        yield Line(text_cells(str(run.seed), str(number), str(len(heads)), which, f"{neurons:,}"))
+        which = ", ".join(map(str, heads)) or NOTHING
+        kept = (f"{count:,}" if count else "none" for count in (len(heads), neurons))
+        yield Line(text_cells(str(run.seed), str(number), next(kept), which, next(kept)))

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
-from pruned_toys import FAMILIES, HEADS, NEURONS, whole
+from pruned_toys import FAMILIES, HEADS, NEURONS, WITHOUT_PARTS, whole
 
 from compress.export import export_onnx
 from compress.export.tracing import describe, example
@@ -19,47 +20,80 @@ from compress.sessions import open_session, run_logits
 from compress.spec.quantization import Quantize
 
 TASK: dict[str, Any] = {"task_name": "toy", "labels": ("LABEL_0", "LABEL_1", "LABEL_2"), "kind": "classification"}
+KEPT = {"some": (HEADS, NEURONS), **WITHOUT_PARTS}
+
+
+Checkpoint = Callable[[str, str], Path]
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """family -> folder of a pruned checkpoint."""
-    made: dict[str, Path] = {}
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    """family, what is kept -> folder of a pruned checkpoint."""
+    made: dict[tuple[str, str], Path] = {}
 
-    def make(family: str) -> Path:
-        if family not in made:
-            made[family] = tmp_path_factory.mktemp(f"pruned-{family}")
-            without_units(whole(family), HEADS, NEURONS).save_pretrained(made[family])
-        return made[family]
+    def make(family: str, kept: str) -> Path:
+        if (family, kept) not in made:
+            made[family, kept] = tmp_path_factory.mktemp(f"pruned-{family}")
+            without_units(whole(family), *KEPT[kept]).save_pretrained(made[family, kept])
+        return made[family, kept]
 
     return make
 
 
+@pytest.mark.parametrize("kept", KEPT)
 @pytest.mark.parametrize("opset", [20, 23])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_fast_graphs_agree_with_torch(family: str, opset: int, checkpoint: Callable[[str], Path], tmp_path: Path):
+def test_fast_graphs_agree_with_torch(family: str, opset: int, kept: str, checkpoint: Checkpoint, tmp_path: Path):
     """Which export refuses itself where they do not; so too their unpadded forms."""
-    info = export_onnx(checkpoint(family), tmp_path, graph="fast", opset=opset, **TASK)
+    info = export_onnx(checkpoint(family, kept), tmp_path, graph="fast", opset=opset, **TASK)
     assert info["parity_max_abs_error"] and info["unpadded_parity_max_abs_error"]
 
 
 @pytest.mark.slow  # torch's exporter
-@pytest.mark.parametrize("family", ["distilbert", "mpnet"])
-def test_plain_graphs_agree_with_torch(family: str, checkpoint: Callable[[str], Path], tmp_path: Path):
-    assert export_onnx(checkpoint(family), tmp_path, graph="plain", opset=20, **TASK)["parity_max_abs_error"]
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet"])
+def test_plain_graphs_agree_with_torch(family: str, kept: str, checkpoint: Checkpoint, tmp_path: Path):
+    assert export_onnx(checkpoint(family, kept), tmp_path, graph="plain", opset=20, **TASK)["parity_max_abs_error"]
 
 
-@pytest.mark.parametrize("form", ["dynamic", "static", "qdq"])
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
-def test_int8_is_near_fp32(family: str, form: str, checkpoint: Callable[[str], Path], tmp_path: Path):
-    info = export_onnx(checkpoint(family), tmp_path, graph="fast", opset=20, **TASK)
-    model = without_units(whole(family), HEADS, NEURONS)
+def test_nothing_is_computed_for_a_part_that_is_not_there(family: str, checkpoint: Checkpoint, tmp_path: Path):
+    """Nor kept in the file: no matmul, no mask of its heads, no value for distances."""
+    export_onnx(checkpoint(family, "attention first"), tmp_path, graph="fast", opset=20, **TASK)
+    model = onnx.load(tmp_path / "model.onnx")
+    names = [node.name for node in model.graph.node] + [each.name for each in model.graph.initializer]
+    first = [name for name in names if "layer.0." in name]
+    assert {name.rpartition("/")[2] for name in first if "/" in name} == {
+        "MatMul",
+        "Add",
+        "Gelu",
+        "Sum",
+        "LayerNormalization",
+    }
+    assert not any(part in name for name in first for part in ("attention.self", "attention.attn.q", "Softmax"))
+    assert sum("/Softmax" in name for name in names) == 1
+    assert not [name for name in names if "layer.1.intermediate" in name or name.startswith("layer.1.output.dense/")]
+    assert all(0 not in each.dims for each in model.graph.initializer)
+
+
+def quantized(spec: Quantize, form: str | None, folder: Path, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
+    """Logits of the int8 file, and how many matmuls are in int8."""
+    found = quantize_onnx(folder / "model.onnx", folder, spec, int8_format=form, feeds=[inputs])
+    path = folder / ("model_qdq.onnx" if form == "qdq" else "model_quantized.onnx")
+    return run_logits(open_session(path), inputs), found["int8_matmuls"]
+
+
+@pytest.mark.parametrize("form", ["dynamic", "static", "qdq", "smoothquant"])
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+def test_int8_is_near_fp32(family: str, kept: str, form: str, checkpoint: Checkpoint, tmp_path: Path):
+    info = export_onnx(checkpoint(family, kept), tmp_path, graph="fast", opset=20, **TASK)
+    model = without_units(whole(family), *KEPT[kept])
     inputs = {name: value.numpy() for name, value in example(describe(model), 3, 9).items()}
     with torch.inference_mode():
         expected = model(**example(describe(model), 3, 9)).logits.numpy()
-    spec = Quantize(method="dynamic" if form == "dynamic" else "static")
-    found = quantize_onnx(tmp_path / "model.onnx", tmp_path, spec, int8_format=form, feeds=[inputs])
-    path = tmp_path / ("model_qdq.onnx" if form == "qdq" else "model_quantized.onnx")
-    # keys, values and, of a BERT, the pooler of the last layer have int8 weights alone
-    assert found["int8_matmuls"] == info["weight_matmuls"] - 4
-    assert np.abs(run_logits(open_session(path), inputs) - expected).max() < 0.1 * np.abs(expected).max()
+    spec = Quantize.model_validate({"method": "static" if form == "qdq" else form})
+    found, matmuls = quantized(spec, "static" if form == "smoothquant" else form, tmp_path, inputs)
+    # keys and values of a last layer that attends, the pooler and the classifier have int8 weights alone
+    assert matmuls == info["weight_matmuls"] - (4 if KEPT[kept][0][1] else 2)
+    assert np.abs(found - expected).max() < 0.1 * np.abs(expected).max()

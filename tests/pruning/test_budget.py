@@ -27,7 +27,14 @@ SIZES = Dimensions(
     blocks=3,
 )
 # A head costs 1, 16 neurons 2; of the last layer nearly nothing. Steps as kernels have them: 48 neurons take as long as 64.
-TABLE = MeasuredCosts(10.0, ((1, 0.0), (4, 3.0)), ((16, 0.0), (32, 2.0), (48, 6.0), (64, 6.0)), ((4, 0.3), (64, 0.6)))
+# The first head and the first 16 neurons cost more than further ones.
+TABLE = MeasuredCosts(
+    empty=4.0,
+    heads=((0, 0.0), (1, 2.0), (4, 5.0)),
+    neurons=((0, 0.0), (16, 0.5), (32, 2.5), (48, 6.5), (64, 6.5)),
+    last_heads=((0, 0.0), (1, 0.6), (4, 0.9)),
+    last_neurons=((0, 0.0), (16, 0.4), (64, 1.0)),
+)
 
 
 def scores(seed: int) -> list[FisherScores]:
@@ -44,6 +51,9 @@ def shape(heads: list[int], neurons: list[int]) -> PrunedShape:
     ("heads", "neurons", "cost"),
     [
         ([1, 1, 1], [16, 16, 16], 10.0),
+        ([0, 1, 1], [16, 16, 16], 8.0),
+        ([0, 0, 1], [0, 0, 0], 4.6),
+        ([2, 0, 0], [0, 48, 16], 4.0 + 3 + 6.5 + 0.4),
         ([4, 1, 1], [16, 16, 16], 13.0),
         ([2, 3, 1], [16, 32, 16], 10.0 + 1 + 2 + 2),
         ([1, 1, 4], [16, 16, 64], 10.9),
@@ -56,9 +66,10 @@ def test_a_shape_costs_what_the_table_says(heads: list[int], neurons: list[int],
 
 def test_whole_and_narrowest_are_the_ends() -> None:
     costs = TABLE.costs(SIZES)
-    assert (costs.least, costs.whole) == (10.0, pytest.approx(28.9))
+    assert (costs.least, costs.whole) == (pytest.approx(4.6), pytest.approx(28.9))
     least = narrowest(SIZES).pruned
-    assert least is not None and costs.of(least) == costs.least
+    for each in (costs, flops_costs(SIZES, 9)):
+        assert least is not None and each.of(least) == each.least
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -75,8 +86,30 @@ def test_a_choice_costs_no_more_than_it_may(seed: int, share: float) -> None:
         assert (heads[2], neurons[2]) == (4, 64)  # little is gained there
 
 
+@pytest.mark.parametrize("share", [0.16, 0.2, 0.3])
+def test_below_a_head_in_every_layer_whole_parts_go(share: float) -> None:
+    costs = TABLE.costs(SIZES)
+    kept = choose(scores(0), costs, share * costs.whole)
+    heads, neurons = ([len(each) for each in part] for part in (kept.heads, kept.neurons))
+    assert costs.of(shape(heads, neurons)) <= share * costs.whole < 10.0
+    assert 0 in heads + neurons and any(heads)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
+def test_a_layer_of_which_nothing_is_left_stays_so(share: float) -> None:
+    pruned = replace(SIZES, pruned=shape([0, 3, 1], [64, 0, 16]))
+    found = scores(0)
+    for place, units in enumerate((0, 64, 3, 0, 1, 16)):
+        found[place] = FisherScores(found[place].gradients[:, :units])
+    for costs in (TABLE.costs(pruned), flops_costs(pruned, 9)):
+        kept = choose(found, costs, max(costs.least, share * costs.whole))
+        assert kept.heads[0] == kept.neurons[1] == [] and any(kept.heads)
+        assert costs.of(shape([len(each) for each in kept.heads], [len(each) for each in kept.neurons])) <= costs.whole
+
+
 def test_times_that_fall_with_the_width_are_noise() -> None:
-    noisy = MeasuredCosts(10.0, ((1, 0.0), (2, -0.1), (4, 3.0)), ((16, 0.0), (64, 6.0)), ((4, -0.2), (64, 0.6)))
+    falling = (0, 0.0), (1, -0.1), (2, -0.2), (4, 3.0)
+    noisy = MeasuredCosts(10.0, falling, ((0, 0.0), (16, 2.0), (64, 1.0)), falling, ((0, 0.0), (16, -1.0), (64, 0.6)))
     for each in noisy.costs(SIZES).widths:
         assert (np.diff(each.costs) >= 0).all() and each.costs[0] == 0
 
@@ -89,5 +122,5 @@ def test_a_pruned_model_is_charged_for_what_it_has() -> None:
 
 
 def test_no_shape_is_found_below_the_narrowest() -> None:
-    with pytest.raises(ValueError, match=r"the narrowest costs 10\.0"):
-        choose(scores(0), TABLE.costs(SIZES), 9.9)
+    with pytest.raises(ValueError, match=r"no shape costs 4\.5; the narrowest costs 4\.6"):
+        choose(scores(0), TABLE.costs(SIZES), 4.5)

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pruned_toys import FAMILIES, padded_batches, whole
+from pruned_toys import FAMILIES, WITHOUT_PARTS, padded_batches, whole
 
+from compress.models.dimensions import dimensions
 from compress.models.pruned import layer_part
 from compress.pruning import obs
+from compress.pruning.budget import choose, flops_costs
 from compress.pruning.obs import RemovalOrder, removal_orders, removals
+from compress.pruning.removal import without_units
 from compress.pruning.repair import DAMPING
 
 SIZES = [(6, 1), (8, 2), (12, 3)]  # inputs, and how many are a unit
@@ -89,6 +92,26 @@ def test_a_useless_head_and_neuron_go_first_and_the_model_stays_as_it_was(family
     assert neurons.order[0] == 40 and neurons.errors[1] == pytest.approx(0) and neurons.errors[2] > 0
     assert all(earlier <= later for each in orders for earlier, later in pairwise(each.errors.tolist()))
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_useless_part_goes_whole_before_anything_else(family: str) -> None:
+    """Attention of the first layer, and neurons of the last, add nothing."""
+    model = whole(family)
+    scaled(model, 0, "output", slice(None), 0.0)
+    scaled(model, 1, "down", slice(None), 0.0)
+    orders = removal_orders(model, padded_batches(), first_token=True)
+    sizes = dimensions(model.config.to_dict(), classes=3)
+    costs = flops_costs(sizes, 9)
+    kept = choose(orders, costs, 0.7 * costs.whole)
+    assert (kept.heads, kept.neurons) == ([[], list(range(4))], [list(range(64)), []])
+
+
+def test_a_model_without_parts_is_judged_by_what_it_has() -> None:
+    pruned = without_units(whole("bert"), *WITHOUT_PARTS["attention first"])
+    orders = removal_orders(pruned, padded_batches(), first_token=False)
+    assert [len(each.order) for each in orders] == [0, 16, 3, 0]
+    assert [each.lost(np.array([0])).tolist() == [0.0] for each in orders] == [True, False, False, True]
 
 
 def test_a_neuron_that_never_changes_goes_first_for_the_bias_stands_for_it() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from pruned_toys import FAMILIES, HEADS, NEURONS, padded_batches, whole
+from pruned_toys import FAMILIES, HEADS, NEURONS, WITHOUT_PARTS, padded_batches, whole
 from torch import nn
 
 from compress.models.pruned import layer_part
@@ -133,6 +133,42 @@ def test_scaling_multiplies_what_reads_each_unit_and_changes_nothing_else():
         for layer in (0, 1)
         for part in ("attention.output.", "output.")
     }
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_bias_of_a_part_that_went_stands_for_its_mean(family: str, monkeypatch: pytest.MonkeyPatch):
+    """Where nothing else went: without damping, exactly."""
+    monkeypatch.setattr(repair, "DAMPING", 1e-6)
+    model = whole(family)
+    pruned = without_units(model, [range(4), range(4)], [[], range(64)])
+    outputs: list[torch.Tensor] = []
+    handle = layer_part(model, 0, "down").register_forward_hook(lambda module, inputs, output: outputs.append(output))
+    logits(model)
+    handle.remove()
+    mean = torch.cat(
+        [each[batch["attention_mask"].bool()] for each, batch in zip(outputs, padded_batches(3), strict=True)]
+    )
+    repair.repair(pruned, model, padded_batches(3), method="least_squares", first_token=True)
+    assert torch.allclose(layer_part(pruned, 0, "down").bias, mean.mean(0), atol=1e-5)
+
+
+@pytest.mark.parametrize("kept", WITHOUT_PARTS)
+def test_a_model_without_parts_is_nearer_to_the_whole_one(kept: str):
+    model = whole("bert")
+    pruned = without_units(model, *WITHOUT_PARTS[kept])
+    before = (logits(pruned) - logits(model)).square().mean()
+    repair.repair(pruned, model, padded_batches(), method="least_squares", first_token=True)
+    assert (logits(pruned) - logits(model)).square().mean() < 0.8 * before
+
+
+def test_scaling_leaves_what_reads_nothing_as_it_is():
+    model = whole("bert")
+    pruned = without_units(model, [[], range(3)], [range(32), []])
+    before = {name: value.clone() for name, value in pruned.state_dict().items()}
+    repair.repair(pruned, model, padded_batches(), method="scale", first_token=True)
+    changed = {name for name, value in pruned.state_dict().items() if not torch.equal(value, before[name])}
+    layers = "bert.encoder.layer"
+    assert changed == {f"{layers}.0.output.dense.weight", f"{layers}.1.attention.output.dense.weight"}
 
 
 def test_units_that_others_can_stand_for_are_made_up_for(monkeypatch: pytest.MonkeyPatch):

@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pruned_toys import whole
+from pruned_toys import WITHOUT_PARTS, whole
 
 from compress.losses.hard_label import HardLabel
+from compress.models.dimensions import dimensions
 from compress.models.pruned import layer_part
 from compress.objective import Objective
-from compress.pruning.scores import importance, mask_gradients
+from compress.pruning.budget import choose, flops_costs
+from compress.pruning.removal import without_units
+from compress.pruning.scores import fisher_scores, importance, mask_gradients
 from compress.spec.kinds import KindName
 from compress.tasks import Encoded, TaskBatches
 
@@ -75,6 +78,35 @@ def test_a_useless_head_and_neuron_come_last_and_the_model_stays_as_it_was():
     assert int(neurons.argmin()) == 40 and float(neurons[40]) == 0
     assert model.training and all(parameter.requires_grad for parameter in model.parameters())
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_a_useless_part_goes_whole_before_anything_else():
+    """Attention of the first layer, and neurons of the last, add nothing."""
+    model = whole("bert")
+    scaled(model, 0, "output", slice(None), 0.0)
+    scaled(model, 1, "down", slice(None), 0.0)
+    scores = fisher_scores(mask_gradients(model, Objective((HardLabel(),)), texts(), examples=12))
+    costs = flops_costs(dimensions(model.config.to_dict(), classes=3), 6)
+    kept = choose(scores, costs, 0.7 * costs.whole)
+    assert (kept.heads, kept.neurons) == ([[], list(range(4))], [list(range(64)), []])
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet"])
+def test_a_model_without_parts_is_scored_by_what_it_has(family: str):
+    """As the whole one whose matrices read nothing of the others."""
+    heads, neurons = WITHOUT_PARTS["attention first"]
+    model = whole(family)
+    pruned = without_units(model, heads, neurons)
+    scaled(model, 0, "output", slice(None), 0.0)
+    scaled(model, 0, "down", slice(16, 64), 0.0)
+    scaled(model, 1, "output", slice(8, 16), 0.0)
+    scaled(model, 1, "down", slice(None), 0.0)
+    found, wanted = (mask_gradients(each, Objective((HardLabel(),)), texts(), examples=12) for each in (pruned, model))
+    assert [each.shape[1] for layer in found for each in (layer.heads, layer.neurons)] == [0, 16, 3, 0]
+    assert torch.allclose(found[0].neurons, wanted[0].neurons[:, :16], atol=1e-6)
+    assert torch.allclose(found[1].heads, wanted[1].heads[:, heads[1]], atol=1e-6)
+    lost = [float(part.lost(np.array([0]))[0]) for part in fisher_scores(found)]
+    assert lost[0] == lost[3] == 0 < min(lost[1:3])
 
 
 def test_an_example_is_scored_alone():

@@ -11,6 +11,12 @@ from compress.models.pruned_shape import prunable
 
 FAMILIES = [family.name for family in prunable()]
 HEADS, NEURONS = [[1, 3], [0, 1, 2]], [list(range(0, 64, 2)), list(range(16))]
+# What stays where whole parts go.
+WITHOUT_PARTS: dict[str, tuple[list[list[int]], list[list[int]]]] = {
+    "attention first": ([[], [0, 2, 3]], [list(range(16)), []]),
+    "attention last": ([[1, 3], []], [[], list(range(0, 64, 2))]),
+    "all but a head": ([[2], []], [[], []]),
+}
 
 
 def whole(family: str) -> Any:

@@ -85,6 +85,8 @@ def attend(graph: Graph, block: Block, states: str, masks: Masks, tokens: Tokens
 
     1/√(head size) is in the query's weights.
     """
+    if not block.heads:
+        return graph.norm_biased(block.attention_norm, block.output, states)
     heads, masks = len(block.heads), masks.of(graph, block)
     parts = [
         graph.linear(block.query, states, scale=_scale(block)),
@@ -121,6 +123,8 @@ def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Mas
     With one query q a head's scores are q · (X W_k)ᵀ = (q W_kᵀ) · Xᵀ, up to q · b_k, the same for all tokens, which
     softmax cancels; and the context is P · (X W_v + b_v) = (P · X) W_v + b_v, since P sums to 1.
     """
+    if not block.heads:
+        return graph.norm_biased(block.attention_norm, block.output, first)
     scope, heads, masks = _scope(block), len(block.heads), masks.of(graph, block)
     size = block.query.weight.shape[0] // heads
     query = graph.linear(block.query, first, scale=_scale(block))

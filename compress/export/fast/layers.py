@@ -62,6 +62,8 @@ def _times(graph: Graph, states: str, weight: float, place: int | None = None) -
 
 
 def _feed_forward(graph: Graph, block: Block, states: str, activation: str) -> str:
+    if not len(block.up.weight):
+        return graph.norm_biased(block.norm, block.down, states)
     neurons = graph.activation(activation, graph.linear(block.up, states), block.up.name)
     output = graph.linear(block.down, neurons)
     return graph.norm(block.norm, output, states)

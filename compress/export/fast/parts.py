@@ -30,7 +30,7 @@ class Norm:
 @dataclass(frozen=True)
 class Block:
     """One layer, LayerNorm after each half. Layers that share their weights have the same parts. `heads`: which of the encoder's it
-    has, by number."""
+    has, by number; a layer of a pruned model may have none, or no neurons."""
 
     heads: tuple[int, ...]
 

@@ -88,6 +88,12 @@ class Graph:
         gain, bias = self.weight(f"{part.name}.weight", part.gain), self.weight(f"{part.name}.bias", part.bias)
         return self.op("LayerNormalization", [total, gain, bias], part.name, axis=-1, epsilon=part.epsilon)
 
+    def norm_biased(self, part: Norm, before: Linear, states: str) -> str:
+        """Of `states` and the bias of the matrix `before` the norm, which reads nothing."""
+        return self.norm(
+            part, states, *([] if before.bias is None else [self.weight(f"{before.name}.bias", before.bias)])
+        )
+
     def activation(self, name: str, states: str, scope: str) -> str:
         kind, attributes = ACTIVATIONS[name]
         return self.op(kind, [states], scope, **attributes)

@@ -101,19 +101,19 @@ def _are_labels(value: Any) -> bool:
 
 
 def _is_pruned(value: Any) -> bool:
-    """{"heads": [[0, 2], …], "neurons": [640, …]}: for each layer different numbers in rising order, and a number."""
+    """{"heads": [[0, 2], [], …], "neurons": [640, 0, …]}: for each layer different numbers in rising order, and a number."""
     return (
         isinstance(value, dict)
         and value.keys() == {"heads", "neurons"}
         and all(isinstance(values, list) and values for values in value.values())
         and len(value["heads"]) == len(value["neurons"]) <= MOST_LAYERS
         and all(map(_are_rising, value["heads"]))
-        and all(_is_whole(count, 1, MOST_WIDE) for count in value["neurons"])
+        and all(_is_whole(count, 0, MOST_WIDE) for count in value["neurons"])
     )
 
 
 def _are_rising(value: Any) -> bool:
-    heads = isinstance(value, list) and bool(value) and all(_is_whole(head, 0, MOST_HEADS - 1) for head in value)
+    heads = isinstance(value, list) and all(_is_whole(head, 0, MOST_HEADS - 1) for head in value)
     return heads and value == sorted(set(value))
 
 

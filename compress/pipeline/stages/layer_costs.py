@@ -82,46 +82,52 @@ def timed_tokens(config: Any) -> int:
 
 
 def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, timed: bool) -> MeasuredCosts:
+    """By models that differ in one number from a narrow one, of one head and 16 neurons in each layer."""
     from ...pruning.budget import MeasuredCosts
+
+    layers, options = config.num_hidden_layers, _options(config, _STEPS if timed else 2)
+    depth = min(layers, _MOST_LAYERS)
+    narrow, whole = (Shape(depth, *(each[place] for each in options.values())) for place in (1, -1))
+    if depth == 1:  # of one layer, that one is the last
+        options |= {"heads": [0], "neurons": [0]}
+    parts = {(name, count): narrow._replace(**{name: count}) for name, counts in options.items() for count in counts}
+    shallow = narrow._replace(layers=depth - 2) if layers > depth else narrow
+    shapes = list(dict.fromkeys([narrow, whole, shallow, *parts.values()]))
+    found = dict(zip(shapes, measure(shapes), strict=True))
+    more = {part: found[shape] - found[narrow] for part, shape in parts.items()}
+    # A large model's weights do not stay in the caches that a narrow one's do: what widths add is scaled to what all add together.
+    together = sum(more[name, counts[-1]] for name, counts in options.items())
+    scale = (found[whole] - found[narrow]) / together if together > 0 else 1.0
+    points = dict[str, Any]()
+    empty = found[narrow] + (layers - depth) * max(0.0, (found[narrow] - found[shallow]) / 2)
+    for name, counts in options.items():
+        alike, measured = (1, 1) if name.startswith("last") else (layers - 1, max(1, depth - 1))
+        fewest = max(0.0, -more[name, 0])
+        points[name] = tuple(
+            (count, (fewest + scale * more[name, count]) / measured if count else 0.0) for count in counts
+        )
+        empty -= alike * fewest / measured
+    return MeasuredCosts(max(0.0, empty), **points)
+
+
+def _options(config: Any, steps: int) -> dict[str, list[int]]:
+    """The numbers of a `Shape` -> those to measure, rising from none and the fewest."""
+    from ...models.families import FAMILIES
     from ...pruning.search import neuron_counts
 
-    layers, most_heads = config.num_hidden_layers, config.num_attention_heads
-    some = neuron_counts(_intermediate(config))
-    few, most = int(some[0]), int(some[-1])
-    depth, steps = min(layers, _MOST_LAYERS), _STEPS if timed else 2
-    heads = [1 + place for place in _places(most_heads, steps)]
-    neurons = [int(some[place]) for place in _places(len(some), steps)]
-    narrow = Shape(depth, 1, few, 1, few)
-    # Of a model of one layer, that one is the last.
-    wider = [narrow._replace(heads=each) for each in heads[1:]] if depth > 1 else []
-    wider += [narrow._replace(neurons=each) for each in neurons[1:]] if depth > 1 else []
-    whole = Shape(depth, most_heads, most, most_heads, most)
-    ends = [whole, narrow, narrow._replace(last_heads=most_heads), narrow._replace(last_neurons=most)]
-    shallow = [narrow._replace(layers=depth - 2)] if layers > depth else []
-    all_of_it, first, *others = measure([*ends, *shallow, *wider])
-    last_heads, last_neurons, *others = [value - first for value in others]
-    each = max(0.0, -others.pop(0) / 2) if shallow else 0.0
-    # A large model's weights do not stay in the caches that a narrow one's do: what widths add is scaled to what all add together.
-    inner = [others[: len(heads) - 1], others[len(heads) - 1 :]] if wider else [[], []]
-    together = last_heads + last_neurons + sum(part[-1] for part in inner if part)
-    scale = (all_of_it - first) / together if together > 0 else 1.0
-    of_heads, of_neurons = (
-        tuple((count, scale * value / (depth - 1)) for count, value in zip(counts[1:], part, strict=False))
-        for counts, part in zip((heads, neurons), inner, strict=True)
-    )
-    last = (most_heads, scale * last_heads), (most, scale * last_neurons)
-    return MeasuredCosts(first + (layers - depth) * each, ((1, 0.0), *of_heads), ((few, 0.0), *of_neurons), last)
+    heads = config.num_attention_heads
+    some = neuron_counts(getattr(config, FAMILIES[config.model_type].own_name("intermediate_size"))).tolist()
+    return {
+        "heads": [0, *(1 + place for place in _places(heads, steps))],
+        "neurons": [0, *(some[1 + place] for place in _places(len(some) - 1, steps))],
+        "last_heads": sorted({0, 1, heads}),
+        "last_neurons": sorted({0, some[1], some[-1]}),
+    }
 
 
 def _places(count: int, steps: int) -> list[int]:
     """Of `count` widths those to measure: the ends and `steps` - 2 between, more of them near the narrowest, where time rises fastest."""
     return sorted({round((count - 1) * (step / (steps - 1)) ** 1.5) for step in range(steps)})
-
-
-def _intermediate(config: Any) -> int:
-    from ...models.families import FAMILIES
-
-    return getattr(config, FAMILIES[config.model_type].own_name("intermediate_size"))
 
 
 def _random_model(job: Job[Any], config: Any, shape: Shape, tokens: int) -> Any:

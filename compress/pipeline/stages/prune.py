@@ -139,7 +139,7 @@ def _check_least(plan: Plan, node: Node[Prune], least: float) -> None:
     if (budget := node.spec.budgets[-1]) < least:
         raise CompressError(
             f"recipe {plan.recipe.name}, stage {node.stage}: {node.spec.budget}: expected at least {math.ceil(1000 * least) / 1000:g}, "
-            f"which one head and 16 neurons in every layer cost; found {budget:g}; for less, prune a student of fewer layers"
+            f"which one head in one layer and no neurons cost; found {budget:g}; for less, prune a narrower student"
         )
 
 
@@ -314,4 +314,4 @@ def _resized(spec: Prune, sizes: Dimensions) -> None:
     """By what heads and neurons matter for."""
 
 
-PRUNE = Kind("prune", 1, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)
+PRUNE = Kind("prune", 2, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)

@@ -28,16 +28,18 @@ def test_a_list_of_budgets_is_a_curve_whose_last_point_goes_on(world: Path) -> N
     assert files[0] == files[1]
 
 
+@pytest.mark.parametrize("share", [0.7, 0.25])
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_the_file_is_as_large_as_the_budget_says(world: Path, precision: str) -> None:
+def test_the_file_is_as_large_as_the_budget_says(world: Path, precision: str, share: float) -> None:
     recipe, settings = ("alone", ["quantize.method=static"]) if precision == "int8" else ("plain", [])
-    most = build_stage(request(world, recipe, *settings, "prune.flops=0.7"), f"teacher-pruned-{precision}")
+    most = build_stage(request(world, recipe, *settings, f"prune.flops={share}"), f"teacher-pruned-{precision}")
     whole = round(most.info["bytes"] / 1e6, 4)
     words = request(world, recipe, *settings, f"prune.size_mb={whole}")
     (point,) = build_stage(words, "teacher-pruned").info["points"]
+    assert share > 0.5 or [] in point["heads"] or 0 in point["neurons"]
     name = {"fp32": "model.onnx", "int8": "model_quantized.onnx"}[precision]
     size = (build_stage(words, f"teacher-pruned-{precision}").path / name).stat().st_size / 1e6
-    assert size <= whole
+    assert size <= whole + 1e-4  # constants of shapes, which layers of the same width share
     assert size == pytest.approx(point["reached"], rel=0.02)
 
 
@@ -83,5 +85,5 @@ def test_time_is_measured_once_and_the_budget_is_of_the_whole_model(
     (point,) = made(world, "alone", "prune.latency=0.9").info["points"]
     assert len(measured) == 1 and measured[0] > 6
     assert point["reached"] <= 0.9 and point["flops"] < 0.9
-    with pytest.raises(CompressError, match=r"prune: latency: expected at least 0\.\d+, which one head and 16 neurons"):
+    with pytest.raises(CompressError, match=r"prune: latency: expected at least 0\.\d+, which one head in one layer"):
         made(world, "alone", "prune.latency=0.05")

@@ -63,7 +63,7 @@ def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
 @pytest.mark.parametrize(
     ("recipe", "overrides", "more", "found"),
     [
-        ("alone", ["prune.flops=0.05"], {}, r"stage prune: flops: expected at least 0\.\d+, which one head and 16 neurons"),
+        ("alone", ["prune.flops=0.005"], {}, r"stage prune: flops: expected at least 0\.\d+, which one head in one layer"),
         ("alone", ["prune.flops=1"], {}, r"prune.flops: expected a number below 1"),
         ("alone", ["prune.examples=0"], {}, r"prune.examples"),
         ("alone", ["prune.score=obsc"], {}, r"prune.score: expected one of `fisher`, `obs`, found the text 'obsc'; did you mean `obs`"),
@@ -74,7 +74,7 @@ def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
          r"stage prune: score: fisher goes by the loss on the task's labels, .* give --set prune.score=obs"),
         ("alone", ["prune.flops=[0.5,0.75]"], {}, r"prune.flops: expected falling numbers"),
         ("alone", ["prune.flops=0.5", "prune.latency=0.5"], {}, r"expected one budget, found flops and latency"),
-        ("alone", ["prune.size_mb=0.001"], {}, r"stage prune: size_mb: expected at least 0\.\d+, which one head and 16 neurons"),
+        ("alone", ["prune.size_mb=0.001"], {}, r"stage prune: size_mb: expected at least 0\.\d+, which one head in one layer"),
         ("alone", ["prune.size_mb=50"], {}, r"stage prune: size_mb: expected less than the model has, about 0\.0\d+; found 50"),
         ("recovered", ["distill.losses=[{name: attention_mse}]"], {},
          r"stage distill.*: attention_mse: compares heads.*leave the loss out"),
@@ -106,7 +106,7 @@ def test_words_of_4_bits_allow_a_smaller_file(world: Path) -> None:
 @pytest.mark.parametrize(
     ("stages", "found"),
     [
-        ("[finetune, prune, distill, prune, export]", "expected each at most once"),
+        ("[finetune, prune, distill, prune, export]", "give each of several stages of a kind a `name` of its own"),
         ("[finetune, vocabulary, distill, export]", "in the order"),
         ("[finetune, prune, vocabulary, distill, export]", "expected each at most once"),
         ("[finetune, distill, prune, export]", "`student` and a `distill` stage come together"),

@@ -185,3 +185,20 @@ def test_a_model_is_pruned_and_then_loses_tokens(world: Path) -> None:
     (document,) = plan_documents([planned(world, "both")], world / "runs")
     counts = [document["models"][f"teacher{name}"]["parameters"] for name in ("", "-pruned", "-pruned-vocabulary")]
     assert counts == sorted(counts, reverse=True) and counts[-1] == result.final.parameters
+
+
+@pytest.mark.parametrize(("recipe", "student"), [("recovered", None), ("small", "one")])
+def test_whole_parts_go_where_the_budget_is_small(world: Path, recipe: str, student: str | None) -> None:
+    """And what is left is recovered, trained for int8, quantized and reported."""
+    (result,) = run_all(request(world, recipe, "prune.flops=0.28", student=student))
+    (point,) = result.pruning[0].points
+    assert point.flops <= 0.28 and any(point.heads)
+    assert () in point.heads if student is None else point.neurons == (0,)  # one layer keeps a head
+    assert result.final.precision == "int8"
+    write_report([result], world / "report")
+    lines = (world / "report/report.md").read_text().splitlines()
+    start = next(number for number, line in enumerate(lines) if "Which, from 0" in line)
+    rows = [line.split("|")[3:6] for line in lines[start + 2 : start + 2 + len(point.heads)]]
+    for row, heads, neurons in zip(rows, point.heads, point.neurons, strict=True):
+        wanted = [str(len(heads) or "none"), ", ".join(map(str, heads)) or "–", str(neurons or "none")]
+        assert [cell.strip() for cell in row] == wanted

@@ -1,0 +1,69 @@
+"""What stands in a layer for a part of which nothing is left: of attention without heads, and of a feed-forward part without neurons,
+the bias of its output matrix alone stays, so that the layer gives LayerNorm(states + bias)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class NoOutputs(nn.Module):
+    """In the place of a linear layer of which no output is left."""
+
+    def __init__(self, in_features: int) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, 0
+
+    @property
+    def weight(self) -> Float[Tensor, "0 in"]:
+        return torch.empty(0, self.in_features)
+
+    @property
+    def bias(self) -> Float[Tensor, " 0"]:
+        return torch.empty(0)
+
+    def forward(self, inputs: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch 0"]:
+        return inputs[..., :0]
+
+
+class NoInputs(nn.Module):
+    """In the place of a linear layer of which no input is left: its bias, the only parameter."""
+
+    def __init__(self, out_features: int, like: Tensor) -> None:
+        super().__init__()
+        self.in_features, self.out_features = 0, out_features
+        self.bias = nn.Parameter(like.new_zeros(out_features))
+
+    @property
+    def weight(self) -> Float[Tensor, "out 0"]:
+        return self.bias.detach()[:, None][:, :0]
+
+    def forward(self, inputs: Float[Tensor, "*batch 0"]) -> Float[Tensor, "*batch out"]:
+        return self.bias.expand(*inputs.shape[:-1], -1)
+
+
+def linear_or_empty(in_features: int, out_features: int, like: Tensor) -> nn.Module:
+    """A linear layer of the type of `like` and where that is, or what stands for one without inputs or outputs."""
+    if not out_features:
+        return NoOutputs(in_features)
+    if not in_features:
+        return NoInputs(out_features, like)
+    return nn.Linear(in_features, out_features, device=like.device, dtype=like.dtype)
+
+
+@cache
+def headless_class(kind: Any, output: str | None) -> Any:
+    """The subclass of `kind`, attention of transformers, that has no heads and attends to nothing; `output`: its own output matrix, None
+    where that is outside."""
+
+    def forward(self: Any, hidden_states: Tensor, *words: Any, **more: Any) -> tuple[Tensor, None]:
+        context = hidden_states[..., :0]
+        return (context if output is None else self.get_submodule(output)(context)), None
+
+    about = f"{kind.__name__} without heads."
+    fields = {"forward": forward, "__doc__": about, "__module__": __name__}
+    return type(f"Headless{kind.__name__}", (kind,), fields)
