@@ -6,12 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from .recorded import Count, Points, Rate, Record, Share, Size
+from .recorded import Count, Magnitude, Points, Rate, Record, Share, Size
+from .recorded_fidelity import Delta
 from .spec.stages.prune import BudgetName, RepairName, ScoreName
 
 
 class PrunedPoint(Record):
-    """The model at one budget. Scores are headlines on the tuning split."""
+    """The model at one budget. Scores are headlines on the tuning split; divergences, as the kind of task measures them, of the outputs
+    there from the whole model's."""
 
     budget: Rate = Field(description="as the recipe says it")
     reached: Rate = Field(description="the same of this shape, by the table of costs that the choice went by")
@@ -24,6 +26,17 @@ class PrunedPoint(Record):
     flops: Share = Field(description="of the layers' FLOPs at `mean_length` tokens")
     pruned: Points
     repaired: Points | None = Field(description="none without a repair")
+    delta: Delta | None = Field(
+        default=None,
+        description="against the whole model, after the repair if there is one; results of before have none, nor what follows",
+    )
+    divergence: Magnitude | None = Field(default=None, description="before the repair")
+    repaired_divergence: Magnitude | None = Field(default=None, description="none without a repair")
+    same: Share | None = Field(
+        default=None,
+        description="of the examples, or words, decided as by the whole model, before the repair; none where answers are no decisions",
+    )
+    repaired_same: Share | None = Field(default=None, description="none without a repair")
 
 
 class PruningRecord(Record):
@@ -36,6 +49,10 @@ class PruningRecord(Record):
     repair: RepairName | None = Field(description="how the matrices were fitted; none without a repair")
     examples: Size = Field(description="of train, by which heads and neurons were judged")
     mean_length: Rate = Field(description="of train, in tokens")
+    layer_heads: Size | None = Field(
+        default=None, description="of a layer from which nothing was ever taken; results of before have none"
+    )
+    layer_neurons: Size | None = Field(default=None, description="the same of neurons")
     whole: Points = Field(description="before pruning")
     points: Annotated[tuple[PrunedPoint, ...], Field(min_length=1)] = Field(
         description="one for each budget; the last is the model that went on"

@@ -45,7 +45,7 @@ LOG = "log.jsonl"  # of a run: a line for each optimizer step of its trainings
 PREDICTIONS = "predictions.npz"  # logits and gold of the reported splits
 PER_EXAMPLE = "per_example.npz"  # of a report's runs: class ids or scores, and gold
 RESULT, SEVERAL = "result.json", "results.json"
-REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg")
+REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg", "pruned.svg")
 REPORT_MARK = "<!-- compress report"  # the last line of a report.md
 
 

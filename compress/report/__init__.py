@@ -30,13 +30,13 @@ from .summary import markdown_table, summary_table
 __all__ = ["check_report_folder", "collect", "markdown_table", "summary_table", "write_report"]
 
 
-*_PAGES, _SEARCHED = REPORT
+*_PAGES, _SEARCHED, _PRUNED = REPORT
 
 
 def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path] = ()) -> list[Path]:
-    """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, and `result.json` (several
-    results: `results.json`) to `out`; and `per_example.npz`, every model's answers without texts, unless `out` is the run's own
-    folder.
+    """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned, and
+    `result.json` (several results: `results.json`) to `out`; and `per_example.npz`, every model's answers without texts, unless `out`
+    is the run's own folder.
 
     `folders`: where predictions are, as `find_predictions` takes them; they serve the intervals over seeds.
     The same results give the same bytes. A report of the same results that is there already is kept: it tells
@@ -99,9 +99,10 @@ def _run_in(out: Path) -> str | None:
 
 
 def _pictures(results: Sequence[Result]) -> list[str]:
-    """Beside the plot: of the models that were searched, where there are any."""
-    found = any(model.info.get("divergence") for result in results for model in result.models)
-    return [_SEARCHED] if found else []
+    """Beside the plot: of the models that were searched, and of those that were pruned, where there are any."""
+    searched = any(model.info.get("divergence") for result in results for model in result.models)
+    pruned = any(result.pruning for result in results)
+    return [name for name, found in ((_SEARCHED, searched), (_PRUNED, pruned)) if found]
 
 
 def _draw(results: Sequence[Result], folders: Sequence[Path], files: list[Path], digest: str) -> None:
@@ -110,10 +111,11 @@ def _draw(results: Sequence[Result], folders: Sequence[Path], files: list[Path],
 
     tasks = tasks_of(results, folders)
     page = page_of(tasks, folders)
-    report, html, plot, *sensitivity = files
+    report, html, plot, *others = files
     write_text(plot, render.plot(tasks))
-    for path in sensitivity:
-        write_text(path, render.sensitivity(tasks))
+    draw = {_SEARCHED: render.sensitivity, _PRUNED: render.pruned}
+    for path in others:
+        write_text(path, draw[path.name](tasks))
     write_text(html, render.html_report(page, tasks))
     write_text(report, render.markdown_report(page, digest))  # last: it holds the digest that says the others are there
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..results import Result
 from ..spec.kinds import KINDS
-from . import sensitivity, sentences
+from . import pruned_picture, sensitivity, sentences
 from .choices import choice_sentences
 from .curves import Curves, curves_of
 from .details import Detail, details, environment
@@ -92,6 +92,7 @@ class Page:
     warnings: tuple[str, ...]
     tasks: tuple[TaskPage, ...]
     sensitivity: str
+    pruned: str
     environment: tuple[tuple[str, str], ...]
     reading: tuple[str, ...]
 
@@ -109,6 +110,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = ()) -> Page:
         warnings=tuple(sentences.warnings(results, {shape for task in tasks for shape in task.shapes})),
         tasks=tuple(_task_page(task, number, folders) for number, task in enumerate(tasks)),
         sensitivity=sensitivity.describe(tasks),
+        pruned=pruned_picture.describe(tasks),
         environment=tuple(environment(results)),
         reading=(*_reading(tasks), *_seed_note(tasks, folders)),
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from ..recorded_pruning import PruningRecord
+from ..recorded_pruning import PrunedPoint, PruningRecord
 from ..results import Result
 from . import numbers
 from .runs import Variant
-from .tables import NOTHING, Column, Line, Table, text_cells
+from .tables import NOTHING, Column, Line, Table, against, text_cells
+from .words import KIND_WORDS
 
 
 def pruned_tables(variant: Variant) -> Iterator[Table]:
@@ -16,6 +17,7 @@ def pruned_tables(variant: Variant) -> Iterator[Table]:
     found = [(run, record) for run in variant.runs for record in run.pruning]
     if not found:
         return
+    measure = KIND_WORDS[variant.first.task.kind].divergence.format("the whole model")
     scores = (
         Column("Seed"),
         Column("Stage", numeric=False),
@@ -28,6 +30,9 @@ def pruned_tables(variant: Variant) -> Iterator[Table]:
         Column("Pruned", "points"),
         Column("Repaired", "points"),
         Column("Recovered", "points"),
+        Column("Against the whole", "points, 95% interval"),
+        Column("Same decisions", "pruned / repaired"),
+        Column("Divergence", f"{measure}; pruned / repaired"),
     )
     yield Table("Pruning on the tuning split", scores, tuple(line for pair in found for line in _scores(*pair)))
     columns = (
@@ -49,9 +54,19 @@ def _scores(run: Result, record: PruningRecord) -> Iterator[Line]:
         scores = (NOTHING if each is None else numbers.points(each) for each in values)
         budget = f"{record.budget} {point.budget:g}"
         how = record.score, record.repair or NOTHING
-        yield Line(
-            text_cells(str(run.seed), record.stage, *how, budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *scores)
-        )
+        cells = str(run.seed), record.stage, *how, budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *scores
+        yield Line((*text_cells(*cells), against(point.delta), *text_cells(*_nearness(point))))
+
+
+def _nearness(point: PrunedPoint) -> tuple[str, str]:
+    """To the whole model: the share of equal decisions, and the divergence of the outputs."""
+    same = _before_after(point.same, point.repaired_same, "{:.1%}".format)
+    return same, _before_after(point.divergence, point.repaired_divergence, numbers.significant)
+
+
+def _before_after(before: float | None, after: float | None, write: Callable[[float], str]) -> str:
+    found = [NOTHING if each is None else write(each) for each in (before, after)]
+    return " / ".join(found) if set(found) != {NOTHING} else NOTHING
 
 
 def _layers(run: Result) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from . import curves, markdown
+from . import curves, markdown, pruned_picture
 from .curves import Curves
 from .drawing import inline, specification, svg
 from .names import Names
@@ -33,6 +33,7 @@ def html_report(page: Page, tasks: Sequence[Task]) -> str:
         charts=[inline(svg(specification([chart(task)]))) for task in tasks],
         curves=[[_curves(each) for each in task.curves] for task in page.tasks],
         sensitivity=inline(sensitivity(tasks)) if page.sensitivity else "",
+        pruned=inline(pruned(tasks)) if page.pruned else "",
     )
 
 
@@ -50,6 +51,11 @@ def plot(tasks: Sequence[Task]) -> str:
 def sensitivity(tasks: Sequence[Task]) -> str:
     """The searched models' charts as one SVG on white."""
     return svg(specification(charts(tasks))) + "\n"
+
+
+def pruned(tasks: Sequence[Task]) -> str:
+    """What pruning left in each run, as one SVG on white."""
+    return svg(specification(pruned_picture.charts(tasks), columns=1)) + "\n"
 
 
 def html(name: str, **values: Any) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from ..plan.vectors import learns_labels
 from ..training.info import Threshold
 from .export import no_fast_graph
 from .layer_costs import READ, int8_of, measured_costs
+from .pruned_scores import TuningJudge
 
 if TYPE_CHECKING:
     from ...models.features import Batch
@@ -50,6 +52,8 @@ class PruneInfo(Threshold):
     repair: RepairName | None
     examples: int
     mean_length: float
+    layer_heads: int
+    layer_neurons: int
     whole: float
     points: list[dict[str, Any]]
 
@@ -145,7 +149,7 @@ def _check_least(plan: Plan, node: Node[Prune], least: float) -> None:
 
 def run(job: Job[Prune]) -> PruneInfo:
     """-> checkpoint of the last budget's model, of our own class unless all layers are alike with all their heads."""
-    from ..training.teacher_targets import tuning_score
+    from ..training.teacher_targets import tuning_outputs
     from ..training.thresholds import choose_threshold
 
     folder, context, spec = job.inputs["model"].path, job.context, job.spec
@@ -157,8 +161,11 @@ def run(job: Job[Prune]) -> PruneInfo:
     costs = _costs(job, model, length)
     data = TaskBatches(encoded, batch_size=_BATCH, pad_id=pad, seed=job.node.seed)
     scores, examples = _SCORES[spec.score](job, model, data)
-    pruning = _Pruning(job, model, scores, costs, length, data, tuning_score(context.task.data, tuning, pad))
-    whole, pruned, points = pruning.score(model), None, list[PrunedPoint]()
+    judge = TuningJudge(
+        context.task.data, tuning.labels, partial(tuning_outputs, context.task.data, tuning, pad), model
+    )
+    pruning = _Pruning(job, model, scores, costs, length, data, judge)
+    whole, pruned, points = judge.points(judge.whole), None, list[PrunedPoint]()
     for budget in spec.budgets:
         pruned, point = pruning.at(budget)
         points.append(point)
@@ -167,6 +174,7 @@ def run(job: Job[Prune]) -> PruneInfo:
             f"{job.node.id}: {_sizes(job, pruned)}, {spec.budget} {point.reached:.3g}; tuning score {whole:.1f} whole, {point.pruned:.1f} "
             f"pruned{repaired}, without training"
         )
+    sizes = _sizes(job, model)
     decided = choose_threshold(pruned, tokenizer, context, max_length=longest, stage=job.node.id)
     save_checkpoint(pruned, tokenizer, job.out)
     return {
@@ -176,6 +184,8 @@ def run(job: Job[Prune]) -> PruneInfo:
         "repair": spec.repair or None,
         "examples": examples,
         "mean_length": length,
+        "layer_heads": sizes.heads,
+        "layer_neurons": sizes.intermediate,
         "whole": whole,
         "points": [point.model_dump(mode="json") for point in points],
     }
@@ -234,7 +244,7 @@ def _unit(budget: str, costs: Costs) -> float:
 
 @dataclass(frozen=True)
 class _Pruning:
-    """`length`: of train's texts on average; `score`: on the tuning split."""
+    """`length`: of train's texts on average."""
 
     job: Job[Prune]
     model: Any
@@ -242,7 +252,7 @@ class _Pruning:
     costs: Costs
     length: float
     data: TaskBatches
-    score: Callable[[Any], float]
+    judge: TuningJudge
 
     def at(self, budget: float) -> tuple[Any, PrunedPoint]:
         """The model at one budget, pruned and repaired."""
@@ -250,14 +260,14 @@ class _Pruning:
         from ...pruning.budget import choose
         from ...pruning.removal import without_units
 
-        costs, job = self.costs, self.job
+        costs, job, judge = self.costs, self.job, self.judge
         unit = _unit(job.spec.budget, costs)
         kept = choose(self.scores, costs, max(budget * unit, costs.least))
         pruned = without_units(self.model, kept.heads, kept.neurons)
-        alone, repaired = self.score(pruned), None
+        alone, repaired = judge.answer(pruned), None
         if method := job.spec.repair:
             _repair(job, pruned, self.model, self.data, method)
-            repaired = self.score(pruned)
+            repaired = judge.answer(pruned)
         shape = shape_of(pruned)
         before, after = (_sizes(job, each).layers_flops(self.length) for each in (self.model, pruned))
         return pruned, PrunedPoint(
@@ -266,8 +276,13 @@ class _Pruning:
             heads=shape.heads,
             neurons=shape.neurons,
             flops=after / before,
-            pruned=alone,
-            repaired=repaired,
+            pruned=judge.points(alone),
+            repaired=None if repaired is None else judge.points(repaired),
+            delta=judge.delta(alone if repaired is None else repaired),
+            divergence=judge.divergence(alone),
+            repaired_divergence=None if repaired is None else judge.divergence(repaired),
+            same=judge.same(alone),
+            repaired_same=None if repaired is None else judge.same(repaired),
         )
 
 
@@ -314,4 +329,4 @@ def _resized(spec: Prune, sizes: Dimensions) -> None:
     """By what heads and neurons matter for."""
 
 
-PRUNE = Kind("prune", 2, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)
+PRUNE = Kind("prune", 3, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)

@@ -45,11 +45,15 @@ def tuning_score(data: TrainingData, tuning: Encoded, pad: int) -> Callable[[nn.
     """A function that scores a model on the tuning split, in headline points; where answers go by a threshold, at the best one."""
 
     def evaluate(model: nn.Module) -> float:
-        logits = collected_logits(model, tuning, pad)
-        logits = tuning.decided(logits, best_threshold(data, logits, tuning.labels))
-        return headline(score(data.spec, data.labels, logits, tuning.labels))
+        return headline(score(data.spec, data.labels, tuning_outputs(data, tuning, pad, model), tuning.labels))
 
     return evaluate
+
+
+def tuning_outputs(data: TrainingData, tuning: Encoded, pad: int, model: nn.Module) -> np.ndarray:
+    """Of the tuning split, in its order, as scores take them; where answers go by a threshold, decided at the best one."""
+    logits = collected_logits(model, tuning, pad)
+    return tuning.decided(logits, best_threshold(data, logits, tuning.labels))
 
 
 def best_threshold(data: TrainingData, logits: np.ndarray, gold: np.ndarray) -> float:

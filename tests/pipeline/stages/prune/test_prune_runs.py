@@ -142,7 +142,8 @@ def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str, monkey
     info = build_stage(request(world, "alone", *overrides, task=kind), "teacher-pruned").info
     (point,) = info["points"]
     assert 0 < point["flops"] <= 0.5
-    assert point["repaired"] is not None
+    assert point["repaired"] is not None and min(point["divergence"], point["repaired_divergence"]) >= 0
+    assert (point["same"] is None) == (kind in ("regression", "embedding"))
     assert fitted == [kind not in ("tagging", "span", "embedding")]
 
 

@@ -1,0 +1,52 @@
+"""How a pruned model answers the tuning split, beside the whole model that it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ... import significance
+from ...fidelity import differ
+from ...recorded_fidelity import Delta
+from ...tasks import TASK_KINDS, TaskKind, TrainingData, headline, headline_of, score
+
+
+@dataclass(frozen=True)
+class TuningJudge:
+    """`answer`: a model -> its outputs of the tuning split as scores take them; `gold`: what these are held against."""
+
+    data: TrainingData
+    gold: np.ndarray
+    answer: Callable[[Any], np.ndarray]
+    model: Any
+
+    @cached_property
+    def whole(self) -> np.ndarray:
+        return self.answer(self.model)
+
+    def points(self, outputs: np.ndarray) -> float:
+        return headline(score(self.data.spec, self.data.labels, outputs, self.gold))
+
+    def divergence(self, outputs: np.ndarray) -> float:
+        """From the whole model's, as the kind of task measures it."""
+        return self._kind.divergence(self.whole, outputs)
+
+    def same(self, outputs: np.ndarray) -> float | None:
+        """The share of examples that are decided as by the whole model; None where answers are no decisions."""
+        if not self._kind.decides:
+            return None
+        return 1 - float(differ(self._kind.answers(self.whole), self._kind.answers(outputs)).mean())
+
+    def delta(self, outputs: np.ndarray) -> Delta:
+        """Of the headline score, to the whole model's."""
+        metric, pair = headline_of(self.data.spec, self.data.labels), (self.whole, outputs, self.gold)
+        points, low, high = significance.paired_bootstrap(metric, *pair)
+        return Delta(points=points, low=low, high=high, mcnemar_p=significance.mcnemar_p(metric, *pair))
+
+    @property
+    def _kind(self) -> TaskKind:
+        return TASK_KINDS[self.data.spec.kind]
