@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import CompressError
 from ...losses.hard_label import HardLabel
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
@@ -18,28 +17,26 @@ from ...models.dimensions import Dimensions, dimensions, read_config
 from ...models.heads import HEADS, Head
 from ...models.pruned_shape import not_prunable, prunable
 from ...quantize.methods import int8_format
-from ...quantize.word_blocks import row_bytes
 from ...recorded_pruning import PrunedPoint
 from ...spec.recipe import Stage
 from ...spec.stages import Prune
 from ...spec.stages.prune import BudgetName, RepairName, ScoreName
-from ...tasks import TaskBatches, encode, sorted_chunks
-from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
+from ...tasks import TaskBatches, sorted_chunks
+from ..plan import TRAINING, Draft, Job, Kind
 from ..plan.changed import add_changed
 from ..plan.fields import described_threshold
 from ..plan.vectors import learns_labels
 from ..training.info import Threshold
 from .export import no_fast_graph
 from .layer_costs import READ, int8_of, measured_costs
+from .prune_budget import check, check_least
 from .pruned_scores import TuningJudge
 
 if TYPE_CHECKING:
     from ...models.features import Batch
     from ...pruning.budget import Costs, UnitScores
 
-_SAMPLE = 512  # training texts whose mean length a plan is checked by
 _MEASURED = ("latency", "size_mb")
-_GRAPH_MB, _MOST_BESIDE = 0.1, 1.1  # more that a file has than its weights: the graph, scales and what stays fp32
 _BATCH = 32  # examples of a backward
 _MOST_TOKENS = 65_536  # of forwards: in the repair two models' states are held, and the targets of two matrices: 0.8 GB at 768 a token
 
@@ -96,55 +93,6 @@ def _is_recovered(draft: Draft, stage: Stage) -> bool:
     """Whether a distill stage comes after it, which makes a pruned teacher a student."""
     after = draft.recipe.stages[draft.recipe.stages.index(stage) :]
     return any(later.kind == "distill" and later.is_enabled for later in after)
-
-
-def check(plan: Plan, node: Node[Prune]) -> None:
-    """The budget has room for the narrowest layers, and asks for less than there is, as far as that is known without measuring."""
-    from ...pruning.budget import flops_costs, narrowest
-
-    spec, sizes = node.spec, plan.sizes[node.model]
-    if spec.budget == "flops":
-        train = plan.task.data.train
-        sample = train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
-        length = encode(plan.source_of(node).tokenizer, sample, plan.task.spec.max_length).lengths.mean()
-        costs = flops_costs(sizes, float(length))
-        _check_least(plan, node, costs.least / costs.whole)
-    elif spec.budget == "size_mb":
-        whole = _most_mb(plan, sizes)
-        _check_least(plan, node, _least_mb(plan, narrowest(sizes)))
-        if spec.budgets[0] >= _GRAPH_MB + _MOST_BESIDE * whole:
-            raise CompressError(
-                f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the model has, about {whole:.3g}; found "
-                f"{spec.budgets[0]:g}"
-            )
-
-
-def _least_mb(plan: Plan, sizes: Dimensions) -> float:
-    """Of the weights in a file, in units of 1,000,000 bytes: no file has less."""
-    int8 = int8_of(plan.recipe)
-    if int8 is None:
-        return 4 * sizes.parameters / 1e6
-    each = (
-        sizes.embedding * 4
-        if not int8.embeddings
-        else row_bytes(sizes.vocabulary, sizes.embedding, bits=int8.word_bits)
-    )
-    return (sizes.parameters - sizes.word_parameters + sizes.vocabulary * each) / 1e6
-
-
-def _most_mb(plan: Plan, sizes: Dimensions) -> float:
-    """As `_least_mb`, where all that `quantize` leaves in fp32 is."""
-    int8 = int8_of(plan.recipe)
-    return 4 * sizes.parameters / 1e6 if int8 is not None and int8.exclude else _least_mb(plan, sizes)
-
-
-def _check_least(plan: Plan, node: Node[Prune], least: float) -> None:
-    """In the units of the budget."""
-    if (budget := node.spec.budgets[-1]) < least:
-        raise CompressError(
-            f"recipe {plan.recipe.name}, stage {node.stage}: {node.spec.budget}: expected at least {math.ceil(1000 * least) / 1000:g}, "
-            f"which one head in one layer and no neurons cost; found {budget:g}; for less, prune a narrower student"
-        )
 
 
 def run(job: Job[Prune]) -> PruneInfo:
@@ -233,7 +181,7 @@ def _costs(job: Job[Prune], model: Any, length: float) -> Costs:
     else:
         timed = round(length) if budget == "latency" else None
         costs = measured_costs(job, model.config, length=timed).costs(sizes)
-    _check_least(job.plan, job.node, costs.least / _unit(budget, costs))
+    check_least(job.plan, job.node, costs.least / _unit(budget, costs))
     return costs
 
 

@@ -1,0 +1,67 @@
+"""Whether a budget of `prune` can be met, as far as that is known without measuring."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...errors import CompressError
+from ...models.dimensions import Dimensions
+from ...quantize.word_blocks import row_bytes
+from ...spec.stages import Prune
+from ...tasks import encode
+from ..plan import Node, Plan
+from .layer_costs import int8_of
+
+_SAMPLE = 512  # training texts whose mean length a plan is checked by
+_GRAPH_MB, _MOST_BESIDE = 0.1, 1.1  # more that a file has than its weights: the graph, scales and what stays fp32
+
+
+def check(plan: Plan, node: Node[Prune]) -> None:
+    """The budget has room for the narrowest layers, and asks for less than there is, as far as that is known without measuring."""
+    from ...pruning.budget import flops_costs, narrowest
+
+    spec, sizes = node.spec, plan.sizes[node.model]
+    if spec.budget == "flops":
+        train = plan.task.data.train
+        sample = train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
+        length = encode(plan.source_of(node).tokenizer, sample, plan.task.spec.max_length).lengths.mean()
+        costs = flops_costs(sizes, float(length))
+        check_least(plan, node, costs.least / costs.whole)
+    elif spec.budget == "size_mb":
+        whole = _most_mb(plan, sizes)
+        check_least(plan, node, _least_mb(plan, narrowest(sizes)))
+        if spec.budgets[0] >= _GRAPH_MB + _MOST_BESIDE * whole:
+            raise CompressError(
+                f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the model has, about {whole:.3g}; found "
+                f"{spec.budgets[0]:g}"
+            )
+
+
+def _least_mb(plan: Plan, sizes: Dimensions) -> float:
+    """Of the weights in a file, in units of 1,000,000 bytes: no file has less."""
+    int8 = int8_of(plan.recipe)
+    if int8 is None:
+        return 4 * sizes.parameters / 1e6
+    each = (
+        sizes.embedding * 4
+        if not int8.embeddings
+        else row_bytes(sizes.vocabulary, sizes.embedding, bits=int8.word_bits)
+    )
+    return (sizes.parameters - sizes.word_parameters + sizes.vocabulary * each) / 1e6
+
+
+def _most_mb(plan: Plan, sizes: Dimensions) -> float:
+    """As `_least_mb`, where all that `quantize` leaves in fp32 is."""
+    int8 = int8_of(plan.recipe)
+    return 4 * sizes.parameters / 1e6 if int8 is not None and int8.exclude else _least_mb(plan, sizes)
+
+
+def check_least(plan: Plan, node: Node[Prune], least: float) -> None:
+    """In the units of the budget."""
+    if (budget := node.spec.budgets[-1]) < least:
+        raise CompressError(
+            f"recipe {plan.recipe.name}, stage {node.stage}: {node.spec.budget}: expected at least {math.ceil(1000 * least) / 1000:g}, "
+            f"which one head in one layer and no neurons cost; found {budget:g}; for less, prune a narrower student"
+        )
