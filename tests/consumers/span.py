@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consumer_bundles import SPAN_TASK, WORDS, shipped
+from consumer_bundles import SPAN_TASK, shipped
 from consumer_checks import FILES, JS_FILES, JS_VERSIONS, OPTIMUM, by_node, by_python, check, share_of
 
 from compress.runtime import Reader
 from compress.runtime.passages import Passages
 
 ANSWERS = {"good": "the film", "bad": "a dull end"}
-OTHERS = [word for word in WORDS if word not in " ".join(ANSWERS.values()).split(" ")]
+OTHERS = ("is", "not", "and")  # of one token each
 
 
 def asked(count: int, seed: int) -> list[tuple[str, str]]:
