@@ -37,7 +37,7 @@ test-inc: install
 
 # The libraries that open bundles, each in an environment of its own; needs the registries of Python and Node.
 test-consumers: install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -rs tests/consumers/consumers.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -rs tests/consumers/*.py
 
 lint: install
 	$(BIN)/ruff check .
