@@ -11,7 +11,7 @@ from prune_runs import planned, request
 from compress.cli.plans import plan_documents, print_plans
 from compress.errors import CompressError
 from compress.pipeline import run_all
-from compress.pipeline.stages import prune
+from compress.pipeline.stages import prune_budget
 
 EMBEDDING = """
 name: toy
@@ -96,7 +96,7 @@ def test_words_of_4_bits_allow_a_smaller_file(world: Path) -> None:
     for bits in (8, 4):
         plan = planned(world, "alone", f"quantize.word_bits={bits}")
         sizes = replace(plan.sizes["teacher"], vocabulary=30_522)
-        least[bits] = prune._least_mb(plan, sizes)
+        least[bits] = prune_budget._least_mb(plan, sizes)
     each = sizes.embedding
     assert each == 32
     saved = 30_522 * (each + 1 - (each / 2 + 1)) / 1e6  # a byte for the scale of a row, or of its one block
