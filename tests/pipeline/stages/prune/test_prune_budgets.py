@@ -12,7 +12,7 @@ from prune_runs import made, planned, request
 from compress.errors import CompressError
 from compress.pipeline import Plan
 from compress.pipeline.run import build_stage
-from compress.pipeline.stages import layer_costs, prune
+from compress.pipeline.stages import layer_costs, prune, prune_budget
 from compress.pruning import scores
 
 
@@ -47,7 +47,7 @@ def test_the_file_is_as_large_as_the_budget_says(world: Path, precision: str, sh
 def test_what_int8_leaves_in_fp32_counts_for_the_size(
     world: Path, monkeypatch: pytest.MonkeyPatch, setting: str, most: bool
 ) -> None:
-    monkeypatch.setattr(prune, "_GRAPH_MB", 0.0)
+    monkeypatch.setattr(prune_budget, "_GRAPH_MB", 0.0)
     sizes = planned(world, "alone").sizes["teacher"]
     fp32 = sizes.parameters if most else sizes.word_parameters
     larger = (sizes.parameters + 2 * fp32) / 1e6  # than an int8 file, smaller than this one
