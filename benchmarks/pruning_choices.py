@@ -1,0 +1,127 @@
+"""What heads and neurons should be judged by, and how the rest is repaired: every choice at the same budgets, on tuning splits.
+
+    python benchmarks/pruning_choices.py --data-dir GLUE --task mrpc --task rte --out runs --report reports/pruning-choices.md
+
+Teachers are `compress run prune-int8`'s; what is trained is taken from the store in OUT. Nothing is exported, and no reported split is
+read: a default is chosen by these figures. Divergence is of the outputs, from those of the unpruned teacher: KL in nats, of a regression
+the mean squared difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from records import add_json, code_line, write_json
+
+from compress.atomic import write_text
+from compress.paths import shown
+from compress.pipeline import Request, build_stage
+from compress.results import Machine
+
+CHOICES = tuple((score, repair) for score in ("fisher", "obs") for repair in ("least_squares", "scale"))
+HEADINGS = (
+    "Task", "Budget", "Judged by", "Repair", "Pruned", "Repaired", "Against the whole, points, 95% interval", "Decided alike",
+    "Divergence, pruned / repaired",
+)  # fmt: skip
+
+
+def pruned(task: str, score: str, repair: str, given: argparse.Namespace) -> dict[str, Any]:
+    settings = {
+        "prune.score": score,
+        "prune.repair": repair,
+        "prune.flops": [float(each) for each in given.flops.split(",")],
+        "prune.examples": given.examples,
+    }
+    overrides = [f"{name}={value}" for name, value in settings.items()]
+    overrides += [words for name, _, words in (each.partition(":") for each in given.set) if name == task]
+    request = Request(
+        ("prune-int8",), (task,), data_dir=given.data_dir, root=given.out, bench=None, threads=1, overrides=tuple(overrides)
+    )  # fmt: skip
+    return {"task": task, **build_stage(request, "teacher-pruned").info}
+
+
+def lines(info: dict[str, Any]) -> list[str]:
+    found = []
+    for point in info["points"]:
+        delta, same = point["delta"], point["same"]
+        cells = (
+            info["task"],
+            f"{info['budget']} {point['budget']:g}",
+            info["score"],
+            info["repair"],
+            f"{point['pruned']:.2f}",
+            f"{point['repaired']:.2f}",
+            f"{delta['points']:+.2f} ({delta['low']:+.2f} to {delta['high']:+.2f})",
+            "–" if same is None else f"{100 * same:.1f}%",
+            f"{point['divergence']:.2g} / {point['repaired_divergence']:.2g}",
+        )
+        found.append(_line(cells))
+    return found
+
+
+def means(measured: Sequence[dict[str, Any]]) -> list[str]:
+    """Over tasks, of each choice at each budget: the difference to the whole, in points."""
+    budgets = [point["budget"] for point in measured[0]["points"]]
+    found = []
+    for score, repair in CHOICES:
+        own = [info for info in measured if (info["score"], info["repair"]) == (score, repair)]
+        deltas = [
+            mean(info["points"][place]["delta"]["points"] for info in own) if own else 0.0
+            for place in range(len(budgets))
+        ]
+        found.append(_line((score, repair, *(f"{delta:+.2f}" for delta in deltas))))
+    return [*_head(("Judged by", "Repair", *(f"{budget:g} of the FLOPs" for budget in budgets)), 2), *found]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _head(headings: Sequence[str], left: int) -> list[str]:
+    return [_line(headings), _line((":--",) * left + ("--:",) * (len(headings) - left))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--task", action="append", required=True)
+    parser.add_argument("--flops", default="0.5,0.3", help="falling shares, with commas between")
+    parser.add_argument("--examples", type=int, default=2048)
+    parser.add_argument("--set", action="append", default=[], metavar="TASK:PATH=VALUE")
+    parser.add_argument("--out", type=Path, default=Path("runs"))
+    parser.add_argument("--report", type=Path)
+    add_json(parser)
+    given = parser.parse_args()
+    measured = []
+    print("\n".join(_head(HEADINGS, 4)), flush=True)
+    for task in given.task:
+        for score, repair in CHOICES:
+            measured.append(pruned(task, score, repair, given))
+            print("\n".join(lines(measured[-1])), flush=True)
+    machine = Machine.here()
+    page = [
+        "# What pruning judges by, and how it repairs\n",
+        f"Measured on {machine.cpu}, {', '.join(machine.isa)}, by\n",
+        f"{code_line()}\n",
+        f"```\npython benchmarks/pruning_choices.py {shlex.join(map(shown, sys.argv[1:]))}\n```\n",
+        f"The teacher is `minilm-l6` fine-tuned on the task, one seed; {given.examples:,} training examples tell which heads and neurons "
+        "matter, and serve the repair. Scores are on the tuning split, which is held out of train; no reported split was read.\n",
+        "## The mean over tasks of the difference to the whole model, repaired, points\n",
+        *means(measured),
+        "\n## Each task\n",
+        *_head(HEADINGS, 4),
+        *(line for info in measured for line in lines(info)),
+    ]
+    if given.report:
+        write_text(given.report, "\n".join(page) + "\n")
+    write_json(given.json, measured)
+
+
+if __name__ == "__main__":
+    main()
