@@ -61,7 +61,7 @@ def _scores(run: Result, record: PruningRecord) -> Iterator[Line]:
 def _nearness(point: PrunedPoint) -> tuple[str, str]:
     """To the whole model: the share of equal decisions, and the divergence of the outputs."""
     same = _before_after(point.same, point.repaired_same, "{:.1%}".format)
-    return same, _before_after(point.divergence, point.repaired_divergence, numbers.significant)
+    return same, _before_after(point.divergence, point.repaired_divergence, "{:.3g}".format)
 
 
 def _before_after(before: float | None, after: float | None, write: Callable[[float], str]) -> str:

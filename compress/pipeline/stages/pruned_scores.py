@@ -32,8 +32,8 @@ class TuningJudge:
         return headline(score(self.data.spec, self.data.labels, outputs, self.gold))
 
     def divergence(self, outputs: np.ndarray) -> float:
-        """From the whole model's, as the kind of task measures it."""
-        return self._kind.divergence(self.whole, outputs)
+        """From the whole model's, as the kind of task measures it; 0 where rounding makes it less."""
+        return max(0.0, self._kind.divergence(self.whole, outputs))
 
     def same(self, outputs: np.ndarray) -> float | None:
         """The share of examples that are decided as by the whole model; None where answers are no decisions."""

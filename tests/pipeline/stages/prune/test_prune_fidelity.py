@@ -44,7 +44,8 @@ def test_a_point_says_how_near_its_answers_are(world: Path) -> None:
         of_whole, of_other = log_softmax(whole), log_softmax(other)
         kl = (np.exp(of_whole) * (of_whole - of_other)).sum(1).mean()
         assert found == pytest.approx(kl, rel=1e-3, abs=1e-9)
-    assert point["same"] == pytest.approx((whole.argmax(1) == repaired.argmax(1)).mean())
+    for found, other in ((point["same"], bare), (point["repaired_same"], repaired)):
+        assert found == pytest.approx((whole.argmax(1) == other.argmax(1)).mean())
     right, before = ((each.argmax(1) == gold).mean() for each in (repaired, whole))
     assert point["delta"]["points"] == pytest.approx(100 * (right - before))
     assert point["delta"]["low"] <= point["delta"]["points"] <= point["delta"]["high"]
@@ -54,7 +55,7 @@ def test_without_a_repair_the_pruned_model_is_held_against_the_whole(world: Path
     (point,) = build_stage(request(world, "alone", "prune.repair=false"), "teacher-pruned").info["points"]
     whole, _ = tuning_logits(world, "teacher")
     bare, _ = tuning_logits(world, "teacher-pruned", "prune.repair=false")
-    assert point["repaired_divergence"] is None
+    assert point["repaired_divergence"] is None and point["repaired_same"] is None
     assert point["same"] == pytest.approx((whole.argmax(1) == bare.argmax(1)).mean())
 
 
@@ -64,14 +65,17 @@ def test_reports_draw_what_is_left_and_the_score_at_each_budget(world: Path) -> 
     write_report([result], world / "report")
     picture, page = (world / "report/pruned.svg").read_text(), (world / "report/report.md").read_text()
     last = record.points[-1]
-    drawn = re.findall(r"Layer: (\d+)\W+Head: (\d+)\W+(kept|taken out)", picture)
+    drawn = re.findall(r"Layer (\d+), head (\d+): (stays|taken out)", picture)
     assert len(drawn) == len(last.heads) * record.layer_heads
-    assert {(int(layer), int(head)) for layer, head, state in drawn if state == "kept"} == {
+    assert {(int(layer), int(head)) for layer, head, state in drawn if state == "stays"} == {
         (number, head) for number, heads in enumerate(last.heads, 1) for head in heads
     }
-    assert all(f">{count:,}<" in picture if count else ">none<" in picture for count in last.neurons)
-    assert "(pruned.svg)" in page and f"Of {record.layer_heads} heads and {record.layer_neurons} neurons each" in page
-    assert all(f"{point.repaired:.2f} at flops {point.reached:.3g}" in page for point in record.points)
+    assert all(f">{count:,} (" in picture if count else ">none<" in picture for count in last.neurons)
+    assert "(pruned.svg)" in page and f"of {record.layer_heads} and {record.layer_neurons} in each layer" in page
+    assert all(f"{point.repaired:.2f} at {point.reached:.3g}" in page for point in record.points)
+    assert all(f"Tuning score, {kind}: " in picture for kind in ("pruned", "repaired"))
+    for name in ("KL divergence from the whole model, nats; pruned / repaired", "Same decisions"):
+        assert name in page
     assert "<svg" in (world / "report/report.html").read_text().split("What pruning left")[1]
 
 
