@@ -14,7 +14,7 @@ from .points import COLOURS
 from .runs import Task, name_of
 
 CELL, NEURONS, CURVE = 20, 240, (480, 220)  # pixels: a head, the bar of all neurons, width and height of a curve
-_LEAST_WIDTH = 400  # pixels, of a title
+_BESIDE: dict[str, Any] = {"align": "left", "dx": 6, "fontSize": 11, "color": SOFT}  # a number at the end of a row
 _KEPT, _TAKEN = "stays", "taken out"
 _SCORE = "Tuning score, points"
 _UNITS = {"flops": "Share of the layers' FLOPs", "latency": "Share of the time", "size_mb": "File, MB"}
@@ -75,9 +75,9 @@ def _layers(result: Result) -> Iterator[tuple[int, tuple[int, ...], int]]:
 def _shape(result: Result) -> Any:
     import altair as alt
 
-    width = max(_LEAST_WIDTH, CELL * _whole(result)[0] + NEURONS)
+    width = max(CURVE[0], CELL * _whole(result)[0] + NEURONS)
     below = ["Attention heads and feed-forward neurons that stay after the last stage that prunes."]
-    parts = alt.hconcat(_heads(result), _neurons(result), spacing=24)
+    parts = alt.hconcat(_heads(result), _neurons(result), spacing=30)
     return parts.properties(title=heading(_title(result), below, width))
 
 
@@ -85,14 +85,18 @@ def _heads(result: Result) -> Any:
     import altair as alt
 
     whole, _ = _whole(result)
+    width = CELL * whole
     cells = [
         {"layer": number, "head": head, "state": state, "tip": told({f"Layer {number}, head {head}": state})}
         for number, heads, _ in _layers(result)
         for head in range(whole)
         for state in (_KEPT if head in heads else _TAKEN,)
     ]
+    counts = [{"layer": number, "label": str(len(heads) or "none")} for number, heads, _ in _layers(result)]
+    y = alt.Y("layer:O", title="Layer", axis=alt.Axis(ticks=False, domain=False, labelOverlap=False))
     scale = alt.Scale(domain=[_KEPT, _TAKEN], range=[COLOURS[0], PAPER])
-    return (
+    texts = alt.Chart(alt.Data(values=counts)).mark_text(**_BESIDE).encode(x=alt.value(width), y=y, text="label:N")
+    squares = (
         alt.Chart(alt.Data(values=cells))
         .mark_point(shape="square", size=(CELL - 6) ** 2, stroke=SOFT, strokeWidth=0.8, opacity=1)
         .encode(
@@ -101,12 +105,12 @@ def _heads(result: Result) -> Any:
                 title="Head, from 0",
                 axis=alt.Axis(labelAngle=0, ticks=False, domain=False, labelOverlap=False),
             ),
-            y=alt.Y("layer:O", title="Layer", axis=alt.Axis(ticks=False, domain=False, labelOverlap=False)),
+            y=y,
             fill=alt.Fill("state:N", scale=scale, legend=alt.Legend(title=None, orient="bottom")),
             description="tip:N",
         )
-        .properties(width=CELL * whole, height=alt.Step(CELL))
     )
+    return alt.layer(squares, texts).properties(width=width, height=alt.Step(CELL))
 
 
 def _neurons(result: Result) -> Any:
@@ -126,7 +130,7 @@ def _neurons(result: Result) -> Any:
     base = alt.Chart(alt.Data(values=rows)).encode(y=y)
     bars = base.mark_bar(height=CELL - 6, color=COLOURS[0], aria=False).encode(x=kept)
     frames = base.mark_bar(height=CELL - 6, fill=None, stroke=SOFT, strokeWidth=0.8, aria=False).encode(x=all_of_them)
-    texts = base.mark_text(align="left", dx=6, fontSize=11, color=SOFT).encode(x=alt.value(NEURONS), text="label:N")
+    texts = base.mark_text(**_BESIDE).encode(x=alt.value(NEURONS), text="label:N")
     return alt.layer(bars, frames, texts).properties(width=NEURONS, height=alt.Step(CELL))
 
 
@@ -142,7 +146,7 @@ def _curve(result: Result, record: PruningRecord) -> Any:
     colours = alt.Scale(domain=kinds, range=[COLOURS[1], COLOURS[0]][-len(kinds) :])
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("x:Q", title=_UNITS[record.budget], scale=alt.Scale(zero=False, padding=16)),
-        color=alt.Color("kind:N", scale=colours, legend=alt.Legend(title=None, orient="bottom")),
+        color=alt.Color("kind:N", scale=colours, legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1)),
     )
     y, low = (alt.Y(f"{name}:Q", title=_SCORE, scale=alt.Scale(zero=False)) for name in ("y", "low"))
     whole = alt.Chart(alt.Data(values=[{"y": record.whole}]))
