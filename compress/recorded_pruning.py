@@ -34,7 +34,8 @@ class PrunedPoint(Record):
     repaired_divergence: Magnitude | None = Field(default=None, description="none without a repair")
     same: Share | None = Field(
         default=None,
-        description="of the examples, or words, decided as by the whole model, before the repair; none where answers are no decisions",
+        description="of the examples, or words, decided as by the whole model, or of queries those with the same best passage, before the "
+        "repair; none where answers are no decisions",
     )
     repaired_same: Share | None = Field(default=None, description="none without a repair")
 

@@ -25,6 +25,7 @@ from ..results import (
 )
 from .collect import collect
 from .predictions import find_predictions, own_file, write_answers
+from .pruned_picture import is_drawn
 from .summary import markdown_table, summary_table
 
 __all__ = ["check_report_folder", "collect", "markdown_table", "summary_table", "write_report"]
@@ -101,7 +102,7 @@ def _run_in(out: Path) -> str | None:
 def _pictures(results: Sequence[Result]) -> list[str]:
     """Beside the plot: of the models that were searched, and of those that were pruned, where there are any."""
     searched = any(model.info.get("divergence") for result in results for model in result.models)
-    pruned = any(result.pruning for result in results)
+    pruned = any(map(is_drawn, results))
     return [name for name, found in ((_SEARCHED, searched), (_PRUNED, pruned)) if found]
 
 

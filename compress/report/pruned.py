@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from ..recorded_pruning import PrunedPoint, PruningRecord
+from ..recorded_pruning import PruningRecord
 from ..results import Result
 from . import numbers
 from .runs import Variant
@@ -13,11 +13,11 @@ from .words import KIND_WORDS
 
 
 def pruned_tables(variant: Variant) -> Iterator[Table]:
-    """Two tables, where a stage of the recipe prunes: scores on the tuning split at each budget, and heads and neurons by layer."""
+    """Three tables, where a stage of the recipe prunes: at each budget the scores on the tuning split, and how near the answers are to
+    the whole model's; and heads and neurons by layer."""
     found = [(run, record) for run in variant.runs for record in run.pruning]
     if not found:
         return
-    measure = KIND_WORDS[variant.first.task.kind].divergence.format("the whole model")
     scores = (
         Column("Seed"),
         Column("Stage", numeric=False),
@@ -30,11 +30,10 @@ def pruned_tables(variant: Variant) -> Iterator[Table]:
         Column("Pruned", "points"),
         Column("Repaired", "points"),
         Column("Recovered", "points"),
-        Column("Against the whole", "points, 95% interval"),
-        Column("Same decisions", "pruned / repaired"),
-        Column("Divergence", f"{measure}; pruned / repaired"),
     )
     yield Table("Pruning on the tuning split", scores, tuple(line for pair in found for line in _scores(*pair)))
+    if lines := [line for pair in found for line in _nearness(*pair)]:
+        yield Table("Pruned against whole on the tuning split", _near_columns(variant), tuple(lines))
     columns = (
         Column("Seed"),
         Column("Layer"),
@@ -55,18 +54,35 @@ def _scores(run: Result, record: PruningRecord) -> Iterator[Line]:
         budget = f"{record.budget} {point.budget:g}"
         how = record.score, record.repair or NOTHING
         cells = str(run.seed), record.stage, *how, budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *scores
-        yield Line((*text_cells(*cells), against(point.delta), *text_cells(*_nearness(point))))
+        yield Line(text_cells(*cells))
 
 
-def _nearness(point: PrunedPoint) -> tuple[str, str]:
-    """To the whole model: the share of equal decisions, and the divergence of the outputs."""
-    same = _before_after(point.same, point.repaired_same, "{:.1%}".format)
-    return same, _before_after(point.divergence, point.repaired_divergence, numbers.significant)
+def _near_columns(variant: Variant) -> tuple[Column, ...]:
+    measure = KIND_WORDS[variant.first.task.kind].divergence.format("the whole model")
+    return (
+        Column("Seed"),
+        Column("Stage", numeric=False),
+        Column("Budget", numeric=False),
+        Column("Model", numeric=False),
+        Column("Difference", "points, 95% interval"),
+        Column("Same decisions", "share"),
+        Column("Divergence", measure),
+    )
 
 
-def _before_after(before: float | None, after: float | None, write: Callable[[float], str]) -> str:
-    found = [NOTHING if each is None else write(each) for each in (before, after)]
-    return " / ".join(found) if set(found) != {NOTHING} else NOTHING
+def _nearness(run: Result, record: PruningRecord) -> Iterator[Line]:
+    """Before and after the repair; results of before say nothing of it."""
+    for point in record.points:
+        measured = {
+            "pruned": (point.divergence, point.same),
+            "repaired": (point.repaired_divergence, point.repaired_same),
+        }
+        found = {model: pair for model, pair in measured.items() if pair[0] is not None}
+        for number, (model, (divergence, same)) in enumerate(found.items(), 1):
+            names = str(run.seed), record.stage, f"{record.budget} {point.budget:g}", model
+            delta = against(point.delta if number == len(found) else None)
+            share = NOTHING if same is None else f"{same:.1%}"
+            yield Line((*text_cells(*names), delta, *text_cells(share, f"{divergence:.3g}")))
 
 
 def _layers(run: Result) -> Iterator[Line]:

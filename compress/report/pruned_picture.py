@@ -13,14 +13,20 @@ from .plot import told
 from .points import COLOURS
 from .runs import Task, name_of
 
-CELL, NEURONS, CURVE = 20, 240, (480, 220)  # pixels: a head, the bar of all neurons, width and height of the curve
-_TAKEN, _KEPT = "taken out", "kept"
-_UNITS = {"flops": "Share of the layers' FLOPs left", "latency": "Share of the time left", "size_mb": "File, MB"}
+CELL, NEURONS, CURVE = 20, 240, (480, 220)  # pixels: a head, the bar of all neurons, width and height of a curve
+_BESIDE: dict[str, Any] = {"align": "left", "dx": 6, "fontSize": 11, "color": SOFT}  # a number at the end of a row
+_KEPT, _TAKEN = "stays", "taken out"
+_SCORE = "Tuning score, points"
+_UNITS = {"flops": "Share of the layers' FLOPs", "latency": "Share of the time", "size_mb": "File, MB"}
+
+
+def is_drawn(result: Result) -> bool:
+    """Whether it pruned, and says of how many heads and neurons: results of before do not."""
+    return bool(result.pruning) and None not in _whole(result)
 
 
 def pruned(tasks: Sequence[Task]) -> list[Result]:
-    """The runs that pruned."""
-    return [result for task in tasks for result in task.results if result.pruning]
+    return [result for task in tasks for result in task.results if is_drawn(result)]
 
 
 def describe(tasks: Sequence[Task]) -> str:
@@ -38,22 +44,30 @@ def charts(tasks: Sequence[Task]) -> list[Any]:
 
 
 def _words(result: Result) -> Iterator[str]:
-    record = result.pruning[-1]
+    heads, neurons = _whole(result)
     layers = "; ".join(
-        f"layer {number}: {len(heads) or 'no'} heads, {neurons or 'no'} neurons"
-        for number, heads, neurons in _layers(record)
+        f"layer {number} {len(kept) or 'none'} and {f'{width:,}' if width else 'none'}"
+        for number, kept, width in _layers(result)
     )
-    yield f"{_title(result)}. Of {record.layer_heads} heads and {record.layer_neurons:,} neurons each: {layers}."
-    for each in result.pruning:
-        if len(each.points) > 1:
-            listed = "; ".join(
-                f"{numbers.points(_final(point))} at {each.budget} {point.reached:.3g}" for point in each.points
+    yield f"{_title(result)}. Heads and neurons that stay, of {heads} and {neurons:,} in each layer: {layers}."
+    for record in result.pruning:
+        if len(record.points) > 1:
+            unit = _UNITS[record.budget]
+            points = (f"{numbers.points(_final(point))} at {point.reached:.3g}" for point in record.points)
+            yield (
+                f"Stage {record.stage}, tuning score by {unit[0].lower()}{unit[1:]}: {'; '.join(points)}; "
+                f"whole {numbers.points(record.whole)}."
             )
-            yield f"Tuning score {numbers.points(each.whole)} whole, {listed}."
 
 
-def _layers(record: PruningRecord) -> Iterator[tuple[int, tuple[int, ...], int]]:
-    last = record.points[-1]
+def _whole(result: Result) -> tuple[Any, Any]:
+    """Heads and neurons of each layer before the first stage that prunes."""
+    return result.pruning[0].layer_heads, result.pruning[0].layer_neurons
+
+
+def _layers(result: Result) -> Iterator[tuple[int, tuple[int, ...], int]]:
+    """After the last stage that prunes: each layer's number, its heads, and how many neurons."""
+    last = result.pruning[-1].points[-1]
     for number, (heads, neurons) in enumerate(zip(last.heads, last.neurons, strict=True), 1):
         yield number, heads, neurons
 
@@ -61,17 +75,28 @@ def _layers(record: PruningRecord) -> Iterator[tuple[int, tuple[int, ...], int]]
 def _shape(result: Result) -> Any:
     import altair as alt
 
-    record = result.pruning[-1]
+    width = max(CURVE[0], CELL * _whole(result)[0] + NEURONS)
+    below = ["Attention heads and feed-forward neurons that stay after the last stage that prunes."]
+    parts = alt.hconcat(_heads(result), _neurons(result), spacing=30)
+    return parts.properties(title=heading(_title(result), below, width))
+
+
+def _heads(result: Result) -> Any:
+    import altair as alt
+
+    whole, _ = _whole(result)
+    width = CELL * whole
     cells = [
-        {"layer": number, "head": head, "state": _KEPT if head in heads else _TAKEN}
-        for number, heads, _ in _layers(record)
-        for head in range(record.layer_heads)
+        {"layer": number, "head": head, "state": state, "tip": told({f"Layer {number}, head {head}": state})}
+        for number, heads, _ in _layers(result)
+        for head in range(whole)
+        for state in (_KEPT if head in heads else _TAKEN,)
     ]
-    for cell in cells:
-        cell["tip"] = told({"Layer": str(cell["layer"]), "Head": str(cell["head"]), "": cell["state"]})
+    counts = [{"layer": number, "label": str(len(heads) or "none")} for number, heads, _ in _layers(result)]
+    y = alt.Y("layer:O", title="Layer", axis=alt.Axis(ticks=False, domain=False, labelOverlap=False))
     scale = alt.Scale(domain=[_KEPT, _TAKEN], range=[COLOURS[0], PAPER])
-    layer = alt.Y("layer:O", title="Layer", axis=alt.Axis(ticks=False, domain=False, labelOverlap=False))
-    heads = (
+    texts = alt.Chart(alt.Data(values=counts)).mark_text(**_BESIDE).encode(x=alt.value(width), y=y, text="label:N")
+    squares = (
         alt.Chart(alt.Data(values=cells))
         .mark_point(shape="square", size=(CELL - 6) ** 2, stroke=SOFT, strokeWidth=0.8, opacity=1)
         .encode(
@@ -80,77 +105,75 @@ def _shape(result: Result) -> Any:
                 title="Head, from 0",
                 axis=alt.Axis(labelAngle=0, ticks=False, domain=False, labelOverlap=False),
             ),
-            y=layer,
+            y=y,
             fill=alt.Fill("state:N", scale=scale, legend=alt.Legend(title=None, orient="bottom")),
             description="tip:N",
         )
-        .properties(width=CELL * record.layer_heads, height=alt.Step(CELL))
     )
-    return alt.hconcat(heads, _neurons(record), spacing=24).properties(
-        title=heading(_title(result), ["After the last prune stage."], CURVE[0])
-    )
+    return alt.layer(squares, texts).properties(width=width, height=alt.Step(CELL))
 
 
-def _neurons(record: PruningRecord) -> Any:
+def _neurons(result: Result) -> Any:
     import altair as alt
 
-    whole = record.layer_neurons
+    _, whole = _whole(result)
     rows = [
-        {"layer": number, "kept": neurons, "whole": whole, "label": f"{neurons:,}" if neurons else "none"}
-        for number, _, neurons in _layers(record)
+        {"layer": number, "kept": neurons, "whole": whole, "label": _label(neurons, whole)}
+        for number, _, neurons in _layers(result)
     ]
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        y=alt.Y("layer:O", title=None, axis=alt.Axis(labels=False, ticks=False, domain=False))
-    )
-    scale = alt.Scale(domain=[0, whole], nice=False)
+    y = alt.Y("layer:O", title=None, axis=alt.Axis(labels=False, ticks=False, domain=False))
     axis = alt.Axis(values=[0, whole], format=",d")
-    x = alt.X("kept:Q", title="Neurons kept", scale=scale, axis=axis)
-    bars = base.mark_bar(height=CELL - 6, color=COLOURS[0], aria=False).encode(x=x)
-    frames = base.mark_bar(height=CELL - 6, fill=None, stroke=SOFT, strokeWidth=0.8, aria=False).encode(
-        x=alt.X("whole:Q", title="Neurons kept", scale=scale, axis=axis)
+    kept, all_of_them = (
+        alt.X(f"{name}:Q", title="Neurons", scale=alt.Scale(domain=[0, whole], nice=False), axis=axis)
+        for name in ("kept", "whole")
     )
-    texts = base.mark_text(align="left", dx=6, fontSize=11, color=SOFT).encode(x=alt.value(NEURONS), text="label:N")
+    base = alt.Chart(alt.Data(values=rows)).encode(y=y)
+    bars = base.mark_bar(height=CELL - 6, color=COLOURS[0], aria=False).encode(x=kept)
+    frames = base.mark_bar(height=CELL - 6, fill=None, stroke=SOFT, strokeWidth=0.8, aria=False).encode(x=all_of_them)
+    texts = base.mark_text(**_BESIDE).encode(x=alt.value(NEURONS), text="label:N")
     return alt.layer(bars, frames, texts).properties(width=NEURONS, height=alt.Step(CELL))
+
+
+def _label(neurons: int, whole: int) -> str:
+    return f"{neurons:,} ({numbers.percent(neurons / whole)})" if neurons else "none"
 
 
 def _curve(result: Result, record: PruningRecord) -> Any:
     import altair as alt
 
-    rows = [
-        {"x": point.reached, "y": value, "what": what, **_interval(record, point, value)}
-        for point in record.points
-        for what, value in (("pruned", point.pruned), ("repaired", point.repaired))
-        if value is not None
-    ]
-    for row in rows:
-        tip = {"Tuning score": numbers.points(row["y"]), _UNITS[record.budget]: f"{row['x']:.3g}", "": row["what"]}
-        row["tip"] = told(tip)
-    kinds = list(dict.fromkeys(row["what"] for row in rows))
-    colours = alt.Scale(domain=kinds, range=[COLOURS[1], COLOURS[0]][: len(kinds)])
-    colour = alt.Color("what:N", scale=colours, legend=alt.Legend(title=None, orient="bottom"))
-    x = alt.X("x:Q", title=_UNITS[record.budget], scale=alt.Scale(zero=False, padding=16))
-    y = alt.Y("y:Q", title="Tuning score, points", scale=alt.Scale(zero=False))
-    base = alt.Chart(alt.Data(values=rows)).encode(x=x, color=colour)
-    lines = base.mark_line(strokeWidth=1.5, aria=False).encode(y=y)
-    bars = base.mark_rule(strokeWidth=1.5, aria=False).encode(
-        y=alt.Y("low:Q", title="Tuning score, points"), y2="high:Q"
+    rows = _points(record)
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    colours = alt.Scale(domain=kinds, range=[COLOURS[1], COLOURS[0]][-len(kinds) :])
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X("x:Q", title=_UNITS[record.budget], scale=alt.Scale(zero=False, padding=16)),
+        color=alt.Color("kind:N", scale=colours, legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1)),
     )
-    marks = base.mark_point(size=40, opacity=1, filled=True).encode(y=y, description="tip:N")
-    whole = (
-        alt.Chart(alt.Data(values=[{"y": record.whole}]))
-        .mark_rule(strokeDash=[2, 3], color=SOFT, aria=False)
-        .encode(y=alt.Y("y:Q", title="Tuning score, points"))
+    y, low = (alt.Y(f"{name}:Q", title=_SCORE, scale=alt.Scale(zero=False)) for name in ("y", "low"))
+    whole = alt.Chart(alt.Data(values=[{"y": record.whole}]))
+    layers = (
+        whole.mark_rule(strokeDash=[2, 3], color=SOFT, aria=False).encode(y=y),
+        base.mark_rule(strokeWidth=2, opacity=0.65, aria=False).encode(y=low, y2="high:Q"),
+        base.mark_line(strokeWidth=1.5, aria=False).encode(y=y),
+        base.mark_point(size=50, opacity=1, filled=True).encode(y=y, description="tip:N"),
     )
-    lines_below = [f"Stage {record.stage}. Bars: 95% interval of the difference to the whole model (dotted)."]
-    caption = heading(_title(result), lines_below, CURVE[0])
-    return alt.layer(whole, bars, lines, marks).properties(width=CURVE[0], height=CURVE[1], title=caption)
+    below = [f"Stage {record.stage}. Bars: 95% interval of the difference to the whole model, the dotted line."]
+    width, height = CURVE
+    return alt.layer(*layers).properties(width=width, height=height, title=heading(_title(result), below, width))
 
 
-def _interval(record: PruningRecord, point: PrunedPoint, value: float) -> dict[str, float]:
-    """Of the model that was held against the whole one: repaired, if anything was."""
-    if value is not _final(point):
-        return {}
-    return {"low": record.whole + point.delta.low, "high": record.whole + point.delta.high}
+def _points(record: PruningRecord) -> list[dict[str, Any]]:
+    """Of each budget; the interval is at the score after the repair, if there is one."""
+    rows = []
+    for point in record.points:
+        for kind, score in (("pruned", point.pruned), ("repaired", point.repaired)):
+            if score is None:
+                continue
+            tip = {f"Tuning score, {kind}": numbers.points(score), _UNITS[record.budget]: f"{point.reached:.3g}"}
+            row = {"x": point.reached, "y": score, "kind": kind, "tip": told(tip)}
+            if point.delta is not None and kind == ("pruned" if point.repaired is None else "repaired"):
+                row |= {"low": record.whole + point.delta.low, "high": record.whole + point.delta.high}
+            rows.append(row)
+    return rows
 
 
 def _final(point: PrunedPoint) -> float:

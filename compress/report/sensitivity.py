@@ -97,7 +97,7 @@ def _title(result: Result, model: ModelResult) -> str:
 
 
 def _measure(result: Result) -> str:
-    return KIND_WORDS[result.task.kind].divergence
+    return KIND_WORDS[result.task.kind].divergence.format("fp32")
 
 
 def _rows(model: ModelResult) -> list[dict[str, Any]]:

@@ -10,7 +10,8 @@ class KindWords:
     """`pipeline_tag`: as model hubs name the kind. `example`: the Python line of a model card that turns `logits`
     [text, output] into answers. `answer`: how the runtime is asked; `optimum`: the class of optimum that opens a bundle. `cut`: what
     becomes of a longer text. `outputs`: of the graph, in Python, and `results`: what the example calls them; `truncation`: more
-    arguments of its `enable_truncation`; `input`: what it reads, where that is not the task's texts."""
+    arguments of its `enable_truncation`; `input`: what it reads, where that is not the task's texts. `divergence` has a place for the
+    model that outputs are compared with."""
 
     pipeline_tag: str
     output: str
@@ -40,7 +41,7 @@ KIND_WORDS: dict[str, KindWords] = {
         output="one logit per label",
         example='print([config["id2label"][str(i)] for i in logits.argmax(axis=1)])',
         limit="It always answers with one of its labels, also for a text to which none applies.",
-        divergence="KL divergence from fp32, nats",
+        divergence="KL divergence from {}, nats",
     ),
     "multilabel": KindWords(
         pipeline_tag="text-classification",
@@ -48,7 +49,7 @@ KIND_WORDS: dict[str, KindWords] = {
         example='print([[config["id2label"][str(i)] for i in row.nonzero()[0]] for row in logits > 0])',
         limit="It knows its labels alone, and may give none, or several that do not go together. Its outputs may have been moved so that "
         "labels are best given at one half on the tuning split: probabilities are no frequencies.",
-        divergence="KL divergence from fp32, nats, summed over labels",
+        divergence="KL divergence from {}, nats, summed over labels",
     ),
     "tagging": KindWords(
         pipeline_tag="token-classification",
@@ -56,7 +57,7 @@ KIND_WORDS: dict[str, KindWords] = {
         example='print([[config["id2label"][str(i)] for i in row] for row in logits.argmax(axis=2)])',
         limit="It knows its labels alone, and gives every word one of them. It was measured on the words of its data: pass lists of words "
         "where yours are cut otherwise than at spaces and punctuation.",
-        divergence="KL divergence from fp32, nats a word",
+        divergence="KL divergence from {}, nats a word",
         answer="Tagger",
         optimum="ORTModelForTokenClassification",
         cut="of which the model reads {} tokens at a time; bert-compress reads longer texts in windows that overlap",
@@ -68,7 +69,7 @@ KIND_WORDS: dict[str, KindWords] = {
         example=_SPANS,
         limit="It answers with a part of the context, and with one even where the context does not tell, unless it was trained on "
         "questions without an answer.",
-        divergence="mean squared difference of answers' logits to fp32",
+        divergence="mean squared difference of answers' logits to {}",
         answer="Reader",
         optimum="ORTModelForQuestionAnswering",
         cut="of which the model reads {} tokens at a time; bert-compress reads longer contexts in windows that overlap",
@@ -82,7 +83,7 @@ KIND_WORDS: dict[str, KindWords] = {
         example="print(logits[:, 0])",
         limit="Its scores put the passages of one query in order. Scores of different queries need not compare, and their sigmoids are no "
         "frequencies. It gives a score for any two texts.",
-        divergence="mean squared difference to fp32",
+        divergence="mean squared difference to {}",
         answer="Ranker",
     ),
     "choice": KindWords(
@@ -92,7 +93,7 @@ KIND_WORDS: dict[str, KindWords] = {
         "question's endings are their probabilities",
         example='print("ending", logits[:, 0].argmax())',
         limit="It always chooses one of the endings that it is given, also where none fits. Scores of different questions do not compare.",
-        divergence="KL divergence from fp32, nats a question",
+        divergence="KL divergence from {}, nats a question",
         answer="Chooser",
         optimum="",
         cut="cut to {} tokens together, the context first",
@@ -103,7 +104,7 @@ KIND_WORDS: dict[str, KindWords] = {
         output="one score",
         example="print(logits[:, 0])",
         limit="It gives a score for any texts, also for those to which the question does not apply.",
-        divergence="mean squared difference to fp32",
+        divergence="mean squared difference to {}",
     ),
     "embedding": KindWords(
         pipeline_tag="sentence-similarity",
@@ -111,7 +112,7 @@ KIND_WORDS: dict[str, KindWords] = {
         output="a vector of length 1 per text",
         example="print(vectors @ vectors.T)",
         limit="Its vectors are compared with one another alone: those of another model, the teacher included, are other vectors.",
-        divergence="1 - cosine with fp32's vector, a text's mean",
+        divergence="1 - cosine with {}'s vector, a text's mean",
         answer="Embedder",
         optimum="ORTModelForFeatureExtraction",
         outputs='["sentence_embedding"]',

@@ -32,11 +32,15 @@ class TuningJudge:
         return headline(score(self.data.spec, self.data.labels, outputs, self.gold))
 
     def divergence(self, outputs: np.ndarray) -> float:
-        """From the whole model's, as the kind of task measures it."""
-        return self._kind.divergence(self.whole, outputs)
+        """From the whole model's, as the kind of task measures it; 0 where rounding makes it less."""
+        return max(0.0, self._kind.divergence(self.whole, outputs))
 
     def same(self, outputs: np.ndarray) -> float | None:
-        """The share of examples that are decided as by the whole model; None where answers are no decisions."""
+        """The share of examples that are decided as by the whole model, of queries those with the same best passage; None where answers
+        are no decisions."""
+        if moved := self._kind.query_flips(self.whole, outputs, self.gold):
+            changed, queries = moved
+            return 1 - changed / queries
         if not self._kind.decides:
             return None
         return 1 - float(differ(self._kind.answers(self.whole), self._kind.answers(outputs)).mean())
