@@ -49,7 +49,7 @@ def pruned(task: str, score: str, repair: str, given: argparse.Namespace) -> dic
 def lines(info: dict[str, Any]) -> list[str]:
     found = []
     for point in info["points"]:
-        delta, same = point["delta"], point["same"]
+        delta, same = point["delta"], point["repaired_same"]
         cells = (
             info["task"],
             f"{info['budget']} {point['budget']:g}",
