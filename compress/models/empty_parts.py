@@ -1,5 +1,6 @@
 """What stands in a layer for a part of which nothing is left: of attention without heads, and of a feed-forward part without neurons,
-the bias of its output matrix alone stays, so that the layer gives LayerNorm(states + bias)."""
+the bias of its output matrix alone stays, and the part gives LayerNorm(states + bias). The norm has to be computed: it follows another
+one, whose gain leaves states of any variance."""
 
 from __future__ import annotations
 

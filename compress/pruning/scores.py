@@ -83,9 +83,8 @@ def mask_gradients(
             ]
             with _masked(model, masks):
                 loss = _summed_loss(model, objective, data, rows)
-            gradients = torch.autograd.grad(
-                loss, masks, materialize_grads=True
-            )  # of a part without units nothing depends on
+            # The loss does not depend on the masks of parts without units.
+            gradients = torch.autograd.grad(loss, masks, materialize_grads=True)
             found.append([_by_example(each, data.groups(rows)) for each in gradients])
             done += len(rows)
             on_progress(min(done, wanted), wanted)
