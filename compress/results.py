@@ -201,7 +201,7 @@ class Result(Record):
     )
     ensemble: EnsembleScore | None = Field(default=None, description="several teachers as one; none where there is one")
     vocabulary: VocabularyRecord | None = Field(default=None, description="none where no stage cuts one down")
-    pruning: tuple[PruningRecord, ...] = Field((), description="one for each stage that prunes")
+    pruning: tuple[PruningRecord, ...] = Field(default=(), description="one for each stage that prunes")
     corpus: Corpus | None = Field(default=None, description="none where no stage reads plain text")
     stages: tuple[StageRecord, ...]
     models: Annotated[tuple[ModelResult, ...], Field(min_length=1)] = Field(
