@@ -71,10 +71,7 @@ def means(measured: Sequence[dict[str, Any]]) -> list[str]:
     found = []
     for score, repair in CHOICES:
         own = [info for info in measured if (info["score"], info["repair"]) == (score, repair)]
-        deltas = [
-            mean(info["points"][place]["delta"]["points"] for info in own) if own else 0.0
-            for place in range(len(budgets))
-        ]
+        deltas = [mean(info["points"][place]["delta"]["points"] for info in own) for place in range(len(budgets))]
         found.append(_line((score, repair, *(f"{delta:+.2f}" for delta in deltas))))
     return [*_head(("Judged by", "Repair", *(f"{budget:g} of the FLOPs" for budget in budgets)), 2), *found]
 

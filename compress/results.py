@@ -214,7 +214,9 @@ class Result(Record):
     @field_validator("pruning", mode="before")
     @classmethod
     def _of_before(cls, value: Any) -> Any:
-        """Results of before a recipe could prune several times say null where none did."""
+        """Results of before a recipe could prune several times say null where none did, and else have the one record, of `prune`."""
+        if isinstance(value, dict):
+            return ({"stage": "prune", **value},)
         return () if value is None else value
 
     @model_validator(mode="after")

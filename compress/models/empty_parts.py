@@ -32,16 +32,16 @@ class NoOutputs(nn.Module):
 
 
 class NoInputs(nn.Module):
-    """In the place of a linear layer of which no input is left: its bias, the only parameter."""
+    """In the place of a linear layer of which no input is left: its bias, the only parameter. Its empty weight stands in checkpoints:
+    for the shape of that transformers alone refuses them, which would make up a weight that is missing."""
+
+    weight: Float[Tensor, "out 0"]
 
     def __init__(self, out_features: int, like: Tensor) -> None:
         super().__init__()
         self.in_features, self.out_features = 0, out_features
+        self.register_buffer("weight", like.new_zeros(out_features, 0))
         self.bias = nn.Parameter(like.new_zeros(out_features))
-
-    @property
-    def weight(self) -> Float[Tensor, "out 0"]:
-        return self.bias.detach()[:, None][:, :0]
 
     def forward(self, inputs: Float[Tensor, "*batch 0"]) -> Float[Tensor, "*batch out"]:
         return self.bias.expand(*inputs.shape[:-1], -1)

@@ -37,18 +37,19 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
         rows, neuron_rows = _rows(some_heads, size), _rows(some_neurons, 1)
         for part, kept in (*((part, rows) for part in ATTENTION), ("up", neuron_rows)):
             name = f"{layer_name(model, number)}.{family.layer[part]}"
-            _select(state, f"{name}.weight", kept, axis=0)
-            _select(state, f"{name}.bias", kept, axis=0)
+            for each in ("weight", "bias"):
+                _select(state, f"{name}.{each}", kept)
         for part, kept in (("output", rows), ("down", neuron_rows)):
-            _select(state, f"{layer_name(model, number)}.{family.layer[part]}.weight", kept, axis=1)
+            name = f"{layer_name(model, number)}.{family.layer[part]}.weight"
+            state[name] = state[name][:, kept]
     pruned.load_state_dict(state)
     return pruned.train(model.training)
 
 
-def _select(state: dict[str, Tensor], name: str, kept: Tensor, axis: int) -> None:
-    """Of a weight; one of which nothing is kept, or was there, has no entry."""
+def _select(state: dict[str, Tensor], name: str, kept: Tensor) -> None:
+    """Rows of a weight; one of which nothing is kept, or was there, has no entry."""
     if len(kept):
-        state[name] = state[name].index_select(axis, kept)
+        state[name] = state[name][kept]
     else:
         state.pop(name, None)
 

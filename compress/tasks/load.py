@@ -122,7 +122,7 @@ def _prepared(spec: TaskSpec, rows: dict[str, Rows]) -> dict[str, Rows]:
 
 def _trains_on_texts_alone(spec: TaskSpec, rows: dict[str, Rows]) -> bool:
     """Whether nothing reads the labels of train: no loss does, and no tuning split is carved from it."""
-    return not TASK_KINDS[spec.kind].trains_by_labels and {"train", "tuning"} <= rows.keys()
+    return not KINDS[spec.kind].learnt and {"train", "tuning"} <= rows.keys()
 
 
 def _checked(spec: TaskSpec, rows: dict[str, Rows], names: tuple[str, ...]) -> dict[str, Split]:

@@ -239,6 +239,16 @@ def test_shapes_that_no_model_has_are_refused_by_name(
         read_config(folder)
 
 
+@pytest.mark.parametrize("kept", [([[], range(4)], [range(64)] * 2), ([range(4)] * 2, [range(64), []])])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_transformers_alone_refuses_a_model_that_lost_a_part_and_nothing_else(family: str, kept: Any, tmp_path: Path):
+    """It would make up the weights of that part."""
+    model = whole(family)
+    without_units(model, *kept).save_pretrained(tmp_path)
+    with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):
+        type(model).from_pretrained(tmp_path)
+
+
 def test_weights_of_other_widths_than_the_config_says_are_refused(tmp_path: Path):
     without_units(whole("bert"), HEADS, NEURONS).save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())

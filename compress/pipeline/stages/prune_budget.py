@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 
 import numpy as np
 
@@ -37,6 +38,19 @@ def check(plan: Plan, node: Node[Prune]) -> None:
                 f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the model has, about {whole:.3g}; found "
                 f"{spec.budgets[0]:g}"
             )
+        _check_falls(plan, node)
+
+
+def _check_falls(plan: Plan, node: Node[Prune]) -> None:
+    """No stage before has made the file as small already."""
+    for other in takewhile(lambda other: other is not node, plan.nodes):
+        if isinstance(other.spec, Prune) and other.spec.budget == "size_mb":
+            least, found = other.spec.budgets[-1], node.spec.budgets[0]
+            if found >= least:
+                raise CompressError(
+                    f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the {least:g} of stage {other.stage} "
+                    f"before it; found {found:g}"
+                )
 
 
 def _least_mb(plan: Plan, sizes: Dimensions) -> float:

@@ -98,7 +98,6 @@ def _is_blank(score: Any) -> bool:
 EMBEDDING: TaskKind = replace(
     REGRESSION,
     prepared=rated,
-    trains_by_labels=False,
     constant=lambda train, names, gold: np.ones(1, np.float32),
     constant_words="one vector for all texts",
     label_words="a vector",

@@ -71,7 +71,6 @@ class TaskKind:
     query_flips: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
     # of (fp32 outputs, others, gold): queries whose best passage is another one, and all; None: examples are no passages
     prepared: Callable[[TaskSpec, Rows], Rows] = lambda spec, rows: rows  # in the form that `read_labels` takes
-    trains_by_labels: bool = True  # whether losses read those of train
     varied: Callable[[np.ndarray], bool] = lambda labels: (
         len(np.unique(labels, axis=0)) > 1
     )  # labels are not all the same

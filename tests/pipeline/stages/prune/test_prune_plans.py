@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from prune_runs import planned, request
+from prune_runs import FILES, planned, request
 
 from compress.cli.plans import plan_documents, print_plans
 from compress.errors import CompressError
@@ -89,6 +89,19 @@ def test_what_does_not_fit_is_told_before_anything_runs(
     with pytest.raises(CompressError, match=found):
         run_all(request(world, recipe, *overrides, **more))
     assert not (world / "runs").exists()
+
+
+def test_sizes_fall_from_stage_to_stage(world: Path) -> None:
+    text = (
+        FILES["gradual"]
+        .replace("gradual", "sizes")
+        .replace("flops: 0.7", "size_mb: 0.05")
+        .replace("flops: 0.6", "size_mb: 0.045")
+    )
+    (world / "sizes.yaml").write_text(text)
+    found = r"stage prune-more: size_mb: expected less than the 0\.05 of stage prune before it; found 0\.05$"
+    with pytest.raises(CompressError, match=found):
+        run_all(request(world, "sizes", "prune-more.size_mb=0.05"))
 
 
 def test_words_of_4_bits_allow_a_smaller_file(world: Path) -> None:
