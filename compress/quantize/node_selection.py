@@ -16,6 +16,7 @@ from ..models.families import FAMILIES
 from .weights import is_long
 
 _FEW = 16  # rows of a table
+_POSITIONS = "position_embeddings"  # in the name of their table, in every family that has one
 _ADDED_TO_SCORES = tuple(f"{family.relative_bias}.weight" for family in FAMILIES.values() if family.relative_bias)
 
 
@@ -78,10 +79,12 @@ def worth_int8(model: ModelProto) -> list[str]:
 
 
 def word_look_ups(model: ModelProto, plan: QuantizationPlan) -> list[str]:
-    """Those of the plan's tables that read the table of words: the one of the most rows, where it is a long one."""
+    """Those of the plan's tables that read the table of words: the one of the most rows but for positions, of which there may be more,
+    where it is a long one."""
     rows = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
     named = set(plan.tables)
-    read = {node.name: node.input[0] for node in model.graph.node if node.name in named and node.op_type == "Gather"}
+    looked_up = [node for node in model.graph.node if node.name in named and node.op_type == "Gather"]
+    read = {node.name: node.input[0] for node in looked_up if _POSITIONS not in node.input[0]}
     words = max(read.values(), key=rows.__getitem__, default=None)
     return [name for name, table in read.items() if table == words and is_long(rows[table])]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 from small_graphs import logits as logits_of_graph
 from small_graphs import model_of
 
@@ -171,6 +172,20 @@ def test_a_short_table_and_positions_keep_8_bits(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(weights, "LONG", 121)
     assert word_look_ups(made, PLAN) == []
     assert packed_look_ups(to_int8_graph(made, PLAN, {}, word_bits=4)) == []
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta"])
+def test_positions_keep_8_bits_though_they_are_more_than_the_words(family: str, tiny_onnx: Callable[..., Path]) -> None:
+    made = onnx.load(tiny_onnx(family, "plain"))
+    named = {node.name: node.input[0] for node in made.graph.node if node.op_type == "Gather"}
+    (words,) = (name for name, table in named.items() if "word_embeddings" in table)
+    (positions,) = (name for name, table in named.items() if "position_embeddings" in table)
+    plan = QuantizationPlan(int8=(), weight_only=(), kept=(), tables=(words, positions))
+    stored = {tensor.name: tensor for tensor in made.graph.initializer}
+    longer = numpy_helper.from_array(np.zeros((400, 8), np.float32), named[positions])
+    stored[named[positions]].CopyFrom(longer)
+    assert word_look_ups(made, plan) == [words]
+    assert word_look_ups(made, replace(plan, tables=(positions,))) == []
 
 
 @pytest.mark.parametrize(
