@@ -57,6 +57,8 @@ def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path
         _write_data(results, data)
         if not answers and not any(find_predictions(result, [out]) for result in results):
             (out / PER_EXAMPLE).unlink(missing_ok=True)  # of the report that was here before
+        for name in {_SEARCHED, _PRUNED} - {file.name for file in files}:
+            (out / name).unlink(missing_ok=True)  # of it, too
         if not _current([*files, *answers], digest):
             for path in answers:
                 write_answers(results, folders, path)

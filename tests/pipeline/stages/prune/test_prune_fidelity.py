@@ -94,6 +94,9 @@ def test_reports_draw_what_is_left_and_the_score_at_each_budget(world: Path) -> 
 
 
 def test_a_report_without_pruning_has_no_such_picture(world: Path) -> None:
+    (pruned,) = run_all(request(world, "plain"))
+    write_report([pruned], world / "report")
+    assert (world / "report/pruned.svg").exists()
     (result,) = run_all(request(world, "plain", "prune.enabled=false"))
     write_report([result], world / "report")
     assert not (world / "report/pruned.svg").exists()
