@@ -156,8 +156,8 @@ def _unquoted(text: str) -> str:
 
 
 def _literals(expected: str) -> list[str]:
-    """Names, and `true` or `false`, of a list as pydantic writes it."""
-    found = re.findall(r"'([^']*)'|\b(True|False)\b", expected)
+    """Names, `true` or `false`, and whole numbers, of a list as pydantic writes it."""
+    found = re.findall(r"'([^']*)'|\b(True|False|\d+)\b", expected)
     return [name or flag.lower() for name, flag in found]
 
 

@@ -14,6 +14,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from small_graphs import logits as logits_of_graph
 from small_graphs import model_of
 
+from compress.catalog import load_recipe
 from compress.errors import CompressError
 from compress.quantize import quantize_onnx, weights
 from compress.quantize.int8_graph import to_int8_graph
@@ -208,3 +209,10 @@ def test_training_for_int8_refuses_4_bits(tiny_onnx: Callable[..., Path], tmp_pa
         CompressError, match=r"^quantize\.word_bits: the `quantize_aware` stage trains words of 8 bits; leave"
     ):
         quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(method="qat", word_bits=4))
+
+
+def test_other_bits_are_refused_with_those_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\ntitle: Mine\nstages:\n  - finetune:\n  - export:\n  - quantize: {word_bits: 3}\n")
+    with pytest.raises(CompressError, match=r"word_bits: expected one of `4`, `8`, found the number 3"):
+        load_recipe(path)
