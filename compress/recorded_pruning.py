@@ -39,6 +39,11 @@ class PrunedPoint(Record):
     )
     repaired_same: Share | None = Field(default=None, description="none without a repair")
 
+    @property
+    def final(self) -> float:
+        """Repaired, if there is a repair."""
+        return self.pruned if self.repaired is None else self.repaired
+
 
 class PruningRecord(Record):
     """Of one prune stage; scores are headlines on the tuning split."""

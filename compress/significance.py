@@ -12,6 +12,7 @@ import numpy as np
 
 from .errors import CompressError
 from .metrics import FEWEST, Headline, Pairs, check_lengths
+from .recorded_fidelity import Delta
 
 Interval = tuple[float, float, float]
 
@@ -45,6 +46,12 @@ def paired_bootstrap(
     Raises `CompressError` when there are no examples or the lengths differ.
     """
     return paired_bootstrap_seeds(metric, [(base, other)], gold, samples=samples, seed=seed)
+
+
+def delta(metric: Headline, base: np.ndarray, other: np.ndarray, gold: np.ndarray) -> Delta:
+    """`metric(other) - metric(base)` as results record it: with the interval of `paired_bootstrap`, and McNemar's p."""
+    points, low, high = paired_bootstrap(metric, base, other, gold)
+    return Delta(points=points, low=low, high=high, mcnemar_p=mcnemar_p(metric, base, other, gold))
 
 
 def paired_bootstrap_seeds(

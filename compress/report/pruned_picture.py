@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..recorded_pruning import PrunedPoint, PruningRecord
+from ..recorded_pruning import PruningRecord
 from ..results import Result
 from . import numbers
 from .drawing import PAPER, SOFT, heading
@@ -53,7 +53,7 @@ def _words(result: Result) -> Iterator[str]:
     for record in result.pruning:
         if len(record.points) > 1:
             unit = _UNITS[record.budget]
-            points = (f"{numbers.points(_final(point))} at {point.reached:.3g}" for point in record.points)
+            points = (f"{numbers.points(point.final)} at {point.reached:.3g}" for point in record.points)
             yield (
                 f"Stage {record.stage}, tuning score by {unit[0].lower()}{unit[1:]}: {'; '.join(points)}; "
                 f"whole {numbers.points(record.whole)}."
@@ -174,10 +174,6 @@ def _points(record: PruningRecord) -> list[dict[str, Any]]:
                 row |= {"low": record.whole + point.delta.low, "high": record.whole + point.delta.high}
             rows.append(row)
     return rows
-
-
-def _final(point: PrunedPoint) -> float:
-    return point.pruned if point.repaired is None else point.repaired
 
 
 def _title(result: Result) -> str:

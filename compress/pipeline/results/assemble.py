@@ -240,9 +240,8 @@ def _mean_length(model: Model, context: Context) -> float:
 def _delta(made: Made, base: np.ndarray, other: np.ndarray) -> Delta:
     """Of the headline score."""
     data = made.reported.data
-    gold, metric = made.gold[data.first], headline_of(data.spec, data.labels, sizes=data.sizes(data.first))
-    points, low, high = significance.paired_bootstrap(metric, base, other, gold)
-    return Delta(points=points, low=low, high=high, mcnemar_p=significance.mcnemar_p(metric, base, other, gold))
+    metric = headline_of(data.spec, data.labels, sizes=data.sizes(data.first))
+    return significance.delta(metric, base, other, made.gold[data.first])
 
 
 def write_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:

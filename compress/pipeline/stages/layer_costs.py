@@ -101,12 +101,12 @@ def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, 
     points = dict[str, Any]()
     empty = found[narrow] + (layers - depth) * max(0.0, (found[narrow] - found[shallow]) / 2)
     for name, counts in options.items():
-        alike, measured = (1, 1) if name.startswith("last") else (layers - 1, max(1, depth - 1))
+        layers_alike, measured = (1, 1) if name.startswith("last") else (layers - 1, max(1, depth - 1))
         fewest = max(0.0, -more[name, 0])
         points[name] = tuple(
             (count, (fewest + scale * more[name, count]) / measured if count else 0.0) for count in counts
         )
-        empty -= alike * fewest / measured
+        empty -= layers_alike * fewest / measured
     return MeasuredCosts(max(0.0, empty), **points)
 
 

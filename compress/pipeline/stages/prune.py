@@ -30,7 +30,7 @@ from ..training.info import Threshold
 from .export import no_fast_graph
 from .layer_costs import READ, int8_of, measured_costs
 from .prune_budget import check, check_least
-from .pruned_scores import TuningJudge
+from .pruned_scores import TuningComparison
 
 if TYPE_CHECKING:
     from ...models.features import Batch
@@ -109,11 +109,11 @@ def run(job: Job[Prune]) -> PruneInfo:
     costs = _costs(job, model, length)
     data = TaskBatches(encoded, batch_size=_BATCH, pad_id=pad, seed=job.node.seed)
     scores, examples = _SCORES[spec.score](job, model, data)
-    judge = TuningJudge(
+    comparison = TuningComparison(
         context.task.data, tuning.labels, partial(tuning_outputs, context.task.data, tuning, pad), model
     )
-    pruning = _Pruning(job, model, scores, costs, length, data, judge)
-    whole, pruned, points = judge.points(judge.whole), None, list[PrunedPoint]()
+    pruning = _Pruning(job, model, scores, costs, length, data, comparison)
+    whole, pruned, points = comparison.points(comparison.whole), None, list[PrunedPoint]()
     for budget in spec.budgets:
         pruned, point = pruning.at(budget)
         points.append(point)
@@ -200,7 +200,7 @@ class _Pruning:
     costs: Costs
     length: float
     data: TaskBatches
-    judge: TuningJudge
+    comparison: TuningComparison
 
     def at(self, budget: float) -> tuple[Any, PrunedPoint]:
         """The model at one budget, pruned and repaired."""
@@ -208,14 +208,14 @@ class _Pruning:
         from ...pruning.budget import choose
         from ...pruning.removal import without_units
 
-        costs, job, judge = self.costs, self.job, self.judge
+        costs, job, comparison = self.costs, self.job, self.comparison
         unit = _unit(job.spec.budget, costs)
         kept = choose(self.scores, costs, max(budget * unit, costs.least))
         pruned = without_units(self.model, kept.heads, kept.neurons)
-        alone, repaired = judge.answer(pruned), None
+        alone, repaired = comparison.predict(pruned), None
         if method := job.spec.repair:
             _repair(job, pruned, self.model, self.data, method)
-            repaired = judge.answer(pruned)
+            repaired = comparison.predict(pruned)
         shape = shape_of(pruned)
         before, after = (_sizes(job, each).layers_flops(self.length) for each in (self.model, pruned))
         return pruned, PrunedPoint(
@@ -224,13 +224,13 @@ class _Pruning:
             heads=shape.heads,
             neurons=shape.neurons,
             flops=after / before,
-            pruned=judge.points(alone),
-            repaired=None if repaired is None else judge.points(repaired),
-            delta=judge.delta(alone if repaired is None else repaired),
-            divergence=judge.divergence(alone),
-            repaired_divergence=None if repaired is None else judge.divergence(repaired),
-            same=judge.same(alone),
-            repaired_same=None if repaired is None else judge.same(repaired),
+            pruned=comparison.points(alone),
+            repaired=None if repaired is None else comparison.points(repaired),
+            delta=comparison.delta(alone if repaired is None else repaired),
+            divergence=comparison.divergence(alone),
+            repaired_divergence=None if repaired is None else comparison.divergence(repaired),
+            same=comparison.same(alone),
+            repaired_same=None if repaired is None else comparison.same(repaired),
         )
 
 

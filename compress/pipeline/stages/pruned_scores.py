@@ -16,17 +16,17 @@ from ...tasks import TASK_KINDS, TaskKind, TrainingData, headline, headline_of, 
 
 
 @dataclass(frozen=True)
-class TuningJudge:
-    """`answer`: a model -> its outputs of the tuning split as scores take them; `gold`: what these are held against."""
+class TuningComparison:
+    """`predict`: a model -> its outputs of the tuning split as scores take them; `gold`: what these are held against."""
 
     data: TrainingData
     gold: np.ndarray
-    answer: Callable[[Any], np.ndarray]
+    predict: Callable[[Any], np.ndarray]
     model: Any
 
     @cached_property
     def whole(self) -> np.ndarray:
-        return self.answer(self.model)
+        return self.predict(self.model)
 
     def points(self, outputs: np.ndarray) -> float:
         return headline(score(self.data.spec, self.data.labels, outputs, self.gold))
@@ -47,9 +47,7 @@ class TuningJudge:
 
     def delta(self, outputs: np.ndarray) -> Delta:
         """Of the headline score, to the whole model's."""
-        metric, pair = headline_of(self.data.spec, self.data.labels), (self.whole, outputs, self.gold)
-        points, low, high = significance.paired_bootstrap(metric, *pair)
-        return Delta(points=points, low=low, high=high, mcnemar_p=significance.mcnemar_p(metric, *pair))
+        return significance.delta(headline_of(self.data.spec, self.data.labels), self.whole, outputs, self.gold)
 
     @property
     def _kind(self) -> TaskKind:

@@ -17,7 +17,7 @@ from compress.models.dimensions import read_config
 from compress.models.predict import predict_logits
 from compress.pipeline import run_all
 from compress.pipeline.run import build_stage
-from compress.pipeline.stages.pruned_scores import TuningJudge
+from compress.pipeline.stages.pruned_scores import TuningComparison
 from compress.report import numbers, write_report
 
 
@@ -65,9 +65,9 @@ def test_of_a_ranking_the_queries_with_the_same_best_passage_count() -> None:
     gold = np.array([[1, 0], [0, 0], [0, 1], [1, 1], [1, 2], [0, 2]], dtype=np.float64)  # relevance, query
     whole, other = (np.array([values], dtype=np.float64).T for values in ([2, 1, 1, 2, 2, 1], [5, 1, 2, 1, 4, 3]))
     data: Any = SimpleNamespace(spec=SimpleNamespace(kind="ranking"))
-    judge = TuningJudge(data, gold, lambda model: model, whole)
-    assert judge.same(other) == pytest.approx(2 / 3) and judge.same(whole) == 1
-    assert judge.divergence(whole) == 0 and judge.divergence(other) == pytest.approx((9 + 0 + 1 + 1 + 4 + 4) / 6)
+    comparison = TuningComparison(data, gold, lambda model: model, whole)
+    assert comparison.same(other) == pytest.approx(2 / 3) and comparison.same(whole) == 1
+    assert comparison.divergence(whole) == 0 and comparison.divergence(other) == pytest.approx((9 + 0 + 1 + 1 + 4 + 4) / 6)
 
 
 def test_reports_draw_what_is_left_and_the_score_at_each_budget(world: Path) -> None:
