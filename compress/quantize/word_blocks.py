@@ -46,7 +46,9 @@ def check_blocks(width: int) -> int:
 
 
 def row_bytes(rows: int, width: int, *, bits: int = 8) -> int:
-    """That a row of a table of so many rows takes, its scales included. `bits`: of a value, 4 or 8."""
+    """That a row of a table of so many rows takes, its scales included. `bits`: of a value, 4, 8, or 32 for fp32."""
+    if bits == 32:
+        return 4 * width
     block = block_of(width) if bits == 4 and is_long(rows) else None
     if block is not None:
         return width // 2 + width // block

@@ -13,9 +13,8 @@ from ..models.dimensions import read_config
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
 from ..pipeline.plan.students import resolve_student
 from ..pipeline.request import command_line, load_recipe, overrides_for
-from ..pipeline.stages.layer_costs import int8_of
+from ..pipeline.stages.prune_budget import least_mb
 from ..pipeline.stages.registry import STAGES
-from ..quantize.word_blocks import row_bytes
 from ..results import Result
 from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store
@@ -27,7 +26,7 @@ from .study import Outcome, Search, Trial, check_optuna
 from .workers import Helpers
 
 FOLDER = "search"  # below --out
-_KEPT = 0.95  # of the parameters of embeddings and layers: an exported graph may fold a few into others
+_KEPT = 0.95  # of a model's parameters: an exported graph may fold a few into others
 
 
 @dataclass(frozen=True)
@@ -200,14 +199,8 @@ def _too_large(plan: Plan, limits: Limits) -> str | None:
     tells says nothing yet."""
     if limits.max_size_mb is None or is_resized(plan):
         return None
-    name, _, precision = plan.models[-1].rpartition("-")
-    sizes = plan.sizes[name]
-    rest, int8 = sizes.embedding_parameters - sizes.word_parameters + sizes.layer_parameters, int8_of(plan.recipe)
-    if precision == "fp32" or int8 is None:
-        least = 4 * (rest + sizes.word_parameters)
-    else:
-        least = rest + sizes.vocabulary * row_bytes(sizes.vocabulary, sizes.embedding, bits=int8.word_bits)
-    least *= _KEPT / 1e6
+    name, _, _ = plan.models[-1].rpartition("-")
+    least = _KEPT * least_mb(plan, plan.sizes[name])
     if least <= limits.max_size_mb:
         return None
     return f"--max-size-mb: expected at most {limits.max_size_mb:g} MB, found at least {least:.4g} MB by its parameters"

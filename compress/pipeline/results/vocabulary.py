@@ -42,7 +42,6 @@ def vocabulary_record(
 
 
 def _row_bytes(graph: Artifact, sizes: Dimensions) -> int:
-    """What a token takes in the file: a row of the table of words in fp32, or in 8 or 4 bits with its scales."""
-    if graph.info.get("int4_gathers"):
-        return row_bytes(sizes.vocabulary, sizes.embedding, bits=4)
-    return row_bytes(sizes.vocabulary, sizes.embedding) if graph.info.get("int8_gathers") else 4 * sizes.embedding
+    """What a token takes in the file: a row of the table of words."""
+    bits = 4 if graph.info.get("int4_gathers") else 8 if graph.info.get("int8_gathers") else 32
+    return row_bytes(sizes.vocabulary, sizes.embedding, bits=bits)

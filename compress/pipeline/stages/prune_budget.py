@@ -32,7 +32,7 @@ def check(plan: Plan, node: Node[Prune]) -> None:
         check_least(plan, node, costs.least / costs.whole)
     elif spec.budget == "size_mb":
         whole = _most_mb(plan, sizes)
-        check_least(plan, node, _least_mb(plan, narrowest(sizes)))
+        check_least(plan, node, least_mb(plan, narrowest(sizes)))
         if spec.budgets[0] >= _GRAPH_MB + _MOST_BESIDE * whole:
             raise CompressError(
                 f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the model has, about {whole:.3g}; found "
@@ -53,23 +53,19 @@ def _check_falls(plan: Plan, node: Node[Prune]) -> None:
                 )
 
 
-def _least_mb(plan: Plan, sizes: Dimensions) -> float:
+def least_mb(plan: Plan, sizes: Dimensions) -> float:
     """Of the weights in a file, in units of 1,000,000 bytes: no file has less."""
     int8 = int8_of(plan.recipe)
     if int8 is None:
         return 4 * sizes.parameters / 1e6
-    each = (
-        sizes.embedding * 4
-        if not int8.embeddings
-        else row_bytes(sizes.vocabulary, sizes.embedding, bits=int8.word_bits)
-    )
-    return (sizes.parameters - sizes.word_parameters + sizes.vocabulary * each) / 1e6
+    word = row_bytes(sizes.vocabulary, sizes.embedding, bits=int8.word_bits if int8.embeddings else 32)
+    return (sizes.parameters - sizes.word_parameters + sizes.vocabulary * word) / 1e6
 
 
 def _most_mb(plan: Plan, sizes: Dimensions) -> float:
-    """As `_least_mb`, where all that `quantize` leaves in fp32 is."""
+    """As `least_mb`, where all that `quantize` leaves in fp32 is."""
     int8 = int8_of(plan.recipe)
-    return 4 * sizes.parameters / 1e6 if int8 is not None and int8.exclude else _least_mb(plan, sizes)
+    return 4 * sizes.parameters / 1e6 if int8 is not None and int8.exclude else least_mb(plan, sizes)
 
 
 def check_least(plan: Plan, node: Node[Prune], least: float) -> None:

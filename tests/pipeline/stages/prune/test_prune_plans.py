@@ -109,7 +109,7 @@ def test_words_of_4_bits_allow_a_smaller_file(world: Path) -> None:
     for bits in (8, 4):
         plan = planned(world, "alone", f"quantize.word_bits={bits}")
         sizes = replace(plan.sizes["teacher"], vocabulary=30_522)
-        least[bits] = prune_budget._least_mb(plan, sizes)
+        least[bits] = prune_budget.least_mb(plan, sizes)
     each = sizes.embedding
     assert each == 32
     saved = 30_522 * (each + 1 - (each / 2 + 1)) / 1e6  # a byte for the scale of a row, or of its one block
