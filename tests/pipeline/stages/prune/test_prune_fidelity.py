@@ -67,7 +67,9 @@ def test_of_a_ranking_the_queries_with_the_same_best_passage_count() -> None:
     data: Any = SimpleNamespace(spec=SimpleNamespace(kind="ranking"))
     comparison = TuningComparison(data, gold, lambda model: model, whole)
     assert comparison.same(other) == pytest.approx(2 / 3) and comparison.same(whole) == 1
-    assert comparison.divergence(whole) == 0 and comparison.divergence(other) == pytest.approx((9 + 0 + 1 + 1 + 4 + 4) / 6)
+    assert comparison.divergence(whole) == 0 and comparison.divergence(other) == pytest.approx(
+        (9 + 0 + 1 + 1 + 4 + 4) / 6
+    )
 
 
 def test_reports_draw_what_is_left_and_the_score_at_each_budget(world: Path) -> None:
