@@ -34,7 +34,7 @@ def repair(
 ) -> None:
     """Change the output matrices of attention and feed-forward parts of `pruned` in place, so that what goes into each LayerNorm is
     as near to what it is in `whole` as a linear map of the units that are left can make it (`least_squares`, biases too), or a
-    factor for each unit (`scale`).
+    factor for each unit (`scale`). Where no unit is left, the bias is fitted, by either.
 
     Layer after layer, each on what the repaired ones before it give, over the real tokens of padded `batches`; of the last layer only
     the first token's where the head reads no other (`first_token`).
@@ -71,7 +71,7 @@ def _repair_layer(
                 layer_states(pruned, number, inputs)
             read, found = (each[tokens_read(inputs, first_token=first_token)] for each in seen)
             equations.add(read, wanted - found)
-        if method == "scale":
+        if method == "scale" and linear.in_features:
             equations.rescale(linear, head_size(pruned) if units == "heads" else 1)
         else:
             equations.correct(linear)
@@ -105,8 +105,6 @@ class NormalEquations:
 
         All stay where any factor is beyond `LARGEST_FACTOR`.
         """
-        if not linear.in_features:
-            return
         (squares, products), weight = self._sums(), linear.weight.double()
         units = weight.shape[1] // size
         together = (weight.T @ weight) * squares[:-1, :-1]  # of what two inputs add to the output, Σ over its places

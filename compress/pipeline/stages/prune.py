@@ -277,4 +277,4 @@ def _resized(spec: Prune, sizes: Dimensions) -> None:
     """By what heads and neurons matter for."""
 
 
-PRUNE = Kind("prune", 4, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)
+PRUNE = Kind("prune", 5, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)
