@@ -37,7 +37,8 @@ class Overall:
 
     @property
     def is_baseline(self) -> bool:
-        return all(mine is theirs for mine, theirs in zip(self.rows, self.baselines, strict=True))
+        """Of its recipe, or of all."""
+        return all(row.delta is None for row in self.rows)
 
     @property
     def share(self) -> float | None:

@@ -48,6 +48,22 @@ def test_the_same_recipe_of_two_teachers_is_told_apart(fake: Callable[..., Resul
     assert "int8 (minilm-l6), teacher int8" in labels and "int8 (mpnet-base), teacher int8" in labels
 
 
+def test_a_recipe_with_a_teacher_of_its_own_is_held_against_that(fake: Callable[..., Result]) -> None:
+    def weaker(task: str) -> Result:
+        run = fake("int8", task)
+        models = [model.model_copy(update={"headline": model.headline - 20}) for model in run.models]
+        return run.model_copy(update={"models": tuple(models), "teacher": "small"})
+
+    tasks = tasks_of([run for task in ("sst2", "stsb") for run in (fake("distilbert", task), weaker(task))])
+    table = overview_table(tasks)
+    assert table is not None
+    assert [(line.cells[0].text, line.cells[5].text) for line in table.lines if line.kind == "baseline"] == [
+        ("distilbert", "–"), ("int8", "–"),
+    ]  # fmt: skip
+    (share,) = [line.cells[5].text for line in table.lines if line.cells[1].text == "teacher int8"]
+    assert share == "99.7%"
+
+
 def test_there_is_a_table_of_several_tasks_with_more_than_the_baseline_alone(fake: Callable[..., Result]) -> None:
     assert overview_table(tasks_of([fake("distilbert", "sst2")])) is None
     assert overview_table(tasks_of([fake("distilbert", "sst2"), fake("int8", "mrpc")])) is None
