@@ -11,7 +11,8 @@ from compress.results import Result, Runtime
 
 
 def latency_of(result: Result) -> str:
-    (detail,) = details(tasks_of([result], []))
+    (task,) = tasks_of([result])
+    (detail,) = details(task)
     return dict(detail.facts)["Latency"]
 
 
