@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from google.protobuf.message import EncodeError
 from onnx import GraphProto, ModelProto, NodeProto
 
 from .atomic import write_bytes
@@ -21,7 +22,6 @@ from .version import __version__
 INTEGER_MATMULS = {"MatMulInteger", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QLinearMatMul"}
 FLOAT_MATMULS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"}
 PRODUCER = "bert-compress"
-_PROTOBUF_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -284,9 +284,9 @@ def write_model(model: ModelProto, path: Path) -> None:
     is given that version and its producer's name."""
     model.producer_name, model.producer_version = PRODUCER, __version__
     model.ir_version = onnx.helper.find_min_ir_version_for(model.opset_import, ignore_unknown=True)
-    if model.ByteSize() > _PROTOBUF_LIMIT:
-        raise CompressError(
-            f"{path}: expected a model below 2 GiB, found {model.ByteSize():,} bytes; use a smaller teacher"
-        )
+    try:
+        content = model.SerializeToString(deterministic=True)
+    except EncodeError:  # protobuf's limit
+        raise CompressError(f"{path}: expected a model below 2 GiB; use a smaller teacher") from None
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, model.SerializeToString(deterministic=True))
+    write_bytes(path, content)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .intervals import NARROW
 from .latency import AGAIN, measure
 from .spec import BenchSpec, Candidate
 
-__all__ = ["AGAIN", "BenchSpec", "Candidate", "measure"]
+__all__ = ["AGAIN", "NARROW", "BenchSpec", "Candidate", "measure"]

@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from ..errors import CompressError
+from .intervals import half_width, is_check
 from .process import Child, Times
 from .spec import BenchSpec, Candidate, Progress, Shape
 
@@ -20,6 +22,7 @@ AGAIN = "baseline again"
 MIN_RUNS = 3
 # Per shape, all candidates together: what large batches of large models are cut to, down to MIN_RUNS.
 SECONDS_SINGLE, SECONDS_BATCH = 60.0, 20.0
+SECONDS_WARMUP = 1.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ def measure(
 
     Each round runs every candidate once in a new random order (seeded), so drift of the machine meets all
     alike; `speedup` and `cpu_speedup` compare medians of the same rounds, and the copy's distance from 1 is the
-    noise. A time limit per shape may end it before `spec.runs`; `Latency.runs` says how many there were.
+    noise. A shape ends before `spec.runs` at a time limit and, where `spec.narrow` says so, once the intervals of all p50
+    and of all ratios to the baseline are narrow enough; `Latency.runs` says how many there were.
     `on_progress(what, done, total)`. CompressError: a model that cannot be loaded or run at a shape, mostly before
     anything is timed; CheckFailed: a process that died or hung. No process outlives the call.
     """
@@ -58,7 +62,7 @@ def measure(
         for number, plan in enumerate(plans):
             if on_progress:
                 on_progress(plan.title, number, len(plans))
-            for name, row in _rows(children, plan, spec.warmup).items():
+            for name, row in _rows(children, plan, spec).items():
                 rows[name].append(row)
         if on_progress:
             on_progress("shapes timed", len(plans), len(plans))
@@ -93,16 +97,23 @@ def _plans(spec: BenchSpec) -> Iterator[_Plan]:
         yield _Plan((0, 0), [lambda who, text=text: [(who.lengths or spec.lengths)[text]] for text in texts])
 
 
-def _rows(children: list[Child], plan: _Plan, warmup: int) -> dict[str, Latency]:
+def _rows(children: list[Child], plan: _Plan, spec: BenchSpec) -> dict[str, Latency]:
     seconds = SECONDS_SINGLE if plan.shape[0] <= 1 else SECONDS_BATCH
-    _rounds(children, plan.runs[:1] * warmup, seconds / 4, 1)
-    times = _rounds(children, plan.runs, seconds, MIN_RUNS)
+    _rounds(children, plan.runs[:1] * spec.warmup, SECONDS_WARMUP, 1)
+    on_cpu = spec.threads == 1
+    times = _rounds(children, plan.runs, seconds, MIN_RUNS, spec.narrow, on_cpu=on_cpu)
     baseline = times[children[0].name]
-    return {name: _latency(plan.shape, values, baseline) for name, values in times.items()}
+    return {name: _latency(plan.shape, values, baseline, on_cpu=on_cpu) for name, values in times.items()}
 
 
 def _rounds(
-    children: list[Child], runs: list[Callable[[Candidate], list[int]]], seconds: float, at_least: int
+    children: list[Child],
+    runs: list[Callable[[Candidate], list[int]]],
+    seconds: float,
+    at_least: int,
+    narrow: float | None = None,
+    *,
+    on_cpu: bool = True,
 ) -> dict[str, list[Times]]:
     """Per child one entry per round."""
     order = random.Random(0)
@@ -111,12 +122,28 @@ def _rounds(
     for number, rows in enumerate(runs):
         if number >= at_least and time.monotonic() - start > seconds:
             break
+        if narrow is not None and is_check(number) and _widest(times, children[0].name, on_cpu=on_cpu) <= narrow:
+            break
         for child in order.sample(children, len(children)):
             times[child.name].append(child.run(rows(child.candidate)))
     return times
 
 
-def _latency(shape: Shape, times: list[Times], baseline: list[Times]) -> Latency:
+def _widest(times: dict[str, list[Times]], baseline: str, *, on_cpu: bool) -> float:
+    """The largest half-width of the p50 and ratios so far; infinite where one has none."""
+    widths = [width for values in times.values() for width in _half_widths(values, times[baseline], on_cpu=on_cpu)]
+    return max(inf if width is None else width for width in widths)
+
+
+def _half_widths(times: list[Times], baseline: list[Times], *, on_cpu: bool) -> tuple[float | None, float | None]:
+    """Of the p50 and of the ratio to the baseline, round by round; of CPU time, or else by the clock."""
+    mine, base = ([one.cpu if on_cpu else one.wall for one in each] for each in (times, baseline))
+    if min(mine) <= 0:  # a coarse CPU clock may say 0
+        return None, None
+    return half_width(mine), half_width([other / own for own, other in zip(mine, base, strict=True)])
+
+
+def _latency(shape: Shape, times: list[Times], baseline: list[Times], *, on_cpu: bool) -> Latency:
     import numpy as np
 
     from ..results import Latency
@@ -125,6 +152,7 @@ def _latency(shape: Shape, times: list[Times], baseline: list[Times]) -> Latency
     p50, p90, p99 = (float(value) for value in np.percentile(wall, (50, 90, 99)))
     cpu_p50 = float(np.median(cpu))
     base, cpu_base = np.median(np.array(baseline), axis=0)
+    half_width, speedup_half_width = _half_widths(times, baseline, on_cpu=on_cpu)
     return Latency(
         batch=shape[0],
         length=shape[1],
@@ -136,6 +164,8 @@ def _latency(shape: Shape, times: list[Times], baseline: list[Times]) -> Latency
         runs=len(times),
         cpu_p50=cpu_p50,
         cpu_speedup=float(cpu_base) / cpu_p50 if cpu_p50 else None,  # a coarse CPU clock may say 0
+        half_width=half_width,
+        speedup_half_width=speedup_half_width,
     )
 
 

@@ -26,10 +26,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class BenchSpec:
-    """`shapes`: (batch, length) in tokens; `lengths`: a sample of the task's own, one text at a time."""
+    """`shapes`: (batch, length) in tokens; `lengths`: a sample of the task's own, one text at a time.
+
+    `runs`: of each model and shape. `narrow`: fewer are enough once half of the 95% interval of every p50 and of every ratio
+    to the baseline is at most this part of it.
+    """
 
     shapes: tuple[Shape, ...] = ((1, 32), (1, 128), (32, 128))
     lengths: tuple[int, ...] = ()
     runs: int = 30
     warmup: int = 5
     threads: int = 1
+    narrow: float | None = None

@@ -174,7 +174,7 @@ Fsdp = Annotated[
 BenchThreads = Annotated[
     int, typer.Option(min=1, max=MOST_THREADS, help="Threads for latency.", rich_help_panel="Machine")
 ]
-BenchRuns = Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.", rich_help_panel="Machine")]
+BenchRuns = Annotated[int, typer.Option(min=1, help="Most timed runs per model and shape.", rich_help_panel="Machine")]
 NoBench = Annotated[
     bool,
     typer.Option(

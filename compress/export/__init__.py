@@ -20,7 +20,7 @@ from ..shared_weights import share_weights
 from ..spec.kinds import KindName
 from .cleaning import clean
 from .fast import build_fast, first_difference, has_tokens
-from .parity import TOLERANCE, check_parity, fast_tolerance
+from .parity import Logits, check_parity, fast_tolerance, torch_logits
 from .tracing import SEGMENTS, Traced, load, trace
 
 __all__ = ["export_onnx"]
@@ -60,9 +60,10 @@ def export_onnx(
     unpadded = unpadded_beside(path)
     unpadded.unlink(missing_ok=True)  # of an earlier file
     try:
-        errors, unpadded_errors = _write(traced, model, path, graph), {}
+        logits = torch_logits(traced)
+        errors, unpadded_errors = _write(traced, model, path, graph, logits), {}
         if graph == "fast" and has_tokens(traced.model):
-            unpadded_errors = _write(traced, _unpadded(traced, model, path), unpadded, "unpadded")
+            unpadded_errors = _write(traced, _unpadded(traced, model, path), unpadded, "unpadded", logits)
     except BaseException:
         path.unlink(missing_ok=True)
         unpadded.unlink(missing_ok=True)
@@ -80,10 +81,10 @@ def export_onnx(
     }
 
 
-def _write(traced: Traced, model: ModelProto, path: Path, form: str) -> dict[str, float]:
+def _write(traced: Traced, model: ModelProto, path: Path, form: str, logits: Logits) -> dict[str, float]:
     write_model(model, path)
     check_model(path)
-    return _parity(traced, path, form, model.opset_import[0].version)
+    return _parity(traced, path, form, model.opset_import[0].version, logits)
 
 
 def _unpadded(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
@@ -111,12 +112,12 @@ def _fast(checkpoint: Path, traced: Traced, opset: int) -> ModelProto:
     return model
 
 
-def _parity(traced: Traced, path: Path, form: str, opset: int) -> dict[str, float]:
+def _parity(traced: Traced, path: Path, form: str, opset: int, logits: Logits) -> dict[str, float]:
     """As `check_parity`; of a fast graph that fails, the message names the part that differs first."""
     if form == "plain":
-        return check_parity(traced, path, TOLERANCE)
+        return check_parity(traced, path, logits)
     try:
-        return check_parity(traced, path, fast_tolerance(traced.model.config.num_hidden_layers))
+        return check_parity(traced, path, logits, fast_tolerance(traced.model.config.num_hidden_layers))
     except CheckFailed as error:
         part = first_difference(traced, opset=opset, unpadded=form == "unpadded")
         told = "no part differs by itself" if part is None else f"the first part that differs is {part}"

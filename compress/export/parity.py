@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from .tracing import Traced, example
 TOLERANCE = 1e-4
 _LONG, _LONGEST = 1024, 2048  # tokens
 
+Logits = Mapping[tuple[int, int], np.ndarray]  # by (batch, length)
+
 
 def shapes(max_length: int) -> list[tuple[int, int]]:
     """Small, odd and full: a baked-in batch or length shows in at least one of them. Full is up to `_LONGEST` tokens, of
@@ -31,9 +34,19 @@ def fast_tolerance(layers: int) -> float:
     return 1e-6 * max(10, layers + 4)
 
 
-def check_parity(traced: Traced, path: Path, tolerance: float = TOLERANCE) -> dict[str, float]:
-    """Largest absolute error of the logits, or vectors, per shape ("batch x length"), ragged padding included; of logits of tokens
-    those of real ones.
+def torch_logits(traced: Traced) -> Logits:
+    """What the checkpoint answers to an `example` of each of `shapes`, for every graph that is held against it."""
+    found = {}
+    for shape in shapes(traced.max_length):
+        inputs = example(traced, *shape)
+        with torch.inference_mode():
+            found[shape] = logits_of(traced.model, traced.model(**inputs), inputs["attention_mask"]).numpy()
+    return found
+
+
+def check_parity(traced: Traced, path: Path, logits: Logits, tolerance: float = TOLERANCE) -> dict[str, float]:
+    """Largest absolute error of a graph against `logits`, or vectors, those of `torch_logits`: per shape ("batch x length"), ragged
+    padding included; of logits of tokens those of real ones.
 
     The tolerance is relative to the largest logit, at least 1; numbers of vectors, of length 1, are smaller, and so are their errors.
     CheckFailed lists every shape's error.
@@ -41,14 +54,11 @@ def check_parity(traced: Traced, path: Path, tolerance: float = TOLERANCE) -> di
     session = open_session(path)
     errors: dict[str, float] = {}
     bad = False
-    for batch, length in shapes(traced.max_length):
-        inputs = example(traced, batch, length)
-        with torch.inference_mode():
-            expected = logits_of(traced.model, traced.model(**inputs), inputs["attention_mask"]).numpy()
-        feed = {name: value.numpy() for name, value in inputs.items()}
+    for (batch, length), expected in logits.items():
+        feed = {name: value.numpy() for name, value in example(traced, batch, length).items()}
         found = run_logits(session, feed)
         same_shape = found.shape == expected.shape
-        found, expected = (real_rows(logits, feed["attention_mask"]) for logits in (found, expected))
+        found, expected = (real_rows(each, feed["attention_mask"]) for each in (found, expected))
         error = float(np.abs(found - expected).max()) if same_shape else float("inf")
         errors[f"{batch}x{length}"] = error
         scale = max(1.0, float(np.abs(expected).max()))

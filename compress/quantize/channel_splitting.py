@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,7 +141,7 @@ def split_channels(
 
     `axis`, `bits`: of the weights' int8. RuntimeError: a matmul whose channels cannot be repeated.
     """
-    model = ModelProto.FromString(model.SerializeToString())
+    model = deepcopy(model)
     graph, found = model.graph, _chains(model, channel_repeats)
     stored = {tensor.name: tensor for tensor in graph.initializer}
     if missing := [name for name in channel_repeats if name not in found]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +29,7 @@ def to_int8_graph(
 ) -> ModelProto:
     """A copy of `model` with the matmuls of `plan` as int8. By the name of a matmul: its int8_format, the range of its input
     where levels are fixed, and what is added to its bias there. `word_bits`: of the table of words, 4 or 8."""
-    model = onnx.ModelProto.FromString(model.SerializeToString())
+    model = deepcopy(model)
     rewrite = Rewrite(model, per_channel=per_channel, reduce_range=reduce_range)
     alone, adds = weights_alone(model, plan), biases(model.graph)
     fused = {adds[name].name for name in plan.int8 if name in adds}

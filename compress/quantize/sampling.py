@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
-import onnx
 from onnx import ModelProto, TensorProto, helper
 
 from ..graphs import is_sequence_first, write_model
@@ -62,7 +62,7 @@ class Sample:
 
 def _giving(model: ModelProto, tensors: Sequence[str], kind: int) -> ModelProto:
     """A copy that gives `tensors` out too."""
-    model = onnx.ModelProto.FromString(model.SerializeToString())
+    model = deepcopy(model)
     asked = set(tensors) - {value.name for value in model.graph.output}
     shapes = (helper.make_tensor_value_info(name, kind, None) for name in tensors if name in asked)
     model.graph.output.extend(shapes)

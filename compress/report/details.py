@@ -95,10 +95,22 @@ def _settings(result: Result) -> Iterator[tuple[str, str]]:
         yield "Threads for scoring", str(settings["threads"])
     bench = settings.get("bench") or {}
     if bench:
-        yield "Latency", ", ".join(f"{name} {value}" for name, value in bench.items())
+        yield "Latency", ", ".join(f"{name} {value}" for name, value in {**bench, **_timed_runs(result)}.items())
     tuning = result.task.data.rows.get("tuning", settings.get("tuning_examples"))
     if tuning:
         yield "Tuning split", f"{tuning:,} examples of train, for selection and calibration"
+
+
+def _timed_runs(result: Result) -> dict[str, str]:
+    """`runs` as they were made, and how well the p50 of shapes are known by them; nothing where no latency was recorded."""
+    runtimes = [runtime for model in result.models for runtime in (model.onnx, model.torch_eager) if runtime]
+    rows = [row for runtime in runtimes for row in runtime.latency]
+    if not rows:
+        return {}
+    made = sorted({row.runs for row in rows})
+    several = f"{made[0]} to {made[-1]}" if len(made) > 1 else str(made[0])
+    widths = [row.half_width for row in rows if row.half_width is not None and row.batch]
+    return {"runs": f"{several} (p50 of shapes known to ±{max(widths):.1%} or less)" if widths else several}
 
 
 def _stages(variant: Variant) -> Table:

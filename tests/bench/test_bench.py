@@ -6,14 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from compress.bench import AGAIN, BenchSpec, Candidate, latency, measure
 from compress.bench.process import Child, Times
 from compress.errors import CheckFailed, CompressError
+from compress.results import Runtime
 
 
 def gone(pid: int) -> bool:
@@ -80,6 +85,7 @@ class FakeChild:
 
     calls: list[tuple[str, int, int]]
     clock: float
+    noise: Callable[[str], float]  # what a run of the model of that name takes longer, a factor
 
     def __init__(self, candidate: Candidate, threads: int) -> None:
         self.candidate, self.name = candidate, candidate.name
@@ -100,14 +106,14 @@ class FakeChild:
     def run(self, rows: list[int]) -> Times:
         """CPU time is half of the time by the clock for `fast`, and none for `idle`."""
         FakeChild.calls.append((self.name, len(rows), max(rows)))
-        milliseconds = {"slow": 4.0, "fast": 1.0}.get(self.name, 4.0) * len(rows)
+        milliseconds = {"slow": 4.0, "fast": 1.0}.get(self.name, 4.0) * len(rows) * FakeChild.noise(self.name)
         FakeChild.clock += milliseconds / 1000
         return Times(milliseconds, milliseconds * {"fast": 0.5, "idle": 0.0}.get(self.name, 1.0))
 
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> type[FakeChild]:
-    FakeChild.calls, FakeChild.clock = [], 0.0
+    FakeChild.calls, FakeChild.clock, FakeChild.noise = [], 0.0, lambda name: 1.0
     monkeypatch.setattr("compress.bench.latency.Child", FakeChild)
     monkeypatch.setattr(latency.time, "monotonic", lambda: FakeChild.clock)
     return FakeChild
@@ -133,6 +139,41 @@ def test_the_time_limit_cuts_large_batches_and_says_so(fake) -> None:
     large, single = found["slow"].latency
     assert large.runs == latency.MIN_RUNS  # 18 s a round: two would pass the 30 s, three are the least
     assert single.runs == 30
+
+
+def test_quiet_shapes_end_early_and_noisy_ones_have_all_runs(fake) -> None:
+    spec = BenchSpec(shapes=((1, 8),), runs=30, narrow=0.05)
+    assert [(row.runs, row.half_width) for row in _rows_of(measure(TWO, spec))] == [(6, 0)] * 3
+    assert {row.runs for row in _rows_of(measure(TWO, replace(spec, narrow=None)))} == {30}
+
+    generator = np.random.default_rng(0)
+    fake.noise = lambda name: float(np.exp(0.3 * generator.normal())) if name == "fast" else 1.0
+    slow, fast, again = _rows_of(measure(TWO, spec))
+    assert (slow.runs, fast.runs, again.runs) == (30, 30, 30)  # one that is noisy keeps all of them in the rounds
+    assert slow.half_width == slow.speedup_half_width == again.speedup_half_width == 0
+    assert fast.half_width > 0.05
+    assert fast.speedup_half_width > 0.05
+
+
+def test_a_noisy_baseline_goes_on_though_ratios_are_known(fake) -> None:
+    """All models are slow in the same rounds."""
+    generator = np.random.default_rng(0)
+    rounds: list[float] = []
+
+    def noise(name: str) -> float:
+        if len(fake.calls) % 3 == 1:
+            rounds.append(float(np.exp(0.3 * generator.normal())))
+        return rounds[-1]
+
+    fake.noise = noise
+    slow, fast, _ = _rows_of(measure(TWO, BenchSpec(shapes=((1, 8),), runs=30, narrow=0.05)))
+    assert (slow.runs, fast.runs) == (30, 30)
+    assert fast.half_width > 0.05 > fast.speedup_half_width
+
+
+def _rows_of(found: dict[str, Runtime]) -> list[Any]:
+    """The only row of each model."""
+    return [runtime.latency[0] for runtime in found.values()]
 
 
 def test_own_lengths_are_measured_one_text_at_a_time(fake) -> None:

@@ -20,7 +20,7 @@ from ..plan import Context, Plan
 from .reported import ReportedSource
 
 EVALUATE_VERSION = 2
-BENCH_VERSION = 2
+BENCH_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Model:
 
 @dataclass(frozen=True)
 class BenchSettings:
-    """What latency is measured on. Threads are per model; `runs` are per shape."""
+    """What latency is measured on. Threads are per model; `runs` are the most per shape, fewer where they tell enough."""
 
     shapes: tuple[tuple[int, int], ...] = ((1, 32), (1, 128), (32, 128))
     runs: int = 30
@@ -116,7 +116,7 @@ def benchmark(
     key = store.key("bench", BENCH_VERSION, spec, inputs, {**libraries, "cpu": cpu_name()})
 
     def make(out: Path, work: Path) -> dict[str, Any]:
-        from ...bench import BenchSpec, Candidate, measure
+        from ...bench import NARROW, BenchSpec, Candidate, measure
 
         own = {model.name: _lengths(model, context) for model in models}
         candidates = [Candidate(model.label, model.onnx, "onnx", lengths=own[model.name]) for model in models]
@@ -124,7 +124,8 @@ def benchmark(
             if model.precision == "fp32":
                 eager = Candidate(f"{model.name}-torch", model.checkpoint.path, "torch", lengths=own[model.name])
                 candidates.append(eager)
-        spec = BenchSpec(settings.shapes, own[models[0].name], settings.runs, settings.warmup, settings.threads)
+        lengths = own[models[0].name]
+        spec = BenchSpec(settings.shapes, lengths, settings.runs, settings.warmup, settings.threads, NARROW)
         found = measure(candidates, spec, context.listener.progress)
         document = {name: runtime.model_dump(mode="json") for name, runtime in found.items()}
         (out / "latency.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
