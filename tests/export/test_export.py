@@ -189,7 +189,7 @@ def test_parity_refuses_nan_and_another_shape(tiny_checkpoint, tiny_onnx, monkey
         monkeypatch.setattr(parity, "open_session", lambda _, value=value: Session(value))
         monkeypatch.setattr(parity, "shapes", lambda _: [(1, 1)])
         with pytest.raises(CheckFailed, match=r"1x1: (nan|inf)"):
-            parity.check_parity(traced, tiny_onnx("bert"))
+            parity.check_parity(traced, tiny_onnx("bert"), parity.torch_logits(traced))
 
 
 def test_wrong_number_of_labels_is_named(tmp_path: Path, tiny_checkpoint) -> None:
