@@ -91,7 +91,7 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
 
 def _line(overall: Overall) -> Line:
     share = overall.share
-    sizes = dict.fromkeys(numbers.megabytes(row.model.file_bytes) for row in overall.rows)
+    sizes = sorted(row.model.file_bytes for row in overall.rows)
     cells = (
         Cell(overall.recipe or "baseline"),
         Cell(overall.rows[0].name),
@@ -99,7 +99,7 @@ def _line(overall: Overall) -> Line:
         Cell(numbers.points(overall.headline)),
         Cell(NOTHING if share is None else f"{100 * share:.1f}%"),
         against(overall.delta),
-        Cell(" to ".join([next(iter(sizes)), *list(sizes)[1:][-1:]])),
+        Cell(" to ".join(dict.fromkeys(map(numbers.megabytes, (sizes[0], sizes[-1]))))),
     )
     return Line(cells, "baseline" if overall.is_baseline else "model")
 

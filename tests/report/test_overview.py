@@ -32,6 +32,17 @@ def test_a_mean_of_equal_deltas_narrows_until_it_is_distinguishable(fake: Callab
     assert not one.distinguishable and three.distinguishable
 
 
+def test_files_of_different_sizes_are_from_the_least_to_the_largest(fake: Callable[..., Result]) -> None:
+    runs = []
+    for task, size in (("sst2", 14.0), ("mrpc", 13.5), ("stsb", 14.7), ("mnli", 14.1)):
+        run = fake("distilbert", task)
+        last = run.models[-1].model_copy(update={"file_bytes": int(size * 1e6)})
+        runs.append(run.model_copy(update={"models": (*run.models[:-1], last)}))
+    table = overview_table(tasks_of(runs))
+    assert table is not None
+    assert [line.cells[-1].text for line in table.lines][1:] == ["69.9", "13.5 to 14.7"]
+
+
 def test_models_that_a_task_lacks_are_left_out(fake: Callable[..., Result]) -> None:
     tasks = tasks_of([fake("distilbert", "sst2"), fake("int8", "sst2"), fake("distilbert", "mrpc")])
     assert [each.label for each in over_tasks(tasks)] == [
