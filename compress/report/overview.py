@@ -61,10 +61,9 @@ def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
     """The models that every task has, in the order of the first task."""
     tables = [_by_identity(task) for task in tasks]
     shared = [identity for identity in tables[0] if all(identity in table for table in tables)]
-    names = Counter((_name(identity), identity[-1]) for identity in shared)
     return [
         Overall(
-            recipe=_called(identity, alone=names[_name(identity), identity[-1]] == 1),
+            recipe=_called(identity, shared),
             rows=tuple(table[identity] for table in tables),
             baselines=tuple(baseline_of(task, table[identity]) for task, table in zip(tasks, tables, strict=True)),
         )
@@ -126,11 +125,12 @@ def _name(identity: Identity) -> str:
     return identity[3] or identity[0]
 
 
-def _called(identity: Identity, *, alone: bool) -> str:
-    _, teachers, student, _, _ = identity
-    return (
-        _name(identity) if alone else f"{_name(identity)} ({', '.join(part for part in (teachers, student) if part)})"
-    )
+def _called(identity: Identity, among: Sequence[Identity]) -> str:
+    """The recipe's name, with the teachers or the student where others of that name have other ones."""
+    name = _name(identity)
+    alike = [other for other in among if _name(other) == name]
+    told = [identity[place] for place in (1, 2) if len({other[place] for other in alike}) > 1]
+    return f"{name} ({', '.join(filter(None, told))})" if any(told) else name
 
 
 def _mean(values: Sequence[float]) -> float:
