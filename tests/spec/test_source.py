@@ -90,14 +90,20 @@ STAGES = [
     ("[{}]", f"3: stages[0]: expected one stage, one of {KINDS}"),
     ("[{export: , quantize: }]", f"3: stages[0]: expected one stage, one of {KINDS}"),
     ("[{export: 3}]", "3: stages[0].export: expected a mapping, found the number 3"),
-    ("[{export: {opset: 5}}]", "3: stages[0].export.opset: expected a number at least 18, found the number 5"),
+    (
+        "[{export: {opset: 5}}]",
+        "3: stages[0].export.opset: expected a number at least 18 and at most 23, found the number 5",
+    ),
     (
         "[{export: {opset: 19}}]",
         "3: stages[0].export.opset: the fast graph needs 20 or more, found 19; or export with graph: plain",
     ),
     ("[{export: {opset: 20.5}}]", "3: stages[0].export.opset: expected a whole number, found the number 20.5"),
     ("[{finetune: {epochs: 0}}]", "3: stages[0].finetune.epochs: expected a number above 0, found the number 0"),
-    ("[{finetune: {warmup: 1}}]", "3: stages[0].finetune.warmup: expected a number below 1, found the number 1"),
+    (
+        "[{finetune: {warmup: 1}}]",
+        "3: stages[0].finetune.warmup: expected a number at least 0 and below 1, found the number 1",
+    ),
     ("[{finetune: {epochs: .nan}}]", "3: stages[0].finetune.epochs: expected a finite number, found the number nan"),
     ("[{finetune: {max_steps: true}}]", "3: stages[0].finetune.max_steps: expected a whole number, found `true`"),
     (
