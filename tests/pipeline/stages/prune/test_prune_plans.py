@@ -51,6 +51,24 @@ def test_the_plan_says_that_the_run_chooses_the_widths(world: Path, capsys: pyte
     assert "latency 0.5" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("overrides", "shown"),
+    [
+        ((), "flops 0.5, examples 24\n"),
+        (("prune.score=fisher", "prune.repair=least_squares"), "flops 0.5, examples 24\n"),
+        (("prune.score=obs", "prune.repair=scale"), "flops 0.5, examples 24, score obs, repair scale\n"),
+        (("prune.repair=false",), "flops 0.5, examples 24, repair false\n"),
+    ],
+)
+def test_the_plan_shows_how_it_prunes_where_that_is_not_the_default(
+    world: Path, capsys: pytest.CaptureFixture[str], overrides: tuple[str, ...], shown: str
+) -> None:
+    print_plans(plan_documents([planned(world, "alone", *overrides)], world / "runs"))
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = (line.rstrip() for line in lines if line.startswith("prune "))
+    assert f"{line}\n".endswith(f"  {shown}")
+
+
 def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
     def key(*overrides: str) -> str:
         return next(node.key for node in planned(world, "alone", *overrides).nodes if node.kind.name == "prune")
