@@ -130,7 +130,7 @@ def test_a_question_without_endings_to_choose_among_is_refused_whoever_says_the_
     paths = [write(tmp_path / f"{name}.jsonl", rows_of(9, name)) for name in ("train", "dev")]
     write(paths[0], [*rows_of(3), {**rows_of(1)[0], "endings": endings}])
     with pytest.raises(CompressError, match=r"train\.jsonl: line 4: endings: expected "):
-        load_training(*own_task(OwnFiles(*paths, kind=kind)), None)
+        load_training(*own_task(OwnFiles(paths[0], paths[1], kind=kind)), None)
 
 
 def test_an_ending_alone_in_columns_is_refused(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_an_ending_alone_in_columns_is_refused(tmp_path: Path) -> None:
     paths = [write_csv(tmp_path / f"{name}.csv", rows) for name in ("train", "dev")]
     write_csv(paths[0], [*rows, {**SWAG, "ending1": ""}])
     with pytest.raises(CompressError, match=r"line 11: ending: expected two endings or more to choose among, found 1"):
-        load_training(*own_task(OwnFiles(*paths)), None)
+        load_training(*own_task(OwnFiles(paths[0], paths[1])), None)
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def test_an_ending_alone_in_columns_is_refused(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_kind_is_enough_where_columns_have_usual_names(
-    row: Row, named: dict[str, str], found: tuple[tuple[str, ...], str], tmp_path: Path
+    row: Row, named: dict[str, Any], found: tuple[tuple[str, ...], str], tmp_path: Path
 ) -> None:
     paths = [write(tmp_path / f"{name}.jsonl", [row]) for name in ("train", "dev")]
-    spec, _ = own_task(OwnFiles(*paths, kind="choice", **named))
+    spec, _ = own_task(OwnFiles(paths[0], paths[1], kind="choice", **named))
     assert (spec.text, spec.label) == found
 
 
@@ -167,7 +167,7 @@ def test_labels_of_another_name_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(
         CompressError, match=r"no column 'label'; name one of 'context', 'endings', 'right' with --label"
     ):
-        own_task(OwnFiles(*paths, kind="choice"))
+        own_task(OwnFiles(paths[0], paths[1], kind="choice"))
 
 
 def test_columns_are_named_with_commas_between(tmp_path: Path) -> None:
