@@ -43,6 +43,7 @@ FLOORS = {
         "arrays",
         "provenance",
         "goals",
+        "candidates",
     ),
     2: ("models", "objective", "tasks", "corpus", "vocabulary"),
     3: ("training", "evaluate", "export", "quantize", "bench", "augment", "pruning"),

@@ -12,6 +12,7 @@ from ..errors import CompressError
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 
 if TYPE_CHECKING:
+    from ..candidates import Limits
     from ..pipeline import Request
 
 Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)]
@@ -191,9 +192,33 @@ Report = Annotated[
     ),
 ]
 
+LIMITS = "Limits"
+MaxLatency = Annotated[
+    float | None,
+    typer.Option(
+        "--max-latency-ms",
+        help="CPU time of one text of 128 tokens, or as many as the task allows; one thread.",
+        rich_help_panel=LIMITS,
+    ),
+]
+MaxSize = Annotated[
+    float | None, typer.Option("--max-size-mb", help="Of the ONNX file, in 10^6 bytes.", rich_help_panel=LIMITS)
+]
+MinScore = Annotated[
+    float | None, typer.Option("--min-score", help="Points on the tuning split.", rich_help_panel=LIMITS)
+]
+
 
 def seed_range(first: int, count: int) -> tuple[int, ...]:
     return tuple(range(first, first + count))
+
+
+def limits_of(max_latency_ms: float | None, max_size_mb: float | None, min_score: float | None) -> Limits | None:
+    """What a report recommends a model under, where anything is given. Raises `CompressError`."""
+    from ..candidates import Limits
+
+    given = (max_latency_ms, max_size_mb, min_score)
+    return None if given == (None, None, None) else Limits(*given)
 
 
 def checked_precision(precision: str | None) -> str | None:

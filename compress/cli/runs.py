@@ -24,7 +24,10 @@ from .options import (
     Json,
     KindOfTask,
     Label,
+    MaxLatency,
     MaxLength,
+    MaxSize,
+    MinScore,
     NoBench,
     OneOrMoreTasks,
     Out,
@@ -43,10 +46,12 @@ from .options import (
     Threads,
     Train,
     Tuning,
+    limits_of,
     request_of,
 )
 
 if TYPE_CHECKING:
+    from ..candidates import Limits
     from ..pipeline import Request
     from ..results import Result
 
@@ -79,6 +84,9 @@ def run(
     bench_runs: BenchRuns = 30,
     no_bench: NoBench = False,
     report: Report = None,
+    max_latency_ms: MaxLatency = None,
+    max_size_mb: MaxSize = None,
+    min_score: MinScore = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -93,10 +101,16 @@ def run(
 
     bench = None if no_bench else BenchSettings(runs=bench_runs, threads=bench_threads)
     request = replace(request, bench=bench)
-    _run(request, report, json=json, quiet=quiet)
+    limits = limits_of(max_latency_ms, max_size_mb, min_score)
+    if max_latency_ms is not None and (no_bench or bench_threads > 1):
+        option = "--no-bench" if no_bench else "--bench-threads"
+        raise CompressError(
+            f"--max-latency-ms: a limit of CPU time on one thread needs it measured; leave out {option}"
+        )
+    _run(request, report, limits, json=json, quiet=quiet)
 
 
-def _run(request: Request, report: Path | None, *, json: bool, quiet: bool) -> None:
+def _run(request: Request, report: Path | None, limits: Limits | None, *, json: bool, quiet: bool) -> None:
     from ..pipeline import run_all
     from ..report import summary_table, write_report
     from .display import Display, console
@@ -108,15 +122,26 @@ def _run(request: Request, report: Path | None, *, json: bool, quiet: bool) -> N
         return
     runs = [request.root / result.run for result in results]
     folder = place or runs[0]
-    write_report(results, folder, folders=runs)
+    write_report(results, folder, folders=runs, limits=limits)
     if json:
         typer.echo("[" + ",\n".join(result.model_dump_json() for result in results) + "]")
     else:
         console().print(summary_table(results, runs))
         for result, made in zip(results, runs, strict=True):
             typer.echo("\n".join([f"run:    {made}", *(f"goal:   {line}" for line in _goals_met(result))]))
+        _print_recommendation(results, limits, runs)
         typer.echo(f"report: {folder / 'report.html'}")
     _check_goals(results)
+
+
+def _print_recommendation(results: Sequence[Result], limits: Limits | None, folders: Sequence[Path]) -> None:
+    if limits is None:
+        return
+    from ..report import recommendation_of
+
+    found = recommendation_of(results, limits, folders)
+    for line in (*found.lines, *(f"ship:   {command}" for command in found.commands)):
+        typer.echo(line)
 
 
 def _report_place(request: Request, report: Path | None) -> Path | None:
@@ -201,20 +226,28 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder for the report. Default: RUN, where it is one folder.")
     ] = None,
+    max_latency_ms: MaxLatency = None,
+    max_size_mb: MaxSize = None,
+    min_score: MinScore = None,
     json: Json = False,
 ) -> None:
-    """Write report.md, report.html and the plots from finished runs, or again from a report's own folder."""
+    """Write report.md, report.html and the plots from finished runs, or again from a report's own folder.
+
+    With limits, it says which model to ship.
+    """
     from ..report import collect, summary_table, write_report
     from .display import console
 
+    limits = limits_of(max_latency_ms, max_size_mb, min_score)
     results = collect(runs)
-    written = write_report(results, out or _only_folder(runs), folders=runs)
+    written = write_report(results, out or _only_folder(runs), folders=runs, limits=limits)
     if json:
         import json as encoder
 
         typer.echo(encoder.dumps([str(path) for path in written]))
         return
     console().print(summary_table(results, runs))
+    _print_recommendation(results, limits, runs)
     for path in written:
         typer.echo(path)
 

@@ -16,7 +16,10 @@ from .options import (
     Json,
     KindOfTask,
     Label,
+    MaxLatency,
     MaxLength,
+    MaxSize,
+    MinScore,
     OneOrMoreTasks,
     Out,
     Overrides,
@@ -34,21 +37,6 @@ from .options import (
     request_of,
 )
 
-LIMITS = "Limits"
-MaxLatency = Annotated[
-    float | None,
-    typer.Option(
-        "--max-latency-ms",
-        help="CPU time of one text of 128 tokens, or as many as the task allows; one thread.",
-        rich_help_panel=LIMITS,
-    ),
-]
-MaxSize = Annotated[
-    float | None, typer.Option("--max-size-mb", help="Of the ONNX file, in 10^6 bytes.", rich_help_panel=LIMITS)
-]
-MinScore = Annotated[
-    float | None, typer.Option("--min-score", help="Points on the tuning split.", rich_help_panel=LIMITS)
-]
 Trials = Annotated[
     int,
     typer.Option(
@@ -108,7 +96,7 @@ def search(
     The same command continues a search that was stopped; started several times at once on one --out, its processes share the trials.
     """
     request = request_of({**locals(), "student": None, "base_seed": None, "seeds": 1})
-    from ..search.limits import Limits
+    from ..candidates import Limits
     from ..search.report import HEADER, front_rows, search_document, write_search
     from ..search.run import search as find
     from ..search.space import axis_of

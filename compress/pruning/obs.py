@@ -64,7 +64,7 @@ def removal_orders(
                 if not linear.in_features:
                     found.append(RemovalOrder([], np.zeros(1)))
                     continue
-                order = RemovalOrder(*removals(linear.weight, each.squares(), size))
+                order = RemovalOrder(*removals(linear.weight.cpu(), each.squares(), size))
                 found.append(RemovalOrder(order.order, order.errors * probe.scale(number, linear, each, order)))
             for inputs, states in zip(calls, after, strict=True):
                 inputs.states = states
@@ -87,8 +87,8 @@ def _read(
 
 
 class _Sums:
-    """Of a matrix's inputs and their squares over tokens, in float64; around the first batch's means, for float32 loses small variations
-    beside large means."""
+    """Of a matrix's inputs and their squares over tokens, in float64 on the CPU; around the first batch's means, for float32 loses
+    small variations beside large means."""
 
     def __init__(self) -> None:
         self._extended = torch.zeros((), dtype=torch.float64)
@@ -97,12 +97,12 @@ class _Sums:
     def add(self, inputs: Float[Tensor, "token in"]) -> None:
         self._shift = inputs.mean(0) if self._shift is None else self._shift
         extended = torch.cat([inputs - self._shift, inputs.new_ones(len(inputs), 1)], dim=1)
-        self._extended = self._extended + (extended.T @ extended).double()
+        self._extended = self._extended + (extended.T @ extended).cpu().double()
 
     def means(self) -> Float[Tensor, " in"]:
         if self._shift is None:
             raise RuntimeError("no inputs")
-        return self._shifted_means() + self._shift.double()
+        return self._shifted_means() + self._shift.cpu().double()
 
     def varying(self, weight: Float[Tensor, "out in"]) -> float:
         """The squares of what a matrix makes of them, around its means."""
@@ -132,13 +132,13 @@ class _Probe:
 
     def scale(self, number: int, linear: nn.Linear, sums: _Sums, order: RemovalOrder) -> float:
         """The change where the matrix, refitted, reads half of its units, over their error; fewer while those that go give nothing."""
-        weight, count, lost, whole = linear.weight.double(), len(order.order), 0.0, sums.varying(linear.weight.double())
-        fitted = weight
+        fitted = weight = linear.weight.cpu().double()
+        count, lost, whole = len(order.order), 0.0, sums.varying(weight)
         while count and lost <= LEAST_LOST * whole:
             count //= 2
             fitted = _refitted(weight, sums.squares(), order.kept(count), len(order.order))
             lost = sums.varying(weight - fitted)
-        bias = linear.bias + (weight - fitted) @ sums.means()
+        bias = linear.bias.cpu() + (weight - fitted) @ sums.means()
         changed = fitted.to(linear.weight), bias.to(linear.bias)
         handle = linear.register_forward_hook(lambda module, inputs, output: F.linear(inputs[0], *changed))
         try:

@@ -18,7 +18,7 @@ from ..models.usable_classes import usable_class
 
 def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[Sequence[int]]) -> Any:
     """A copy of `model` that keeps of each layer these `heads` and `neurons`, by their places in it, in rising order; of a part that keeps
-    none the bias of its output matrix is left.
+    none the bias of its output matrix is left. It is where `model` is.
 
     CompressError: a family whose layers cannot be pruned.
     """
@@ -32,9 +32,9 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
     config = copy.deepcopy(model.config)
     _set_shape(config, family, shape)
     pruned = without_pooler(usable_class(kind, config)(config), head_of(model))
-    state = model.state_dict()
+    state, device = model.state_dict(), next(model.parameters()).device
     for number, (some_heads, some_neurons) in enumerate(zip(heads, neurons, strict=True)):
-        rows, neuron_rows = _rows(some_heads, size), _rows(some_neurons, 1)
+        rows, neuron_rows = _rows(some_heads, size).to(device), _rows(some_neurons, 1).to(device)
         for part, kept in (*((part, rows) for part in ATTENTION), ("up", neuron_rows)):
             name = f"{layer_name(model, number)}.{family.layer[part]}"
             for each in ("weight", "bias"):
@@ -43,7 +43,7 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
             name = f"{layer_name(model, number)}.{family.layer[part]}.weight"
             state[name] = state[name][:, kept]
     pruned.load_state_dict(state)
-    return pruned.train(model.training)
+    return pruned.to(device).train(model.training)
 
 
 def _select(state: dict[str, Tensor], name: str, kept: Tensor) -> None:

@@ -34,7 +34,7 @@ def repair(
 ) -> None:
     """Change the output matrices of attention and feed-forward parts of `pruned` in place, so that what goes into each LayerNorm is
     as near to what it is in `whole` as a linear map of the units that are left can make it (`least_squares`, biases too), or a
-    factor for each unit (`scale`).
+    factor for each unit (`scale`). Where no unit is left, the bias is fitted, by either.
 
     Layer after layer, each on what the repaired ones before it give, over the real tokens of padded `batches`; of the last layer only
     the first token's where the head reads no other (`first_token`).
@@ -71,7 +71,7 @@ def _repair_layer(
                 layer_states(pruned, number, inputs)
             read, found = (each[tokens_read(inputs, first_token=first_token)] for each in seen)
             equations.add(read, wanted - found)
-        if method == "scale":
+        if method == "scale" and linear.in_features:
             equations.rescale(linear, head_size(pruned) if units == "heads" else 1)
         else:
             equations.correct(linear)
@@ -80,7 +80,7 @@ def _repair_layer(
 
 
 class NormalEquations:
-    """Of the change to a linear layer that explains what is missing from its output, summed over batches in float64."""
+    """Of the change to a linear layer that explains what is missing from its output, summed over batches in float64 on the CPU."""
 
     def __init__(self, damping: float = DAMPING) -> None:
         self._damping = damping
@@ -90,7 +90,7 @@ class NormalEquations:
     def add(self, inputs: Float[Tensor, "token in"], missing: Float[Tensor, "token out"]) -> None:
         """`missing`: what the layer's output for these inputs lacks."""
         extended = torch.cat([inputs, inputs.new_ones(len(inputs), 1)], dim=1)
-        squares, products = (extended.T @ extended).double(), (extended.T @ missing).double()
+        squares, products = ((extended.T @ each).cpu().double() for each in (extended, missing))
         self._squares = squares if self._squares is None else self._squares + squares
         self._products = products if self._products is None else self._products + products
 
@@ -105,9 +105,7 @@ class NormalEquations:
 
         All stay where any factor is beyond `LARGEST_FACTOR`.
         """
-        if not linear.in_features:
-            return
-        (squares, products), weight = self._sums(), linear.weight.double()
+        (squares, products), weight = self._sums(), linear.weight.cpu().double()
         units = weight.shape[1] // size
         together = (weight.T @ weight) * squares[:-1, :-1]  # of what two inputs add to the output, Σ over its places
         alone = (weight.T * products[:-1]).sum(1, keepdim=True)

@@ -66,10 +66,10 @@ def mask_gradients(
     """Of each layer of `model`, in evaluation mode, over the first `examples` of `data`'s first epoch, by one backward a batch.
 
     The loss of an example is the sum over what the objective's losses are means over, e.g. its words; examples whose loss is one, such
-    as the passages of a query, are one. The model is left as it was.
+    as the passages of a query, are one. The model is left as it was; the gradients are on the CPU.
     """
     found: list[list[Tensor]] = []
-    wanted, done = min(examples, len(data.encoded)), 0
+    wanted, done, device = min(examples, len(data.encoded)), 0, next(model.parameters()).device
     with _frozen(model):
         for step in range(len(data)):
             if done >= wanted:
@@ -77,7 +77,7 @@ def mask_gradients(
             rows = data.indices(step)
             rows = rows[: wanted - done] if data.groups(rows) is None else rows
             masks = [
-                torch.ones(len(rows), _count(model, layer, part), requires_grad=True)
+                torch.ones(len(rows), _count(model, layer, part), device=device, requires_grad=True)
                 for layer in range(model.config.num_hidden_layers)
                 for part, _ in READERS.values()
             ]
@@ -85,7 +85,7 @@ def mask_gradients(
                 loss = _summed_loss(model, objective, data, rows)
             # The loss does not depend on the masks of parts without units.
             gradients = torch.autograd.grad(loss, masks, materialize_grads=True)
-            found.append([_by_example(each, data.groups(rows)) for each in gradients])
+            found.append([_by_example(each.cpu(), data.groups(rows)) for each in gradients])
             done += len(rows)
             on_progress(min(done, wanted), wanted)
     joined = [torch.cat(parts) for parts in zip(*found, strict=True)]
@@ -134,7 +134,7 @@ def _times(mask: Tensor) -> Callable[[nn.Module, tuple[Tensor, ...]], tuple[Tens
 
 
 def _summed_loss(model: nn.Module, objective: Objective, data: TaskBatches, rows: np.ndarray) -> Tensor:
-    batch = to_tensors(data.collate(rows), torch.device("cpu"))
+    batch = to_tensors(data.collate(rows), next(model.parameters()).device)
     features = compute_features(model, batch, objective.student_features)
     terms = objective(features, {}, batch)
     counts = {name: _counted(data, objective.means_over.get(name, "examples"), rows) for name in terms}

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from ..atomic import write_text
+from ..candidates import Limits
 from ..errors import CompressError
 from ..results import (
     LOG,
@@ -26,24 +27,30 @@ from ..results import (
 from .collect import collect
 from .predictions import find_predictions, own_file, write_answers
 from .pruned_picture import is_drawn
+from .recommendation import Recommendation, recommend
 from .summary import markdown_table, summary_table
 
-__all__ = ["check_report_folder", "collect", "markdown_table", "summary_table", "write_report"]
+__all__ = [
+    "Recommendation", "check_report_folder", "collect", "markdown_table", "recommendation_of", "summary_table", "write_report",
+]  # fmt: skip
 
 
 *_PAGES, _SEARCHED, _PRUNED = REPORT
 
 
-def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path] = ()) -> list[Path]:
+def write_report(
+    results: Sequence[Result], out: Path, *, folders: Sequence[Path] = (), limits: Limits | None = None
+) -> list[Path]:
     """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned, and
     `result.json` (several results: `results.json`) to `out`; and `per_example.npz`, every model's answers without texts, unless `out`
     is the run's own folder.
 
     `folders`: where predictions are, as `find_predictions` takes them; they serve the intervals over seeds.
+    `limits`: the report recommends a model under these.
     The same results give the same bytes. A report of the same results that is there already is kept: it tells
     when and how they were first made, and a run that was cached throughout costs no drawing.
-    Raises `CompressError` where results do not go together, `out` cannot be written, is another run's folder, or has files
-    of these names that are not ours.
+    Raises `CompressError` where results do not go together, nothing can be recommended (`recommend`), `out` cannot be written, is
+    another run's folder, or has files of these names that are not ours.
     """
     check_report_folder(out)
     if (out / MODELS).exists() and [result.run for result in results] != [_run_in(out)]:
@@ -51,7 +58,9 @@ def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path
     files = [out / name for name in (*_PAGES, *_pictures(results))]
     data = out / (RESULT if len(results) == 1 else SEVERAL)
     answers = [out / PER_EXAMPLE] if _has_answers(results, folders, out) else []
-    digest = _digest(results, folders)
+    digest = _digest(results, folders, limits)
+    if limits:
+        recommendation_of(results, limits)  # so that nothing is written where there is none
     try:
         out.mkdir(parents=True, exist_ok=True)
         _write_data(results, data)
@@ -62,12 +71,19 @@ def write_report(results: Sequence[Result], out: Path, *, folders: Sequence[Path
         if not _current([*files, *answers], digest):
             for path in answers:
                 write_answers(results, folders, path)
-            _draw(results, folders, files, digest)
+            _draw(results, folders, limits, files, digest)
     except OSError as error:
         raise CompressError(
             f"{out}: cannot be written: {error.strerror}; choose another folder for the report"
         ) from None
     return [*files, data, *answers]
+
+
+def recommendation_of(results: Sequence[Result], limits: Limits, folders: Sequence[Path] = ()) -> Recommendation:
+    """As `recommend`, of results as `collect` gives them."""
+    from .page import tasks_of
+
+    return recommend(tasks_of(results), limits, folders)
 
 
 def _has_answers(results: Sequence[Result], folders: Sequence[Path], out: Path) -> bool:
@@ -108,12 +124,14 @@ def _pictures(results: Sequence[Result]) -> list[str]:
     return [name for name, found in ((_SEARCHED, searched), (_PRUNED, pruned)) if found]
 
 
-def _draw(results: Sequence[Result], folders: Sequence[Path], files: list[Path], digest: str) -> None:
+def _draw(
+    results: Sequence[Result], folders: Sequence[Path], limits: Limits | None, files: list[Path], digest: str
+) -> None:
     from . import render
     from .page import page_of, tasks_of
 
     tasks = tasks_of(results, folders)
-    page = page_of(tasks, folders)
+    page = page_of(tasks, folders, limits)
     report, html, plot, *others = files
     write_text(plot, render.plot(tasks))
     draw = {_SEARCHED: render.sensitivity, _PRUNED: render.pruned}
@@ -138,9 +156,10 @@ def _current(files: list[Path], digest: str) -> bool:
         return False
 
 
-def _digest(results: Sequence[Result], folders: Sequence[Path]) -> str:
+def _digest(results: Sequence[Result], folders: Sequence[Path], limits: Limits | None) -> str:
     """Of all that the report shows, and of the code that shows it. When a stage was found in the store is left out."""
     digest = hashlib.sha256(_code())
+    digest.update(str(limits).encode())
     for result in results:
         document = result.model_dump(mode="json", exclude={"created": True, "stages": {"__all__": {"cached"}}})
         digest.update(json.dumps(document, sort_keys=True).encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..recorded_teachers import Choice
@@ -17,20 +17,15 @@ _CHOSEN = ("learning_rate", "epochs")
 
 def choices_of(result: Result) -> tuple[Choice, ...]:
     """One of each teacher that was fine-tuned in several ways."""
-    return tuple(
-        choice
-        for record in result.stages
-        if record.kind.startswith(_STAGE)
-        if (choice := _choice(record.info, _teacher(result, record.kind.removeprefix(_STAGE)))) is not None
-    )
+    return tuple(choice for _, choice in _found(result))
 
 
 def choice_sentences(task: Task) -> list[str]:
-    """One for each choice, once for all recipes that share it."""
-    several = len({run.seed for run in task.results}) > 1
-    return list(
-        dict.fromkeys(spelled(each, run.seed if several else None) for run in task.results for each in choices_of(run))
-    )
+    """One for each choice, once for all recipes that share it; without a seed where all seeds share the model that was chosen."""
+    seeds = {run.seed for run in task.results}
+    found = [(key, each, run.seed) for run in task.results for key, each in _found(run)]
+    shared = {key for key, _, _ in found if {seed for other, _, seed in found if other == key} == seeds}
+    return list(dict.fromkeys(spelled(each, None if key in shared else seed) for key, each, seed in found))
 
 
 def spelled(choice: Choice, seed: int | None = None) -> str:
@@ -45,6 +40,15 @@ def spelled(choice: Choice, seed: int | None = None) -> str:
         f"Fine-tuning of {choice.teacher}{'' if seed is None else f', seed {seed}'}: the tuning split chose {_settings(choice.settings)} "
         f"among {choice.candidates} candidates, with {numbers.points(choice.tuning_score)} points there.{tie}"
     )
+
+
+def _found(result: Result) -> Iterator[tuple[str, Choice]]:
+    """Each choice with the key of the model that was chosen."""
+    for record in result.stages:
+        if record.kind.startswith(_STAGE):
+            choice = _choice(record.info, _teacher(result, record.kind.removeprefix(_STAGE)))
+            if choice is not None:
+                yield record.key, choice
 
 
 def _settings(values: Mapping[str, float]) -> str:

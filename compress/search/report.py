@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..atomic import write_text
+from ..candidates import Limits
 from ..paths import shown
 from ..pipeline import Request
-from .limits import Limits
 from .run import FOLDER, Found, command_of
 
 DOCUMENT, PAGE = "search.json", "report.md"

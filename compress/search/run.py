@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ..candidates import Choice, Limits, Measured, choose, front
 from ..errors import CheckFailed, CompressError
 from ..machine import usable_cores
 from ..models.checkpoints import load_tokenizer, pad_id
@@ -20,7 +21,6 @@ from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store
 from ..tasks import gold_of, headline, score
 from .latency import Latencies, cpu_milliseconds, is_resized, length_of, shape_of, untrained_latency
-from .limits import Choice, Limits, Measured, choose, front
 from .space import RECIPE, STUDENT, Axis, Point, overrides_of
 from .study import Outcome, Search, Trial, check_optuna
 from .workers import Helpers

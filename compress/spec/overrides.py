@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import reduce
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
 from .document import QUOTE, Document, Loader, Where, parse, spell
+from .schema import child
 
 PART = re.compile(r"\.?(?:(?P<name>[^.\[\]=]+)|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\])")
+PER_TASK = "per_task"
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 
 
 def apply_overrides(document: Document, overrides: Sequence[str], fields: Collection[str]) -> None:
     """Set each `path=value` in `document`, in order. Raises `CompressError`, one line per path that leads nowhere.
 
-    `fields`: what the document may have at its top.
+    `fields`: what the document may have at its top. A field that is set for a stage holds for all tasks: its `per_task` loses it, but
+    for what is set there, before or after.
 
     Paths: `teacher`, `stages[1].distill.epochs` or `stages.1.distill.epochs`, and, by the kind of a
     stage, `distill.epochs`. Values are YAML (`[1, 2]`, `{12: distil-3l}`, `null`); `1e-4` is a number.
@@ -30,6 +34,25 @@ def apply_overrides(document: Document, overrides: Sequence[str], fields: Collec
             problems.append(f"--set {text.partition('=')[0]}: {error}")
     if problems:
         raise CompressError("\n".join(problems))
+    for where in list(document.overridden):
+        match where:
+            case ("stages", _, _, name, *_) if name != PER_TASK:
+                _set_for_all_tasks(document, where[:3], name)
+
+
+def _set_for_all_tasks(document: Document, stage: Where, name: str | int) -> None:
+    """Take the field `name` of a stage out of what the file gives single tasks."""
+    per_task = reduce(child, (*stage, PER_TASK), document.data)
+    for task, own in per_task.items() if isinstance(per_task, dict) else ():
+        where = (*stage, PER_TASK, task)
+        if isinstance(own, dict) and name in own and not _is_set(document, (*where, name)):
+            rest = {key: value for key, value in own.items() if key != name}
+            document.data = _replaced(document.data, list(where), rest, [])
+
+
+def _is_set(document: Document, where: Where) -> bool:
+    """Whether what is there, around it or in it was set."""
+    return any(path[: len(where)] == where[: len(path)] for path in document.overridden)
 
 
 def _parse(text: str) -> tuple[list[str | int], Any]:

@@ -15,6 +15,7 @@ import pytest
 import torch
 from pretend_cuda import pretend_cuda, waits
 from pretrained_toys import encoder_folder
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
@@ -23,8 +24,10 @@ from compress.losses import LOSSES
 from compress.pipeline import Request, build_stage
 from compress.pipeline import run as pipeline_run
 from compress.pipeline.stages.registry import STAGES
+from compress.pruning import layerwise, obs, repair, scores
 from compress.training.loop import _Run
 
+FORWARDS = {"augment", "prune"}  # stages that compute and take no steps
 LOGGED = {"loop.py:_checked tolist": 1}  # the losses and the gradient's norm, in one go
 STUDENT = (
     "name: narrow\ntitle: S\narchitecture: bert\nlayers: 1\nhidden: 16\nheads: 2\nintermediate: 24\ninit: random\n"
@@ -54,6 +57,9 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
   - general: {{{ON_TEXT}, losses: [{{name: masked_soft_target}}, {{name: masked_lm}}, {{name: hidden_cosine}}]}}
   - augment: {{copies: 1}}
   - distill: {{{WHOLE}, losses: [{{name: soft_target}}, {{name: hard_label}}, {{name: hidden_cosine}}]}}
+  - prune: {{flops: 0.8, examples: 24}}
+  - distill: {{name: recover, {SHORT}, losses: [{{name: hard_label}}]}}
+  - prune: {{name: less, flops: 0.5, examples: 24, score: obs, repair: scale}}
   - quantize_aware: {{{SHORT}, ranges: moving_average}}""",
         "student-qat",
         "name: narrow\ntitle: S\narchitecture: distilbert\nlayers: 1\n",
@@ -83,8 +89,9 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
     "ranked": (
         f"""
   - finetune: {{{SHORT}}}
-  - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: margin_mse}}, {{name: hard_label}}]}}""",
-        "student",
+  - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: margin_mse}}, {{name: hard_label}}]}}
+  - prune: {{examples: 24, repair: scale}}""",
+        "student-pruned",
         STUDENT,
     ),
     "chosen": (
@@ -104,8 +111,9 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
     "vectors": (
         f"""
   - finetune: {{}}
-  - distill: {{{SHORT.replace("2", "4", 1)}, losses: [{{name: soft_target}}, {{name: similarity_mse}}]}}""",
-        "student",
+  - distill: {{{SHORT.replace("2", "4", 1)}, losses: [{{name: soft_target}}, {{name: similarity_mse}}]}}
+  - prune: {{examples: 24, score: obs}}""",
+        "student-pruned",
         "name: narrow\ntitle: S\narchitecture: distilbert\nlayers: 1\n",
     ),
 }
@@ -195,7 +203,7 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
 
     def on_gpu(job: Any) -> Any:
         kind = job.node.kind
-        if not (kind.trains or kind.name == "augment"):
+        if not (kind.trains or kind.name in FORWARDS):
             return run_job(job)
         seen.stages.append(kind.name)
         with pretend_cuda():
@@ -236,9 +244,47 @@ def test_its_losses_are_those_of_the_cpu(world: Path, name: str, precision: str)
             assert found == pytest.approx(told, rel=tolerance, abs=tolerance / 100), label
 
 
+@pytest.mark.parametrize("name", ["copied", "ranked", "vectors"])
+def test_pruning_computes_on_the_gpu_and_leaves_what_it_leaves_on_the_cpu(world: Path, name: str) -> None:
+    built, seen = {}, {}
+    for gpu in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            seen[gpu] = devices_of_forwards(patch)
+            build(world, name, gpu=gpu)
+        manifests = [path.parent for path in (world / f"runs-{gpu}" / ".store").glob("*/manifest.json")]
+        told = {json.loads((path / "manifest.json").read_text())["describe"]["label"]: path for path in manifests}
+        built[gpu] = {label: path for label, path in told.items() if label.startswith("prune")}
+    assert (seen[True], seen[False]) == ({"cuda"}, {"cpu"})
+    assert built[True].keys() == built[False].keys() != set()
+    for label, path in built[True].items():
+        found, expected = (load_file(each / "model.safetensors") for each in (path, built[False][label]))
+        assert found.keys() == expected.keys()
+        for key, value in found.items():
+            assert torch.allclose(value, expected[key], rtol=1e-3, atol=1e-3), (label, key)
+
+
+def devices_of_forwards(patch: pytest.MonkeyPatch) -> set[str]:
+    """Of the layers that pruning runs, and of the gradients that it takes."""
+    found, run, loss = set[str](), layerwise.layer_states, scores._summed_loss
+
+    def states(model: Any, number: int, inputs: Any) -> Any:
+        found.add(inputs.states.device.type)
+        return run(model, number, inputs)
+
+    def summed(*arguments: Any) -> Any:
+        summed = loss(*arguments)
+        found.add(summed.device.type)
+        return summed
+
+    patch.setattr(repair, "layer_states", states)
+    patch.setattr(obs, "layer_states", states)
+    patch.setattr(scores, "_summed_loss", summed)
+    return found
+
+
 def test_all_stages_that_compute_and_all_losses_are_among_them() -> None:
     stages = "".join(recipe[0] for recipe in RECIPES.values())
-    kinds = {name for name, kind in STAGES.items() if kind.trains} | {"augment"}
+    kinds = {name for name, kind in STAGES.items() if kind.trains} | FORWARDS
     assert {kind for kind in kinds if f"- {kind}: " not in stages} == set()
     assert {loss for loss in LOSSES if f"name: {loss}" not in stages} == set()
 

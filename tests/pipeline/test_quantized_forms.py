@@ -88,24 +88,37 @@ def test_words_of_4_bits_are_another_file_in_every_form(planned: Planner) -> Non
     assert {name for name in eight if eight[name] != four[name]} == {"teacher-qdq", "teacher-avx2", "teacher-int8"}
 
 
+def odd_rows(folder: Path, checkpoint: Path, tokenizer: Tokenizer, tokens: int) -> Request:
+    """Of a teacher with so many tokens, each a row of 34 values."""
+    config = AutoConfig.from_pretrained(checkpoint, hidden_size=34, num_attention_heads=2, vocab_size=tokens)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder / "odd")
+    teacher = encoder_world(folder, folder / "odd", tokenizer, text="a film\n")
+    return Request(
+        ("int8",),
+        (str(folder / "task.yaml"),),
+        teacher=str(teacher),
+        overrides=("quantize.word_bits=4", "quantize.method=dynamic", "finetune.max_steps=2"),
+        root=folder / "runs",
+        bench=None,
+    )
+
+
 def test_rows_that_no_block_divides_are_refused_before_anything_runs(
     tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
 ) -> None:
-    config = AutoConfig.from_pretrained(tiny_checkpoint("bert"), hidden_size=34, num_attention_heads=2)
-    AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path / "odd")
-    teacher = encoder_world(tmp_path, tmp_path / "odd", toy_tokenizer, text="a film\n")
-    request = Request(
-        ("int8",),
-        (str(tmp_path / "task.yaml"),),
-        teacher=str(teacher),
-        overrides=("quantize.word_bits=4",),
-        root=tmp_path / "runs",
-    )
+    request = odd_rows(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, 1024)
     with pytest.raises(
         CompressError, match=r"^quantize\.word_bits: 4 bits need .* from 8 to 32 divides, found 34 values a row"
     ):
         run_all(request)
     assert not (tmp_path / "runs").exists()
+
+
+def test_rows_of_a_short_table_may_have_any_width(
+    tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
+) -> None:
+    (result,) = run_all(odd_rows(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, 1023))
+    assert (result.final.info["int8_gathers"], result.final.info["int4_gathers"]) == (2, 0)
 
 
 def test_a_short_table_keeps_8_bits_and_the_run_says_so(

@@ -135,8 +135,11 @@ def test_scaling_multiplies_what_reads_each_unit_and_changes_nothing_else():
     }
 
 
+@pytest.mark.parametrize("method", ["least_squares", "scale"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_bias_of_a_part_that_went_stands_for_its_mean(family: str, monkeypatch: pytest.MonkeyPatch):
+def test_the_bias_of_a_part_that_went_stands_for_its_mean(
+    family: str, method: RepairName, monkeypatch: pytest.MonkeyPatch
+):
     """Where nothing else went: without damping, exactly."""
     monkeypatch.setattr(repair, "DAMPING", 1e-6)
     model = whole(family)
@@ -148,7 +151,7 @@ def test_the_bias_of_a_part_that_went_stands_for_its_mean(family: str, monkeypat
     mean = torch.cat(
         [each[batch["attention_mask"].bool()] for each, batch in zip(outputs, padded_batches(3), strict=True)]
     )
-    repair.repair(pruned, model, padded_batches(3), method="least_squares", first_token=True)
+    repair.repair(pruned, model, padded_batches(3), method=method, first_token=True)
     assert torch.allclose(layer_part(pruned, 0, "down").bias, mean.mean(0), atol=1e-5)
 
 
@@ -161,14 +164,22 @@ def test_a_model_without_parts_is_nearer_to_the_whole_one(kept: str):
     assert (logits(pruned) - logits(model)).square().mean() < 0.8 * before
 
 
-def test_scaling_leaves_what_reads_nothing_as_it_is():
+def test_scaling_fits_the_bias_of_what_reads_nothing_and_no_other():
     model = whole("bert")
     pruned = without_units(model, [[], range(3)], [range(32), []])
     before = {name: value.clone() for name, value in pruned.state_dict().items()}
     repair.repair(pruned, model, padded_batches(), method="scale", first_token=True)
     changed = {name for name, value in pruned.state_dict().items() if not torch.equal(value, before[name])}
     layers = "bert.encoder.layer"
-    assert changed == {f"{layers}.0.output.dense.weight", f"{layers}.1.attention.output.dense.weight"}
+    assert changed == {
+        f"{layers}.{part}"
+        for part in (
+            "0.attention.output.dense.bias",
+            "0.output.dense.weight",
+            "1.attention.output.dense.weight",
+            "1.output.dense.bias",
+        )
+    }
 
 
 def test_units_that_others_can_stand_for_are_made_up_for(monkeypatch: pytest.MonkeyPatch):

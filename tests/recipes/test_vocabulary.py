@@ -70,6 +70,16 @@ def test_a_text_whose_tokens_stay_is_answered_as_before_to_the_bit(
     assert found.files_before[f"{after.final.name}-int8"] == pytest.approx(whole, abs=64)  # sizes take other digits
 
 
+def test_a_table_that_has_become_short_is_held_against_one_of_4_bits(world: Path) -> None:
+    settings = {"task": "long", "teacher": "long-teacher"}
+    fixed = ("quantize.method=static", "quantize.word_bits=4")
+    whole = run(world, "int8", *fixed, **settings)
+    few = run(world, "vocabulary-int8", *fixed, "vocabulary.most=600", **settings)
+    assert (whole.final.info["int4_gathers"], few.final.info["int4_gathers"]) == (1, 0)
+    # A short table has a mean of its rows beside it, and other operators.
+    assert record(few).files_before[f"{few.final.name}-int8"] == pytest.approx(whole.final.file_bytes, abs=2_000)
+
+
 def test_the_result_has_the_sizes_of_what_was_made(world: Path) -> None:
     result = run(world, "vocabulary-int8")
     found, teacher = record(result), result.models[0]

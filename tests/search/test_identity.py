@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from recipe_runs import TASK, TEACHER
 
+from compress.candidates import Limits
 from compress.errors import CompressError
 from compress.pipeline import Request
 from compress.search.identity import IDENTITY
-from compress.search.limits import Limits
 from compress.search.run import command_of, opened
 from compress.search.space import Axis
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from recipe_runs import TASK, TEACHER
 
+from compress.candidates import Limits
 from compress.errors import CompressError
 from compress.models.dimensions import dimensions
 from compress.pipeline import Plan, Request, plan_all
 from compress.search import run as search_run
 from compress.search.latency import TABLE, Latencies, model_config, shape_of
-from compress.search.limits import Limits
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compress.errors import CompressError
@@ -87,6 +89,61 @@ def test_the_last_of_two_wins_and_they_are_applied_in_order():
     assert changed("distill.epochs=5", "distill.epochs=6").stages[1].spec.epochs == 6.0
     recipe = changed("stages[1].distill={losses: [{name: hard_label}]}", "distill.losses[0].weight=3")
     assert [loss.weight for loss in recipe.stages[1].spec.losses] == [3.0]
+
+
+COPIES = """\
+name: mine
+title: Mine
+student: a
+stages:
+  - finetune:
+  - augment:
+      copies: 20
+      per_task:
+        cola: {copies: 30}
+        rte: {copies: 30, candidates: 5}
+  - distill:
+      epochs: 20
+      losses: [{name: soft_target}]
+      per_task:
+        rte: {epochs: 50, losses: [{name: hard_label}]}
+  - export:
+"""
+
+
+def for_rte(*overrides: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the stages augment and distill take for the task."""
+    document = parse(COPIES, "mine.yaml")
+    apply_overrides(document, overrides, Recipe.model_fields)
+    _, augment, distill, _ = validate(document, Recipe).stages
+    return augment.spec.for_task("rte"), distill.spec.for_task("rte")
+
+
+def test_what_is_set_for_a_stage_wins_over_what_the_recipe_gives_a_task():
+    augment, distill = for_rte("augment.copies=3", "stages[2].distill.losses[0].weight=2")
+    assert (augment["copies"], augment["candidates"]) == (3, 5)
+    assert [(loss["name"], loss["weight"]) for loss in distill["losses"]] == [("soft_target", 2.0)]
+    assert distill["epochs"] == 50
+    assert for_rte("augment.candidates=9")[0] == {"copies": 30, "candidates": 9}
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "augment.per_task.rte.copies=7",
+        "stages[1].augment.per_task.rte={copies: 7}",
+        "augment.per_task={rte: {copies: 7}}",
+    ],
+)
+def test_what_is_set_for_a_task_wins_over_what_is_set_for_the_stage_in_either_order(own):
+    for overrides in ([own, "augment.copies=3"], ["augment.copies=3", own]):
+        assert for_rte(*overrides)[0]["copies"] == 7
+
+
+def test_a_task_that_is_set_keeps_no_other_tasks_fields():
+    document = parse(COPIES, "mine.yaml")
+    apply_overrides(document, ["augment.copies=3", "augment.per_task.rte.copies=7"], Recipe.model_fields)
+    assert validate(document, Recipe).stages[1].spec.for_task("cola") == {"copies": 3}
 
 
 def test_a_student_per_depth():

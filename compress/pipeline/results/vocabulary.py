@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...fields import Spec
 from ...models.checkpoints import load_tokenizer
-from ...models.dimensions import Dimensions
 from ...quantize.word_blocks import row_bytes
 from ...recorded_vocabulary import TextRates, VocabularyRecord
+from ...spec.quantization import Quantize
 from ...spec.stages import Vocabulary
 from ...store import Artifact
 from ...tasks import Split
@@ -25,9 +26,10 @@ def vocabulary_record(
         return None
     made, info = artifacts[node.id], artifacts[node.id].info
     before, after = (load_tokenizer(each.path) for each in (artifacts[node.inputs["model"]], made))
-    dropped = info["tokens_before"] - info["tokens"]
+    sizes = plan.sizes_of(node).embedding, info["tokens_before"], info["tokens"]
+    specs = {other.id: other.spec for other in plan.nodes}
     files = {
-        model.label: model.onnx.stat().st_size + dropped * _row_bytes(artifacts[model.label], plan.sizes_of(node))
+        model.label: model.onnx.stat().st_size + _dropped_bytes(artifacts[model.label], specs[model.label], *sizes)
         for model in models
         if node.id in {needed.id for needed in plan.needed_for(model.label)}
     }
@@ -41,7 +43,8 @@ def vocabulary_record(
     )
 
 
-def _row_bytes(graph: Artifact, sizes: Dimensions) -> int:
-    """What a token takes in the file: a row of the table of words."""
-    bits = 4 if graph.info.get("int4_gathers") else 8 if graph.info.get("int8_gathers") else 32
-    return row_bytes(sizes.vocabulary, sizes.embedding, bits=bits)
+def _dropped_bytes(graph: Artifact, spec: Spec, width: int, before: int, after: int) -> int:
+    """By how much the file would be larger with all tokens. A table that has become short keeps 8 bits where `word_bits` says 4."""
+    packed = graph.info.get("int4_gathers") or graph.info.get("int8_gathers")
+    bits = spec.word_bits if packed and isinstance(spec, Quantize) else 32
+    return before * row_bytes(before, width, bits=bits) - after * row_bytes(after, width, bits=bits)

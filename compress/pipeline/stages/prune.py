@@ -33,6 +33,8 @@ from .prune_budget import check, check_least
 from .pruned_scores import TuningComparison
 
 if TYPE_CHECKING:
+    import torch
+
     from ...models.features import Batch
     from ...pruning.budget import Costs, UnitScores
 
@@ -97,11 +99,13 @@ def _is_recovered(draft: Draft, stage: Stage) -> bool:
 
 def run(job: Job[Prune]) -> PruneInfo:
     """-> checkpoint of the last budget's model, of our own class unless all layers are alike with all their heads."""
+    from ...training import make_accelerator
     from ..training.teacher_targets import tuning_outputs
     from ..training.thresholds import choose_threshold
 
     folder, context, spec = job.inputs["model"].path, job.context, job.spec
     model: Any = load_classifier(folder, kind=context.kind, labels=context.labels, trained=True).eval()
+    model.to(make_accelerator(context.precision).device)  # in fp32: no autocast
     tokenizer, longest = load_tokenizer(folder), context.task.spec.max_length
     pad = pad_id(read_config(folder))
     encoded, tuning = (context.task.encoded(split, tokenizer, longest) for split in ("train", "tuning"))
@@ -113,7 +117,8 @@ def run(job: Job[Prune]) -> PruneInfo:
         context.task.data, tuning.labels, partial(tuning_outputs, context.task.data, tuning, pad), model
     )
     pruning = _Pruning(job, model, scores, costs, length, data, comparison)
-    whole, pruned, points = comparison.points(comparison.whole), None, list[PrunedPoint]()
+    pruned: Any = None
+    whole, points = comparison.points(comparison.whole), list[PrunedPoint]()
     for budget in spec.budgets:
         pruned, point = pruning.at(budget)
         points.append(point)
@@ -124,7 +129,7 @@ def run(job: Job[Prune]) -> PruneInfo:
         )
     sizes = _sizes(job, model)
     decided = choose_threshold(pruned, tokenizer, context, max_length=longest, stage=job.node.id)
-    save_checkpoint(pruned, tokenizer, job.out)
+    save_checkpoint(pruned.cpu(), tokenizer, job.out)
     return {
         **decided,
         "budget": spec.budget,
@@ -161,7 +166,7 @@ def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitS
     rows = _rows(data, job.spec.examples)
     orders = removal_orders(
         model,
-        _batches(data, rows),
+        _batches(data, rows, model.device),
         first_token=_reads_first(HEADS[job.context.kind]),
         on_progress=lambda done, total: job.context.listener.progress("judging layers", done, total),
     )
@@ -244,7 +249,7 @@ def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, method:
     repair(
         pruned,
         model,
-        _batches(data, _rows(data, job.spec.examples)),
+        _batches(data, _rows(data, job.spec.examples), model.device),
         method=method,
         first_token=_reads_first(HEADS[job.context.kind]),
         on_progress=lambda done, total: job.context.listener.progress(f"repairing layers {which}", done, total),
@@ -264,17 +269,15 @@ def _rows(data: TaskBatches, examples: int) -> np.ndarray:
     return rows[: max(1, int(np.searchsorted(np.cumsum(data.lengths(rows)), _MOST_TOKENS, side="right")))]
 
 
-def _batches(data: TaskBatches, rows: np.ndarray) -> Iterator[Batch]:
-    import torch
-
+def _batches(data: TaskBatches, rows: np.ndarray, device: torch.device) -> Iterator[Batch]:
     from ...models.predict import to_tensors
 
     for chunk in sorted_chunks(data.lengths(rows)):
-        yield to_tensors(data.collate(rows[chunk]), torch.device("cpu"))
+        yield to_tensors(data.collate(rows[chunk]), device)
 
 
 def _resized(spec: Prune, sizes: Dimensions) -> None:
     """By what heads and neurons matter for."""
 
 
-PRUNE = Kind("prune", 4, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)
+PRUNE = Kind("prune", 5, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)

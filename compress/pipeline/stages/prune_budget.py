@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import takewhile
 
 import numpy as np
@@ -29,7 +30,8 @@ def check(plan: Plan, node: Node[Prune]) -> None:
         sample = train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
         length = encode(plan.source_of(node).tokenizer, sample, plan.task.spec.max_length).lengths.mean()
         costs = flops_costs(sizes, float(length))
-        check_least(plan, node, costs.least / costs.whole)
+        before = {stage: other.budgets[-1] for stage, other in _before(plan, node) if other.budget == "flops"}
+        check_least(plan, node, costs.least / costs.whole / math.prod(before.values()), after=list(before))
     elif spec.budget == "size_mb":
         whole = _most_mb(plan, sizes)
         check_least(plan, node, least_mb(plan, narrowest(sizes)))
@@ -41,14 +43,20 @@ def check(plan: Plan, node: Node[Prune]) -> None:
         _check_falls(plan, node)
 
 
+def _before(plan: Plan, node: Node[Prune]) -> list[tuple[str, Prune]]:
+    """The prune stages before this one, and what they are called."""
+    earlier = takewhile(lambda other: other is not node, plan.nodes)
+    return [(other.stage, other.spec) for other in earlier if isinstance(other.spec, Prune)]
+
+
 def _check_falls(plan: Plan, node: Node[Prune]) -> None:
     """No stage before has made the file as small already."""
-    for other in takewhile(lambda other: other is not node, plan.nodes):
-        if isinstance(other.spec, Prune) and other.spec.budget == "size_mb":
-            least, found = other.spec.budgets[-1], node.spec.budgets[0]
+    for stage, other in _before(plan, node):
+        if other.budget == "size_mb":
+            least, found = other.budgets[-1], node.spec.budgets[0]
             if found >= least:
                 raise CompressError(
-                    f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the {least:g} of stage {other.stage} "
+                    f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the {least:g} of stage {stage} "
                     f"before it; found {found:g}"
                 )
 
@@ -68,10 +76,12 @@ def _most_mb(plan: Plan, sizes: Dimensions) -> float:
     return 4 * sizes.parameters / 1e6 if int8 is not None and int8.exclude else least_mb(plan, sizes)
 
 
-def check_least(plan: Plan, node: Node[Prune], least: float) -> None:
-    """In the units of the budget."""
+def check_least(plan: Plan, node: Node[Prune], least: float, *, after: Sequence[str] = ()) -> None:
+    """In the units of the budget; a share is of what the stages `after` leave, where they are named."""
+    share = f" of what is left by stage {' and '.join(after)}" if after else ""
     if (budget := node.spec.budgets[-1]) < least:
+        rounded = math.ceil(1000 * least) / 1000
         raise CompressError(
-            f"recipe {plan.recipe.name}, stage {node.stage}: {node.spec.budget}: expected at least {math.ceil(1000 * least) / 1000:g}, "
+            f"recipe {plan.recipe.name}, stage {node.stage}: {node.spec.budget}: expected at least {rounded:g}{share}, "
             f"which one head in one layer and no neurons cost; found {budget:g}; for less, prune a narrower student"
         )

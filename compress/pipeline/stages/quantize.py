@@ -15,7 +15,7 @@ from ...models.dimensions import read_config
 from ...paths import from_home
 from ...quantize.methods import int8_format, quantizer_of, spec_of_file
 from ...quantize.quantizer import Quantizer
-from ...quantize.weights import LONG
+from ...quantize.weights import LONG, is_long
 from ...quantize.word_blocks import check_blocks
 from ...spec.kinds import KindName
 from ...spec.quantization import Quantize
@@ -73,8 +73,9 @@ def _machine(quantizer: Quantizer) -> dict[str, Any]:
 def check(plan: Plan, node: Node[Quantize]) -> None:
     """The packages that only some methods need are there, words can have 4 bits, and the texts to calibrate on serve."""
     quantizer_of(node.spec).check_packages()
-    if node.spec.word_bits == 4:
-        check_blocks(plan.sizes_of(node).embedding)
+    sizes = plan.sizes_of(node)  # before the run a vocabulary that is cut down counts as many tokens as it may keep
+    if node.spec.word_bits == 4 and is_long(sizes.vocabulary):
+        check_blocks(sizes.embedding)
     if node.spec.calibration_text is not None:
         texts = read_lines(from_home(node.spec.calibration_text), plan.task.spec)
         refuse_reported(node.spec.calibration_text, texts, plan.task)

@@ -52,7 +52,7 @@ class Prune(StageSpec):
     repair: Literal["least_squares", "scale", False] = Field(
         default="least_squares",
         description="fit the matrices behind the gaps to what the whole model gives: all weights (`least_squares`), or one factor for "
-        "each head and neuron (`scale`)",
+        "each head and neuron (`scale`); false: nothing is fitted, nor the bias that is left of a whole part",
     )
     name: Name | None = Field(default=None, exclude=True, description="tells several prune stages apart")
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")

@@ -104,6 +104,29 @@ def test_the_checkpoints_of_all_can_be_taken_and_the_report_names_them(ran: Ran)
     assert f"\n* {told}" in page
 
 
+def test_seeds_that_share_one_teacher_are_told_of_its_choice_once(ran: Ran, tmp_path: Path):
+    key, info = ran.result.stages[3].key, ran.result.stages[3].info
+    other = ran.result.model_copy(
+        update={
+            "seed": 1,
+            "stages": (
+                *ran.result.stages[:3],
+                ran.result.stages[3].model_copy(update={"key": "0" * len(key)}),
+                *ran.result.stages[4:],
+            ),
+        }
+    )
+    shared, alone = [ran.result.model_copy(update={"seed": seed}) for seed in (0, 1, 2)], [ran.result, other]
+    told = f": the tuning split chose learning rate {info['learning_rate']} among 3 candidates"
+    write_report(shared, tmp_path)
+    for page in ("report.md", "report.html"):
+        assert (tmp_path / page).read_text().count("Fine-tuning of learner") == 1
+        assert f"Fine-tuning of learner{told}" in (tmp_path / page).read_text()
+    assert [line.partition(" among")[0] for line in choice_sentences(tasks_of(alone)[0])] == [
+        f"Fine-tuning of learner, seed {seed}{told}".partition(" among")[0] for seed in (0, 1)
+    ]
+
+
 def test_a_bundle_has_what_was_chosen(ran: Ran):
     run, out = ran.world / "runs" / ran.result.run, ran.world / "bundle"
     ship(run, out, store=ran.world / "runs" / ".store")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from prune_runs import FILES, planned, request
@@ -11,7 +13,9 @@ from prune_runs import FILES, planned, request
 from compress.cli.plans import plan_documents, print_plans
 from compress.errors import CompressError
 from compress.pipeline import run_all
+from compress.pipeline.plan import Node
 from compress.pipeline.stages import prune_budget
+from compress.spec.stages import Prune
 
 EMBEDDING = """
 name: toy
@@ -124,6 +128,23 @@ def test_sizes_fall_from_stage_to_stage(world: Path) -> None:
     found = r"stage prune-more: size_mb: expected less than the 0\.05 of stage prune before it; found 0\.05$"
     with pytest.raises(CompressError, match=found):
         run_all(request(world, "sizes", "prune-more.size_mb=0.05"))
+
+
+def test_shares_are_of_what_the_stage_before_leaves(world: Path) -> None:
+    """What one head costs is a larger share of less."""
+    found: dict[tuple[str, ...], float] = {}
+    for before in ("prune.flops=0.8",), ("prune.flops=[0.8,0.4]",), ("prune.latency=0.5", "prune.flops=null"):
+        with pytest.raises(CompressError, match=r"stage prune-more: flops: expected at least") as told:
+            run_all(request(world, "gradual", *before, "prune-more.flops=0.001"))
+        match = re.search(r"at least (0\.\d+)( of what is left by stage prune)?, which one head", str(told.value))
+        assert match and bool(match[2]) == (before[0] != "prune.latency=0.5")
+        found[before] = float(match[1])
+    of_most, of_less, of_all = found.values()
+    assert of_less == pytest.approx(2 * of_most, abs=2e-3) and of_most == pytest.approx(of_all / 0.8, abs=2e-3)
+    for share in (of_all / 0.5 + 2e-3, 0.75):  # the latter leaves 0.375
+        plan = planned(world, "gradual", "prune.flops=0.5", f"prune-more.flops={share}")
+        (node,) = [node for node in plan.nodes if node.stage == "prune-more"]
+        prune_budget.check(plan, cast("Node[Prune]", node))
 
 
 def test_words_of_4_bits_allow_a_smaller_file(world: Path) -> None:

@@ -1,19 +1,19 @@
-"""Which of the tried models meet the limits, which no other beats, and which one is taken."""
+"""Which of several models meet the limits, which no other beats, and which one is taken."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import CompressError
+from .errors import CompressError
 
 _DIGITS = 9  # of points: 57 of 100 right is 56.99999999999999 points
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known of a model. `score` in points on the tuning split, more is better; `latency_ms` of one text, None where
-    no limit asks for it; `size_mb` of its file in MB (10^6 bytes)."""
+    """What is known of a model, the `number`th of several. `score` in points on the tuning split, more is better; `latency_ms` of
+    one text, None where no limit asks for it; `size_mb` of its file in MB (10^6 bytes)."""
 
     number: int
     score: float
@@ -40,7 +40,7 @@ class Limits:
     def __post_init__(self) -> None:
         if self.max_latency_ms is None and self.max_size_mb is None and self.min_score is None:
             raise CompressError(
-                "search: expected at least one limit, --max-latency-ms, --max-size-mb or --min-score; found none"
+                "expected at least one limit, --max-latency-ms, --max-size-mb or --min-score; found none"
             )
         for option, value in (("--max-latency-ms", self.max_latency_ms), ("--max-size-mb", self.max_size_mb)):
             if value is not None and not 0 < value < float("inf"):
@@ -54,7 +54,7 @@ class Limits:
         found = {}
         if self.max_latency_ms is not None:
             if model.latency_ms is None:
-                raise ValueError(f"trial {model.number}: --max-latency-ms is set, and no latency was measured")
+                raise ValueError(f"model {model.number}: --max-latency-ms is set, and no latency was measured")
             found["--max-latency-ms"] = model.latency_ms / self.max_latency_ms - 1
         if self.max_size_mb is not None:
             found["--max-size-mb"] = model.size_mb / self.max_size_mb - 1
@@ -99,7 +99,7 @@ def choose(models: Sequence[Measured], limits: Limits) -> Choice:
     """Of those that meet all limits the quickest, then the smallest, where a score is asked for, else the one with the best score; where
     none does, the one whose misses add up to the least, as shares of the limits.
 
-    Of equals the best score, the quickest, the smallest, then the first tried. There is at least one model.
+    Of equals the best score, the quickest, the smallest, then the first. There is at least one model.
     """
     meeting = [model for model in models if limits.meets(model)]
     if meeting:

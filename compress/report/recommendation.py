@@ -1,0 +1,137 @@
+"""Which model of a report to ship under limits, which comes next, and where none serves what stands in the way."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..candidates import Limits, Measured, choose
+from ..errors import CompressError
+from ..paths import shown
+from ..results import MODELS, ModelResult, Result
+from ..timing import headline
+from . import numbers
+from .overview import Overall, over_tasks
+from .predictions import own_file
+from .runs import Row, Task
+
+LENGTH = 128  # tokens of the text whose time is limited, or as many as the task allows
+READING = (
+    "What to ship is chosen by the tuning split; by the reported one a model would be chosen for its luck there. Over tasks and seeds, "
+    "scores and times are means, and the largest file counts.",
+)
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """`lines`: sentences; `commands`: a `compress ship` for each task."""
+
+    lines: tuple[str, ...]
+    commands: tuple[str, ...]
+
+    @property
+    def script(self) -> str:
+        return "\n".join(self.commands)
+
+
+def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = ()) -> Recommendation:
+    """Among the models that every task has and whose tuning score is known. CompressError: there is none, or a limit of latency and
+    no measured times."""
+    candidates = over_tasks(tasks)
+    found = [(overall, score) for overall in candidates if (score := _tuning_score(overall, tasks)) is not None]
+    if not found:
+        raise CompressError(
+            "expected a model whose score on the tuning split is known, in all tasks; found none; run the recipes again"
+        )
+    models = [_measured(number, overall, score, tasks, limits) for number, (overall, score) in enumerate(found)]
+    choice = choose(models, limits)
+    chosen = found[choice.model.number][0]
+    lines = [
+        f"{_stated(limits)}: {'no model meets this; the nearest is ' if choice.missed else ''}{_described(chosen, choice.model)}."
+    ]
+    lines += [f"It misses {line}." for line in choice.missed]
+    rest = [model for model in models if model is not choice.model and limits.meets(model)]
+    if rest:
+        second = choose(rest, limits).model
+        lines.append(f"The runner-up is {_described(found[second.number][0], second)}.")
+    elif not choice.missed:
+        lines.append("No other model meets this.")
+    return Recommendation(
+        tuple(lines), tuple(_command(task, row, folders) for task, row in zip(tasks, chosen.rows, strict=True))
+    )
+
+
+def _measured(number: int, overall: Overall, score: float, tasks: Sequence[Task], limits: Limits) -> Measured:
+    size = max(row.model.file_bytes for row in overall.rows) / 1e6
+    times = [_time(task, row) for task, row in zip(tasks, overall.rows, strict=True)]
+    known = [time for time in times if time is not None]
+    if limits.max_latency_ms is not None and len(known) < len(times):
+        raise CompressError(
+            f"--max-latency-ms: expected CPU times of one text of {LENGTH} tokens of all models, found none of "
+            f"{overall.label}; run its recipe on one thread without --no-bench"
+        )
+    return Measured(number, score, size, sum(known) / len(known) if len(known) == len(times) else None)
+
+
+def _time(task: Task, row: Row) -> float | None:
+    single = [shape for shape in task.shapes if shape[0] == 1 and shape[1] <= LENGTH]
+    latency = row.latency(max(single)) if single and task.cpu_time else None
+    return headline(latency, cpu=True)[0] if latency else None
+
+
+def _tuning_score(overall: Overall, tasks: Sequence[Task]) -> float | None:
+    """The mean over tasks of the means over seeds, in points; None where one is not known."""
+    means = []
+    for task, row in zip(tasks, overall.rows, strict=True):
+        scores = [tuning_score(run, model) for run, model in _runs(task, row)]
+        known = [score for score in scores if score is not None]
+        if len(known) < len(scores):
+            return None
+        means.append(sum(known) / len(known))
+    return sum(means) / len(means)
+
+
+def _runs(task: Task, row: Row) -> list[tuple[Result, ModelResult]]:
+    """The models of `row`, each with the run that made it."""
+    return [(run, model) for model in row.models for run in task.results if any(model is own for own in run.models)]
+
+
+def tuning_score(run: Result, model: ModelResult) -> float | None:
+    """Points of a model of `run` on the tuning split; of an fp32 one those that its int8 form was held against, or else those of its
+    training; None where neither is recorded."""
+    if own := model.info.get("fidelity"):
+        return own["int8_tuning_score"]
+    for other in run.models:
+        if other.name == model.name and (beside := other.info.get("fidelity")):
+            return beside["fp32_tuning_score"]
+    trained = [
+        stage.info for stage in run.stages if stage.kind.split()[-1] == model.name and "tuning_score" in stage.info
+    ]
+    return trained[-1]["tuning_score"] if trained else None
+
+
+def _stated(limits: Limits) -> str:
+    parts = (
+        (limits.max_latency_ms, "at most {:g} ms for a text of 128 tokens"),
+        (limits.max_size_mb, "at most {:g} MB"),
+        (limits.min_score, "at least {:g} points on the tuning split"),
+    )
+    return "With " + ", ".join(text.format(limit) for limit, text in parts if limit is not None)
+
+
+def _described(overall: Overall, model: Measured) -> str:
+    """`int8, teacher int8 (tuning 91.50 points, reported 90.14, 6.35 ms, 23.2 MB)`"""
+    facts = [f"tuning {numbers.points(model.score)} points", f"reported {numbers.points(overall.headline)}"]
+    facts += [] if model.latency_ms is None else [f"{numbers.significant(model.latency_ms)} ms"]
+    return f"{overall.label} ({', '.join([*facts, f'{numbers.significant(model.size_mb)} MB'])})"
+
+
+def _command(task: Task, row: Row, folders: Sequence[Path]) -> str:
+    """`compress ship` of the seed that is best on the tuning split, the first of equals."""
+    run, model = max(_runs(task, row), key=lambda pair: tuning_score(*pair) or 0.0)
+    own = own_file(run, folders, MODELS)
+    folder = own.parent if own else Path("runs") / run.run
+    which = [] if model is run.final else ["--model", model.name, "--precision", model.precision]
+    return shlex.join(["compress", "ship", shown(str(folder)), *which, "-o", f"{run.run}-bundle"])

@@ -1,0 +1,73 @@
+"""The table over tasks: means, shares and intervals against sums written out, and which models it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from compress.report.overview import over_tasks, overview_table
+from compress.report.page import tasks_of
+from compress.results import Result
+
+
+def test_means_shares_and_intervals_are_over_tasks(fake: Callable[..., Result]) -> None:
+    tasks = tasks_of([fake("distilbert", task) for task in ("sst2", "stsb", "mrpc")])
+    teacher, student, small = over_tasks(tasks)
+    rows = [[model.headline for model in task.first.models] for task in tasks]
+    means = [sum(column) / 3 for column in zip(*rows, strict=True)]
+    assert [each.headline for each in (teacher, student, small)] == pytest.approx(means)
+    assert teacher.share is None and student.share == pytest.approx(means[1] / means[0])
+    # The same interval in each of three tasks: (0.92 - 2.18) is 1.26 below, over the root of three for their mean.
+    assert student.delta is not None and small.delta is not None and teacher.delta is None
+    assert student.delta.points == pytest.approx(-0.92)
+    assert student.delta.low == pytest.approx(-0.92 - 1.26 / 3**0.5)
+    assert student.delta.high == pytest.approx(-0.92 + 1.26 / 3**0.5)
+
+
+def test_a_mean_of_equal_deltas_narrows_until_it_is_distinguishable(fake: Callable[..., Result]) -> None:
+    one, three = (over_tasks(tasks_of([fake("distilbert", task) for task in names]))[2].delta
+                  for names in (("sst2",), ("sst2", "stsb", "mrpc")))  # fmt: skip
+    assert one is not None and three is not None
+    assert not one.distinguishable and three.distinguishable
+
+
+def test_models_that_a_task_lacks_are_left_out(fake: Callable[..., Result]) -> None:
+    tasks = tasks_of([fake("distilbert", "sst2"), fake("int8", "sst2"), fake("distilbert", "mrpc")])
+    assert [each.label for each in over_tasks(tasks)] == [
+        "teacher fp32",
+        "distilbert, student fp32",
+        "distilbert, student int8",
+    ]
+
+
+def test_the_same_recipe_of_two_teachers_is_told_apart(fake: Callable[..., Result]) -> None:
+    large = {"teacher": "mpnet-base"}
+    runs = [fake("int8", task, **extra) for task in ("sst2", "mrpc") for extra in ({}, large)]
+    labels = [each.label for each in over_tasks(tasks_of(runs))]
+    assert "int8 (minilm-l6), teacher int8" in labels and "int8 (mpnet-base), teacher int8" in labels
+
+
+def test_a_recipe_with_a_teacher_of_its_own_is_held_against_that(fake: Callable[..., Result]) -> None:
+    def weaker(task: str) -> Result:
+        run = fake("int8", task)
+        models = [model.model_copy(update={"headline": model.headline - 20}) for model in run.models]
+        return run.model_copy(update={"models": tuple(models), "teacher": "small"})
+
+    tasks = tasks_of([run for task in ("sst2", "stsb") for run in (fake("distilbert", task), weaker(task))])
+    table = overview_table(tasks)
+    assert table is not None
+    assert [(line.cells[0].text, line.cells[5].text) for line in table.lines if line.kind == "baseline"] == [
+        ("distilbert", "–"), ("int8", "–"),
+    ]  # fmt: skip
+    (share,) = [line.cells[5].text for line in table.lines if line.cells[1].text == "teacher int8"]
+    assert share == "99.7%"
+
+
+def test_there_is_a_table_of_several_tasks_with_more_than_the_baseline_alone(fake: Callable[..., Result]) -> None:
+    assert overview_table(tasks_of([fake("distilbert", "sst2")])) is None
+    assert overview_table(tasks_of([fake("distilbert", "sst2"), fake("int8", "mrpc")])) is None
+    table = overview_table(tasks_of([fake("distilbert", "sst2"), fake("distilbert", "stsb")]))
+    assert table is not None
+    assert [str(column) for column in table.columns[2:5]] == ["SST-2", "STS-B", "Mean"]
+    assert [line.kind for line in table.lines] == ["baseline", "model", "model"]
