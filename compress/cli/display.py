@@ -113,7 +113,7 @@ class Display(Listener):
         fields = {"count": count, "detail": detail, "left": left}
         if self._task is None:
             self._task = self._live.add_task(self._label, total=total, **fields)
-        self._live.update(self._task, completed=done, **fields)
+        self._live.update(self._task, completed=done, total=total, **fields)
 
     def _line(self, text: str) -> None:
         if not self._quiet:

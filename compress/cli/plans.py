@@ -254,9 +254,17 @@ _SHOWN = (
 )  # fmt: skip
 
 
+_UNLESS_USUAL = {name: Prune.model_fields[name].default for name in ("score", "repair")}
+
+
 def _spelled(stage: dict[str, Any]) -> str:
     settings = stage["settings"]
     words = [f"{name} {settings[name]}" for name in _SHOWN if name in settings]
+    words += [
+        f"{name} {settings[name] or 'false'}"
+        for name, usual in _UNLESS_USUAL.items()
+        if settings.get(name, usual) != usual
+    ]
     if "max_steps" in settings:
         words = [
             f"{word}, at most {settings['max_steps']} steps" if word.startswith("epochs ") else word for word in words

@@ -23,8 +23,8 @@ EXPECTED = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
-BOUNDS = {"greater_than": ("above", "gt"), "greater_than_equal": ("at least", "ge")}
-BOUNDS |= {"less_than": ("below", "lt"), "less_than_equal": ("at most", "le")}
+BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
+BOUND_WORDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 NUMERIC = {"int_type", "int_from_float", "float_type"}
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]*$"
 
@@ -47,10 +47,14 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel]) 
 
 
 def _of_field(where: Where, problem: str, document: Document, model: type[BaseModel]) -> tuple[Where, str]:
-    """A check over several fields begins with the name of the one that is wrong: it is the place then."""
-    name, colon, rest = problem.partition(": ")
-    known = colon and where[-1:] != (name,) and name in schema.fields_at(model, document.data, where)
-    return ((*where, name), rest) if known else (where, problem)
+    """A check over several fields begins with the name of the one that is wrong: it is the place then. Of several names, with commas
+    between, it is one that the command line set, else the last that the file has."""
+    head, colon, rest = problem.partition(": ")
+    names, known = head.split(", "), schema.fields_at(model, document.data, where)
+    if not colon or where[-1:] == (head,) or not all(name in known for name in names):
+        return where, problem
+    places = [(*where, name) for name in names]
+    return max(places, key=lambda place: (place in document.overridden, document.lines.get(place, 0))), rest
 
 
 def _order(where: Where, document: Document) -> int:
@@ -100,6 +104,10 @@ def _problem(item: Any, where: Where, value: Any, document: Document, model: typ
     if kind == "union_tag_invalid":
         tags = _tag_names(model, document.data, where)
         return f"unknown {_unquoted(context['discriminator'])} `{context['tag']}`{did_you_mean(context['tag'], tags)}"
+    if kind in BOUNDS:
+        bounds = schema.bounds_at(model, document.data, where) or context
+        words = " and ".join(f"{BOUND_WORDS[name]} {bound:g}" for name, bound in bounds.items())
+        return f"expected a number {words}, found {describe(value)}"
     return _about_value(kind, context, item, where, value, document)
 
 
@@ -107,9 +115,6 @@ def _about_value(kind: str, context: Any, item: Any, where: Where, value: Any, d
     found = describe(value)
     if kind in EXPECTED:
         return f"expected {EXPECTED[kind]}, found {found}{_hint(kind, where, value, document)}"
-    if kind in BOUNDS:
-        word, bound = BOUNDS[kind]
-        return f"expected a number {word} {context[bound]:g}, found {found}"
     if kind == "literal_error":
         return f"expected {_one_of(context['expected'])}, found {found}{_near(context['expected'], value)}"
     if kind == "string_pattern_mismatch" and context["pattern"] == NAME_PATTERN:

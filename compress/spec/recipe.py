@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from ..fields import Name, Positive, Spec
+from .stage import misfit
 from .stages import STAGE_SPECS
 
 # What plans call the other nodes; a stage of that name would be taken for them.
@@ -80,6 +81,19 @@ def _ranks(kinds: Sequence[str]) -> list[int]:
     return ranks
 
 
+def _misnamed(stages: Sequence[StageBase]) -> list[Any]:
+    """Of each stage that is called as one before it, or as a kind that it is not, what is wrong."""
+    problems, firsts = [], dict[str, int]()
+    for number, stage in enumerate(stages):
+        where = (number, stage.kind) if stage.id == stage.kind else (number, stage.kind, "name")
+        if stage.id in STAGE_SPECS and stage.id != stage.kind:
+            problems.append(misfit(where, f"`{stage.id}` is a kind of stages; give this one a `name` of its own"))
+        elif (first := firsts.setdefault(stage.id, number)) < number:
+            text = f"`{stage.id}` is what stages[{first}] is called, too; give each of several stages of a kind a `name` of its own"
+            problems.append(misfit(where, text))
+    return problems
+
+
 class Recipe(Spec):
     """How a teacher becomes a small model."""
 
@@ -109,15 +123,15 @@ class Recipe(Spec):
         once = [kind for kind in kinds if not STAGE_SPECS[kind].repeats]
         ranks, apart = _ranks(kinds), " and ".join(kind for kind, spec in STAGE_SPECS.items() if spec.repeats)
         if ranks != sorted(ranks) or len(set(once)) != len(once):
-            raise ValueError(f"stages are {kinds}; expected each at most once, {apart} apart, in the order {order}")
+            raise ValueError(
+                f"stages are {', '.join(kinds)}; expected each at most once, {apart} apart, in the order {', '.join(order)}"
+            )
         if taken := sorted(set(ids) & RESERVED):
             raise ValueError(
                 f"a stage is called {taken[0]}, which plans use for something else; give it another `name`"
             )
-        if len(set(ids)) != len(ids) or any(
-            name in order for stage, name in zip(self.stages, ids, strict=True) if name != stage.kind
-        ):
-            raise ValueError(f"stages are called {ids}; give each of several stages of a kind a `name` of its own")
+        if misnamed := _misnamed(self.stages):
+            raise ValidationError.from_exception_data(type(self).__name__, misnamed)
         if lone := [kind for kind in kinds if STAGE_SPECS[kind].serves_distill and "distill" not in kinds]:
             raise ValueError(f"`{lone[0]}` is for a `distill` stage, and there is none")
         if (order.index("distill") in ranks) != (self.student is not None):

@@ -99,6 +99,20 @@ def renamed_at(model: type[BaseModel], data: Any, where: Where) -> str | None:
     return getattr(found, "RENAMED", {}).get(where[-1])
 
 
+def bounds_at(model: type[BaseModel], data: Any, where: Where) -> dict[str, float]:
+    """Of the number at `where`, alone or in a union: its lower bound, `gt` or `ge`, and then its upper one, `lt` or `le`."""
+    parent = _model_at(model, data, where[:-1])
+    field = parent.model_fields.get(str(where[-1])) if parent is not None else None
+    annotation, marks = (_at(model, data, where)[0], []) if field is None else (field.annotation, [*field.metadata])
+    union = get_origin(annotation) in (Union, types.UnionType)
+    for choice in get_args(annotation) if union else (annotation,):
+        marks += [mark for each in getattr(choice, "__metadata__", ()) for mark in getattr(each, "metadata", [each])]
+    bounds = {name: getattr(mark, name) for name in ("ge", "gt", "le", "lt") for mark in marks if hasattr(mark, name)}
+    if "gt" in bounds:
+        bounds.pop("ge", None)
+    return bounds
+
+
 def members_at(model: type[BaseModel], data: Any, where: Where) -> list[Any]:
     """The choices of the annotation at `where`, bare."""
     return members(_at(model, data, where)[0])

@@ -16,27 +16,30 @@ _LABELS = ("label", "answer", "answerKey", "answer_key", "gold")
 _SAMPLE = 100  # rows
 
 
-def usual_choice(table: Table) -> tuple[str, str, str] | None:
+def usual_choice(table: Table, *, said: bool = False) -> tuple[str, str, str] | None:
     """Of a file with columns that are called as usual, those of contexts and of what endings begin with, with a comma between, of endings,
-    and of labels; None: it has no such columns."""
+    and of labels; None: it has no such columns. `said`: that it is a choice, so that a column called as those of endings is enough."""
     known = table.columns
     endings = next((name for name in _ENDINGS if holds_endings(table, name)), None)
-    context = next((name for name in _CONTEXTS if name in known), None)
+    if endings is None and said:
+        endings = next((name for name in _ENDINGS if known.keys() >= {*ending_columns(name, known)}), None)
+    context = next((name for name in _CONTEXTS if name in known), "text" if said else None)
     if endings is None or context is None:
         return None
     taken = {context, *ending_columns(endings, known)}
     begins = next((name for name in _BEGINNINGS if name in known and name not in taken), None)
-    label = next((name for name in _LABELS if name in known and name not in taken), None)
+    label = next((name for name in _LABELS if name in known and name not in taken), "label" if said else None)
     return None if label is None else (context if begins is None else f"{context},{begins}", endings, label)
 
 
 def holds_endings(table: Table, name: str) -> bool:
-    """Whether the column, or the columns that `ending_columns` finds, hold two endings or more in each of the first rows."""
+    """Whether the column, or the columns that `ending_columns` finds, hold two endings or more in most of the first rows; a question
+    that has fewer is refused by its line, where the endings are read."""
     parts = ending_columns(name, table.columns)
     if not table.numbers or not all(part in table.columns for part in parts):
         return False
-    values = ending_values(name, table.columns, table.column)
-    return all(isinstance(endings_of(value, name), list) for value in values[:_SAMPLE])
+    values = ending_values(name, table.columns, table.column)[:_SAMPLE]
+    return 2 * sum(isinstance(endings_of(value, name), list) for value in values) > len(values)
 
 
 def choice_text(table: Table, text: str, endings: str) -> tuple[str, ...]:

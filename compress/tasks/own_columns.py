@@ -23,6 +23,8 @@ def with_words(own: OwnFiles, table: Table) -> OwnFiles:
     own = _with_endings(own, table, said=said)
     if own.kind == "choice":
         return own
+    if own.kind == "span" and table.columns.keys() >= {QUESTION, CONTEXT}:
+        return _unless_named(own, table, QUESTION, CONTEXT, ANSWERS)
     asked = replace(own, text=QUESTION, pair=CONTEXT, label=ANSWERS)
     named = said or not table.columns.keys().isdisjoint(("text", "label"))
     if not named and table.columns.keys() >= {*asked.texts, ANSWERS} and are_answers(table.columns[ANSWERS]):
@@ -42,6 +44,9 @@ def _with_endings(own: OwnFiles, table: Table, *, said: bool) -> OwnFiles:
     """Of questions with endings, the kind, and where nobody `said` how the columns are called, these."""
     if own.kind not in (None, "choice"):
         return own
+    if own.kind == "choice":
+        found = usual_choice(table, said=True)
+        return own if found is None else _unless_named(own, table, *found)
     if not said and "text" not in table.columns and (found := usual_choice(table)) is not None:
         text, pair, label = found
         return replace(own, text=text, pair=pair, label=label, kind="choice")
@@ -50,6 +55,16 @@ def _with_endings(own: OwnFiles, table: Table, *, said: bool) -> OwnFiles:
     if own.kind is None and own.pair is not None and own.pair != own.label and holds_endings(table, own.pair):
         return replace(own, kind="choice")
     return own
+
+
+def _unless_named(own: OwnFiles, table: Table, text: str, pair: str, label: str) -> OwnFiles:
+    """With these columns where nobody named others, and the table has none called `text` or `label`."""
+    return replace(
+        own,
+        text=own.text if own.text != "text" or "text" in table.columns else text,
+        pair=pair if own.pair is None else own.pair,
+        label=own.label if own.label != "label" or "label" in table.columns else label,
+    )
 
 
 def text_names(table: Table, own: OwnFiles) -> tuple[str, ...]:

@@ -12,12 +12,12 @@ RELEVANCES = ("relevance", "score")  # of labels
 
 
 def ranks(table: Table, texts: Sequence[str], label: str) -> bool:
-    """Whether the columns of texts are called those of queries and passages, the labels are numbers of at least 0, and some query has
-    passages of different ones."""
+    """Whether the columns of texts are called those of queries and passages, the labels are numbers, and some query has passages of
+    different ones. A number below 0 is refused as a ranking's, by its line."""
     if tuple(texts) != (QUERY, PASSAGE) or label not in table.columns:
         return False
     values = table.columns[label]
-    if not all(not isinstance(value, bool) and is_number(str(value)) and float(value) >= 0 for value in values):
+    if not all(not isinstance(value, bool) and is_number(str(value)) for value in values):
         return False
     relevances: dict[str, set[float]] = {}
     for query, value in zip(map(str, table.columns[QUERY]), values, strict=True):

@@ -89,6 +89,15 @@ def test_on_a_terminal_one_live_line_counts(monkeypatch: pytest.MonkeyPatch, tot
     assert "3/20" in text
 
 
+def test_the_live_bar_of_a_second_pass_has_its_own_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(display, "console", lambda stderr: Console(force_terminal=True, width=120))
+    with Display() as shown:
+        shown.stage("prune student", False)
+        for what, total in (("judging by examples", 2048), ("repairing layers", 4)):
+            shown.progress(what, total // 2, total)
+            assert shown._live.tasks[0].percentage == 50
+
+
 @pytest.mark.parametrize(("width", "shown_losses"), [(80, False), (160, True)])
 def test_step_total_and_time_left_are_there_at_any_width(
     monkeypatch: pytest.MonkeyPatch, width: int, shown_losses: bool

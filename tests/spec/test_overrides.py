@@ -198,7 +198,7 @@ def test_mistakes_of_the_file_and_of_overrides_are_told_apart():
     with pytest.raises(CompressError) as caught:
         validate(document, Recipe)
     assert sorted(str(caught.value).splitlines()) == [
-        "--set distill.warmup: expected a number below 1, found the number 2",
+        "--set distill.warmup: expected a number at least 0 and below 1, found the number 2",
         "mine.yaml:7: stages[1].distill.epoch: unknown key; did you mean `epochs`?",
     ]
 

@@ -90,14 +90,20 @@ STAGES = [
     ("[{}]", f"3: stages[0]: expected one stage, one of {KINDS}"),
     ("[{export: , quantize: }]", f"3: stages[0]: expected one stage, one of {KINDS}"),
     ("[{export: 3}]", "3: stages[0].export: expected a mapping, found the number 3"),
-    ("[{export: {opset: 5}}]", "3: stages[0].export.opset: expected a number at least 18, found the number 5"),
+    (
+        "[{export: {opset: 5}}]",
+        "3: stages[0].export.opset: expected a number at least 18 and at most 23, found the number 5",
+    ),
     (
         "[{export: {opset: 19}}]",
         "3: stages[0].export.opset: the fast graph needs 20 or more, found 19; or export with graph: plain",
     ),
     ("[{export: {opset: 20.5}}]", "3: stages[0].export.opset: expected a whole number, found the number 20.5"),
     ("[{finetune: {epochs: 0}}]", "3: stages[0].finetune.epochs: expected a number above 0, found the number 0"),
-    ("[{finetune: {warmup: 1}}]", "3: stages[0].finetune.warmup: expected a number below 1, found the number 1"),
+    (
+        "[{finetune: {warmup: 1}}]",
+        "3: stages[0].finetune.warmup: expected a number at least 0 and below 1, found the number 1",
+    ),
     ("[{finetune: {epochs: .nan}}]", "3: stages[0].finetune.epochs: expected a finite number, found the number nan"),
     ("[{finetune: {max_steps: true}}]", "3: stages[0].finetune.max_steps: expected a whole number, found `true`"),
     (
@@ -274,13 +280,33 @@ def test_rules_across_fields_are_placed_at_their_mapping():
         "mine.yaml:4: checkpoint: a hub checkpoint needs a pinned `revision`"
     ]
     assert mistakes(f"{HEAD}stages: [export, finetune]") == [
-        "mine.yaml:1: stages are ['export', 'finetune']; expected each at most once, distill and prune apart, "
-        "in the order ['pretrain', 'finetune', 'masked_lm', 'general', 'augment', 'distill', 'prune', 'vocabulary', 'quantize_aware', "
-        "'export', 'quantize']"
+        "mine.yaml:1: stages are export, finetune; expected each at most once, distill and prune apart, in the order "
+        "pretrain, finetune, masked_lm, general, augment, distill, prune, vocabulary, quantize_aware, export, quantize"
     ]
     assert mistakes("name: A B\ntitle: x", StudentCard)[0] == (
         "mine.yaml:1: name: expected a name of lower-case letters, digits, `.`, `_` and `-`, found the text 'A B'"
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("", "", "7: stages[3].prune: `prune` is what stages[1] is called, too; give each of several stages of a kind a `name` of"),
+        ("name: a", "name: a", "7: stages[3].prune.name: `a` is what stages[1] is called, too; give each"),
+        ("", "name: export", "7: stages[3].prune.name: `export` is a kind of stages; give this one a `name` of its own"),
+    ],
+)  # fmt: skip
+def test_a_name_that_stands_twice_is_told_at_the_second(first, second, expected):
+    stages = [
+        "finetune",
+        f"prune: {{{first}}}",
+        "distill: {losses: [{name: soft_target}]}",
+        f"prune: {{{second}}}",
+        "export",
+    ]
+    lines = "".join(f"  - {stage}\n" for stage in stages)
+    (found,) = mistakes(f"name: mine\ntitle: Mine\nstages:\n{lines}")
+    assert found.startswith(f"mine.yaml:{expected}")
 
 
 def test_a_task_reports_everything_at_once_in_the_order_of_the_file():

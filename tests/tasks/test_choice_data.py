@@ -122,6 +122,54 @@ def test_the_forms_of_published_data_sets_are_found(
     assert "kind: choice" in task_yaml(guessed(OwnFiles(*paths), ()), tmp_path / "task.yaml")
 
 
+@pytest.mark.parametrize("kind", [None, "choice"])
+@pytest.mark.parametrize("endings", [["one"], ["one", None], "one|two"])
+def test_a_question_without_endings_to_choose_among_is_refused_whoever_says_the_kind(
+    kind: Any, endings: Any, tmp_path: Path
+) -> None:
+    paths = [write(tmp_path / f"{name}.jsonl", rows_of(9, name)) for name in ("train", "dev")]
+    write(paths[0], [*rows_of(3), {**rows_of(1)[0], "endings": endings}])
+    with pytest.raises(CompressError, match=r"train\.jsonl: line 4: endings: expected "):
+        load_training(*own_task(OwnFiles(paths[0], paths[1], kind=kind)), None)
+
+
+def test_an_ending_alone_in_columns_is_refused(tmp_path: Path) -> None:
+    rows = [{**SWAG, "sent1": f"He sat {n}."} for n in range(9)]
+    paths = [write_csv(tmp_path / f"{name}.csv", rows) for name in ("train", "dev")]
+    write_csv(paths[0], [*rows, {**SWAG, "ending1": ""}])
+    with pytest.raises(CompressError, match=r"line 11: ending: expected two endings or more to choose among, found 1"):
+        load_training(*own_task(OwnFiles(paths[0], paths[1])), None)
+
+
+@pytest.mark.parametrize(
+    ("row", "named", "found"),
+    [
+        ({"context": "c", "endings": ["one"], "label": 0}, {}, (("context", "endings"), "label")),
+        ({"context": "c", "endings": ["one", "two"], "right": 0}, {"label": "right"}, (("context", "endings"), "right")),
+        ({"stem": "c", "choices": ["one", "two"], "gold": 0}, {"text": "stem"}, (("stem", "choices"), "gold")),
+        ({"text": "c", "options": ["one", "two"], "label": 0}, {}, (("text", "options"), "label")),
+        (SWAG, {"pair": "ending0,ending1"}, (("sent1", "sent2", "ending0,ending1"), "label")),
+    ],
+)  # fmt: skip
+def test_the_kind_is_enough_where_columns_have_usual_names(
+    row: Row, named: dict[str, Any], found: tuple[tuple[str, ...], str], tmp_path: Path
+) -> None:
+    paths = [write(tmp_path / f"{name}.jsonl", [row]) for name in ("train", "dev")]
+    spec, _ = own_task(OwnFiles(paths[0], paths[1], kind="choice", **named))
+    assert (spec.text, spec.label) == found
+
+
+def test_labels_of_another_name_are_asked_for(tmp_path: Path) -> None:
+    paths = [
+        write(tmp_path / f"{name}.jsonl", [{"context": "c", "endings": ["one", "two"], "right": 0}])
+        for name in ("t", "d")
+    ]
+    with pytest.raises(
+        CompressError, match=r"no column 'label'; name one of 'context', 'endings', 'right' with --label"
+    ):
+        own_task(OwnFiles(paths[0], paths[1], kind="choice"))
+
+
 def test_columns_are_named_with_commas_between(tmp_path: Path) -> None:
     row = {"a": "x", "b": "starts", "A": "one", "B": "two", "gold": "B"}
     paths = [

@@ -65,6 +65,15 @@ def test_lists_written_as_text_are_read_where_the_kind_is_said(tmp_path: Path, f
     assert labels.tolist() == ROWS
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_texts_are_lists_in_every_form_of_file(tmp_path: Path, suffix: str) -> None:
+    """As docs/kinds/multilabel.md says: also beside lists, where a .jsonl has both."""
+    values = ["|".join(names) if suffix == ".parquet" or n % 2 else names for n, names in enumerate(LISTS)]
+    files = own(tmp_path, values, suffix=suffix)
+    _, labels = read(OwnFiles(files.train, files.dev, label="labels", kind="multilabel"))
+    assert labels.tolist() == ROWS
+
+
 def test_columns_of_0_and_1_are_labels(tmp_path: Path) -> None:
     for split in ("news", "dev"):
         lines = [f"{t},{','.join(map(str, row))}" for t, row in zip(texts(split), ROWS, strict=True)]

@@ -43,6 +43,25 @@ def test_records_need_no_options_where_their_columns_have_the_usual_names(tmp_pa
     assert (spec.kind, spec.text, spec.label) == ("span", ("question", "context"), "answers")
 
 
+@pytest.mark.parametrize(("suffix", "mark"), [(".csv", ","), (".tsv", "\t")])
+def test_a_table_of_answers_as_text_is_refused_by_what_holds_them(tmp_path: Path, suffix: str, mark: str) -> None:
+    content = "\n".join([mark.join(USUAL), *(mark.join((f"who {n}", f"Ada came {n}", "Ada")) for n in range(9))]) + "\n"
+    own = OwnFiles(*written(tmp_path, content, content, suffix), kind="span")
+    with pytest.raises(CompressError, match=r"line 2: answers: .* a \.csv or \.tsv holds no answers, \.jsonl does"):
+        load_training(*own_task(own), None)
+
+
+@pytest.mark.parametrize(
+    "given", [{"label": "found"}, {"text": "question", "label": "found"}, {"pair": "context", "label": "found"}]
+)
+def test_one_column_of_another_name_is_named_alone_where_the_kind_is_said(
+    tmp_path: Path, given: dict[str, str]
+) -> None:
+    own = own_of(tmp_path, names=("question", "context", "found"), kind="span", **given)
+    spec, _ = own_task(own)
+    assert (spec.text, spec.label) == (("question", "context"), "found")
+
+
 def test_columns_of_other_names_are_named(tmp_path: Path) -> None:
     names = ("query", "text", "label")
     spec, folder = own_task(own_of(tmp_path, names=names, text="query", pair="text", label="label", max_length=64))

@@ -99,6 +99,14 @@ def test_a_relevance_that_is_none_is_refused_with_its_line(tmp_path: Path, bad: 
         load_training(spec_of(), tmp_path, None)
 
 
+def test_a_relevance_below_0_makes_no_other_kind_of_a_ranking(tmp_path: Path) -> None:
+    rows = rows_of(10)
+    rows[2] = (*rows[2][:2], -1)
+    files = own(tmp_path, rows)
+    with pytest.raises(CompressError, match=r"^\S*faq\.jsonl: line 3: expected a relevance of at least 0, found -1$"):
+        load_training(*own_task(files), None)
+
+
 def test_a_split_without_anything_relevant_is_refused_before_training(tmp_path: Path) -> None:
     own(tmp_path, rows_of(10), [("a", "x", 0), ("a", "y", 0)])
     with pytest.raises(CompressError, match=r"dev\.jsonl: no passage has a relevance above 0"):

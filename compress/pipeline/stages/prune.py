@@ -154,7 +154,7 @@ def _fisher(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[Un
         Objective((HardLabel(),), kind=job.context.kind),
         data,
         examples=job.spec.examples,
-        on_progress=lambda done, total: job.context.listener.progress("examples", done, total),
+        on_progress=lambda done, total: job.context.listener.progress("judging by examples", done, total),
     )
     return fisher_scores(gradients), len(gradients[0].heads)
 
@@ -168,7 +168,7 @@ def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitS
         model,
         _batches(data, rows, model.device),
         first_token=_reads_first(HEADS[job.context.kind]),
-        on_progress=lambda done, total: job.context.listener.progress("layers", done, total),
+        on_progress=lambda done, total: job.context.listener.progress("judging layers", done, total),
     )
     return orders, len(rows)
 
@@ -219,7 +219,7 @@ class _Pruning:
         pruned = without_units(self.model, kept.heads, kept.neurons)
         alone, repaired = comparison.predict(pruned), None
         if method := job.spec.repair:
-            _repair(job, pruned, self.model, self.data, method)
+            _repair(job, pruned, self.model, self.data, method, f"at {job.spec.budget} {budget:g}")
             repaired = comparison.predict(pruned)
         shape = shape_of(pruned)
         before, after = (_sizes(job, each).layers_flops(self.length) for each in (self.model, pruned))
@@ -243,7 +243,7 @@ def _sizes(job: Job[Prune], model: Any) -> Dimensions:
     return dimensions(model.config.to_dict(), classes=job.plan.sizes[job.node.model].classes, kind=job.context.kind)
 
 
-def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, method: RepairName) -> None:
+def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, method: RepairName, which: str) -> None:
     from ...pruning.repair import repair
 
     repair(
@@ -252,7 +252,7 @@ def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, method:
         _batches(data, _rows(data, job.spec.examples), model.device),
         method=method,
         first_token=_reads_first(HEADS[job.context.kind]),
-        on_progress=lambda done, total: job.context.listener.progress("layers", done, total),
+        on_progress=lambda done, total: job.context.listener.progress(f"repairing layers {which}", done, total),
     )
 
 

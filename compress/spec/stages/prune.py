@@ -61,7 +61,7 @@ class Prune(StageSpec):
     def _one_that_falls(self) -> Prune:
         given = [name for name in BUDGETS if getattr(self, name) is not None]
         if len(given) > 1:
-            raise ValueError(f"expected one budget, found {' and '.join(given)}; leave one out")
+            raise ValueError(f"{', '.join(given)}: expected one budget, found {' and '.join(given)}; leave one out")
         if not self.budgets or any(after >= before for before, after in pairwise(self.budgets)):
             raise ValueError(
                 f"{self.budget}: expected falling numbers, the last for the model that goes on; found {list(self.budgets)}"

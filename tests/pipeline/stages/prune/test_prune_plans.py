@@ -55,6 +55,24 @@ def test_the_plan_says_that_the_run_chooses_the_widths(world: Path, capsys: pyte
     assert "latency 0.5" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("overrides", "shown"),
+    [
+        ((), "flops 0.5, examples 24\n"),
+        (("prune.score=fisher", "prune.repair=least_squares"), "flops 0.5, examples 24\n"),
+        (("prune.score=obs", "prune.repair=scale"), "flops 0.5, examples 24, score obs, repair scale\n"),
+        (("prune.repair=false",), "flops 0.5, examples 24, repair false\n"),
+    ],
+)
+def test_the_plan_shows_how_it_prunes_where_that_is_not_the_default(
+    world: Path, capsys: pytest.CaptureFixture[str], overrides: tuple[str, ...], shown: str
+) -> None:
+    print_plans(plan_documents([planned(world, "alone", *overrides)], world / "runs"))
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = (line.rstrip() for line in lines if line.startswith("prune "))
+    assert f"{line}\n".endswith(f"  {shown}")
+
+
 def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
     def key(*overrides: str) -> str:
         return next(node.key for node in planned(world, "alone", *overrides).nodes if node.kind.name == "prune")
@@ -68,7 +86,9 @@ def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
     ("recipe", "overrides", "more", "found"),
     [
         ("alone", ["prune.flops=0.005"], {}, r"stage prune: flops: expected at least 0\.\d+, which one head in one layer"),
-        ("alone", ["prune.flops=1"], {}, r"prune.flops: expected a number below 1"),
+        ("alone", ["prune.flops=1"], {}, r"--set prune.flops: expected a number above 0 and below 1 or a list, found the number 1$"),
+        ("alone", ["prune.flops=0"], {}, r"prune.flops: expected a number above 0 and below 1 or a list, found the number 0$"),
+        ("alone", ["prune.flops=[0.5, 0]"], {}, r"prune.flops\[1\]: expected a number above 0 and below 1, found the number 0$"),
         ("alone", ["prune.examples=0"], {}, r"prune.examples"),
         ("alone", ["prune.score=obsc"], {}, r"prune.score: expected one of `fisher`, `obs`, found the text 'obsc'; did you mean `obs`"),
         ("alone", ["prune.repair=true"], {}, r"prune.repair: expected one of `least_squares`, `scale`, `false`, found `true`"),
@@ -77,7 +97,9 @@ def test_the_key_has_what_the_pruning_depends_on(world: Path) -> None:
         ("alone", [], {"task": "vectors"},
          r"stage prune: score: fisher goes by the loss on the task's labels, .* give --set prune.score=obs"),
         ("alone", ["prune.flops=[0.5,0.75]"], {}, r"prune.flops: expected falling numbers"),
-        ("alone", ["prune.flops=0.5", "prune.latency=0.5"], {}, r"expected one budget, found flops and latency"),
+        ("alone", ["prune.flops=0.5", "prune.latency=0.5"], {}, r"^--set prune.\w+: expected one budget, found flops and latency; "),
+        ("small", ["prune.size_mb=2"], {"student": "one"}, r"^--set prune.size_mb: expected one budget, found flops and size_mb"),
+        ("alone", ["stages[1].prune={flops: 0.5, size_mb: 2}"], {}, r"^--set stages\[1\].prune.\w+: expected one budget, found flops"),
         ("alone", ["prune.size_mb=0.001"], {}, r"stage prune: size_mb: expected at least 0\.\d+, which one head in one layer"),
         ("alone", ["prune.size_mb=50"], {}, r"stage prune: size_mb: expected less than the model has, about 0\.0\d+; found 50"),
         ("recovered", ["distill.losses=[{name: attention_mse}]"], {},

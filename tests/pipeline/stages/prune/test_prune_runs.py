@@ -14,7 +14,7 @@ from compress.cli.plans import plan_documents
 from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
 from compress.models.dimensions import dimensions, read_config
 from compress.models.predict import predict_logits
-from compress.pipeline import run_all
+from compress.pipeline import Listener, run_all
 from compress.pipeline.run import build_stage
 from compress.pruning import repair, scores
 from compress.report import write_report
@@ -86,6 +86,19 @@ def test_the_result_and_the_report_say_how_it_was_pruned(world: Path, score: str
     lines = (world / "report/report.md").read_text().splitlines()
     (row,) = (line for line in lines if "flops 0.5" in line and f"| {score} |" in line)
     assert f"| {score} | {'–' if method == 'false' else method} |" in row
+
+
+@pytest.mark.parametrize(("score", "judging"), [("fisher", "judging by examples"), ("obs", "judging layers")])
+def test_progress_says_which_pass_it_is(world: Path, score: str, judging: str) -> None:
+    passes: dict[str, list[tuple[int, int | None]]] = {}
+
+    class Recorder(Listener):
+        def progress(self, what: str, done: int, total: int | None) -> None:
+            passes.setdefault(what, []).append((done, total))
+
+    run_all(request(world, "plain", f"prune.score={score}", "prune.flops=[0.75, 0.5]"), Recorder())
+    assert list(passes) == [judging, "repairing layers at flops 0.75", "repairing layers at flops 0.5"]
+    assert all(counts == sorted(counts) and counts[-1][0] == counts[-1][1] for counts in passes.values())
 
 
 def test_the_error_of_layers_needs_no_gradient(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
