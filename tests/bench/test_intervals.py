@@ -14,7 +14,7 @@ MOST = 30
 
 def stopping_point(times: np.ndarray) -> int:
     """After how many values a measurement of one model ends."""
-    enough = (n for n in range(FEWEST, len(times)) if is_check(n) and (half_width(times[:n]) or 1) <= NARROW)
+    enough = (n for n in range(FEWEST, len(times)) if is_check(n) and (half_width(times[:n].tolist()) or 1) <= NARROW)
     return next(enough, len(times))
 
 
@@ -63,7 +63,7 @@ def test_where_a_measurement_ends_its_interval_still_holds_the_median(
     for _ in range(trials):
         times = series(generator, spread)
         times = times[: stopping_point(times)]
-        width = half_width(times)
+        width = half_width(times.tolist())
         assert width is not None
         held += abs(np.median(times) - 1) <= width * np.median(times)
     assert held >= 0.93 * trials
