@@ -70,7 +70,7 @@ def test_the_key_of_a_calibrated_file_has_its_texts_and_settings(planned: Planne
     ("override", "message"),
     [
         ("quantize.method=fast", "dynamic"),
-        ("quantize.calibration_examples=8", "expected a number at least 32, found the number 8"),
+        ("quantize.calibration_examples=8", "expected a number at least 32 and at most 512, found the number 8"),
         ("quantize.percentile=50", "expected a number above 99"),
         ("quantize.portable=often", "quantize.portable"),
     ],
