@@ -5,6 +5,7 @@ Scores and differences are in points (0-100; correlations and Matthews × 100). 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -95,6 +96,17 @@ def recorded_over_seeds(intervals: Sequence[Interval]) -> Interval:
     of_examples = float(np.mean([((high - low) / 2 / NORMAL_QUANTILE) ** 2 for _, low, high in intervals]))
     points, half = float(observed.mean()), float(half_width(observed, of_examples))
     return points, max(points - half, -_LARGEST), min(points + half, _LARGEST)
+
+
+def recorded_over_tasks(intervals: Sequence[Interval]) -> Interval:
+    """The mean over tasks, from each one's difference and interval, whose answers need not be at hand. Tasks share no examples: the
+    distances to the ends of their intervals add up in squares. What a seed made for several tasks is taken for independent, too;
+    `mean_over_tasks` compares seeds by their means."""
+    count = len(intervals)
+    points = sum(points for points, _, _ in intervals) / count
+    below = math.hypot(*(points - low for points, low, _ in intervals)) / count
+    above = math.hypot(*(high - points for points, _, high in intervals)) / count
+    return points, points - below, points + above
 
 
 def half_width(observed: np.ndarray, shared: np.ndarray | float) -> np.ndarray:

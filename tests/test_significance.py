@@ -22,6 +22,7 @@ from compress.significance import (
     paired_bootstrap,
     paired_bootstrap_seeds,
     recorded_over_seeds,
+    recorded_over_tasks,
 )
 
 ACCURACY = ClassHeadline(("accuracy",))
@@ -239,6 +240,17 @@ def test_a_mean_over_tasks_is_made_as_one_task_is() -> None:
     assert points == pytest.approx(means.mean())
     assert (high - low) / 2 == pytest.approx(float(half_width(means, shared)), rel=0.04)
     assert mean_over_tasks(tasks[:1]) == paired_bootstrap_seeds(ACCURACY, tasks[0].pairs, gold)
+
+
+def test_a_mean_over_tasks_from_their_intervals_is_about_that_from_their_answers() -> None:
+    gold, base = np.tile([0, 1], 1000), worse(2000, 0)
+    tasks = [Paired(ACCURACY, [(base, worse(2000, count))], gold) for count in (60, 110, 400)]
+    recorded = recorded_over_tasks([mean_over_tasks([task], samples=8000) for task in tasks])
+    assert recorded == pytest.approx(mean_over_tasks(tasks, samples=8000), rel=0.03)
+    assert recorded_over_tasks([(-2.0, -3.0, 0.0), (4.0, 1.0, 5.0)]) == pytest.approx(
+        (1, 1 - 10**0.5 / 2, 1 + 5**0.5 / 2)
+    )
+    assert recorded_over_tasks([(-2.0, -3.0, 0.0)]) == (-2, -3, 0)
 
 
 def test_a_mean_over_tasks_with_few_changes_may_be_chance() -> None:

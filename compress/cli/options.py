@@ -217,8 +217,8 @@ def limits_of(max_latency_ms: float | None, max_size_mb: float | None, min_score
     """What a report recommends a model under, where anything is given. Raises `CompressError`."""
     from ..candidates import Limits
 
-    given = (max_latency_ms, max_size_mb, min_score)
-    return None if given == (None, None, None) else Limits(*given)
+    values = (max_latency_ms, max_size_mb, min_score)
+    return None if values == (None, None, None) else Limits(*values)
 
 
 def checked_precision(precision: str | None) -> str | None:

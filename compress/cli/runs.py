@@ -52,7 +52,8 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..candidates import Limits
-    from ..pipeline import Request
+    from ..pipeline import BenchSettings, Request
+    from ..report import Recommendation
     from ..results import Result
 
 
@@ -102,17 +103,21 @@ def run(
     bench = None if no_bench else BenchSettings(runs=bench_runs, threads=bench_threads)
     request = replace(request, bench=bench)
     limits = limits_of(max_latency_ms, max_size_mb, min_score)
-    if max_latency_ms is not None and (no_bench or bench_threads > 1):
-        option = "--no-bench" if no_bench else "--bench-threads"
-        raise CompressError(
-            f"--max-latency-ms: a limit of CPU time on one thread needs it measured; leave out {option}"
-        )
+    _check_measured(limits, bench)
     _run(request, report, limits, json=json, quiet=quiet)
+
+
+def _check_measured(limits: Limits | None, bench: BenchSettings | None) -> None:
+    """CompressError: a limit of CPU time on one thread, and a run that does not measure it."""
+    if limits is None or limits.max_latency_ms is None or (bench is not None and bench.threads == 1):
+        return
+    option = "--no-bench" if bench is None else "--bench-threads"
+    raise CompressError(f"--max-latency-ms: a limit of CPU time on one thread needs it measured; leave out {option}")
 
 
 def _run(request: Request, report: Path | None, limits: Limits | None, *, json: bool, quiet: bool) -> None:
     from ..pipeline import run_all
-    from ..report import summary_table, write_report
+    from ..report import recommendation_of, summary_table, write_report
     from .display import Display, console
 
     place = _report_place(request, report)
@@ -122,26 +127,23 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
         return
     runs = [request.root / result.run for result in results]
     folder = place or runs[0]
-    write_report(results, folder, folders=runs, limits=limits)
+    recommended = recommendation_of(results, limits, runs)
+    write_report(results, folder, folders=runs, recommended=recommended)
     if json:
         typer.echo("[" + ",\n".join(result.model_dump_json() for result in results) + "]")
     else:
         console().print(summary_table(results, runs))
         for result, made in zip(results, runs, strict=True):
             typer.echo("\n".join([f"run:    {made}", *(f"goal:   {line}" for line in _goals_met(result))]))
-        _print_recommendation(results, limits, runs)
+        _print_recommendation(recommended)
         typer.echo(f"report: {folder / 'report.html'}")
     _check_goals(results)
 
 
-def _print_recommendation(results: Sequence[Result], limits: Limits | None, folders: Sequence[Path]) -> None:
-    if limits is None:
-        return
-    from ..report import recommendation_of
-
-    found = recommendation_of(results, limits, folders)
-    for line in (*found.lines, *(f"ship:   {command}" for command in found.commands)):
-        typer.echo(line)
+def _print_recommendation(recommended: Recommendation | None) -> None:
+    if recommended is not None:
+        for line in (*recommended.lines, *(f"ship:   {command}" for command in recommended.commands)):
+            typer.echo(line)
 
 
 def _report_place(request: Request, report: Path | None) -> Path | None:
@@ -235,19 +237,20 @@ def report(
 
     With limits, it says which model to ship.
     """
-    from ..report import collect, summary_table, write_report
+    from ..report import collect, recommendation_of, summary_table, write_report
     from .display import console
 
     limits = limits_of(max_latency_ms, max_size_mb, min_score)
     results = collect(runs)
-    written = write_report(results, out or _only_folder(runs), folders=runs, limits=limits)
+    recommended = recommendation_of(results, limits, runs)
+    written = write_report(results, out or _only_folder(runs), folders=runs, recommended=recommended)
     if json:
         import json as encoder
 
         typer.echo(encoder.dumps([str(path) for path in written]))
         return
     console().print(summary_table(results, runs))
-    _print_recommendation(results, limits, runs)
+    _print_recommendation(recommended)
     for path in written:
         typer.echo(path)
 

@@ -39,18 +39,18 @@ __all__ = [
 
 
 def write_report(
-    results: Sequence[Result], out: Path, *, folders: Sequence[Path] = (), limits: Limits | None = None
+    results: Sequence[Result], out: Path, *, folders: Sequence[Path] = (), recommended: Recommendation | None = None
 ) -> list[Path]:
     """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned, and
     `result.json` (several results: `results.json`) to `out`; and `per_example.npz`, every model's answers without texts, unless `out`
     is the run's own folder.
 
     `folders`: where predictions are, as `find_predictions` takes them; they serve the intervals over seeds.
-    `limits`: the report recommends a model under these.
+    `recommended`: what the report says on which model to ship.
     The same results give the same bytes. A report of the same results that is there already is kept: it tells
     when and how they were first made, and a run that was cached throughout costs no drawing.
-    Raises `CompressError` where results do not go together, nothing can be recommended (`recommend`), `out` cannot be written, is
-    another run's folder, or has files of these names that are not ours.
+    Raises `CompressError` where results do not go together, `out` cannot be written, is another run's folder, or has files
+    of these names that are not ours.
     """
     check_report_folder(out)
     if (out / MODELS).exists() and [result.run for result in results] != [_run_in(out)]:
@@ -58,9 +58,7 @@ def write_report(
     files = [out / name for name in (*_PAGES, *_pictures(results))]
     data = out / (RESULT if len(results) == 1 else SEVERAL)
     answers = [out / PER_EXAMPLE] if _has_answers(results, folders, out) else []
-    digest = _digest(results, folders, limits)
-    if limits:
-        recommendation_of(results, limits)  # so that nothing is written where there is none
+    digest = _digest(results, folders, recommended)
     try:
         out.mkdir(parents=True, exist_ok=True)
         _write_data(results, data)
@@ -71,7 +69,7 @@ def write_report(
         if not _current([*files, *answers], digest):
             for path in answers:
                 write_answers(results, folders, path)
-            _draw(results, folders, limits, files, digest)
+            _draw(results, folders, recommended, files, digest)
     except OSError as error:
         raise CompressError(
             f"{out}: cannot be written: {error.strerror}; choose another folder for the report"
@@ -79,8 +77,12 @@ def write_report(
     return [*files, data, *answers]
 
 
-def recommendation_of(results: Sequence[Result], limits: Limits, folders: Sequence[Path] = ()) -> Recommendation:
-    """As `recommend`, of results as `collect` gives them."""
+def recommendation_of(
+    results: Sequence[Result], limits: Limits | None, folders: Sequence[Path] = ()
+) -> Recommendation | None:
+    """As `recommend`, of results as `collect` gives them; None without limits."""
+    if limits is None:
+        return None
     from .page import tasks_of
 
     return recommend(tasks_of(results), limits, folders)
@@ -125,13 +127,17 @@ def _pictures(results: Sequence[Result]) -> list[str]:
 
 
 def _draw(
-    results: Sequence[Result], folders: Sequence[Path], limits: Limits | None, files: list[Path], digest: str
+    results: Sequence[Result],
+    folders: Sequence[Path],
+    recommended: Recommendation | None,
+    files: list[Path],
+    digest: str,
 ) -> None:
     from . import render
     from .page import page_of, tasks_of
 
     tasks = tasks_of(results, folders)
-    page = page_of(tasks, folders, limits)
+    page = page_of(tasks, folders, recommended)
     report, html, plot, *others = files
     write_text(plot, render.plot(tasks))
     draw = {_SEARCHED: render.sensitivity, _PRUNED: render.pruned}
@@ -156,10 +162,10 @@ def _current(files: list[Path], digest: str) -> bool:
         return False
 
 
-def _digest(results: Sequence[Result], folders: Sequence[Path], limits: Limits | None) -> str:
+def _digest(results: Sequence[Result], folders: Sequence[Path], recommended: Recommendation | None) -> str:
     """Of all that the report shows, and of the code that shows it. When a stage was found in the store is left out."""
     digest = hashlib.sha256(_code())
-    digest.update(str(limits).encode())
+    digest.update(str(recommended).encode())
     for result in results:
         document = result.model_dump(mode="json", exclude={"created": True, "stages": {"__all__": {"cached"}}})
         digest.update(json.dumps(document, sort_keys=True).encode())

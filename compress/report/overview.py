@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot
+from typing import NamedTuple
 
 from ..recorded_fidelity import Delta
+from ..significance import recorded_over_tasks
 from . import numbers
 from .runs import Row, Task, Variant, name_of
 from .sentences import baseline_of, teacher_word
@@ -48,13 +49,11 @@ class Overall:
 
     @property
     def delta(self) -> Delta | None:
-        found = [row.delta for row in self.rows if row.delta is not None]
-        if len(found) < len(self.rows):
+        deltas = [row.delta for row in self.rows if row.delta is not None]
+        if len(deltas) < len(self.rows):
             return None
-        points, count = _mean([delta.points for delta in found]), len(found)
-        below = hypot(*(delta.points - delta.low for delta in found)) / count
-        above = hypot(*(delta.high - delta.points for delta in found)) / count
-        return Delta(points=points, low=points - below, high=points + above, mcnemar_p=None)
+        points, low, high = recorded_over_tasks([(delta.points, delta.low, delta.high) for delta in deltas])
+        return Delta(points=points, low=low, high=high, mcnemar_p=None)
 
 
 def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
@@ -63,7 +62,7 @@ def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
     shared = [identity for identity in tables[0] if all(identity in table for table in tables)]
     return [
         Overall(
-            recipe=_called(identity, shared),
+            recipe=_label(identity, shared),
             rows=tuple(table[identity] for table in tables),
             baselines=tuple(baseline_of(task, table[identity]) for task, table in zip(tasks, tables, strict=True)),
         )
@@ -73,19 +72,19 @@ def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
 
 def overview_table(tasks: Sequence[Task]) -> Table | None:
     """A line for each model that every task has; None of one task, or where tasks share no model but the baseline."""
-    found = over_tasks(tasks) if len(tasks) > 1 else []
-    if all(overall.is_baseline for overall in found):
+    models = over_tasks(tasks) if len(tasks) > 1 else []
+    if all(overall.is_baseline for overall in models):
         return None
     columns = (
         Column("Recipe", numeric=False),
         Column("Model", numeric=False),
         *(Column(task.first.task.title) for task in tasks),
         Column("Mean"),
-        Column(f"Of {teacher_word(tasks)}"),
+        Column(f"Of {teacher_word(tasks)}'s mean"),
         Column(f"Against {teacher_word(tasks)}", "points, 95% interval"),
         Column("File", "MB"),
     )
-    return Table("Over tasks", columns, tuple(map(_line, found)), headings=2)
+    return Table("Over tasks", columns, tuple(map(_line, models)), headings=2)
 
 
 def _line(overall: Overall) -> Line:
@@ -103,34 +102,44 @@ def _line(overall: Overall) -> Line:
     return Line(cells, "baseline" if overall.is_baseline else "model")
 
 
-Identity = tuple[str, ...]  # the recipe's name, its teachers, its student, what tells runs of these apart, the model
+class Identity(NamedTuple):
+    """What makes rows of several tasks the same. `label`: what tells runs of one recipe, teachers and student apart, where there are
+    several. A baseline that recipes share has a model alone."""
+
+    model: str
+    recipe: str = ""
+    teachers: str = ""
+    student: str = ""
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.recipe
 
 
 def _by_identity(task: Task) -> dict[Identity, Row]:
-    """Each model on ONNX Runtime. A baseline that recipes share has no recipe, teachers or student."""
-    plain = Counter(map(_plain, task.variants))
+    """Each model on ONNX Runtime."""
+    runs = Counter(map(_what_was_run, task.variants))
     known = {
-        variant.label: (*_plain(variant), "" if plain[_plain(variant)] == 1 else variant.label)
+        variant.label: (*_what_was_run(variant), "" if runs[_what_was_run(variant)] == 1 else variant.label)
         for variant in task.variants
     }
-    return {(*(known[row.recipe] if row.recipe else ("",) * 4), row.name): row for row in task.rows if not row.eager}
+    return {Identity(row.name, *known.get(row.recipe, ())): row for row in task.rows if not row.eager}
 
 
-def _plain(variant: Variant) -> tuple[str, str, str]:
+def _what_was_run(variant: Variant) -> tuple[str, str, str]:
     first = variant.first
     return name_of(first), first.teachers, first.student or ""
 
 
-def _name(identity: Identity) -> str:
-    return identity[3] or identity[0]
-
-
-def _called(identity: Identity, among: Sequence[Identity]) -> str:
+def _label(identity: Identity, shared: Sequence[Identity]) -> str:
     """The recipe's name, with the teachers or the student where others of that name have other ones."""
-    name = _name(identity)
-    alike = [other for other in among if _name(other) == name]
-    told = [identity[place] for place in (1, 2) if len({other[place] for other in alike}) > 1]
-    return f"{name} ({', '.join(filter(None, told))})" if any(told) else name
+    namesakes = [other for other in shared if other.name == identity.name]
+    several = len({other.teachers for other in namesakes}) > 1, len({other.student for other in namesakes}) > 1
+    differing = [
+        word for word, differs in zip((identity.teachers, identity.student), several, strict=True) if differs and word
+    ]
+    return f"{identity.name} ({', '.join(differing)})" if differing else identity.name
 
 
 def _mean(values: Sequence[float]) -> float:

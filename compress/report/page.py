@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..candidates import Limits
 from ..results import Result
 from ..spec.kinds import KINDS
 from . import overview, pruned_picture, recommendation, sensitivity, sentences
@@ -18,7 +17,7 @@ from .fidelity import Section, section
 from .intervals import how_over_seeds, over_seeds
 from .layer_mixes import mix_sentences
 from .points import describe
-from .recommendation import Recommendation, recommend
+from .recommendation import Recommendation
 from .runs import Task, group
 from .tables import Table, latency_table, main_table
 from .vocabularies import READING, vocabulary_sentences
@@ -106,20 +105,21 @@ def tasks_of(results: Sequence[Result], folders: Sequence[Path] = ()) -> list[Ta
     return group(results, over_seeds(folders))
 
 
-def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), limits: Limits | None = None) -> Page:
-    """CompressError: `limits` that nothing can be recommended under (`recommend`)."""
+def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Recommendation | None = None) -> Page:
     results = [result for task in tasks for result in task.results]
+    over_tasks = overview.overview_table(tasks)
+    own = (overview.READING if over_tasks else (), recommendation.READING if recommended else ())
     return Page(
         title=_title(tasks),
         lede=sentences.lede(results),
         warnings=tuple(sentences.warnings(results, {shape for task in tasks for shape in task.shapes})),
-        recommended=recommend(tasks, limits, folders) if limits else None,
-        overview=overview.overview_table(tasks),
+        recommended=recommended,
+        overview=over_tasks,
         tasks=tuple(_task_page(task, number, folders) for number, task in enumerate(tasks)),
         sensitivity=sensitivity.describe(tasks),
         pruned=pruned_picture.describe(tasks),
         environment=tuple(environment(results)),
-        reading=(*_reading(tasks), *(recommendation.READING if limits else ()), *_seed_note(tasks, folders)),
+        reading=(*_reading(tasks), *(line for lines in own for line in lines), *_seed_note(tasks, folders)),
     )
 
 
@@ -147,7 +147,6 @@ def _reading(tasks: Sequence[Task]) -> tuple[str, ...]:
         FAITHFUL if faithful else (),
         SEARCHED if searched else (),
         READING if cut else (),
-        overview.READING if overview.overview_table(tasks) else (),
     )
     lines = (line for part in parts for line in part)
     fp32 = "the first teacher in fp32" if taught else "the fp32 teacher"
