@@ -18,6 +18,7 @@ from .recorded import (
     Count,
     Duration,
     FileName,
+    Magnitude,
     ModelInfo,
     Points,
     Rate,
@@ -137,11 +138,11 @@ class Latency(Record):
         default=None, description="p50 of the process's CPU time, all its threads together"
     )
     cpu_speedup: Rate | None = Field(default=None, description="baseline cpu_p50 over this one, same interleaved run")
-    half_width: Duration | None = Field(
+    half_width: Magnitude | None = Field(
         default=None,
         description="half of the 95% interval of cpu_p50 on one thread, of p50 on several, in parts of it; none of few runs",
     )
-    speedup_half_width: Duration | None = Field(default=None, description="the same, of cpu_speedup or speedup")
+    speedup_half_width: Magnitude | None = Field(default=None, description="the same, of cpu_speedup or speedup")
 
 
 class Runtime(Record):

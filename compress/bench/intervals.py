@@ -20,8 +20,7 @@ def half_width(values: Sequence[float]) -> float | None:
 
     It is meant on both sides of the median. The interval of order statistics, for which times need no distribution (David &
     Nagaraja 2003, Order Statistics, section 7.1), is made half as wide again: it takes values for independent, and
-    neighbours may be alike. Half as much again is what an autoregressive series of correlation .38 needs; measured rounds
-    had -.2 to .4.
+    neighbours may be alike.
     """
     rank, ordered = _rank(len(values)), sorted(values)
     middle = float(np.median(ordered)) if ordered else 0.0

@@ -185,15 +185,15 @@ def _best(states: Array, sides: Array, weights: Sequence[Array], spec: Quantize,
     plain = _error(states, matmuls, np.ones(states.shape[1], np.float32), None, spec)
     if plain == 0:
         return None
-    together = np.concatenate(weights, axis=1)
-    largest = np.abs(together).max(1)
+    joined = np.concatenate(weights, axis=1)
+    largest = np.abs(joined).max(1)
     alphas = ALPHAS if spec.alpha is None else (spec.alpha,)
 
     def least(best: _Tried, pairs: Iterable[tuple[float, float]], extra: int = 0) -> _Tried:
         """The one of `best` and of what α and L come to."""
         for alpha, minor_side_weight in pairs:
             factors = _factors(_peaks(sides, minor_side_weight), largest, alpha)
-            repeats = count_repeats(factors[:, None] * together, extra) if extra else None
+            repeats = count_repeats(factors[:, None] * joined, extra) if extra else None
             error = _error(states, matmuls, factors, repeats, spec, most=best.error * plain) / plain
             if error < best.error:
                 best = _Tried(alpha, minor_side_weight, factors, repeats, error)
