@@ -22,8 +22,8 @@ def independent(generator: np.random.Generator, spread: float) -> np.ndarray:
     return np.exp(spread * generator.normal(size=MOST))
 
 
-def alike(generator: np.random.Generator, spread: float) -> np.ndarray:
-    """Autoregressive, of correlation .3: neighbours are slow or quick together."""
+def autoregressive(generator: np.random.Generator, spread: float) -> np.ndarray:
+    """Of correlation .3: neighbours are slow or quick together."""
     noise = generator.normal(size=MOST)
     for place in range(1, MOST):
         noise[place] = 0.3 * noise[place - 1] + np.sqrt(1 - 0.3**2) * noise[place]
@@ -54,7 +54,7 @@ def test_quiet_times_end_at_once_and_noisy_ones_never() -> None:
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.03, 0.06, 0.1])
-@pytest.mark.parametrize("series", [independent, alike, skewed])
+@pytest.mark.parametrize("series", [independent, autoregressive, skewed])
 def test_where_a_measurement_ends_its_interval_still_holds_the_median(
     series: Callable[[np.random.Generator, float], np.ndarray], spread: float
 ) -> None:

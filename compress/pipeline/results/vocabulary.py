@@ -45,6 +45,6 @@ def vocabulary_record(
 
 def _dropped_bytes(graph: Artifact, spec: Spec, width: int, before: int, after: int) -> int:
     """By how much the file would be larger with all tokens. A table that has become short keeps 8 bits where `word_bits` says 4."""
-    packed = graph.info.get("int4_gathers") or graph.info.get("int8_gathers")
-    bits = spec.word_bits if packed and isinstance(spec, Quantize) else 32
+    quantized = graph.info.get("int4_gathers") or graph.info.get("int8_gathers")
+    bits = spec.word_bits if quantized and isinstance(spec, Quantize) else 32
     return before * row_bytes(before, width, bits=bits) - after * row_bytes(after, width, bits=bits)
