@@ -28,6 +28,11 @@ SCORES = (
     "bootstrap; where the interval holds 0, the two are not distinguishable. Two examples are added of which one model answers each "
     "wrongly, where models differ on few: equal answers, too, have an interval with a width.",
 )
+FAMILIES = (
+    "All differences to {teacher} on one task are one family of comparisons, corrected by Holm (1979): where the corrected p is 0.05 or "
+    "more, a difference whose interval leaves out 0 is not distinguishable either. p is McNemar's exact one for accuracy with one seed, "
+    "else that of the interval. Intervals are not corrected.",
+)
 QUESTIONS = (
     "Of questions whole contexts are drawn, each with all questions on it: these err together, and few contexts tell less than their "
     "questions would.",
@@ -140,6 +145,7 @@ def _reading(tasks: Sequence[Task]) -> tuple[str, ...]:
     asked = any(KINDS[task.first.task.kind].unit == "question" for task in tasks)
     parts = (
         SCORES,
+        FAMILIES if any(row.corrected and row.corrected.family > 1 for task in tasks for row in task.rows) else (),
         QUESTIONS if asked else (),
         SEVERAL if taught else (),
         TIMES if timed else UNTIMED,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
+from typing import NamedTuple
 
 from ..errors import CompressError
 from ..recorded_fidelity import Delta
 from ..results import Latency, Machine, ModelResult, Result, Runtime
+from ..significance import LEVEL, holm, p_of
 from ..timing import uses_cpu_time
 from .collect import check_together
 
@@ -39,6 +41,17 @@ class Variant:
         return [model for run in self.runs for model in run.models if title(model) == name]
 
 
+class Corrected(NamedTuple):
+    """A p of one of `family` comparisons, corrected by Holm."""
+
+    p: float
+    family: int
+
+    @property
+    def distinguishable(self) -> bool:
+        return self.p < 1 - LEVEL
+
+
 @dataclass(frozen=True)
 class Row:
     """One model on one runtime, over seeds. `recipe` is empty for the baseline that recipes share."""
@@ -49,6 +62,7 @@ class Row:
     runtimes: tuple[Runtime, ...]
     delta: Delta | None
     eager: bool = False
+    corrected: Corrected | None = None  # of the task's differences to the teacher
 
     @property
     def model(self) -> ModelResult:
@@ -170,7 +184,7 @@ def _task(results: list[Result], delta_of: DeltaOf, known: list[Machine]) -> Tas
     ordered = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in runs.values()]
     labels = _labels([found[0] for found in ordered], known)
     variants = tuple(Variant(label, found) for label, found in zip(labels, ordered, strict=True))
-    return Task(variants, tuple(_rows(variants, delta_of)))
+    return Task(variants, tuple(_corrected(list(_rows(variants, delta_of)))))
 
 
 def _rows(variants: tuple[Variant, ...], delta_of: DeltaOf) -> Iterator[Row]:
@@ -185,6 +199,14 @@ def _rows(variants: tuple[Variant, ...], delta_of: DeltaOf) -> Iterator[Row]:
         written.add(_baseline(variant))
         for name in names[1:]:
             yield from _of_model(variant, name, variant.label, delta_of(variant, name))
+
+
+def _corrected(rows: Sequence[Row]) -> Iterator[Row]:
+    """With all differences to the teacher as one family."""
+    compared = [row for row in rows if row.delta and not row.eager]
+    found = dict(zip(map(id, compared), holm([p_of(row.delta) for row in compared if row.delta]), strict=True))
+    for row in rows:
+        yield replace(row, corrected=Corrected(found[id(row)], len(compared))) if id(row) in found else row
 
 
 def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None) -> Iterator[Row]:
