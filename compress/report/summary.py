@@ -77,7 +77,7 @@ def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
             yield row, [row.label, NOTHING, NOTHING, NOTHING, time]
             continue
         delta = against(row.delta, row.corrected)
-        difference = "\n".join(part for part in (delta.text, delta.note) if part)
+        difference = "\n".join(part for part in (delta.text, delta.note.replace(" (", "\n(")) if part)
         yield row, [row.label, numbers.megabytes(row.model.file_bytes), score_of(row, None), difference, time]
 
 

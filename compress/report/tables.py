@@ -140,9 +140,7 @@ def against(delta: Delta | None, corrected: Corrected | None = None) -> Cell:
 def doubt(delta: Delta, corrected: Corrected | None = None) -> str:
     """Why a difference may be chance; empty where it is more. `corrected`: where it is one of a family of comparisons."""
     if delta.distinguishable and corrected and not corrected.distinguishable:
-        return (
-            f"{NOT_DISTINGUISHABLE} among {corrected.family} comparisons (Holm's p {numbers.probability(corrected.p)})"
-        )
+        return f"{NOT_DISTINGUISHABLE} (Holm over {corrected.family}: p {numbers.probability(corrected.p)})"
     return "" if delta.distinguishable else NOT_DISTINGUISHABLE
 
 

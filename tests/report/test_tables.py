@@ -81,7 +81,7 @@ def test_a_difference_that_one_of_several_comparisons_shows_by_chance_says_so(fa
     clear = Delta(points=-3, low=-4.5, high=-1.5, mcnemar_p=0.0001)
     small, none = clear.model_copy(update={"mcnemar_p": 0.03}), Delta(points=-1, low=-2, high=0.5, mcnemar_p=0.2)
     task = only([_with_deltas(fake(), none, small), _with_deltas(fake("int8"), clear)])
-    doubted = "not distinguishable among 3 comparisons (Holm's p 0.060)"
+    doubted = "not distinguishable (Holm over 3: p 0.060)"
     assert column(main_table(task), "Against the teacher")[2:6] == [
         "−1.00 (−2.00 to +0.50), not distinguishable",
         "–",
