@@ -171,7 +171,7 @@ def _digest(results: Sequence[Result], folders: Sequence[Path], recommended: Rec
         digest.update(json.dumps(document, sort_keys=True).encode())
         log = own_file(result, folders, LOG)
         digest.update(log.read_bytes() if log else b"")
-        digest.update(str(len(results) > 1 and find_predictions(result, folders) is not None).encode())
+        digest.update(str(find_predictions(result, folders) is not None).encode())
     return digest.hexdigest()[:16]
 
 

@@ -85,17 +85,12 @@ def _tuning_score(overall: Overall, tasks: Sequence[Task]) -> float | None:
     """The mean over tasks of the means over seeds, in points; None where one is not known."""
     means = []
     for task, row in zip(tasks, overall.rows, strict=True):
-        scores = [tuning_score(run, model) for run, model in _runs(task, row)]
+        scores = [tuning_score(run, model) for run, model in task.made_by(row)]
         known = [score for score in scores if score is not None]
         if len(known) < len(scores):
             return None
         means.append(sum(known) / len(known))
     return sum(means) / len(means)
-
-
-def _runs(task: Task, row: Row) -> list[tuple[Result, ModelResult]]:
-    """The models of `row`, each with the run that made it."""
-    return [(run, model) for model in row.models for run in task.results if any(model is own for own in run.models)]
 
 
 def tuning_score(run: Result, model: ModelResult) -> float | None:
@@ -130,7 +125,7 @@ def _described(overall: Overall, model: Measured) -> str:
 
 def _command(task: Task, row: Row, folders: Sequence[Path]) -> str:
     """`compress ship` of the seed that is best on the tuning split, the first of equals."""
-    run, model = max(_runs(task, row), key=lambda pair: tuning_score(*pair) or 0.0)
+    run, model = max(task.made_by(row), key=lambda pair: tuning_score(*pair) or 0.0)
     own = own_file(run, folders, MODELS)
     folder = own.parent if own else Path("runs") / run.run
     which = [] if model is run.final else ["--model", model.name, "--precision", model.precision]

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
-from typing import NamedTuple
 
 from ..errors import CompressError
 from ..recorded_fidelity import Delta
 from ..results import Latency, Machine, ModelResult, Result, Runtime
-from ..significance import LEVEL, holm, p_of
 from ..timing import uses_cpu_time
 from .collect import check_together
+from .families import Corrected, corrected
 
 Shape = tuple[int, int]
 _LONGEST = 90  # characters of a label that say how runs differ
@@ -39,17 +38,6 @@ class Variant:
     def models(self, name: str) -> list[ModelResult]:
         """The model called `name` (see `title`), of every seed."""
         return [model for run in self.runs for model in run.models if title(model) == name]
-
-
-class Corrected(NamedTuple):
-    """A p of one of `family` comparisons, corrected by Holm."""
-
-    p: float
-    family: int
-
-    @property
-    def distinguishable(self) -> bool:
-        return self.p < 1 - LEVEL
 
 
 @dataclass(frozen=True)
@@ -121,6 +109,10 @@ class Task:
         """The same, of one recipe."""
         return called(variant for variant in self.variants if variant.label == recipe)
 
+    def made_by(self, row: Row) -> list[tuple[Result, ModelResult]]:
+        """The models of `row`, each with the run that made it."""
+        return [(run, model) for model in row.models for run in self.results if any(model is own for own in run.models)]
+
     def noise(self, shape: Shape) -> Latency | None:
         return middle([found for run in self.results for found in run.noise if _shape(found) == shape])
 
@@ -184,7 +176,7 @@ def _task(results: list[Result], delta_of: DeltaOf, known: list[Machine]) -> Tas
     ordered = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in runs.values()]
     labels = _labels([found[0] for found in ordered], known)
     variants = tuple(Variant(label, found) for label, found in zip(labels, ordered, strict=True))
-    return Task(variants, tuple(_corrected(list(_rows(variants, delta_of)))))
+    return Task(variants, tuple(_as_family(list(_rows(variants, delta_of)))))
 
 
 def _rows(variants: tuple[Variant, ...], delta_of: DeltaOf) -> Iterator[Row]:
@@ -201,12 +193,11 @@ def _rows(variants: tuple[Variant, ...], delta_of: DeltaOf) -> Iterator[Row]:
             yield from _of_model(variant, name, variant.label, delta_of(variant, name))
 
 
-def _corrected(rows: Sequence[Row]) -> Iterator[Row]:
-    """With all differences to the teacher as one family."""
-    compared = [row for row in rows if row.delta and not row.eager]
-    found = dict(zip(map(id, compared), holm([p_of(row.delta) for row in compared if row.delta]), strict=True))
+def _as_family(rows: Sequence[Row]) -> Iterator[Row]:
+    """With all differences to the teacher corrected together."""
+    found = iter(corrected([row.delta for row in rows if row.delta and not row.eager]))
     for row in rows:
-        yield replace(row, corrected=Corrected(found[id(row)], len(compared))) if id(row) in found else row
+        yield replace(row, corrected=next(found)) if row.delta and not row.eager else row
 
 
 def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None) -> Iterator[Row]:

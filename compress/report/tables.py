@@ -11,7 +11,8 @@ from ..recorded_teachers import EnsembleScore
 from ..results import Latency, TaskInfo
 from ..timing import headline
 from . import numbers
-from .runs import Corrected, Row, Shape, Task, Variant
+from .families import Corrected
+from .runs import Row, Shape, Task, Variant
 from .words import METRIC_WORDS
 
 MAIN_SHAPES: tuple[Shape, ...] = ((1, 32), (1, 128), (0, 0))
