@@ -10,7 +10,7 @@ import numpy as np
 
 from ..results import Result
 from .predictions import find_predictions, load_answers, token_counts
-from .runs import Row, Task
+from .runs import Task
 from .tables import Cell, Column, Line, Table
 
 READING = (
@@ -31,41 +31,49 @@ class Group:
     def column(self) -> Column:
         return Column(self.name, f"{int(self.members.sum()):,} examples")
 
+    def share(self, same: np.ndarray) -> float:
+        return float(same[self.members].mean())
+
+    def cell(self, same: np.ndarray) -> Cell:
+        return Cell(f"{100 * self.share(same):.1f}%")
+
+
+@dataclass(frozen=True)
+class Least:
+    """The one of `groups` that a model agrees on least."""
+
+    groups: Sequence[Group]
+    column = Column("Least", "of a class")
+
+    def cell(self, same: np.ndarray) -> Cell:
+        group = min(self.groups, key=lambda group: group.share(same))
+        return Cell(group.cell(same).text, f"{group.name}, of {int(group.members.sum()):,}")
+
 
 def agreement_table(task: Task, folders: Sequence[Path]) -> Table | None:
     """A line for each model but the teacher, the mean over seeds. None where models do not choose among classes, or predictions are
     not at hand in `folders`, as `find_predictions` takes them."""
-    first = task.first
-    files = {run.run: find_predictions(run, folders) for run in task.results}
-    if first.task.kind != "classification" or not all(files.values()):
+    files = [find_predictions(run, folders) for run in task.results]
+    if task.first.task.kind != "classification" or not all(files):
         return None
-    found = {run.run: _same(run, file) for run in task.results if (file := files[run.run])}
-    (_, gold), lengths = next(iter(found.values())), token_counts(task.results, folders)
-    classes = [Group(name, gold == number) for number, name in enumerate(first.task.labels)]
-    classes = [group for group in classes if group.members.any()]
-    shown = [Group("All", np.ones(len(gold), bool)), *(classes if len(classes) <= _CLASSES else ())]
-    quarters = [] if lengths is None else list(_quarters(lengths))
-    columns = (
-        Column("Recipe", numeric=False),
-        Column("Model", numeric=False),
-        *(group.column for group in shown),
-        *((Column("Least", "of a class"),) if len(classes) > _CLASSES else ()),
-        *(group.column for group in quarters),
-    )
+    found = {run.run: _same(run, file) for run, file in zip(task.results, files, strict=True) if file}
+    groups = list(_groups(task, found[task.first.run][1], token_counts(task.results, folders)))
     lines = []
     for row in task.rows:
-        if row.delta is None or row.eager:
-            continue
-        same = _mean_over_seeds(task, row, {name: each for name, (each, _) in found.items()})
-        cells = [_cell(same, group) for group in shown]
-        cells += [_least(same, classes)] if len(classes) > _CLASSES else []
-        cells += [_cell(same, group) for group in quarters]
-        lines.append(Line((Cell(row.recipe), Cell(row.name), *cells)))
-    return (
-        Table(f"{first.task.title}: agreement with {task.teacher}", columns, tuple(lines), headings=2)
-        if lines
-        else None
-    )
+        if row.delta is not None and not row.eager:
+            same = np.mean([found[run.run][0][model.predictions] for run, model in task.made_by(row)], axis=0)
+            lines.append(Line((Cell(row.recipe), Cell(row.name), *(group.cell(same) for group in groups))))
+    columns = (Column("Recipe", numeric=False), Column("Model", numeric=False), *(group.column for group in groups))
+    caption = f"{task.first.task.title}: agreement with {task.teacher}"
+    return Table(caption, columns, tuple(lines), headings=2) if lines else None
+
+
+def _groups(task: Task, gold: np.ndarray, lengths: np.ndarray | None) -> Iterator[Group | Least]:
+    yield Group("All", np.ones(len(gold), bool))
+    named = (Group(name, gold == number) for number, name in enumerate(task.first.task.labels))
+    classes = [group for group in named if group.members.any()]
+    yield from classes if len(classes) <= _CLASSES else [Least(classes)]
+    yield from [] if lengths is None else _quarters(lengths)
 
 
 def _same(run: Result, file: Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -76,11 +84,6 @@ def _same(run: Result, file: Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
     return {name: each == decided[0] for name, each in zip(names, decided, strict=True)}, gold
 
 
-def _mean_over_seeds(task: Task, row: Row, found: dict[str, dict[str, np.ndarray]]) -> np.ndarray:
-    """Share of seeds that decide as their teacher, [example]."""
-    return np.mean([found[run.run][model.predictions] for run, model in task.made_by(row)], axis=0)
-
-
 def _quarters(lengths: np.ndarray) -> Iterator[Group]:
     """By number of tokens, as near to equal as ties allow."""
     ends = np.unique(np.quantile(lengths, [0.25, 0.5, 0.75, 1], method="inverted_cdf"))
@@ -89,12 +92,3 @@ def _quarters(lengths: np.ndarray) -> Iterator[Group]:
         members = places == place
         start = lengths[members].min()
         yield Group(f"{start} tokens" if start == end else f"{start} to {end} tokens", members)
-
-
-def _cell(same: np.ndarray, group: Group) -> Cell:
-    return Cell(f"{100 * same[group.members].mean():.1f}%")
-
-
-def _least(same: np.ndarray, classes: Sequence[Group]) -> Cell:
-    group = min(classes, key=lambda group: float(same[group.members].mean()))
-    return Cell(_cell(same, group).text, f"{group.name}, of {int(group.members.sum()):,}")
