@@ -44,6 +44,7 @@ SCHEMA = 1
 MODELS, CHECKPOINTS = "models.json", "checkpoints.json"
 LOG = "log.jsonl"  # of a run: a line for each optimizer step of its trainings
 PREDICTIONS = "predictions.npz"  # logits and gold of the reported splits
+TOKENS = "tokens"  # in these, of classes: how many tokens of the teacher's each example has
 PER_EXAMPLE = "per_example.npz"  # of a report's runs: class ids or scores, and gold
 RESULT, SEVERAL = "result.json", "results.json"
 REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg", "pruned.svg")

@@ -153,6 +153,25 @@ def mcnemar_p(metric: Headline, base: np.ndarray, other: np.ndarray, gold: np.nd
     return None if right is None or other_right is None else mcnemar(right, other_right)
 
 
+def p_of(delta: Delta) -> float:
+    """Two-sided p of no difference: McNemar's exact one where it is recorded, else that of the interval, whose end towards 0 stands
+    at the normal quantile (Altman & Bland 2011, BMJ 343:d2304)."""
+    if delta.mcnemar_p is not None:
+        return delta.mcnemar_p
+    reach = abs(delta.points - (delta.low if delta.points > 0 else delta.high))
+    return math.erfc(NORMAL_QUANTILE * abs(delta.points) / reach / math.sqrt(2)) if reach else float(not delta.points)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Each p of a family of comparisons corrected for the others: with those below .05 taken for differences, at most 5% of families
+    without any difference have a false one, however the comparisons depend on each other (Holm 1979, Scand. J. Stat. 6:65)."""
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        corrected[place] = largest
+    return corrected
+
+
 def _checked(task: Paired) -> Paired:
     gold = np.asarray(task.gold)
     pairs = [(np.asarray(base), np.asarray(other)) for base, other in task.pairs]

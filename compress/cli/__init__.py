@@ -41,6 +41,7 @@ _EXAMPLES = {
     benching.bench: ("compress bench my-int8 openvino-f32:my-int8 --shape 1x128",),
     shipping.ship: (
         "compress ship runs/RUN -o my-int8",
+        "compress ship --from runs/report --max-latency-ms 3 --min-score 88 -o my-int8",
         "compress ship runs/RUN -o my-int8 --push me/my-int8 --private",
         "compress ship runs/RUN -o my-int8 --triton models",
     ),

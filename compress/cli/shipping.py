@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import CompressError
+from .options import LIMITS, MaxLatency, MaxSize, MinScore, limits_of
+
+if TYPE_CHECKING:
+    from ..candidates import Limits
 
 CONTENTS, CARD, HUB, TRITON = "Contents", "Model card", "Hugging Face hub", "Triton Inference Server"
 Run = Annotated[Path, typer.Argument(help="A finished run's folder.", show_default=False)]
+RunOrNone = Annotated[
+    Path | None, typer.Argument(help="A finished run's folder; or none, with --from.", show_default=False)
+]
+From = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        metavar="REPORT_OR_RUN",
+        help="A report's folder, a run's or that of several runs of one task: ship the model that `compress report` recommends "
+        "under the limits. The runs that a report names are looked for in it, beside it and in runs.",
+        rich_help_panel=LIMITS,
+    ),
+]
 Store = Annotated[Path | None, typer.Option(help="The store of artefacts. Default: .store beside the run.")]
 Model = Annotated[
     str | None, typer.Option(help="Which of the run's models. Default: the last one made.", rich_help_panel=CONTENTS)
@@ -59,8 +76,12 @@ Triton = Annotated[
 
 
 def ship(
-    run: Run,
     out: Annotated[Path, typer.Option("--out", "-o", help="The bundle's folder; new.", show_default=False)],
+    run: RunOrNone = None,
+    source: From = None,
+    max_latency_ms: MaxLatency = None,
+    max_size_mb: MaxSize = None,
+    min_score: MinScore = None,
     store: Store = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what an earlier ship wrote.")] = False,
     model: Model = None,
@@ -83,15 +104,39 @@ def ship(
         check_push(push)
     if triton is not None:
         check_model_place(out, triton, force)
-    folder = run.parent if run.name == "result.json" else run
+    limits = limits_of(max_latency_ms, max_size_mb, min_score)
+    folder, model, precisions = _what_ships(run, source, limits, model, tuple(precision or ()))
     store = store or folder.resolve().parent / ".store"
-    how = {"model": model, "precisions": precision or (), "force": force, "with_checkpoint": with_checkpoint}
+    how = {"model": model, "precisions": precisions, "force": force, "with_checkpoint": with_checkpoint}
     bundle = write_bundle(folder, out, store=store, **how, licence=licence, base_model=base_model, name=name)
     typer.echo(bundle)
     if triton is not None:
         typer.echo(write_triton_model(bundle, triton, force=force))
     if push is not None:
         typer.echo(push_bundle(bundle, push, private=private))
+
+
+def _what_ships(
+    run: Path | None, source: Path | None, limits: Limits | None, model: str | None, precisions: tuple[str, ...]
+) -> tuple[Path, str | None, tuple[str, ...]]:
+    """The run's folder, model and precisions: as given, or as --from and the limits choose them. Raises `CompressError`."""
+    if source is None:
+        if run is None:
+            raise CompressError("expected a run's folder, or --from REPORT_OR_RUN with limits; found neither")
+        if limits is not None:
+            raise CompressError(
+                f"{run}: limits choose among the models of --from; give --from {run}, or leave them out"
+            )
+        return (run.parent if run.name == "result.json" else run), model, precisions
+    given = [name for name, value in (("RUN", run), ("--model", model), ("--precision", precisions)) if value]
+    if given:
+        raise CompressError(f"--from chooses the run and its model by the limits; leave out {' and '.join(given)}")
+    from ..candidates import Limits
+    from ..report import shipment_of
+
+    found = shipment_of(source, limits or Limits())
+    typer.echo(found.why, err=True)
+    return found.folder, found.model, found.precisions
 
 
 def checkpoint(

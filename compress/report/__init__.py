@@ -28,10 +28,12 @@ from .collect import collect
 from .predictions import find_predictions, own_file, write_answers
 from .pruned_picture import is_drawn
 from .recommendation import Recommendation, recommend
+from .shipment import shipment_of
 from .summary import markdown_table, summary_table
 
 __all__ = [
-    "Recommendation", "check_report_folder", "collect", "markdown_table", "recommendation_of", "summary_table", "write_report",
+    "Recommendation", "check_report_folder", "collect", "markdown_table", "recommendation_of", "shipment_of", "summary_table",
+    "write_report",
 ]  # fmt: skip
 
 
@@ -171,7 +173,7 @@ def _digest(results: Sequence[Result], folders: Sequence[Path], recommended: Rec
         digest.update(json.dumps(document, sort_keys=True).encode())
         log = own_file(result, folders, LOG)
         digest.update(log.read_bytes() if log else b"")
-        digest.update(str(len(results) > 1 and find_predictions(result, folders) is not None).encode())
+        digest.update(str(find_predictions(result, folders) is not None).encode())
     return digest.hexdigest()[:16]
 
 

@@ -36,6 +36,11 @@ def _leading_zeros(value: float) -> int:
     return -int(f"{value:e}".split("e")[1]) - 1
 
 
+def probability(value: float) -> str:
+    """A p: `0.061`, `0.0021`."""
+    return significant(value, 2)
+
+
 def megabytes(size: int) -> str:
     """Decimal megabytes, as file managers and the papers count."""
     return significant(size / 1e6)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ..results import Result
 from ..spec.kinds import KINDS
-from . import overview, pruned_picture, recommendation, sensitivity, sentences
+from . import agreement, overview, pruned_picture, recommendation, sensitivity, sentences
+from .agreement import agreement_table
 from .choices import choice_sentences
 from .curves import Curves, curves_of
 from .details import Detail, details, environment
@@ -27,6 +28,11 @@ SCORES = (
     "“Against {teacher}” is the difference to {fp32} on the same examples, with a 95% interval from a paired "
     "bootstrap; where the interval holds 0, the two are not distinguishable. Two examples are added of which one model answers each "
     "wrongly, where models differ on few: equal answers, too, have an interval with a width.",
+)
+FAMILIES = (
+    "All differences to {teacher} on one task are one family of comparisons, corrected by Holm (1979): where the corrected p is 0.05 or "
+    "more, a difference whose interval leaves out 0 is not distinguishable either. p is McNemar's exact one for accuracy with one seed, "
+    "else that of the interval. Intervals are not corrected.",
 )
 QUESTIONS = (
     "Of questions whole contexts are drawn, each with all questions on it: these err together, and few contexts tell less than their "
@@ -80,6 +86,7 @@ class TaskPage:
     tradeoffs: tuple[str, ...]
     main: Table
     latency: Table | None
+    agreement: Table | None
     fidelity: Section | None
     plot: str
     curves: tuple[Curves, ...]
@@ -108,14 +115,20 @@ def tasks_of(results: Sequence[Result], folders: Sequence[Path] = ()) -> list[Ta
 def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Recommendation | None = None) -> Page:
     results = [result for task in tasks for result in task.results]
     over_tasks = overview.overview_table(tasks)
-    own = (overview.READING if over_tasks else (), recommendation.READING if recommended else ())
+    pages = tuple(_task_page(task, number, folders) for number, task in enumerate(tasks))
+    agreeing = any(page.agreement for page in pages)
+    own = (
+        agreement.READING if agreeing else (),
+        overview.READING if over_tasks else (),
+        recommendation.READING if recommended else (),
+    )
     return Page(
         title=_title(tasks),
         lede=sentences.lede(results),
         warnings=tuple(sentences.warnings(results, {shape for task in tasks for shape in task.shapes})),
         recommended=recommended,
         overview=over_tasks,
-        tasks=tuple(_task_page(task, number, folders) for number, task in enumerate(tasks)),
+        tasks=pages,
         sensitivity=sensitivity.describe(tasks),
         pruned=pruned_picture.describe(tasks),
         environment=tuple(environment(results)),
@@ -140,6 +153,7 @@ def _reading(tasks: Sequence[Task]) -> tuple[str, ...]:
     asked = any(KINDS[task.first.task.kind].unit == "question" for task in tasks)
     parts = (
         SCORES,
+        FAMILIES if any(row.corrected and row.corrected.family > 1 for task in tasks for row in task.rows) else (),
         QUESTIONS if asked else (),
         SEVERAL if taught else (),
         TIMES if timed else UNTIMED,
@@ -182,6 +196,7 @@ def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:
         tradeoffs=tuple(sentences.tradeoffs(task)),
         main=main_table(task),
         latency=latency_table(task),
+        agreement=agreement_table(task, folders),
         fidelity=section(task),
         plot=describe(task),
         curves=tuple(curves_of(task, folders)),

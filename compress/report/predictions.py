@@ -3,8 +3,9 @@
 The copy has no texts: for each task and split a matrix [row, example] of class ids, of a regression of scores, [row, example, label]
 of a multilabel task's logits, [row, word] of labels of words, [row, example, 2] of a ranking's scores beside 0,
 [row, question, ending] of scores of endings, or [row, question, 6] of answers and their scores; row 0 is gold
-(`TaskKind.gold`), and models that answered the same share a row. Scores, differences and intervals are computed from such answers
-wherever they come from, so that a folder with the copy gives the same page as the runs did.
+(`TaskKind.gold`), and models that answered the same share a row. Beside a matrix of class ids stand the lengths of its examples. Scores,
+differences and intervals are computed from such answers wherever they come from, so that a folder with the copy gives the same page as
+the runs did.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import glob
 import io
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ import numpy as np
 
 from ..atomic import write_bytes
 from ..errors import CompressError
-from ..results import PER_EXAMPLE, PREDICTIONS, Result
+from ..results import PER_EXAMPLE, PREDICTIONS, TOKENS, Result
 from ..tasks import TASK_KINDS
 
 # What reading an altered file of arrays raises.
@@ -140,6 +141,28 @@ class _Matrix:
         self.index.setdefault(run, {})[model] = place
 
 
+def token_counts(results: Sequence[Result], folders: Sequence[Path], split: str | None = None) -> np.ndarray | None:
+    """How long each example of `split` (default: the first reported one) is in the teacher's tokens, int64 [example], of the first of
+    `results`, all of one task, by name that has them at hand; None: none has, as those of an earlier version.
+
+    Raises `CompressError` naming the file where they are not a number for each example.
+    """
+    for run in sorted(results, key=lambda run: run.run):
+        name = split or run.task.splits[0]
+        file = find_predictions(run, folders)
+        own = file is not None and file.name == PREDICTIONS
+        matrix = f"gold/{name}" if own else _name(run, name)
+        array = f"{TOKENS}/{name}" if own else f"{matrix}/{TOKENS}"
+        if file is None or array not in _names(file):
+            continue
+        counts, answers = _arrays(file, [array, matrix])
+        examples = answers.shape[:1] if own else answers.shape[1:2]
+        if counts.shape != examples or counts.dtype.kind not in "iu" or (counts < 1).any():
+            raise CompressError(f"{file}: {array}: expected a number of tokens of each example; run the recipe again")
+        return counts.astype(np.int64)
+    return None
+
+
 def write_answers(results: Sequence[Result], folders: Sequence[Path], path: Path) -> None:
     """The copy of all answers of `results` that are at hand in `folders`. The same answers give the same bytes.
 
@@ -151,10 +174,20 @@ def write_answers(results: Sequence[Result], folders: Sequence[Path], path: Path
         for split in run.task.splits if file else ():
             _add(matrices, run, split, file or path)
     arrays = {name: np.stack(matrix.rows) for name, matrix in matrices.items()}
+    for name, split, runs in _of_tasks(results):
+        if name in arrays and (counts := token_counts(runs, folders, split)) is not None:
+            arrays[f"{name}/{TOKENS}"] = counts.astype(np.int32)
     index = json.dumps({name: matrix.index for name, matrix in matrices.items()})
     content = io.BytesIO()
     np.savez_compressed(content, allow_pickle=False, **{_INDEX: np.array(index)}, **arrays)
     write_bytes(path, content.getvalue())
+
+
+def _of_tasks(results: Sequence[Result]) -> Iterator[tuple[str, str, list[Result]]]:
+    """Name of a matrix, its split and the runs of its task."""
+    names = dict.fromkeys((_name(run, split), split) for run in results for split in run.task.splits)
+    for name, split in names:
+        yield name, split, [run for run in results if _name(run, split) == name]
 
 
 def _add(matrices: dict[str, _Matrix], run: Result, split: str, file: Path) -> None:
@@ -190,6 +223,14 @@ def _index(file: Path) -> Index:
 
 def _rows(index: Index, run: Result, split: str) -> dict[str, dict[str, int]]:
     return index.get(_name(run, split), {})
+
+
+def _names(file: Path) -> list[str]:
+    try:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            return list(arrays.files)
+    except _BROKEN as error:
+        raise CompressError(f"{file}: cannot be read as predictions: {error}; run the recipe again") from None
 
 
 def _arrays(file: Path, names: list[str]) -> list[np.ndarray]:

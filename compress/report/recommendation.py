@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..candidates import Limits, Measured, choose
@@ -26,10 +26,13 @@ READING = (
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`lines`: sentences; `commands`: a `compress ship` for each task."""
+    """`lines`: sentences; `commands`: a `compress ship` for each task; `models`: what these ship, each with its run; `missed`: whether
+    limits are."""
 
     lines: tuple[str, ...]
     commands: tuple[str, ...]
+    models: tuple[tuple[Result, ModelResult], ...] = field(repr=False)
+    missed: bool
 
     @property
     def script(self) -> str:
@@ -58,9 +61,9 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
         lines.append(f"The runner-up is {_described(found[second.number][0], second)}.")
     elif not choice.missed:
         lines.append("No other model meets this.")
-    return Recommendation(
-        tuple(lines), tuple(_command(task, row, folders) for task, row in zip(tasks, chosen.rows, strict=True))
-    )
+    picked = tuple(_best_seed(task, row) for task, row in zip(tasks, chosen.rows, strict=True))
+    commands = tuple(_command(run, model, folders) for run, model in picked)
+    return Recommendation(tuple(lines), commands, picked, bool(choice.missed))
 
 
 def _measured(number: int, overall: Overall, score: float, tasks: Sequence[Task], limits: Limits) -> Measured:
@@ -85,17 +88,12 @@ def _tuning_score(overall: Overall, tasks: Sequence[Task]) -> float | None:
     """The mean over tasks of the means over seeds, in points; None where one is not known."""
     means = []
     for task, row in zip(tasks, overall.rows, strict=True):
-        scores = [tuning_score(run, model) for run, model in _runs(task, row)]
+        scores = [tuning_score(run, model) for run, model in task.made_by(row)]
         known = [score for score in scores if score is not None]
         if len(known) < len(scores):
             return None
         means.append(sum(known) / len(known))
     return sum(means) / len(means)
-
-
-def _runs(task: Task, row: Row) -> list[tuple[Result, ModelResult]]:
-    """The models of `row`, each with the run that made it."""
-    return [(run, model) for model in row.models for run in task.results if any(model is own for own in run.models)]
 
 
 def tuning_score(run: Result, model: ModelResult) -> float | None:
@@ -128,10 +126,19 @@ def _described(overall: Overall, model: Measured) -> str:
     return f"{overall.label} ({', '.join([*facts, f'{numbers.significant(model.size_mb)} MB'])})"
 
 
-def _command(task: Task, row: Row, folders: Sequence[Path]) -> str:
-    """`compress ship` of the seed that is best on the tuning split, the first of equals."""
-    run, model = max(_runs(task, row), key=lambda pair: tuning_score(*pair) or 0.0)
+def _best_seed(task: Task, row: Row) -> tuple[Result, ModelResult]:
+    """On the tuning split; of equals the first."""
+    return max(task.made_by(row), key=lambda pair: tuning_score(*pair) or 0.0)
+
+
+def options_of(run: Result, model: ModelResult) -> tuple[str | None, tuple[str, ...]]:
+    """--model and --precision of `compress ship`; without them it takes the last model with all its forms."""
+    return (None, ()) if model is run.final else (model.name, (model.precision,))
+
+
+def _command(run: Result, model: ModelResult, folders: Sequence[Path]) -> str:
     own = own_file(run, folders, MODELS)
     folder = own.parent if own else Path("runs") / run.run
-    which = [] if model is run.final else ["--model", model.name, "--precision", model.precision]
+    name, precisions = options_of(run, model)
+    which = [*(["--model", name] if name else []), *(word for each in precisions for word in ("--precision", each))]
     return shlex.join(["compress", "ship", shown(str(folder)), *which, "-o", f"{run.run}-bundle"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 
@@ -13,6 +13,7 @@ from ..recorded_fidelity import Delta
 from ..results import Latency, Machine, ModelResult, Result, Runtime
 from ..timing import uses_cpu_time
 from .collect import check_together
+from .families import Corrected, corrected
 
 Shape = tuple[int, int]
 _LONGEST = 90  # characters of a label that say how runs differ
@@ -49,6 +50,7 @@ class Row:
     runtimes: tuple[Runtime, ...]
     delta: Delta | None
     eager: bool = False
+    corrected: Corrected | None = None  # of the task's differences to the teacher
 
     @property
     def model(self) -> ModelResult:
@@ -106,6 +108,10 @@ class Task:
     def teacher_of(self, recipe: str) -> str:
         """The same, of one recipe."""
         return called(variant for variant in self.variants if variant.label == recipe)
+
+    def made_by(self, row: Row) -> list[tuple[Result, ModelResult]]:
+        """The models of `row`, each with the run that made it."""
+        return [(run, model) for model in row.models for run in self.results if any(model is own for own in run.models)]
 
     def noise(self, shape: Shape) -> Latency | None:
         return middle([found for run in self.results for found in run.noise if _shape(found) == shape])
@@ -170,7 +176,7 @@ def _task(results: list[Result], delta_of: DeltaOf, known: list[Machine]) -> Tas
     ordered = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in runs.values()]
     labels = _labels([found[0] for found in ordered], known)
     variants = tuple(Variant(label, found) for label, found in zip(labels, ordered, strict=True))
-    return Task(variants, tuple(_rows(variants, delta_of)))
+    return Task(variants, tuple(_as_family(list(_rows(variants, delta_of)))))
 
 
 def _rows(variants: tuple[Variant, ...], delta_of: DeltaOf) -> Iterator[Row]:
@@ -185,6 +191,13 @@ def _rows(variants: tuple[Variant, ...], delta_of: DeltaOf) -> Iterator[Row]:
         written.add(_baseline(variant))
         for name in names[1:]:
             yield from _of_model(variant, name, variant.label, delta_of(variant, name))
+
+
+def _as_family(rows: Sequence[Row]) -> Iterator[Row]:
+    """With all differences to the teacher corrected together."""
+    found = iter(corrected([row.delta for row in rows if row.delta and not row.eager]))
+    for row in rows:
+        yield replace(row, corrected=next(found)) if row.delta and not row.eager else row
 
 
 def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None) -> Iterator[Row]:

@@ -9,7 +9,7 @@ from ..results import Result
 from ..timing import headline, warning_of
 from . import numbers
 from .runs import Row, Shape, Task, called, letter, machines, timed_threads, title
-from .tables import MAIN_SHAPES, NOT_DISTINGUISHABLE, TEACHERS_MEAN, taught_by
+from .tables import MAIN_SHAPES, TEACHERS_MEAN, doubt, taught_by
 from .tradeoffs import listed, tradeoff_sentence
 
 AT = {(1, 32): "one text of 32 tokens", (1, 128): "one of 128", (0, 0): "the task's own lengths"}
@@ -53,7 +53,7 @@ def _finding(task: Task, row: Row, baseline: Row) -> str:
     delta = row.delta
     if delta:
         kept += f", a difference of {numbers.signed(delta.points)} ({numbers.signed(delta.low)} to {numbers.signed(delta.high)})"
-        kept += "" if delta.distinguishable else f", {NOT_DISTINGUISHABLE}"
+        kept += f", {words}" if (words := doubt(delta, row.corrected)) else ""
     saved = f"Its file is {numbers.percent(row.model.file_bytes / baseline.model.file_bytes)} of {teacher}'s"
     speeds = [
         f"{numbers.times(headline(latency, cpu=task.cpu_time)[1])} on {AT.get(shape, numbers.shape(*shape))}"

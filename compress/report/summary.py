@@ -76,8 +76,8 @@ def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
         if row.eager:
             yield row, [row.label, NOTHING, NOTHING, NOTHING, time]
             continue
-        delta = against(row.delta)
-        difference = "\n".join(part for part in (delta.text, delta.note) if part)
+        delta = against(row.delta, row.corrected)
+        difference = "\n".join(part for part in (delta.text, delta.note.replace(" (", "\n(")) if part)
         yield row, [row.label, numbers.megabytes(row.model.file_bytes), score_of(row, None), difference, time]
 
 
@@ -114,7 +114,11 @@ def _final_rows(task: Task) -> list[Row]:
 
 def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
     heading = (Cell(task.first.task.title, f"({metric_name(task)})"), Cell(row.recipe or "baseline"), Cell(row.name))
-    costs = (Cell(numbers.megabytes(row.model.file_bytes)), Cell(score_of(row, None)), against(row.delta))
+    costs = (
+        Cell(numbers.megabytes(row.model.file_bytes)),
+        Cell(score_of(row, None)),
+        against(row.delta, row.corrected),
+    )
     times = (times_of(task, row.latency(shape), row is task.baseline, wall=False) for shape in shapes)
     return Line((*heading, *costs, *times), "model" if row.recipe else "baseline")
 

@@ -11,6 +11,7 @@ from ..recorded_teachers import EnsembleScore
 from ..results import Latency, TaskInfo
 from ..timing import headline
 from . import numbers
+from .families import Corrected
 from .runs import Row, Shape, Task, Variant
 from .words import METRIC_WORDS
 
@@ -129,12 +130,19 @@ def latency_table(task: Task) -> Table | None:
     return Table(f"{task.first.task.title}: latency of every model", columns, tuple(lines), headings=2)
 
 
-def against(delta: Delta | None) -> Cell:
+def against(delta: Delta | None, corrected: Corrected | None = None) -> Cell:
     """`−2.06 (−3.56 to −0.57)`, and whether that is more than chance."""
     if delta is None:
         return Cell(NOTHING)
     text = f"{numbers.signed(delta.points)} ({numbers.signed(delta.low)} to {numbers.signed(delta.high)})"
-    return Cell(text, "" if delta.distinguishable else NOT_DISTINGUISHABLE)
+    return Cell(text, doubt(delta, corrected))
+
+
+def doubt(delta: Delta, corrected: Corrected | None = None) -> str:
+    """Why a difference may be chance; empty where it is more. `corrected`: where it is one of a family of comparisons."""
+    if delta.distinguishable and corrected and not corrected.distinguishable:
+        return f"{NOT_DISTINGUISHABLE} (Holm over {corrected.family}: p {numbers.probability(corrected.p)})"
+    return "" if delta.distinguishable else NOT_DISTINGUISHABLE
 
 
 def _metrics(task: Task) -> dict[str, tuple[str, str] | None]:
@@ -161,7 +169,7 @@ def _line(task: Task, row: Row, metrics: dict[str, tuple[str, str] | None], shap
         recipe,
         name,
         *(Cell(score_of(row, where)) for where in metrics.values()),
-        against(row.delta),
+        against(row.delta, row.corrected),
         *timings,
         Cell(numbers.megabytes(model.file_bytes)),
         *text_cells(*map(numbers.millions, (model.parameters, model.flops_per_token, model.flops_per_example))),

@@ -9,12 +9,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import yaml
 from recipe_runs import TASK, TEACHER, compress, result_of
+from tokenizers import Tokenizer
 
 from compress.catalog import list_cards, names
 from compress.pipeline import Request, plan_all
 from compress.results import Result
 from compress.spec.recipe import Recipe
+from compress.spec.task import TaskSpec
+from compress.tasks import load_reported
 
 Run = Callable[[str], tuple[Path, Result]]
 
@@ -90,6 +94,8 @@ def test_the_recipe_runs_and_its_result_is_complete(run: Run, world: Path, recip
             assert logits.shape == (40, 2)
             assert model.scores["dev"]["accuracy"] == pytest.approx(100 * float((logits.argmax(1) == gold).mean()))
         check_fidelity(result, arrays)
+        check_token_counts(folder, arrays["tokens/dev"])
+    assert "quarter by length" in (folder / "report.md").read_text("utf-8")
     check_requirements(world / "runs")
 
 
@@ -103,6 +109,16 @@ def check_requirements(runs: Path) -> None:
         assert opsets.pop("") <= 20, path
         assert opsets in ({}, {"com.microsoft": 1}), path
         assert model.ir_version <= 9, path
+
+
+def check_token_counts(folder: Path, counts: np.ndarray) -> None:
+    """As the teacher's own tokenizer reads the split, cut to the task's length."""
+    checkpoint = json.loads((folder / "models.json").read_text("utf-8"))["teacher-fp32"]["checkpoint"]
+    tokenizer = Tokenizer.from_file(str(folder.parent / ".store" / checkpoint / "tokenizer.json"))
+    tokenizer.no_padding()
+    spec = TaskSpec.model_validate(yaml.safe_load(TASK))
+    (texts,) = load_reported(spec, None, None).splits["dev"].texts
+    assert counts.tolist() == [min(len(tokenizer.encode(text).ids), spec.max_length) for text in texts]
 
 
 def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:

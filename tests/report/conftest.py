@@ -194,7 +194,7 @@ def write_run(folder: Path, result: Result, *, examples: int = 400, drop: float 
     """A run directory with result and predictions that agree; the result as written."""
     rng = np.random.default_rng(result.seed)
     gold = np.tile([0, 1], examples // 2)
-    arrays: dict[str, np.ndarray] = {"gold/dev": gold}
+    arrays: dict[str, np.ndarray] = {"gold/dev": gold, "tokens/dev": 3 + np.arange(examples, dtype=np.int32) // 8}
     models = []
     for position, model in enumerate(result.models):
         wrong = rng.random(examples) < 0.1 + drop * position

@@ -101,6 +101,7 @@ def test_it_is_small_has_each_answer_once_and_no_text(runs: list[Result], tmp_pa
     assert index["sst2/dev"]["the-same-again"] == index["sst2/dev"][runs[0].run]
     assert shapes == {
         "sst2/dev": ((1 + 3 * 3, 400), np.dtype(np.uint8)),
+        "sst2/dev/tokens": ((400,), np.dtype(np.int32)),
         "stsb/dev": ((1 + 3 * 3, EXAMPLES), np.dtype(np.float32)),
     }
     assert file.stat().st_size < 400 * 9 + EXAMPLES * 10 * 4 + 2000

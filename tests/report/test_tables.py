@@ -72,6 +72,32 @@ def test_an_interval_without_0_is_a_difference(fake: Callable[..., Result]) -> N
     assert "not distinguishable" not in sentences.findings(task)[0]
 
 
+def _with_deltas(result: Result, *deltas: Delta) -> Result:
+    models = (model.model_copy(update={"delta": each}) for model, each in zip(result.models[1:], deltas, strict=True))
+    return result.model_copy(update={"models": (result.models[0], *models)})
+
+
+def test_a_difference_that_one_of_several_comparisons_shows_by_chance_says_so(fake: Callable[..., Result]) -> None:
+    clear = Delta(points=-3, low=-4.5, high=-1.5, mcnemar_p=0.0001)
+    small, none = clear.model_copy(update={"mcnemar_p": 0.03}), Delta(points=-1, low=-2, high=0.5, mcnemar_p=0.2)
+    task = only([_with_deltas(fake(), none, small), _with_deltas(fake("int8"), clear)])
+    doubted = "not distinguishable (Holm over 3: p 0.060)"
+    assert column(main_table(task), "Against the teacher")[2:6] == [
+        "−1.00 (−2.00 to +0.50), not distinguishable",
+        "–",
+        f"−3.00 (−4.50 to −1.50), {doubted}",
+        "−3.00 (−4.50 to −1.50)",
+    ]
+    assert [doubted in line for line in sentences.findings(task)] == [True, False]
+    assert any("Holm (1979)" in line for line in page_of([task]).reading)
+
+
+def test_one_comparison_needs_no_correction(fake: Callable[..., Result]) -> None:
+    task = only([_with_deltas(fake("int8"), Delta(points=-3, low=-4.5, high=-1.5, mcnemar_p=0.049))])
+    assert "not distinguishable" not in column(main_table(task), "Against the teacher")[3]
+    assert not any("Holm" in line for line in page_of([task]).reading)
+
+
 def test_several_metrics_and_several_splits_have_their_columns(fake: Callable[..., Result]) -> None:
     mrpc, mnli = main_table(only([fake(task="mrpc")])), main_table(only([fake(task="mnli")]))
     assert [found.text for found in mrpc.columns[2:5]] == ["Accuracy", "F1", "Mean"]

@@ -48,7 +48,7 @@ _PER_TOKEN_LENGTH = 128
 
 
 # Bump when the same measurements make another result: other statistics, other fields.
-RESULT_VERSION = 6
+RESULT_VERSION = 7
 
 
 def described(plan: Plan) -> str:
@@ -271,6 +271,7 @@ def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context
         for name, array in found.items()
     }
     arrays |= {f"gold/{name}": gold for name, gold in made.gold.items()}
+    arrays |= {f"{results.TOKENS}/{name}": counts for name, counts in _token_counts(context, made).items()}
     np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
     paths = {
         model.label: {
@@ -285,6 +286,17 @@ def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context
     (folder / results.CHECKPOINTS).write_text(json.dumps(checkpoints, indent=1) + "\n", encoding="utf-8")
     _merge_logs(folder / results.LOG, {node.id: made.artifacts[node.id].path / results.LOG for node in plan.nodes})
     results.write_result(result, folder)
+
+
+def _token_counts(context: Context, made: Made) -> dict[str, np.ndarray]:
+    """Reported split -> tokens of each example as the teacher reads it, int32 [example]; of classes alone."""
+    from ...models.checkpoints import load_tokenizer
+
+    if context.task.spec.kind != "classification":
+        return {}
+    tokenizer, length = load_tokenizer(made.models[0].checkpoint.path), context.task.spec.max_length
+    splits = made.reported.data.splits
+    return {name: made.reported.encoded(name, tokenizer, length).lengths.astype(np.int32) for name in splits}
 
 
 def _merge_logs(path: Path, logs: dict[str, Path]) -> None:

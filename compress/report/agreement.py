@@ -1,0 +1,94 @@
+"""Where models decide otherwise than their teacher: on which classes, and on short texts or long ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..results import Result
+from .predictions import find_predictions, load_answers, token_counts
+from .runs import Task
+from .tables import Cell, Column, Line, Table
+
+READING = (
+    "Agreement is the share of examples on which a model decides as its teacher does, be that right or wrong, on the first reported split: "
+    "of each class by the gold labels, and of each quarter by length in the teacher's tokens.",
+)
+_CLASSES = 6  # columns of classes; of more classes the one that models agree on least, each for itself
+
+
+@dataclass(frozen=True)
+class Group:
+    """Examples that are alike: which, bool [example]."""
+
+    name: str
+    members: np.ndarray
+
+    @property
+    def column(self) -> Column:
+        return Column(self.name, f"{int(self.members.sum()):,} examples")
+
+    def share(self, same: np.ndarray) -> float:
+        return float(same[self.members].mean())
+
+    def cell(self, same: np.ndarray) -> Cell:
+        return Cell(f"{100 * self.share(same):.1f}%")
+
+
+@dataclass(frozen=True)
+class Least:
+    """The one of `groups` that a model agrees on least."""
+
+    groups: Sequence[Group]
+    column = Column("Least", "of a class")
+
+    def cell(self, same: np.ndarray) -> Cell:
+        group = min(self.groups, key=lambda group: group.share(same))
+        return Cell(group.cell(same).text, f"{group.name}, of {int(group.members.sum()):,}")
+
+
+def agreement_table(task: Task, folders: Sequence[Path]) -> Table | None:
+    """A line for each model but the teacher, the mean over seeds. None where models do not choose among classes, or predictions are
+    not at hand in `folders`, as `find_predictions` takes them."""
+    files = [find_predictions(run, folders) for run in task.results]
+    if task.first.task.kind != "classification" or not all(files):
+        return None
+    found = {run.run: _same(run, file) for run, file in zip(task.results, files, strict=True) if file}
+    groups = list(_groups(task, found[task.first.run][1], token_counts(task.results, folders)))
+    lines = []
+    for row in task.rows:
+        if row.delta is not None and not row.eager:
+            same = np.mean([found[run.run][0][model.predictions] for run, model in task.made_by(row)], axis=0)
+            lines.append(Line((Cell(row.recipe), Cell(row.name), *(group.cell(same) for group in groups))))
+    columns = (Column("Recipe", numeric=False), Column("Model", numeric=False), *(group.column for group in groups))
+    caption = f"{task.first.task.title}: agreement with {task.teacher}"
+    return Table(caption, columns, tuple(lines), headings=2) if lines else None
+
+
+def _groups(task: Task, gold: np.ndarray, lengths: np.ndarray | None) -> Iterator[Group | Least]:
+    yield Group("All", np.ones(len(gold), bool))
+    named = (Group(name, gold == number) for number, name in enumerate(task.first.task.labels))
+    classes = [group for group in named if group.members.any()]
+    yield from classes if len(classes) <= _CLASSES else [Least(classes)]
+    yield from [] if lengths is None else _quarters(lengths)
+
+
+def _same(run: Result, file: Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Model's name in the predictions -> where it decides as the run's teacher, bool [example]; and gold."""
+    names = [model.predictions for model in run.models]
+    outputs, gold = load_answers(file, run, names)
+    decided = [output.argmax(axis=1) for output in outputs]
+    return {name: each == decided[0] for name, each in zip(names, decided, strict=True)}, gold
+
+
+def _quarters(lengths: np.ndarray) -> Iterator[Group]:
+    """By number of tokens, as near to equal as ties allow."""
+    ends = np.unique(np.quantile(lengths, [0.25, 0.5, 0.75, 1], method="inverted_cdf"))
+    places = np.searchsorted(ends, lengths)
+    for place, end in enumerate(ends):
+        members = places == place
+        start = lengths[members].min()
+        yield Group(f"{start} tokens" if start == end else f"{start} to {end} tokens", members)

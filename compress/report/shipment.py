@@ -1,0 +1,65 @@
+"""The run that has what a report recommends to ship."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..candidates import Limits
+from ..errors import CompressError
+from ..results import MODELS, ModelResult, Result, read_result
+from .collect import collect
+from .page import tasks_of
+from .predictions import own_file
+from .recommendation import options_of, recommend
+from .sentences import listed
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """`model` and `precisions` as `compress ship` takes them; `why`: a sentence."""
+
+    folder: Path
+    model: str | None
+    precisions: tuple[str, ...]
+    why: str
+
+
+def shipment_of(source: Path, limits: Limits) -> Shipment:
+    """`source`: a report, a run or a folder of runs, of one task.
+
+    Raises `CompressError` where no model meets the limits, saying which comes nearest and what it misses, and where the run is neither
+    in `source`, beside it nor in runs, or is another one by now.
+    """
+    tasks = tasks_of(collect([source]))
+    if len(tasks) > 1:
+        titles = listed([task.first.task.title for task in tasks])
+        raise CompressError(
+            f"{source}: --from takes results of one task, found {titles}; `compress report` with the same limits gives a command for each"
+        )
+    found = recommend(tasks, limits)
+    if found.missed:
+        raise CompressError(f"{source}: {' '.join(found.lines)}")
+    ((run, model),) = found.models
+    return Shipment(_folder_of(run, source), *options_of(run, model), found.lines[0])
+
+
+def _folder_of(run: Result, source: Path) -> Path:
+    own = source.resolve() if source.exists() else source
+    report = own.parent if own.is_file() else own
+    places = [report, report.parent, Path("runs")]
+    file = own_file(run, places, MODELS)
+    if file is None:
+        raise CompressError(
+            f"{source}: run {run.run}, which it recommends, is not in it, beside it or in runs; give `compress run` again, "
+            "or --from the folder of the runs"
+        )
+    if [_measured(model) for model in read_result(file.parent).models] != [_measured(model) for model in run.models]:
+        raise CompressError(
+            f"{file.parent}: is another run than the one that {source} recommends; make the report again"
+        )
+    return file.parent
+
+
+def _measured(model: ModelResult) -> tuple[object, ...]:
+    return model.name, model.precision, model.file_bytes, model.scores

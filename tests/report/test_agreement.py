@@ -1,0 +1,112 @@
+"""Where models agree with their teacher, against the predictions themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compress.errors import CompressError
+from compress.report.agreement import agreement_table
+from compress.report.page import page_of, tasks_of
+from compress.report.tables import Table
+from compress.results import PREDICTIONS, Result
+
+Make = Callable[..., Result]
+
+
+def table_of(results: list[Result], folder: Path) -> Table | None:
+    (task,) = tasks_of(results, [folder])
+    return agreement_table(task, [folder])
+
+
+def arrays_of(folder: Path, result: Result) -> dict[str, np.ndarray]:
+    with np.load(folder / result.run / PREDICTIONS) as file:
+        return dict(file)
+
+
+def rewrite(folder: Path, result: Result, **changed: np.ndarray | None) -> None:
+    """The predictions of `result` with other arrays of the split `dev`; None: without it."""
+    arrays = arrays_of(folder, result) | {f"{name}/dev": array for name, array in changed.items() if array is not None}
+    kept = {name: array for name, array in arrays.items() if changed.get(name.removesuffix("/dev"), array) is not None}
+    np.savez(folder / result.run / PREDICTIONS, allow_pickle=False, **kept)
+
+
+def test_shares_by_class_and_by_length(fake: Make, run_directory: Make, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    result = run_directory(fake())
+    tokens = np.random.default_rng(5).integers(3, 41, 400)
+    rewrite(runs, result, tokens=tokens)
+    table = table_of([result], runs)
+    assert table is not None
+    arrays = arrays_of(runs, result)
+    teacher, gold = arrays["teacher-fp32/dev"].argmax(1), arrays["gold/dev"]
+    ends = np.sort(tokens)[[99, 199, 299, 399]]
+    groups = {"All": gold >= 0, "negative": gold == 0, "positive": gold == 1}
+    for start, end in zip((0, *ends[:3]), ends, strict=True):
+        members = (tokens > start) & (tokens <= end)
+        groups[f"{tokens[members].min()} to {end} tokens"] = members
+    assert [column.text for column in table.columns] == ["Recipe", "Model", *groups]
+    assert [column.unit for column in table.columns[2:]] == [f"{mask.sum()} examples" for mask in groups.values()]
+    assert [[cell.text for cell in line.cells] for line in table.lines] == [
+        ["distilbert", f"student {precision}", *(f"{100 * same[mask].mean():.1f}%" for mask in groups.values())]
+        for precision in ("fp32", "int8")
+        for same in [arrays[f"student-{precision}/dev"].argmax(1) == teacher]
+    ]
+
+
+def test_a_mean_over_seeds_each_with_its_own_teacher(fake: Make, run_directory: Make, tmp_path: Path) -> None:
+    results = [run_directory(fake("int8", seed=seed)) for seed in range(3)]
+    table = table_of(results, tmp_path / "runs")
+    found = [arrays_of(tmp_path / "runs", result) for result in results]
+    same = [each["teacher-int8/dev"].argmax(1) == each["teacher-fp32/dev"].argmax(1) for each in found]
+    assert table is not None and len(table.lines) == 1
+    assert table.lines[0].cells[2].text == f"{100 * np.mean(same):.1f}%"
+
+
+def test_results_of_before_lengths_were_recorded_have_their_classes(
+    fake: Make, run_directory: Make, tmp_path: Path
+) -> None:
+    result = run_directory(fake())
+    rewrite(tmp_path / "runs", result, tokens=None)
+    table = table_of([result], tmp_path / "runs")
+    assert table and [column.text for column in table.columns] == ["Recipe", "Model", "All", "negative", "positive"]
+
+
+def test_texts_of_one_length_are_one_group(fake: Make, run_directory: Make, tmp_path: Path) -> None:
+    result = run_directory(fake())
+    rewrite(tmp_path / "runs", result, tokens=np.full(400, 12))
+    table = table_of([result], tmp_path / "runs")
+    assert table and [str(column) for column in table.columns[5:]] == ["12 tokens, 400 examples"]
+
+
+def test_of_many_classes_the_least_is_named(fake: Make, run_directory: Make, tmp_path: Path) -> None:
+    result = run_directory(fake())
+    labels = tuple(f"class {number}" for number in range(8))
+    gold = np.arange(400) % 8
+    right = np.eye(8, dtype=np.float32)[gold]
+    wrong = np.where((gold == 5)[:, None] & (np.arange(400) % 16 < 8)[:, None], np.roll(right, 1, 1), right)
+    names = {model.predictions: right if "teacher" in model.predictions else wrong for model in result.models}
+    rewrite(tmp_path / "runs", result, gold=gold, **names)
+    many = result.model_copy(update={"task": result.task.model_copy(update={"labels": labels})})
+    table = table_of([many], tmp_path / "runs")
+    assert table and [column.text for column in table.columns[2:4]] == ["All", "Least"]
+    assert [str(cell) for cell in table.lines[0].cells[2:4]] == ["93.8%", "50.0%, class 5, of 50"]
+
+
+def test_there_is_none_without_predictions_or_classes(fake: Make, run_directory: Make, tmp_path: Path) -> None:
+    assert table_of([fake()], tmp_path) is None
+    assert table_of([fake(task="stsb")], tmp_path) is None
+    result = run_directory(fake())
+    told = [page_of(tasks_of([result], folders), folders) for folders in ([tmp_path / "runs"], [])]
+    assert [any("Agreement is" in line for line in page.reading) for page in told] == [True, False]
+
+
+@pytest.mark.parametrize("tokens", [np.ones(399, int), np.zeros(400, int), np.ones(400), np.ones((400, 1), int)])
+def test_lengths_that_are_none_are_refused(fake: Make, run_directory: Make, tmp_path: Path, tokens: np.ndarray) -> None:
+    result = run_directory(fake())
+    rewrite(tmp_path / "runs", result, tokens=tokens)
+    with pytest.raises(CompressError, match=r"predictions\.npz: tokens/dev: expected a number of tokens of each"):
+        table_of([result], tmp_path / "runs")
