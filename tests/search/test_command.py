@@ -180,3 +180,17 @@ def test_wrong_input_is_refused_and_nothing_written(place: Path, words: tuple[st
     assert message in found.stderr
     assert "Traceback" not in found.stderr
     assert not (place / "refused").exists()
+
+
+@pytest.mark.slow
+def test_workers_that_ray_starts_share_a_search(place: Path, unkilled: dict[str, Any]) -> None:
+    pytest.importorskip("ray", reason="needs Ray: pip install 'ray>=2.50'")
+    example = Path(__file__).parents[2] / "examples" / "search_on_ray.py"
+    own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "--threads", "1", "-o", "ray")
+    command = [sys.executable, str(example), "--workers", "2", "--", *SPACE, *own]
+    found = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=400)
+    assert found.returncode == 0, found.stderr
+    assert "choice: trial" in found.stdout
+    both = [sorted((t["score"], t["size_mb"]) for t in each["trials"]) for each in (_found(place / "ray"), unkilled)]
+    assert both[0] == both[1]
+    assert len(_stages(place / "ray")) == len(_stages(place / "unkilled"))  # none was made twice

@@ -1,0 +1,50 @@
+"""Share one `compress search` among the machines of a Ray cluster, through a folder that all of them have.
+
+    python search_on_ray.py --address auto --workers 8 -- distilbert int8 --task sst2 --max-size-mb 20 --trials 60 -o /shared/runs
+
+Ray starts the workers, and starts one anew when its machine is lost. Which trials they run is told by the search's own journal
+in the folder, as for processes that are started by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+
+def search(words: list[str], folder: str) -> tuple[int, str]:
+    """One worker, to its end: the exit code of `compress search`, and what it printed."""
+    command = [sys.executable, "-m", "compress", "search", *words]
+    found = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    return found.returncode, found.stdout
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--address", help="of a running cluster, `auto` on one of its machines; default: this machine")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--cores", type=float, default=1, help="that Ray keeps for each worker; give the search as many --threads"
+    )
+    parser.add_argument(
+        "words", nargs="+", help="those of `compress search`, after --; -o is on a disk that all machines share"
+    )
+    asked = parser.parse_args()
+    try:
+        import ray  # pyright: ignore[reportMissingImports]
+    except ModuleNotFoundError:
+        raise SystemExit("this needs Ray: pip install 'bert-compress[ray]'") from None
+
+    ray.init(address=asked.address, include_dashboard=False if asked.address is None else None)
+    worker = ray.remote(num_cpus=asked.cores, max_retries=-1)(search)
+    workers = [worker.remote(asked.words, str(Path.cwd())) for _ in range(asked.workers)]
+    found = ray.get(workers)
+    code, printed = max(found, key=lambda each: each[0])
+    print(printed, end="")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
