@@ -69,7 +69,7 @@ class QuantizationParams:
 
     def prepared(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> ModelProto:
         """`model` in fp32, smoothed and split where matmuls of `plan` are int8; its outputs are the same."""
-        smoothed = smooth(model, self._of(self.factors, plan))
+        smoothed = smooth(model, self._of(self.factors, plan), fold=spec.per_channel)
         return split_channels(smoothed, self._of(self.channel_repeats, plan), **spec.weights)
 
     def _of(self, found: Mapping[str, np.ndarray], plan: QuantizationPlan) -> dict[str, np.ndarray]:
