@@ -18,6 +18,8 @@ from ..graphs import attributes
 
 Array = np.ndarray
 
+DIVIDED = "_divided"  # at the end of the name of a matmul's output that is no longer what the fp32 graph gives
+
 
 def fold_into_values(graph: GraphProto, factors: Mapping[str, Array]) -> set[str]:
     """In place: attention's values divided by the factors [channel] of the matmuls that read the context. Returns the names of
@@ -28,7 +30,7 @@ def fold_into_values(graph: GraphProto, factors: Mapping[str, Array]) -> set[str
         if node.name in factors and (path := _path(view, node)) is not None:
             by_weight[path.weight].append(path)
     folded: set[str] = set()
-    for weight, paths in by_weight.items():
+    for paths in by_weight.values():
         scale = _scale(view, paths, factors)
         if scale is not None:
             _divide(graph, view, paths, scale)
@@ -119,19 +121,27 @@ def _scale(view: _View, paths: Sequence[_Path], factors: Mapping[str, Array]) ->
         scale = np.ones(view.stored[path.weight].dims[1], np.float32)
         scale[path.columns[path.end].ravel()] = factors[path.matmul]
         scales.append(scale)
+    alike = all((scale == scales[0]).all() for scale in scales)
+    return scales[0] if alike and _read_by_none_else(view, paths) else None
+
+
+def _read_by_none_else(view: _View, paths: Sequence[_Path]) -> bool:
+    """But for nodes that cut other columns out, the queries' or keys' of one matrix for all three."""
     inside = {id(node) for path in paths for node in path.nodes}
     ends = {path.matmul for path in paths}
-    for path in paths:
-        changed = path.columns[path.end]
-        for name, columns in path.columns.items():
-            for node in view.readers[name]:
-                if node is None or not (
-                    id(node) in inside
-                    or (name == path.end and node.name in ends)
-                    or (node.op_type == "Slice" and not np.isin(_sliced(view, node, columns), changed).any())
-                ):
-                    return None
-    return scales[0] if all((scale == scales[0]).all() for scale in scales) else None
+
+    def spared(node: NodeProto | None, columns: Array, changed: Array) -> bool:
+        cut = _sliced(view, node, columns) if node is not None and node.op_type == "Slice" else None
+        return cut is not None and not np.isin(cut, changed).any()
+
+    return all(
+        id(node) in inside
+        or (node is not None and name == path.end and node.name in ends)
+        or spared(node, columns, path.columns[path.end])
+        for path in paths
+        for name, columns in path.columns.items()
+        for node in view.readers[name]
+    )
 
 
 def _divide(graph: GraphProto, view: _View, paths: Sequence[_Path], scale: Array) -> None:
@@ -147,7 +157,15 @@ def _divide(graph: GraphProto, view: _View, paths: Sequence[_Path], scale: Array
                     made.add(name)
                     divided = view.value(bias) / scale[path.columns[node.output[0]].ravel()]
                     graph.initializer.append(numpy_helper.from_array(divided, name))
+    names = {name: f"{name}{DIVIDED}" for path in paths for node in path.nodes[:-1] for name in _given(node)}
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
     weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight) / scale, weight.name))
+
+
+def _given(node: NodeProto) -> Sequence[str]:
+    return node.output if node.op_type in ("MatMul", "Add") else ()
 
 
 # The columns in what a node gives, by those in what it takes, for one text of one token.
