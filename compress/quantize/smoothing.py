@@ -3,7 +3,8 @@
 A matmul X W is (X / s)(s W) for any factors s > 0, one for each channel of X. With s_j = max|X_j|^α / max|W_j|^(1-α)
 (equation 4) outlier channels share the difficulty with the weights. The paper folds 1 / s into the norm before; BERT's norms
 come after the residual, which reads the same tensor, and folding would then need a multiplication by s on that path: as
-dear as the multiplication by 1 / s that stands here, which leaves the rest of the graph alone.
+dear as the multiplication by 1 / s that stands here, which leaves the rest of the graph alone. Attention's context needs none:
+`value_folding`.
 
 The minor side of an input is the one, above zero or below, on which it goes less far: what GELU gives is -0.17 at the least.
 An input has 256 quantized values for both sides, and the factors of quiet channels make its minor side as wide as the
