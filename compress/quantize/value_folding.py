@@ -25,17 +25,33 @@ def fold_into_values(graph: GraphProto, factors: Mapping[str, Array]) -> set[str
     """In place: attention's values divided by the factors [channel] of the matmuls that read the context. Returns the names of
     those matmuls, of `factors`; the others read no context, or one whose values something else reads too."""
     view = _View.of(graph)
+    folded: set[str] = set()
+    for paths, scale in _foldable(view, graph, factors):
+        _divide(graph, view, paths, scale)
+        folded.update(path.matmul for path in paths)
+    return folded
+
+
+def divided_values(graph: GraphProto, factors: Mapping[str, Array]) -> dict[str, Array]:
+    """The matmuls whose outputs `fold_into_values` would divide -> by what [out]."""
+    view = _View.of(graph)
+    return {
+        node.name: scale
+        for paths, scale in _foldable(view, graph, factors)
+        for path in paths
+        for node in path.nodes
+        if node.op_type == "MatMul" and node.input[1] == path.weight
+    }
+
+
+def _foldable(view: _View, graph: GraphProto, factors: Mapping[str, Array]) -> list[tuple[list[_Path], Array]]:
+    """By weight of values: the paths from it, and what its columns are divided by."""
     by_weight: dict[str, list[_Path]] = defaultdict(list)
     for node in graph.node:
         if node.name in factors and (path := _path(view, node)) is not None:
             by_weight[path.weight].append(path)
-    folded: set[str] = set()
-    for paths in by_weight.values():
-        scale = _scale(view, paths, factors)
-        if scale is not None:
-            _divide(graph, view, paths, scale)
-            folded.update(path.matmul for path in paths)
-    return folded
+    scales = [(paths, _scale(view, paths, factors)) for paths in by_weight.values()]
+    return [(paths, scale) for paths, scale in scales if scale is not None]
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,12 @@ from compress.export.tracing import describe, example
 from compress.graphs import write_model
 from compress.pruning.removal import without_units
 from compress.quantize import quantize_onnx, smoothing
-from compress.quantize.node_selection import select_nodes
+from compress.quantize.node_selection import select_nodes, without
 from compress.quantize.noise import signal_to_noise
+from compress.quantize.params import compute_params
 from compress.quantize.portable import make_portable
 from compress.quantize.smoothing import smooth
-from compress.quantize.value_folding import fold_into_values
+from compress.quantize.value_folding import divided_values, fold_into_values
 from compress.quantize.weights import to_int8
 from compress.runtime.folder import unpadded_beside
 from compress.sessions import open_session, run_logits
@@ -207,6 +208,28 @@ def test_repeats_with_factors_of_their_own_are_left_alone(exported: Callable[...
     before = model.SerializeToString(deterministic=True)
     assert fold_into_values(model.graph, factors) == set()
     assert model.SerializeToString(deterministic=True) == before
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_corrections_are_of_the_values_that_the_file_has(
+    kept: bool, exported: Callable[..., Path], tmp_path: Path
+) -> None:
+    """`kept`: the matmul behind the context is fp32 after all, as `auto` may have it, and the values are whole again."""
+    model = onnx.load(exported("bert"))
+    feeds = [{key: value.numpy() for key, value in example(describe(MODELS["bert"]()), 8, 24).items()}]
+    plan = select_nodes(model, (), embeddings=True, source=Path("model.onnx"))
+    spec = Quantize(alpha=0.5, bias_correction=True, reduce_range=True)
+    params = compute_params(model, plan, "static", spec, feeds, smoothed=True)
+    output = next(name for name in plan.int8 if is_output(name))
+    value = output.replace("output.dense", "self.value")
+    (scale,) = (found for name, found in divided_values(model.graph, params.factors).items() if name == value)
+    if kept:
+        plan, scale = without(plan, [output]), np.ones_like(scale)
+    made = params.applied(model, plan, spec)
+    node = next(node for node in made.graph.node if node.name == f"{value}_quant")
+    whole = to_array(model, f"{value.removesuffix('/MatMul')}.bias") + params.corrections[value]
+    assert to_array(made, node.input[-1]) * scale == pytest.approx(whole, abs=1e-6)
+    assert np.abs(scale - 1).max() > 0.1 or kept
 
 
 WIDTH = 8
