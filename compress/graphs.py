@@ -214,23 +214,27 @@ def merge_duplicates(graph: GraphProto) -> int:
     """Store equal initialisers once; returns how many went."""
     first: dict[bytes, str] = {}
     source: dict[str, str] = {}
-    kept = []
     for tensor in graph.initializer:
         name = first.setdefault(_content(tensor), tensor.name)
-        if name == tensor.name:
-            kept.append(tensor)
-        else:
+        if name != tensor.name:
             source[tensor.name] = name
     for node in graph.node:
         node.input[:] = [source.get(name, name) for name in node.input]
-    replace_all(graph.initializer, kept)
+    _keep(graph, set(first.values()))
     return len(source)
 
 
 def drop_unused(graph: GraphProto) -> None:
     """Initialisers that no node reads."""
     read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
-    replace_all(graph.initializer, [tensor for tensor in graph.initializer if tensor.name in read])
+    _keep(graph, read)
+
+
+def _keep(graph: GraphProto, names: Container[str]) -> None:
+    """Of the initialisers those of `names`, where they lie: a list of them would be copied, weights and all."""
+    for place in reversed(range(len(graph.initializer))):
+        if graph.initializer[place].name not in names:
+            del graph.initializer[place]
 
 
 def drop_dead(graph: GraphProto) -> None:

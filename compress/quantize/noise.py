@@ -14,17 +14,18 @@ from onnx import GraphProto
 from ..graphs import matmuls
 from .int8_graph import biases
 from .sampling import Feed, Sample
+from .value_folding import DIVIDED
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A node and the tensor that it gives. `widens`: int8 may have some of its channels more than once."""
+    """A node and the tensor that it gives. `matmul`: int8 may have some of its channels more than once, or divided."""
 
     name: str
     tensor: str
-    widens: bool = False
+    matmul: bool = False
 
 
 def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, float | None]:
@@ -33,27 +34,56 @@ def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, 
     Parts are the matmuls by a stored weight, bias included, and the LayerNormalizations, called as `exclude` calls them
     and in the order of the graph, of which both graphs have the tensor by its name; not a matmul by a weight that is cut
     into a matrix for each head. Channels that int8 has more than once count once: the channel_repeats come
-    last. `feeds`: the models' inputs by name, padded batches [batch, length]; padding is left out.
+    last. Values that int8 has divided by factors are multiplied again, each channel by the number that fits best.
+    `feeds`: the models' inputs by name, padded batches [batch, length]; padding is left out.
     Memory is that of all parts' outputs for one batch, twice.
     """
     models = [onnx.load(path) for path in (fp32, int8)]
-    shared = {name for node in models[1].graph.node for name in node.output}
-    parts = [part for part in _parts(models[0].graph) if part.tensor in shared]
+    given = {name for node in models[1].graph.node for name in node.output}
+    divided = {part.tensor for part in _parts(models[0].graph) if f"{part.tensor}{DIVIDED}" in given}
+    parts = [part for part in _parts(models[0].graph) if part.tensor in given | divided]
     if not parts:
         return {}
     tensors = list(dict.fromkeys(part.tensor for part in parts))
-    signal: dict[str, float] = defaultdict(float)
-    noise: dict[str, float] = defaultdict(float)
-    full, low = (Sample(model, tensors, feeds) for model in models)
+    named = {name: f"{name}{DIVIDED}" if name in divided else name for name in tensors}
+    sums: dict[str, _Sums] = defaultdict(_Sums)
+    full, low = (
+        Sample(model, wanted, feeds) for model, wanted in zip(models, (tensors, [*named.values()]), strict=True)
+    )
     with full, low:
         for expected, found in zip(full.batches(), low.batches(), strict=True):
             for part in parts:
-                signal[part.name] += _square(expected[part.tensor])
-                exact, rounded = expected[part.tensor], found[part.tensor]
-                if part.widens:
+                exact, rounded = expected[part.tensor], found[named[part.tensor]]
+                if part.matmul:
                     rounded = rounded[..., : exact.shape[-1]]
-                noise[part.name] += _square(exact - rounded)
-    return {part.name: _decibels(signal[part.name], noise[part.name]) for part in parts}
+                sums[part.name].add(exact, rounded, fit=part.tensor in divided)
+    return {part.name: sums[part.name].decibels() for part in parts}
+
+
+class _Sums:
+    """Of what fp32 and int8 give, over all batches."""
+
+    def __init__(self) -> None:
+        self._signal, self._noise = 0.0, 0.0
+        self._exact: np.ndarray | float = 0.0
+        self._product: np.ndarray | float = 0.0
+        self._rounded: np.ndarray | float = 0.0
+
+    def add(self, exact: np.ndarray, rounded: np.ndarray, *, fit: bool) -> None:
+        """`fit`: up to a factor for each channel, the last axis."""
+        self._signal += _square(exact)
+        if not fit:
+            self._noise += _square(exact - rounded)
+            return
+        exact, rounded = (values.reshape(-1, values.shape[-1]).astype(np.float64) for values in (exact, rounded))
+        self._exact += (exact**2).sum(0)
+        self._product += (exact * rounded).sum(0)
+        self._rounded += (rounded**2).sum(0)
+
+    def decibels(self) -> float | None:
+        fitted = np.square(self._product) / np.maximum(self._rounded, _SMALLEST)
+        noise = self._noise + float(np.maximum(self._exact - fitted, 0).sum())
+        return round(10 * float(np.log10(max(self._signal, _SMALLEST) / noise)), 2) if noise else None
 
 
 def _parts(graph: GraphProto) -> list[_Part]:
@@ -61,7 +91,7 @@ def _parts(graph: GraphProto) -> list[_Part]:
     parts = []
     for node in graph.node:
         if node.name in found.fp32:
-            parts.append(_Part(node.name, adds.get(node.name, node).output[0], widens=True))
+            parts.append(_Part(node.name, adds.get(node.name, node).output[0], matmul=True))
         elif node.op_type == "LayerNormalization":
             parts.append(_Part(node.name, node.output[0]))
     return parts
@@ -69,7 +99,3 @@ def _parts(graph: GraphProto) -> list[_Part]:
 
 def _square(values: np.ndarray) -> float:
     return float(np.square(values, dtype=np.float64).sum())
-
-
-def _decibels(signal: float, noise: float) -> float | None:
-    return round(10 * float(np.log10(max(signal, _SMALLEST) / noise)), 2) if noise else None

@@ -15,6 +15,7 @@ from .node_selection import QuantizationPlan
 from .ranges import Range, calibrate
 from .sampling import Feed, Sample
 from .smoothing import Smoothing, find_factors, halve, smooth
+from .value_folding import divided_values
 from .weights import to_int8
 
 
@@ -34,7 +35,7 @@ class QuantizationParams:
 
     def applied(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> ModelProto:
         """The int8 form of `model`, fp32, whose matmuls are named alike."""
-        prepared, rest = self.prepared(model, plan, spec), self.beyond(model, plan)
+        prepared, rest = self.prepared(model, plan, spec), self.beyond(model, plan, spec)
         made = to_int8_graph(
             prepared,
             plan,
@@ -48,12 +49,15 @@ class QuantizationParams:
         halve(made)
         return made
 
-    def beyond(self, model: ModelProto, plan: QuantizationPlan) -> QuantizationParams:
+    def beyond(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> QuantizationParams:
         """What is left to do to a `prepared` form of `model`."""
+        corrections, divided = dict(self.corrections), self._divided(model, plan, spec)
         wide = split_before(model, self._of(self.channel_repeats, plan))
-        corrections = {
-            name: value[repeated(wide[name])] if name in wide else value for name, value in self.corrections.items()
-        }
+        for name in corrections:
+            if name in divided:
+                corrections[name] = corrections[name] / divided[name]
+            if name in wide:
+                corrections[name] = corrections[name][repeated(wide[name])]
         return replace(self, factors={}, channel_repeats={}, corrections=corrections)
 
     def summary(self) -> dict[str, dict[str, float]]:
@@ -69,8 +73,26 @@ class QuantizationParams:
 
     def prepared(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> ModelProto:
         """`model` in fp32, smoothed and split where matmuls of `plan` are int8; its outputs are the same."""
-        smoothed = smooth(model, self._of(self.factors, plan))
+        smoothed = smooth(model, self._of(self.factors, plan), fold=spec.per_channel)
         return split_channels(smoothed, self._of(self.channel_repeats, plan), **spec.weights)
+
+    def with_corrections(
+        self, corrections: Mapping[str, np.ndarray], model: ModelProto, plan: QuantizationPlan, spec: Quantize
+    ) -> QuantizationParams:
+        """`corrections`: of a `prepared` form of `model`; kept are those of each channel once, and of values not divided."""
+        found, divided = dict(corrections), self._divided(model, plan, spec)
+        wide = split_before(model, self.channel_repeats)
+        for name in found:
+            if name in wide:
+                found[name] = found[name][: len(wide[name])]
+            if name in divided:
+                found[name] = found[name] * divided[name]
+        return replace(self, corrections=found)
+
+    def _divided(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> dict[str, np.ndarray]:
+        """Those of the int8 matmuls by values that give them divided."""
+        found = divided_values(model.graph, self._of(self.factors, plan)) if spec.per_channel else {}
+        return self._of(found, plan)
 
     def _of(self, found: Mapping[str, np.ndarray], plan: QuantizationPlan) -> dict[str, np.ndarray]:
         return {name: value for name, value in found.items() if name in plan.int8}
@@ -93,17 +115,16 @@ def compute_params(
         return QuantizationParams(int8_formats)
     found = find_factors(model, plan, tuning or feeds, spec) if smoothed else Smoothing()
     params = QuantizationParams(int8_formats, **vars(found))
-    model = params.prepared(model, plan, spec)
-    read = {node.name: node.input[0] for node in model.graph.node if node.name in int8_formats}
+    prepared = params.prepared(model, plan, spec)
+    read = {node.name: node.input[0] for node in prepared.graph.node if node.name in int8_formats}
     spans = calibrate(
-        model, tuple(dict.fromkeys(read.values())), feeds, method=spec.calibration, percentile=spec.percentile
+        prepared, tuple(dict.fromkeys(read.values())), feeds, method=spec.calibration, percentile=spec.percentile
     )
     ranges = {matmul: spans[tensor] for matmul, tensor in read.items()}
-    corrections = _corrections(model, plan, ranges, feeds, spec) if spec.bias_correction else {}
-    for name, repeats in split_before(model, params.channel_repeats).items():
-        if name in corrections:
-            corrections[name] = corrections[name][: len(repeats)]  # of each channel once
-    return replace(params, ranges=ranges, corrections=corrections)
+    params = replace(params, ranges=ranges)
+    if not spec.bias_correction:
+        return params
+    return params.with_corrections(_corrections(prepared, plan, ranges, feeds, spec), model, plan, spec)
 
 
 def _corrections(

@@ -102,7 +102,10 @@ class _Search:
     def _alone(self, params: QuantizationParams) -> dict[str, dict[str, dict[str, float]]]:
         """Matmul -> int8_format -> how far the logits are from fp32's where this matmul alone is int8, and the points that
         it loses so; what else reads its input reads it as it was."""
-        prepared, rest = params.prepared(self.model, self.plan, self.spec), params.beyond(self.model, self.plan)
+        prepared, rest = (
+            params.prepared(self.model, self.plan, self.spec),
+            params.beyond(self.model, self.plan, self.spec),
+        )
         fp32 = self.evaluator.few(self.source)
         score, self.texts = self.evaluator.score_few(fp32), len(fp32)
         found: dict[str, dict[str, dict[str, float]]] = {}

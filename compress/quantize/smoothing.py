@@ -3,7 +3,8 @@
 A matmul X W is (X / s)(s W) for any factors s > 0, one for each channel of X. With s_j = max|X_j|^α / max|W_j|^(1-α)
 (equation 4) outlier channels share the difficulty with the weights. The paper folds 1 / s into the norm before; BERT's norms
 come after the residual, which reads the same tensor, and folding would then need a multiplication by s on that path: as
-dear as the multiplication by 1 / s that stands here, which leaves the rest of the graph alone.
+dear as the multiplication by 1 / s that stands here, which leaves the rest of the graph alone. Attention's context needs none:
+`value_folding`.
 
 The minor side of an input is the one, above zero or below, on which it goes less far: what GELU gives is -0.17 at the least.
 An input has 256 quantized values for both sides, and the factors of quiet channels make its minor side as wide as the
@@ -29,6 +30,7 @@ from .channel_splitting import ChannelRepeats, count_repeats, extra_channels, re
 from .node_selection import QuantizationPlan
 from .ranges import Range
 from .sampling import Feed, Sample
+from .value_folding import fold_into_values
 from .weights import to_int8
 
 ALPHAS = (0.9, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4)  # what is best most often comes first: others are left early
@@ -84,13 +86,15 @@ def find_factors(model: ModelProto, plan: QuantizationPlan, feeds: Sequence[Feed
     return found
 
 
-def smooth(model: ModelProto, factors: Mapping[str, Array]) -> ModelProto:
+def smooth(model: ModelProto, factors: Mapping[str, Array], *, fold: bool) -> ModelProto:
     """A copy in which the matmuls of `factors` read X / s and multiply it by s W; its outputs are the same.
 
-    A graph and its unpadded form take the same factors.
+    A graph and its unpadded form take the same factors. `fold`: attention's values are divided in place of its context, for
+    weights whose columns have a scale each in int8.
     """
     model = deepcopy(model)
     graph = model.graph
+    folded = fold_into_values(graph, factors) if fold else set()
     stored = {tensor.name: tensor for tensor in graph.initializer}
     made: set[str] = set()
     nodes: list[NodeProto] = []
@@ -105,7 +109,9 @@ def smooth(model: ModelProto, factors: Mapping[str, Array]) -> ModelProto:
         if node.name in factors:
             tensor, weight = node.input
             divided, turned, inverse = f"{tensor}_smooth", f"{weight}_smooth", f"{weight}{_INVERSE}"
-            if divided not in made:
+            if node.name in folded:
+                divided = tensor
+            elif divided not in made:
                 keep(inverse, (1 / factors[node.name]).astype(np.float32))
                 nodes.append(helper.make_node("Mul", [tensor, inverse], [divided], name=f"{tensor}/Smooth"))
                 made.add(divided)

@@ -65,7 +65,7 @@ def quantizer(
     factors, channel_repeats = found.factors, found.channel_repeats
     if smoothed:
         assert factors
-        graph = smooth(graph, factors)
+        graph = smooth(graph, factors, fold=spec.per_channel)
         form, _ = quant_spec_of(graph, spec)
     sources = tuple(dict.fromkeys(use.source for use in form.uses if use.source is not None))
     spans = calibrate(graph, sources, [texts()], method="minmax", percentile=100)

@@ -72,7 +72,7 @@ def test_factors_are_the_papers() -> None:
 
 def test_outputs_are_the_same_in_fp32_and_other_readers_are_left_alone(tmp_path: Path) -> None:
     factors = find_factors(model(), PLAN, feeds(), Quantize(alpha=0.5)).factors
-    smoothed = smooth(model(), factors)
+    smoothed = smooth(model(), factors, fold=True)
     assert run(smoothed, tmp_path) == pytest.approx(run(model(), tmp_path), rel=1e-4, abs=1e-3)
     by_name = {node.name: node for node in smoothed.graph.node}
     assert by_name["residual"].input[0] == "x"
@@ -148,7 +148,7 @@ def test_alpha_is_searched_again_where_one_side_is_the_minor(monkeypatch: pytest
 
 def test_the_file_has_its_factors_in_half_precision_and_loses_nothing(tmp_path: Path) -> None:
     factors = find_factors(model(), PLAN, feeds(), Quantize(alpha=0.5)).factors
-    whole = smooth(model(), factors)
+    whole = smooth(model(), factors, fold=True)
     halved = ModelProto.FromString(whole.SerializeToString())
     smoothing.halve(halved)
     assert run(halved, tmp_path) == pytest.approx(run(whole, tmp_path), rel=1e-5, abs=1e-5)

@@ -122,7 +122,7 @@ def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> Fa
         for arrays, kind in ((found.factors, np.float32), (found.channel_repeats, np.int64))
     )
     if factors:
-        graph = smooth(graph, factors)
+        graph = smooth(graph, factors, fold=quantize.per_channel)
         form, _ = quant_spec_of(graph, quantize)
     sources = tuple(dict.fromkeys(use.source for use in form.uses if use.source is not None))
     start = calibrate(graph, sources, feeds, method=quantize.calibration, percentile=quantize.percentile)

@@ -1,0 +1,260 @@
+"""Smoothing of attention's context, folded into the projection of the values.
+
+The context is P (X V + b) for each head. Each of its channels comes from one column of V and one number of b, so that divided
+by s it is P (X V / s + b / s): nothing is left to multiply when the graph runs. Where each column of V has a scale of its own
+in int8, that takes 1 / s up, and its int8 values stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
+
+from ..graphs import attributes
+
+Array = np.ndarray
+
+DIVIDED = "_divided"  # at the end of the name of a matmul's output that is no longer what the fp32 graph gives
+
+
+def fold_into_values(graph: GraphProto, factors: Mapping[str, Array]) -> set[str]:
+    """In place: attention's values divided by the factors [channel] of the matmuls that read the context. Returns the names of
+    those matmuls, of `factors`; the others read no context, or one whose values something else reads too."""
+    view = _View.of(graph)
+    folded: set[str] = set()
+    for paths, scale in _foldable(view, graph, factors):
+        _divide(graph, view, paths, scale)
+        folded.update(path.matmul for path in paths)
+    return folded
+
+
+def divided_values(graph: GraphProto, factors: Mapping[str, Array]) -> dict[str, Array]:
+    """The matmuls whose outputs `fold_into_values` would divide -> by what [out]."""
+    view = _View.of(graph)
+    return {
+        node.name: scale
+        for paths, scale in _foldable(view, graph, factors)
+        for path in paths
+        for node in path.nodes
+        if node.op_type == "MatMul" and node.input[1] == path.weight
+    }
+
+
+def _foldable(view: _View, graph: GraphProto, factors: Mapping[str, Array]) -> list[tuple[list[_Path], Array]]:
+    """By weight of values: the paths from it, and what its columns are divided by."""
+    by_weight: dict[str, list[_Path]] = defaultdict(list)
+    for node in graph.node:
+        if node.name in factors and (path := _path(view, node)) is not None:
+            by_weight[path.weight].append(path)
+    scales = [(paths, _scale(view, paths, factors)) for paths in by_weight.values()]
+    return [(paths, scale) for paths, scale in scales if scale is not None]
+
+
+@dataclass(frozen=True)
+class _View:
+    """A graph's stored tensors, the node that makes each tensor, and the nodes that read it: None for an output of the graph."""
+
+    stored: Mapping[str, TensorProto]
+    makers: Mapping[str, NodeProto]
+    readers: Mapping[str, Sequence[NodeProto | None]]
+
+    @classmethod
+    def of(cls, graph: GraphProto) -> _View:
+        readers: dict[str, list[NodeProto | None]] = defaultdict(list)
+        for node in graph.node:
+            for name in dict.fromkeys(node.input):
+                readers[name].append(node)
+        for value in graph.output:
+            readers[value.name].append(None)
+        makers = {name: node for node in graph.node for name in node.output}
+        return cls({tensor.name: tensor for tensor in graph.initializer}, makers, readers)
+
+    def value(self, name: str) -> Array:
+        return numpy_helper.to_array(self.stored[name])
+
+    def shape(self, name: str) -> list[int] | None:
+        """A Reshape's; what only a run knows, of a batch or a length, is 1."""
+        if name in self.stored:
+            return self.value(name).tolist()
+        maker = self.makers.get(name)
+        if maker is None or maker.op_type != "Concat":
+            return None
+        return [size for part in maker.input for size in (self.value(part).tolist() if part in self.stored else [1])]
+
+
+@dataclass(frozen=True)
+class _Path:
+    """From the stored `weight` [in, out] of the values through `nodes`, in order, to what `matmul` reads. `columns`: of each
+    tensor on it, the columns of the weight that its numbers come from."""
+
+    weight: str
+    nodes: tuple[NodeProto, ...]
+    matmul: str
+    columns: Mapping[str, Array]
+
+    @property
+    def end(self) -> str:
+        return self.nodes[-1].output[0]
+
+
+def _path(view: _View, matmul: NodeProto) -> _Path | None:
+    """None where the way back goes through another operator than those of attention, or through no attention."""
+    nodes: list[NodeProto] = []
+    tensor, attends = matmul.input[0], False
+    while tensor not in view.stored:
+        node = view.makers.get(tensor)
+        if node is None or node.op_type not in _FOLLOW:
+            return None
+        nodes.append(node)
+        moving = [name for name in node.input if name not in view.stored]
+        attends |= node.op_type == "Attention" or (node.op_type == "MatMul" and len(moving) == 2)
+        tensor = moving[0] if node.op_type == "Add" else node.input[_VALUES.get(node.op_type, 0)]
+    if not attends or len(view.stored[tensor].dims) != 2:
+        return None
+    nodes.reverse()
+    found = np.arange(view.stored[tensor].dims[1])[None]
+    columns = {tensor: found}
+    for node in nodes:
+        try:
+            followed = _FOLLOW[node.op_type](view, node, found)
+        except ValueError:  # a shape in which what only a run knows is neither a batch nor a length
+            return None
+        if followed is None:
+            return None
+        columns[node.output[0]] = found = followed
+    return _Path(tensor, tuple(nodes), matmul.name, columns)
+
+
+def _scale(view: _View, paths: Sequence[_Path], factors: Mapping[str, Array]) -> Array | None:
+    """[out]: what each column of the paths' weight is divided by; None where it would be more than one number, or where
+    another node reads the values."""
+    scales = []
+    for path in paths:
+        scale = np.ones(view.stored[path.weight].dims[1], np.float32)
+        scale[path.columns[path.end].ravel()] = factors[path.matmul]
+        scales.append(scale)
+    alike = all((scale == scales[0]).all() for scale in scales)
+    return scales[0] if alike and _read_by_none_else(view, paths) else None
+
+
+def _read_by_none_else(view: _View, paths: Sequence[_Path]) -> bool:
+    """But for nodes that cut other columns out, the queries' or keys' of one matrix for all three."""
+    inside = {id(node) for path in paths for node in path.nodes}
+    ends = {path.matmul for path in paths}
+
+    def spared(node: NodeProto | None, columns: Array, changed: Array) -> bool:
+        cut = _sliced(view, node, columns) if node is not None and node.op_type == "Slice" else None
+        return cut is not None and not np.isin(cut, changed).any()
+
+    return all(
+        id(node) in inside
+        or (node is not None and name == path.end and node.name in ends)
+        or spared(node, columns, path.columns[path.end])
+        for path in paths
+        for name, columns in path.columns.items()
+        for node in view.readers[name]
+    )
+
+
+def _divide(graph: GraphProto, view: _View, paths: Sequence[_Path], scale: Array) -> None:
+    """Biases under new names: those of other layers that are equal are the same tensor."""
+    weight, made = view.stored[paths[0].weight], set[str]()
+    for path in paths:
+        for node in path.nodes:
+            if node.op_type == "Add":
+                place = next(place for place, name in enumerate(node.input) if name in view.stored)
+                bias = node.input[place]
+                node.input[place] = name = f"{bias}/{weight.name}"
+                if name not in made:
+                    made.add(name)
+                    divided = view.value(bias) / scale[path.columns[node.output[0]].ravel()]
+                    graph.initializer.append(numpy_helper.from_array(divided, name))
+    names = {name: f"{name}{DIVIDED}" for path in paths for node in path.nodes[:-1] for name in _given(node)}
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight) / scale, weight.name))
+
+
+def _given(node: NodeProto) -> Sequence[str]:
+    return node.output if node.op_type in ("MatMul", "Add") else ()
+
+
+# The columns in what a node gives, by those in what it takes, for one text of one token.
+
+
+def _multiplied(view: _View, node: NodeProto, columns: Array) -> Array:
+    """By the states, or by what attention pays to each token."""
+    return columns[None] if columns.ndim == 2 else columns
+
+
+def _attended(view: _View, node: NodeProto, columns: Array) -> Array | None:
+    heads = attributes(node)
+    alike = heads.get("q_num_heads") == heads.get("kv_num_heads")
+    return columns if alike and columns.ndim == 3 else None
+
+
+def _biased(view: _View, node: NodeProto, columns: Array) -> Array | None:
+    bias = [view.stored[name] for name in node.input if name in view.stored]
+    return columns if len(bias) == 1 and list(bias[0].dims) == [columns.size] == [columns.shape[-1]] else None
+
+
+def _reshaped(view: _View, node: NodeProto, columns: Array) -> Array | None:
+    shape = view.shape(node.input[1])
+    if shape is None:
+        return None
+    if not attributes(node).get("allowzero"):
+        shape = [size or columns.shape[axis] for axis, size in enumerate(shape)]
+    return columns.reshape(shape)
+
+
+def _sliced(view: _View, node: NodeProto, columns: Array) -> Array | None:
+    if len(node.input) < 4 or any(name not in view.stored for name in node.input[1:]):
+        return None
+    starts, ends, axes, *steps = (view.value(name).tolist() for name in node.input[1:])
+    places = [slice(None)] * columns.ndim
+    for axis, start, end, step in zip(axes, starts, ends, *(steps or [[1] * len(axes)]), strict=True):
+        places[axis] = slice(start, end, step)
+    return columns[tuple(places)]
+
+
+def _token(view: _View, node: NodeProto, columns: Array) -> Array | None:
+    """Rows [token, channel], or [batch, length, channel], of other tokens."""
+    rows = attributes(node).get("axis", 0) == 0 and columns.shape[0] == 1 and columns.ndim == 2
+    return columns[None] if rows and node.input[1] not in view.stored else None
+
+
+def _transposed(view: _View, node: NodeProto, columns: Array) -> Array:
+    return columns.transpose(attributes(node).get("perm"))
+
+
+def _flattened(view: _View, node: NodeProto, columns: Array) -> Array:
+    axis = attributes(node).get("axis", 1)
+    return columns.reshape(int(np.prod(columns.shape[:axis])), -1)
+
+
+def _squeezed(view: _View, node: NodeProto, columns: Array) -> Array:
+    return columns.squeeze(tuple(view.value(node.input[1]).tolist()))
+
+
+def _unsqueezed(view: _View, node: NodeProto, columns: Array) -> Array:
+    return np.expand_dims(columns, tuple(view.value(node.input[1]).tolist()))
+
+
+_VALUES = {"MatMul": 1, "Attention": 2}
+_FOLLOW: Mapping[str, Callable[[_View, NodeProto, Array], Array | None]] = {
+    "MatMul": _multiplied,
+    "Attention": _attended,
+    "Add": _biased,
+    "Reshape": _reshaped,
+    "Slice": _sliced,
+    "Gather": _token,
+    "Transpose": _transposed,
+    "Flatten": _flattened,
+    "Squeeze": _squeezed,
+    "Unsqueeze": _unsqueezed,
+}
