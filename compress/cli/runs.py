@@ -127,7 +127,11 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
         return
     runs = [request.root / result.run for result in results]
     folder = place or runs[0]
-    recommended = recommendation_of(results, limits, runs)
+    recommended, failure = None, None
+    try:
+        recommended = recommendation_of(results, limits, runs)
+    except CompressError as error:  # what was run has its report all the same
+        failure = error
     write_report(results, folder, folders=runs, recommended=recommended)
     if json:
         typer.echo("[" + ",\n".join(result.model_dump_json() for result in results) + "]")
@@ -137,6 +141,8 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
             typer.echo("\n".join([f"run:    {made}", *(f"goal:   {line}" for line in _goals_met(result))]))
         _print_recommendation(recommended)
         typer.echo(f"report: {folder / 'report.html'}")
+    if failure:
+        raise failure
     _check_goals(results)
 
 

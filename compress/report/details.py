@@ -109,8 +109,10 @@ def _timed_runs(result: Result) -> dict[str, str]:
         return {}
     made = sorted({row.runs for row in rows})
     several = f"{made[0]} to {made[-1]}" if len(made) > 1 else str(made[0])
-    widths = [row.half_width for row in rows if row.half_width is not None and row.batch]
-    return {"runs": f"{several} (p50 of shapes known to ±{max(widths):.1%} or less)" if widths else several}
+    widths = [row.half_width for row in rows if row.batch]
+    known = [width for width in widths if width is not None]
+    all_known = known and len(known) == len(widths)
+    return {"runs": f"{several} (p50 of shapes known to ±{max(known):.1%} or less)" if all_known else several}
 
 
 def _stages(variant: Variant) -> Table:

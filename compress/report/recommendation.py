@@ -19,8 +19,8 @@ from .runs import Row, Task
 
 LENGTH = 128  # tokens of the text whose time is limited, or as many as the task allows
 READING = (
-    "What to ship is chosen by the tuning split; by the reported one a model would be chosen for its luck there. Over tasks and seeds, "
-    "scores and times are means, and the largest file counts.",
+    "What to ship is chosen by the tuning split; by the reported one a model would be chosen for its luck there. Over tasks "
+    "scores and times are means; over seeds scores are means and times medians; the largest file counts.",
 )
 
 
@@ -67,7 +67,7 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
 
 
 def _measured(number: int, overall: Overall, score: float, tasks: Sequence[Task], limits: Limits) -> Measured:
-    size = max(row.model.file_bytes for row in overall.rows) / 1e6
+    size = max(model.file_bytes for row in overall.rows for model in row.models) / 1e6
     times = [_time(task, row) for task, row in zip(tasks, overall.rows, strict=True)]
     known = [time for time in times if time is not None]
     if limits.max_latency_ms is not None and len(known) < len(times):
@@ -104,10 +104,21 @@ def tuning_score(run: Result, model: ModelResult) -> float | None:
     for other in run.models:
         if other.name == model.name and (beside := other.info.get("fidelity")):
             return beside["fp32_tuning_score"]
-    trained = [
-        stage.info for stage in run.stages if stage.kind.split()[-1] == model.name and "tuning_score" in stage.info
-    ]
-    return trained[-1]["tuning_score"] if trained else None
+    return _training_score(run, model.name)
+
+
+def _training_score(run: Result, name: str) -> float | None:
+    """Of the last training before the export: a student that is distilled again, by a stage of another name, keeps its own."""
+    trained = [stage for stage in run.stages if "tuning_score" in stage.info]
+    own = [number for number, stage in enumerate(trained) if stage.kind.split()[-1] == name]
+    if not own:
+        return None
+    kinds, last = [stage.kind for stage in run.stages], trained[own[-1]]
+    if (export := f"export {name}-fp32") in kinds:
+        before = run.stages[: kinds.index(export)]
+        later = [stage for stage in trained[own[-1] :] if stage.kind.startswith("distill ") and stage in before]
+        last = later[-1] if later else last
+    return last.info["tuning_score"]
 
 
 def _stated(limits: Limits) -> str:

@@ -115,6 +115,27 @@ def test_models_without_a_tuning_score_are_no_candidates(fake: Callable[..., Res
         )
 
 
+def test_the_largest_file_of_all_seeds_counts(fake: Callable[..., Result]) -> None:
+    runs = [_with(fake(seed=seed), (95.0, 90.0, 91.0), (9.0, 3.0, 2.0), (90.0, 70.0, size))
+            for seed, size in enumerate((18.0, 25.0))]  # fmt: skip
+    found = recommend(tasks_of(runs), Limits(max_size_mb=20))
+    assert found.missed and "no model meets this" in found.lines[0] and "found 25" in found.lines[1]
+
+
+def test_a_student_that_is_distilled_again_has_the_score_of_its_last_training(fake: Callable[..., Result]) -> None:
+    stages = [
+        ("finetune teacher", {"tuning_score": 95.0}),
+        ("export teacher-fp32", {}),
+        ("distill student", {"tuning_score": 91.0}),
+        ("prune student-second", {}),
+        ("distill again", {"tuning_score": 84.0}),
+        ("export student-fp32", {}),
+    ]
+    records = tuple(StageRecord(kind=kind, key="1" * 64, cached=False, seconds=1.0, info=info) for kind, info in stages)
+    run = fake().model_copy(update={"stages": records})
+    assert [tuning_score(run, model) for model in run.models[:2]] == [95.0, 84.0]
+
+
 def test_a_limit_of_latency_needs_times(fake: Callable[..., Result]) -> None:
     run = _with(fake(), (95.0, 90.0, 91.0), (9.0, 3.0, 2.0), (90.0, 70.0, 18.0))
     untimed = run.model_copy(update={"models": tuple(model.model_copy(update={"onnx": None}) for model in run.models)})
@@ -173,6 +194,31 @@ def test_what_cannot_be_recommended_writes_nothing(
     write_result(fake(), folder)
     code, _, err = call("report", folder, "-o", tmp_path / "report", "--max-size-mb", "20")
     assert code == 2 and "tuning split" in err and not (tmp_path / "report").exists()
+
+
+def test_a_run_that_nothing_can_be_recommended_of_has_its_report(
+    call: Callable[..., tuple[int, str, str]],
+    fake: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its training took hours: the error comes last."""
+    folder = tmp_path / "runs" / fake().run
+    folder.mkdir(parents=True)
+    monkeypatch.setattr("compress.pipeline.run_all", lambda *_, **__: [fake()])
+    words = (
+        "int8",
+        "--task",
+        "toy-sentiment",
+        "--teacher",
+        "bert-mini",
+        "--max-size-mb",
+        "20",
+        "-o",
+        tmp_path / "runs",
+    )
+    code, _, err = call("run", *words)
+    assert code == 2 and "tuning split is known" in err and (folder / "report.html").is_file()
 
 
 @pytest.mark.parametrize("option", [("--no-bench",), ("--bench-threads", "2")])

@@ -35,9 +35,11 @@ def changed(result: Result, changes: Callable[[tuple[int, int]], dict[str, Any]]
 def test_runs_are_those_that_were_made(fake: Callable[..., Result]) -> None:
     result = fake()
     assert latency_of(result) == "runs 30, warmup 5, threads 1"  # of before half-widths were recorded
-    widths = {(1, 32): 0.012, (1, 128): 0.049, (32, 128): None, (0, 0): 0.3}
+    widths = {(1, 32): 0.012, (1, 128): 0.049, (32, 128): 0.03, (0, 0): 0.3}
     early = changed(result, lambda shape: {"runs": 6 if shape[0] else 64, "half_width": widths[shape]})
     assert latency_of(early) == "runs 6 to 64 (p50 of shapes known to ±4.9% or less), warmup 5, threads 1"
+    few = changed(early, lambda shape: {"runs": 3, "half_width": None} if shape == (32, 128) else {})
+    assert latency_of(few) == "runs 3 to 64, warmup 5, threads 1"  # of three rounds nothing is known
 
 
 def test_runs_that_were_asked_for_stand_where_none_was_timed(fake: Callable[..., Result]) -> None:
