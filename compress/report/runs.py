@@ -67,7 +67,11 @@ class Row:
 
     def latency(self, shape: Shape) -> Latency | None:
         """The median over seeds, field by field."""
-        return middle([found for runtime in self.runtimes for found in runtime.latency if _shape(found) == shape])
+        return middle(self.latencies(shape))
+
+    def latencies(self, shape: Shape) -> list[Latency]:
+        """Of the seeds that were timed."""
+        return [found for runtime in self.runtimes for found in runtime.latency if _shape(found) == shape]
 
 
 @dataclass(frozen=True)

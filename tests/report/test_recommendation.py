@@ -122,6 +122,13 @@ def test_the_largest_file_of_all_seeds_counts(fake: Callable[..., Result]) -> No
     assert found.missed and "no model meets this" in found.lines[0] and "found 25" in found.lines[1]
 
 
+def test_the_slowest_of_all_seeds_counts(fake: Callable[..., Result]) -> None:
+    runs = [_with(fake(seed=seed), (95.0, 90.0, 91.0 + seed), (9.0, 8.0, ms), (90.0, 70.0, 18.0))
+            for seed, ms in enumerate((1.0, 1.0, 4.0))]  # fmt: skip
+    assert recommend(tasks_of(runs), Limits(max_latency_ms=1.5)).missed
+    assert not recommend(tasks_of(runs), Limits(max_latency_ms=4.5)).missed
+
+
 def test_a_student_that_is_distilled_again_has_the_score_of_its_last_training(fake: Callable[..., Result]) -> None:
     stages = [
         ("finetune teacher", {"tuning_score": 95.0}),
