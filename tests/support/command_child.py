@@ -25,6 +25,7 @@ from forking import serve
 from compress import cli, pipeline, report, results
 from compress.bundle import place
 from compress.pipeline import run
+from compress.pipeline.results import assemble
 from compress.report import page, render
 from compress.store import Store
 from compress.tasks import ReportedData
@@ -71,6 +72,7 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
     }
     for name, value in fakes.items():
         setattr(run, name, lambda *_, value=value: value)
+    assemble._token_counts = lambda *_: {"dev": np.full(1000, 9, np.int32)}
     plan: Any = SimpleNamespace(name=result.run, notes=(), nodes=(), teachers={"teacher": None})
     return [run._run(plan, request, context, reported, cache)]
 
