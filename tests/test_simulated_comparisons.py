@@ -98,10 +98,10 @@ def test_false_alarms_coverage_and_power(name: str, place: int) -> None:
     false = np.mean([found.distinguishable for found in null])
     covered = np.mean([found.low <= truth <= found.high for found in real])
     power = np.mean([found.distinguishable for found in real])
-    told = f"effect {truth:.2f} points: false alarms {false:.3f}, coverage {covered:.3f}, power {power:.3f}"
-    assert false <= FALSE + allowance(FALSE, world.runs), told
-    assert LOWEST <= covered <= HIGHEST, told
-    assert power >= POWER - allowance(POWER, world.runs), told
+    message = f"effect {truth:.2f} points: false alarms {false:.3f}, coverage {covered:.3f}, power {power:.3f}"
+    assert false <= FALSE + allowance(FALSE, world.runs), message
+    assert LOWEST <= covered <= HIGHEST, message
+    assert power >= POWER - allowance(POWER, world.runs), message
 
 
 @pytest.mark.slow

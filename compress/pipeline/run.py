@@ -253,7 +253,7 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
                 reported, artifacts, cached, models, logits, measured[1] if measured else {}, done, measurements
             )
             result = build_result(plan, context, made, request.bench, request.command or command_line(request, plan))
-            write_run(folder, result, plan, context, made, cache.root)
+            write_run(folder, result, plan, made, cache.root)
     return result
 
 

@@ -137,8 +137,8 @@ def _scale(view: _View, paths: Sequence[_Path], factors: Mapping[str, Array]) ->
         scale = np.ones(view.stored[path.weight].dims[1], np.float32)
         scale[path.columns[path.end].ravel()] = factors[path.matmul]
         scales.append(scale)
-    alike = all((scale == scales[0]).all() for scale in scales)
-    return scales[0] if alike and _read_by_none_else(view, paths) else None
+    same = all((scale == scales[0]).all() for scale in scales)
+    return scales[0] if same and _read_by_none_else(view, paths) else None
 
 
 def _read_by_none_else(view: _View, paths: Sequence[_Path]) -> bool:
@@ -194,8 +194,8 @@ def _multiplied(view: _View, node: NodeProto, columns: Array) -> Array:
 
 def _attended(view: _View, node: NodeProto, columns: Array) -> Array | None:
     heads = attributes(node)
-    alike = heads.get("q_num_heads") == heads.get("kv_num_heads")
-    return columns if alike and columns.ndim == 3 else None
+    own = heads.get("q_num_heads") == heads.get("kv_num_heads")  # each head has values of its own
+    return columns if own and columns.ndim == 3 else None
 
 
 def _biased(view: _View, node: NodeProto, columns: Array) -> Array | None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import CompressError
 from ..results import Result
 from .predictions import find_predictions, load_answers, token_counts
 from .runs import Task
@@ -23,7 +22,7 @@ _CLASSES = 6  # columns of classes; of more classes the one that models agree on
 
 @dataclass(frozen=True)
 class Group:
-    """Examples that are alike: which, bool [example]."""
+    """Examples with something in common. `members`: which, bool [example]."""
 
     name: str
     members: np.ndarray
@@ -52,15 +51,12 @@ class Least:
 
 
 def agreement_table(task: Task, folders: Sequence[Path]) -> Table | None:
-    """A line for each model but the teacher, the mean over seeds. None where models do not choose among classes, or predictions of all
-    are not at hand and whole in `folders`, as `find_predictions` takes them: a report goes on without this table."""
+    """A line for each model but the teacher, the mean over seeds. None where models do not choose among classes, or predictions of
+    all are not at hand in `folders`, as `find_predictions` takes them. Raises `CompressError` naming a file that is not whole."""
     files = [find_predictions(run, folders) for run in task.results]
     if task.first.task.kind != "classification" or not all(files):
         return None
-    try:
-        found = {run.run: _same(run, file) for run, file in zip(task.results, files, strict=True) if file}
-    except CompressError:
-        return None
+    found = {run.run: _same(run, file) for run, file in zip(task.results, files, strict=True) if file}
     groups = list(_groups(task, found[task.first.run][1], token_counts(task.results, folders)))
     lines = []
     for row in task.rows:

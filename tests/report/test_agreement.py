@@ -100,8 +100,8 @@ def test_there_is_none_without_predictions_or_classes(fake: Make, run_directory:
     assert table_of([fake()], tmp_path) is None
     assert table_of([fake(task="stsb")], tmp_path) is None
     result = run_directory(fake())
-    told = [page_of(tasks_of([result], folders), folders) for folders in ([tmp_path / "runs"], [])]
-    assert [any("Agreement is" in line for line in page.reading) for page in told] == [True, False]
+    said = [page_of(tasks_of([result], folders), folders) for folders in ([tmp_path / "runs"], [])]
+    assert [any("Agreement is" in line for line in page.reading) for page in said] == [True, False]
 
 
 @pytest.mark.parametrize("tokens", [np.ones(399, int), np.zeros(400, int), np.ones(400), np.ones((400, 1), int)])

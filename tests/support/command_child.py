@@ -25,7 +25,6 @@ from forking import serve
 from compress import cli, pipeline, report, results
 from compress.bundle import place
 from compress.pipeline import run
-from compress.pipeline.results import assemble
 from compress.report import page, render
 from compress.store import Store
 from compress.tasks import ReportedData
@@ -51,20 +50,26 @@ def make(out: Path, work: Path) -> dict[str, Any]:
 
 
 def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]:
-    """What `run_all` does of a plan with one stage, whose teacher alone is measured."""
+    """What `run_all` does of a plan with one stage, of which every model answers the same."""
     cache = Store(request.root / ".store")
     made = cache.build(KEY, make, describe={})
     spec: Any = SimpleNamespace(kind="classification", headline="first")
     dev: Any = SimpleNamespace(labels=np.arange(1000) % 2, texts=())
-    reported: Any = SimpleNamespace(data=ReportedData(spec, ("no", "yes"), {"dev": dev}, ""))
+    reported: Any = SimpleNamespace(
+        data=ReportedData(spec, ("no", "yes"), {"dev": dev}, ""),
+        token_counts=lambda checkpoint: {"dev": np.full(1000, 9, np.int32)},
+    )
     task = SimpleNamespace(spec=SimpleNamespace(kind="classification"))
     context: Any = SimpleNamespace(listener=NOBODY, task=task)
-    model = SimpleNamespace(label="teacher-fp32", onnx=made.path / "model.onnx", checkpoint=made)
+    models = [
+        SimpleNamespace(label=model.predictions, onnx=made.path / "model.onnx", checkpoint=made)
+        for model in result.models
+    ]
     logits = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32)
-    document, measured = result.model_dump(mode="json"), {"measurements": ["cards", "scores"]}
+    document, measured = result.model_dump(mode="json"), {"measurements": ["cards", *("scores" for _ in models)]}
     fakes: dict[str, Any] = {
         "_build": ({}, {}),
-        "models_of": [model],
+        "models_of": models,
         "predictions": (SimpleNamespace(key="scores"), {"dev": logits}),
         "described": "cards",
         "command_line": "",
@@ -72,7 +77,6 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
     }
     for name, value in fakes.items():
         setattr(run, name, lambda *_, value=value: value)
-    assemble._token_counts = lambda *_: {"dev": np.full(1000, 9, np.int32)}
     plan: Any = SimpleNamespace(name=result.run, notes=(), nodes=(), teachers={"teacher": None})
     return [run._run(plan, request, context, reported, cache)]
 

@@ -244,13 +244,13 @@ def _delta(made: Made, base: np.ndarray, other: np.ndarray) -> Delta:
     return significance.delta(metric, base, other, made.gold[data.first])
 
 
-def write_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
+def write_run(folder: Path, result: results.Result, plan: Plan, made: Made, store_root: Path) -> None:
     """The run's files, made apart and moved to `folder` with the result last: without it a run is not finished. An older
     run's go first, with its report; what else lies there stays as it is."""
     building = store_root / ".building" / folder.name
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
-    _fill_run(building, result, plan, context, made, store_root)
+    _fill_run(building, result, plan, made, store_root)
     folder.mkdir(parents=True, exist_ok=True)
     reported = results.REPORT if results.is_report(folder) else ()
     for name in (results.RESULT, *reported):
@@ -261,7 +261,7 @@ def write_run(folder: Path, result: results.Result, plan: Plan, context: Context
     building.rmdir()
 
 
-def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context, made: Made, store_root: Path) -> None:
+def _fill_run(folder: Path, result: results.Result, plan: Plan, made: Made, store_root: Path) -> None:
     data = made.reported.data
     arrays = {
         f"{label}/{name}": array
@@ -271,7 +271,8 @@ def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context
         for name, array in found.items()
     }
     arrays |= {f"gold/{name}": gold for name, gold in made.gold.items()}
-    arrays |= {f"{results.TOKENS}/{name}": counts for name, counts in _token_counts(context, made).items()}
+    counts = made.reported.token_counts(made.models[0].checkpoint.path)
+    arrays |= {f"{results.TOKENS}/{name}": each for name, each in counts.items()}
     np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
     paths = {
         model.label: {
@@ -286,17 +287,6 @@ def _fill_run(folder: Path, result: results.Result, plan: Plan, context: Context
     (folder / results.CHECKPOINTS).write_text(json.dumps(checkpoints, indent=1) + "\n", encoding="utf-8")
     _merge_logs(folder / results.LOG, {node.id: made.artifacts[node.id].path / results.LOG for node in plan.nodes})
     results.write_result(result, folder)
-
-
-def _token_counts(context: Context, made: Made) -> dict[str, np.ndarray]:
-    """Reported split -> tokens of each example as the teacher reads it, int32 [example]; of classes alone."""
-    from ...models.checkpoints import load_tokenizer
-
-    if context.task.spec.kind != "classification":
-        return {}
-    tokenizer, length = load_tokenizer(made.models[0].checkpoint.path), context.task.spec.max_length
-    splits = made.reported.data.splits
-    return {name: made.reported.encoded(name, tokenizer, length).lengths.astype(np.int32) for name in splits}
 
 
 def _merge_logs(path: Path, logs: dict[str, Path]) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ...spec.kinds import KINDS
 from ...tasks import RUN, Encoded, ReportedData, TrainingData, is_at_hand, load_reported, near
@@ -46,6 +49,15 @@ class ReportedSource(DataSource):
     def encoded(self, split: str, tokenizer: Tokenizer, max_length: int) -> Encoded:
         """A reported split as token ids."""
         return self.encode(split, self.data.splits[split], tokenizer, max_length)
+
+    def token_counts(self, checkpoint: Path) -> dict[str, np.ndarray]:
+        """Split -> tokens of each example as the model of `checkpoint` reads it, int32 [example]; of classes alone."""
+        from ...models.checkpoints import load_tokenizer
+
+        if self.spec.kind != "classification":
+            return {}
+        tokenizer, length = load_tokenizer(checkpoint), self.spec.max_length
+        return {name: self.encoded(name, tokenizer, length).lengths.astype(np.int32) for name in self.data.splits}
 
 
 def nearness(task: TaskSource) -> str | None:
