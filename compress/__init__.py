@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from .errors import CompressError, did_you_mean
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -55,17 +56,26 @@ def run(
     recipes: str | Recipe | Sequence[str | Recipe],
     *,
     tasks: str | Sequence[str] = (),
+    progress: bool = False,
     listener: Listener | None = None,
     **options: Unpack[Options],
 ) -> list[Result]:
     """Run recipes on tasks, or on files of your own, and return a typed `Result` per recipe, task and seed.
 
-    `run("int8", teacher="./my-bert", train="a.csv", dev="b.csv", text="review", label="stars")`. Raises
-    `compress.errors.CompressError`.
+    `run("int8", teacher="./my-bert", train="a.csv", dev="b.csv", text="review", label="stars")`. `progress` shows stages, steps and
+    the time left on stderr, as the command line does; a `listener` hears of them in its place. Raises `compress.errors.CompressError`.
     """
     from .pipeline import run_all
 
-    return run_all(_request(recipes, tasks, options), listener)
+    if progress and listener is not None:
+        raise CompressError("progress and listener: expected one of the two")
+    request = _request(recipes, tasks, options)
+    if not progress:
+        return run_all(request, listener)
+    from .cli.display import Display
+
+    with Display() as shown:
+        return run_all(request, shown)
 
 
 def plan(
@@ -83,7 +93,6 @@ def plan(
 
 
 def _request(recipes: Any, tasks: str | Sequence[str], options: Any) -> Any:
-    from .errors import CompressError, did_you_mean
     from .pipeline import Request
 
     known = list(Options.__annotations__)

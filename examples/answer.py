@@ -52,6 +52,7 @@ def main() -> None:
         max_length=48,
         teacher=options.teacher,
         root=options.out / "runs",
+        progress=True,
         bench=None,  # without latency, which takes longer than all the rest here
         overrides=[f"{stage}.{length}" for stage in ("finetune", "distill")],
     )

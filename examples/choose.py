@@ -54,6 +54,7 @@ def main() -> None:
         max_length=32,
         teacher=options.teacher,
         root=options.out / "runs",
+        progress=True,
         bench=None,  # without latency, which takes longer than all the rest here
         overrides=[f"{stage}.{length}" for stage in ("finetune", "distill")],
     )

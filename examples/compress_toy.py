@@ -22,7 +22,12 @@ def main() -> None:
 
     settings = [] if options.steps is None else [f"finetune.max_steps={options.steps}"]
     distilled = [] if options.steps is None else [f"distill.max_steps={options.steps}"]
-    common: dict[str, Any] = {"tasks": options.task, "teacher": "bert-mini", "root": options.out / "runs"}
+    common: dict[str, Any] = {
+        "tasks": options.task,
+        "teacher": "bert-mini",
+        "root": options.out / "runs",
+        "progress": True,
+    }
     common["bench"] = None  # without latency, which takes longer than all the rest here
     (int8,) = compress.run("int8", overrides=settings, **common)
     (student,) = compress.run("distilbert", overrides=settings + distilled, **common)  # the same teacher, trained once

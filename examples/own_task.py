@@ -17,7 +17,7 @@ def main() -> None:
     options = parser.parse_args()
 
     runs = options.out.with_name("runs")
-    (result,) = compress.run("int8", tasks=options.task, teacher=options.checkpoint, root=runs)
+    (result,) = compress.run("int8", tasks=options.task, teacher=options.checkpoint, root=runs, progress=True)
     fp32, int8 = result.models[0], result.final
     print(f"fp32 {fp32.headline:.2f} points in {fp32.file_bytes / 1e6:.2f} MB")
     print(f"int8 {int8.headline:.2f} points in {int8.file_bytes / 1e6:.2f} MB")

@@ -50,6 +50,7 @@ def main() -> None:
         max_length=32,
         teacher=options.teacher,
         root=options.out / "runs",
+        progress=True,
         bench=None,
         overrides=["distill.losses=[{name: margin_mse}, {name: soft_target}, {name: hard_label}]", *steps],
     )

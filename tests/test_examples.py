@@ -41,7 +41,8 @@ def test_a_toy_teacher_is_compressed_and_its_runs_compared(
     task = tmp_path / "small.yaml"
     task.write_text(SMALL)
     run_script(monkeypatch, "compress_toy.py", "--task", task, "--out", tmp_path, "--steps", 2)
-    shown = capsys.readouterr().out
+    shown, progress = capsys.readouterr()
+    assert "finetune teacher" in progress and "distill student" in progress
     assert "int8: " in shown and "distilbert: " in shown and "the story was superb ." in shown
 
     runs = sorted((tmp_path / "runs").glob("*seed0*"))

@@ -10,7 +10,7 @@ import pytest
 import compress
 from compress import Options
 from compress.errors import CompressError
-from compress.pipeline import Request
+from compress.pipeline import Listener, Request
 from compress.tasks import OwnFiles
 
 
@@ -26,6 +26,11 @@ from compress.tasks import OwnFiles
 def test_a_wrong_argument_is_named(options: dict[str, Any], expected: str) -> None:
     with pytest.raises(CompressError, match=expected):
         compress.plan("distilbert", tasks=["toy-sentiment"], teacher="bert-mini", **options)
+
+
+def test_progress_is_shown_or_heard_by_a_listener() -> None:
+    with pytest.raises(CompressError, match="progress and listener: expected one of the two"):
+        compress.run("distilbert", tasks="toy-sentiment", progress=True, listener=Listener())
 
 
 def test_its_options_are_those_of_a_request() -> None:
