@@ -45,3 +45,64 @@ addEventListener("pointerover", (event) => {
   tip.style.left = `${Math.max(8, left) + scrollX}px`;
   tip.style.top = `${place.bottom + 8 + scrollY}px`;
 });
+
+// Tables of three rows and more: a heading sorts them upwards, then downwards, then as they came; more than seven can be filtered by words.
+const shown = (cell) => (cell.firstChild?.textContent ?? "").trim();
+function number(text) {
+  const found = text.replaceAll(",", "").replaceAll("−", "-").match(/^[+-]?\d+(\.\d+)?/);
+  return found ? Number(found[0]) : NaN;
+}
+function compared(one, other, numeric) {
+  return numeric ? number(one) - number(other) : one.localeCompare(other, undefined, { numeric: true });
+}
+function sort(table, head, place) {
+  const body = table.tBodies[0];
+  const next = { none: "ascending", ascending: "descending", descending: "none" }[head.getAttribute("aria-sort") ?? "none"];
+  table.querySelectorAll("th[aria-sort]").forEach((other) => other.removeAttribute("aria-sort"));
+  const rows = [...body.rows].sort((a, b) => a.dataset.row - b.dataset.row);
+  if (next !== "none") {
+    head.setAttribute("aria-sort", next);
+    const numeric = head.classList.contains("number");
+    const empty = (row) => (numeric ? Number.isNaN(number(shown(row.cells[place]))) : shown(row.cells[place]) === "");
+    const sign = next === "ascending" ? 1 : -1;
+    rows.sort((a, b) => empty(a) - empty(b) || (empty(a) ? 0 : sign * compared(shown(a.cells[place]), shown(b.cells[place]), numeric)));
+  }
+  body.append(...rows);
+}
+function filterable(table) {
+  const label = document.createElement("label");
+  const field = document.createElement("input");
+  const count = document.createElement("span");
+  field.type = "search";
+  count.setAttribute("role", "status");
+  label.append("Rows with ", field);
+  const line = document.createElement("div");
+  line.className = "filter";
+  line.append(label, count);
+  table.parentElement.before(line);
+  field.setAttribute("aria-label", `Rows with these words: ${table.parentElement.getAttribute("aria-label")}`);
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let left = 0;
+    for (const row of table.tBodies[0].rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+      left += !row.hidden;
+    }
+    count.textContent = words.length ? `${left} of ${table.tBodies[0].rows.length}` : "";
+  });
+}
+document.querySelectorAll(".scroll > table").forEach((table) => {
+  const rows = [...table.tBodies[0].rows];
+  if (rows.length < 3) return;
+  rows.forEach((row, place) => { row.dataset.row = place; });
+  [...table.tHead.rows[0].cells].forEach((head, place) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "sort";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => sort(table, head, place));
+  });
+  if (rows.length > 7) filterable(table);
+});
