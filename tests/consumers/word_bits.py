@@ -1,0 +1,72 @@
+"""A table of words in 4 bits, in each library that opens a classifier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from consumer_bundles import shipped
+from consumer_checks import (
+    JS_VERSIONS,
+    OPTIMUM,
+    SENTENCE_TRANSFORMERS,
+    TEXTS,
+    by_node,
+    by_python,
+    check,
+    share_of,
+)
+from recipe_runs import TASK
+
+from compress.quantize.weights import LONG
+from compress.runtime import Classifier
+
+FILES = {"model_quantized.onnx": "int8", "model_qdq.onnx": "qdq"}
+ONNXRUNTIMES = ("1.20.1", "1.22.1", "1.24.4", "")
+OPENVINO_INT8 = 2e-2  # of the range of the logits: its own int8 matmuls
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a teacher with more words than a table that keeps 8 bits."""
+    settings = ("quantize.word_bits=4", "finetune.max_steps=150", "finetune.epochs=40", "finetune.learning_rate=0.0005")
+    options = (word for setting in settings for word in ("--set", setting))
+    folder = shipped(tmp_path_factory.mktemp("world"), TASK, "--teacher", "bert-mini", *options, steps=None)
+    for file in FILES:
+        stored = onnx.load(folder / "onnx" / file).graph.initializer
+        assert any(len(tensor.dims) == 3 and tensor.dims[0] >= LONG for tensor in stored)  # two values a byte, in blocks
+    return folder
+
+
+def ours(bundle: Path, file: str) -> np.ndarray:
+    return np.asarray(Classifier(bundle, precision=FILES[file], threads=1).logits(TEXTS, batch_size=1))
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("version", ONNXRUNTIMES, ids=lambda version: version or "latest")
+def test_onnxruntime(version: str, file: str, bundle: Path, tmp_path: Path) -> None:
+    needs = (f"onnxruntime=={version}" if version else "onnxruntime", "numpy", "tokenizers")
+    found = by_python(needs, "onnxruntime_alone.py", bundle, TEXTS, file, tmp_path)
+    check(found, ours(bundle, file), share_of(file))
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize(
+    ("needs", "program"), [(OPTIMUM, "optimum_onnx.py"), (SENTENCE_TRANSFORMERS, "cross_encoder.py")]
+)
+def test_optimum_and_cross_encoder(needs: str, program: str, file: str, bundle: Path, tmp_path: Path) -> None:
+    check(by_python(needs, program, bundle, TEXTS, file, tmp_path), ours(bundle, file), share_of(file))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_openvino(file: str, bundle: Path, tmp_path: Path) -> None:
+    found = by_python(("openvino", "tokenizers", "numpy"), "openvino_alone.py", bundle, TEXTS, file, tmp_path)
+    check(found, ours(bundle, file), OPENVINO_INT8)
+
+
+@pytest.mark.parametrize("version", JS_VERSIONS)
+def test_transformers_js(version: str, bundle: Path, tmp_path: Path) -> None:
+    file = "model_quantized.onnx"
+    check(by_node(version, "transformers_js.mjs", bundle, TEXTS, file, tmp_path), ours(bundle, file), share_of(file))
