@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ OURS = "text_ours"
 FIRST, AGAIN = "Classifier int8", "Classifier int8, again"
 REFERENCE = "transformers pipeline, torch fp32"  # whose answers are compared with
 CALLERS = (1, 4, 16)
-TRIED = 1000  # texts by which the fastest way is chosen
+TRIED = 500  # texts by which the fastest way is chosen
 BY_CALLER = "sorted"  # in the name of a way that its user has to write; it is reported, and not taken
 _CHECKED = 64  # texts whose answers are compared
 _CHILD = Path(__file__).with_name("text_child.py")
@@ -49,7 +50,11 @@ class Candidate:
 def measure(
     candidates: Sequence[Candidate], model: Path, threads: int, texts: int, rounds: int, requests: int, say: Say
 ) -> dict[str, Any]:
-    """`correlation`, `ways`, `whole`, `callers` by candidate and `failed`; the first candidate runs a second time as AGAIN."""
+    """`load` of the machine before, then by candidate `correlation`, `ways`, `whole` and `callers`; and `failed`.
+
+    The first candidate runs a second time as AGAIN.
+    """
+    load = os.getloadavg()[0]
     with ExitStack() as stack:
         children = _Children(stack, candidates, model, threads, say)
         answers = children.each("probabilities", count=_CHECKED)
@@ -59,6 +64,7 @@ def measure(
         callers = {count: _callers(children, count, rounds, requests) for count in CALLERS}
     return {
         "threads": threads,
+        "load": load,
         "texts": texts,
         "tried": min(TRIED, texts),
         "correlation": _correlation(answers),

@@ -15,7 +15,8 @@ PACKAGES = ("optimum-onnx", "optimum", "transformers", "torch", "onnxruntime", "
 _OURS, _OWN, _FP32 = "optimum pipeline, our int8 file", "optimum pipeline, its int8", "optimum pipeline, its fp32"
 VARIANTS = {
     _OURS: "pipeline('text-classification') with ORTModelForSequenceClassification on the file that `Classifier int8` runs",
-    _OWN: "the same on optimum's export, quantized by ORTQuantizer with AutoQuantizationConfig.avx512_vnni(is_static=False, per_channel=True)",
+    _OWN: "the same on optimum's export, quantized by ORTQuantizer with AutoQuantizationConfig.avx512_vnni(is_static=False, "
+    "per_channel=True)",
     _FP32: "the same on optimum's export",
 }
 _FILES = {
@@ -26,11 +27,13 @@ _FILES = {
 
 
 def make(model: Path) -> None:
-    """optimum's own files, in folders of `model`."""
+    """optimum's own files, in folders of `model`; one of them with the tokenizer, for whoever opens it."""
+    import transformers
     from optimum import onnxruntime  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
     exported = onnxruntime.ORTModelForSequenceClassification.from_pretrained(model / "checkpoint", export=True)
     exported.save_pretrained(model / "optimum-fp32")
+    transformers.AutoTokenizer.from_pretrained(model / "checkpoint").save_pretrained(model / "optimum-fp32")
     how = onnxruntime.AutoQuantizationConfig.avx512_vnni(is_static=False, per_channel=True)
     onnxruntime.ORTQuantizer.from_pretrained(exported).quantize(
         save_dir=model / "optimum-int8", quantization_config=how

@@ -19,15 +19,17 @@ _HEAD = """# Text to answer
 
 {date}, {cpu}, {cores} usable core(s), {isa}
 
-Texts in, answers out, tokenizer and all Python in between included, each candidate in a process and an environment of its own.
-The model is MiniLM-L6 (6 x 384) with a head of two labels. {count:,} texts {of}: {mean:.0f} tokens on average, {median:.0f} in the middle, 99% have
-at most {p99:.0f}, the longest {longest}. Tokenizers use one thread and waiting threads sleep, for all alike. `{first}` was measured twice: the second shows the noise.
+Texts in, answers out, tokenizer and all Python in between included, each candidate in a process and an environment of
+its own. The model is MiniLM-L6 (6 x 384) with a head of two labels. {count:,} texts {of}: {mean:.0f} tokens on average,
+{median:.0f} in the middle, 99% have at most {p99:.0f}, the longest {longest}. Tokenizers use one thread and waiting threads
+sleep, for all alike. `{first}` is measured twice: the second shows the noise.
 """
-_EXPLAINED = """* **texts / CPU s**: processor time of all threads, which other work on the machine disturbs least. A ratio says how many times as fast
-  `{first}` is, by {clock}.
-* A way is the batch size that the user sets, or none. The fastest on {tried:,} texts answered all of them; `sorted` is a way that the caller has
-  to write, and is shown but not taken.
-* MB is resident memory before and after the one call with all texts; before it each had answered those {tried:,} texts once per way and once more.
+_EXPLAINED = """* The ratio says how many times as fast `{first}` is, by {clock}. CPU time is that of all threads; other work
+  on the machine disturbs it least.
+* A way is the batch size that the user sets, or none. The fastest on {tried:,} texts (below) answered all of them. `sorted`
+  is a way that the caller has to write: it is shown there, and not taken.
+* MB is resident memory before and after the one call with all texts. Before it, those {tried:,} texts had been answered
+  once in each way and once more.
 """
 
 
@@ -44,6 +46,7 @@ def _run(run: dict[str, Any], result: dict[str, Any]) -> list[str]:
     rule, ways = ("CPU time", "cpu") if run["threads"] == 1 else ("wall-clock time", "wall")
     told = _EXPLAINED.format(first=FIRST, clock=rule, tried=min(TRIED, result["texts"]["count"]))
     return [
+        f"Load average of the machine before: {run['load']:.1f}\n",
         f"### {result['texts']['count']:,} texts in one call\n",
         _whole(run, ways),
         told,
