@@ -1,10 +1,11 @@
-"""`python text_child.py PEER`: one candidate that takes texts, in a process of its own, told what to do by JSON lines.
+"""`python text_child.py PEER`: one candidate that takes texts, in a process of its own: a request is a line of JSON.
 
 Runs in the peer's environment and needs numpy beside it. A peer is a module here with
   ENVIRONMENT, PACKAGES, VARIANTS     as in child.py
   WAYS                                name -> how many texts are answered; the first is what its users get without a setting
   open_texts(variant, model, threads) -> answer(texts, way) -> the probability of the second label of each text
   make(model)                         what the peer makes of the checkpoint, if anything
+  part_times(variant, model, text, repeats) -> median microseconds of each part of an answer; ours alone has it
 `model` is the folder that text_to_answer.py makes.
 """
 
@@ -91,6 +92,12 @@ class TextServer:
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         p50, p99 = np.percentile(seconds, [50, 99]).tolist() if seconds else (None, None)
         return {"p50": p50, "p99": p99, "wall": wall, "cpu": cpu, "failed": len(raised), "raised": raised[:1]}
+
+    def part_times(self, variant: str, model: str, texts: str, words: int, repeats: int) -> dict[str, float]:
+        """Of an answer to the first so many words of the first text that has them; `texts` as above."""
+        listed = json.loads(Path(texts).read_text(encoding="utf-8"))
+        split = next(found for text in listed if len(found := text.split()) >= words)
+        return self.peer.part_times(variant, Path(model), " ".join(split[:words]), repeats)
 
     def _one(self, text: str) -> float:
         assert self.answer is not None

@@ -23,7 +23,7 @@ OURS = "text_ours"
 FIRST, AGAIN = "Classifier int8", "Classifier int8, again"
 REFERENCE = "transformers pipeline, torch fp32"  # whose answers are compared with
 CALLERS = (1, 4, 16)
-TRIED = 500  # texts by which the fastest way is chosen
+TRIED = 300  # texts by which the fastest way is chosen
 BY_CALLER = "sorted"  # in the name of a way that its user has to write; it is reported, and not taken
 _CHECKED = 64  # texts whose answers are compared
 _CHILD = Path(__file__).with_name("text_child.py")
@@ -74,6 +74,14 @@ def measure(
         "callers": callers,
         "failed": children.failed,
     }
+
+
+def short_text(first: Candidate, model: Path, words: int, repeats: int) -> dict[str, float]:
+    """Microseconds of each part of an answer of FIRST to one text, with one thread."""
+    with first.child(1) as child:
+        place = model.absolute()
+        files = {"model": str(place), "texts": str(place / "texts.json")}
+        return child.ask("part_times", variant=FIRST, words=words, repeats=repeats, **files)
 
 
 def fastest(ways: dict[str, dict[str, float]], threads: int) -> str:

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from report import _digits, _table, _threads
-from text_measuring import AGAIN, FIRST, TRIED
+from report import digits, table, threads_phrase
+from text_measuring import AGAIN, FIRST
+from text_parts import MODEL, WHOLE
 
 _HEAD = """# Text to answer
 
@@ -31,6 +32,12 @@ _EXPLAINED = """* The ratio says how many times as fast `{first}` is, by {clock}
 * MB is resident memory before and after the one call with all texts. Before it, those {tried:,} texts had been answered
   once in each way and once more.
 """
+_SHORT = """## Short texts: where do 100 µs go?
+
+One text of {words} words, answered {repeats:,} times by `{first}` with one thread; CPU time. The parts are the functions that
+`predict` calls, in its order. Around the model there are {around:.0f} µs.
+
+"""
 
 
 def render(result: dict[str, Any]) -> str:
@@ -38,19 +45,19 @@ def render(result: dict[str, Any]) -> str:
     head = {**texts, **{key: machine[key] for key in ("cpu", "cores")}, "isa": ", ".join(machine["isa"])}
     parts = [_HEAD.format(command=result["command"], date=result["date"], first=FIRST, **head)]
     for run in result["runs"]:
-        parts += [f"## {_threads(run['threads'])}\n", *_run(run, result)]
-    return "\n".join([*parts, _glossary(result)])
+        parts += [f"## {threads_phrase(run['threads'])}\n", *_run(run, result)]
+    return "\n".join([*parts, _short(result["short"]), _glossary(result)])
 
 
 def _run(run: dict[str, Any], result: dict[str, Any]) -> list[str]:
     rule, ways = ("CPU time", "cpu") if run["threads"] == 1 else ("wall-clock time", "wall")
-    told = _EXPLAINED.format(first=FIRST, clock=rule, tried=min(TRIED, result["texts"]["count"]))
+    explained = _EXPLAINED.format(first=FIRST, clock=rule, tried=run["tried"])
     return [
         f"Load average of the machine before: {run['load']:.1f}\n",
         f"### {result['texts']['count']:,} texts in one call\n",
         _whole(run, ways),
-        told,
-        f"### The ways, {min(TRIED, result['texts']['count']):,} texts: texts / {'CPU s' if ways == 'cpu' else 's'}\n",
+        explained,
+        f"### The ways, {run['tried']:,} texts: texts / {'CPU s' if ways == 'cpu' else 's'}\n",
         _ways(run, ways),
         f"### Single texts, {result['requests']} requests, medians of {result['rounds']} rounds: ms p50 / p99 (answers / s)\n",
         _callers(run),
@@ -79,46 +86,54 @@ def _whole(run: dict[str, Any], clock: str) -> str:
             [
                 name,
                 run["taken"][name],
-                _digits(count / found["cpu"]),
-                _digits(count / found["wall"]),
+                digits(count / found["cpu"]),
+                digits(count / found["wall"]),
                 "" if name == FIRST else f"{ratio:.2f}x",
                 memory,
                 "" if agreement is None else f"{agreement:.3f}",
             ]
         )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _ways(run: dict[str, Any], clock: str) -> str:
     names = [*dict.fromkeys(way for ways in run["ways"].values() for way in ways)]
     rows = [
-        [name, *(_digits(run["tried"] / ways[way][clock]) if way in ways else "" for way in names)]
+        [name, *(digits(run["tried"] / ways[way][clock]) if way in ways else "" for way in names)]
         for name, ways in run["ways"].items()
         if name != AGAIN
     ]
-    return _table(["", *names], rows)
+    return table(["", *names], rows)
 
 
 def _callers(run: dict[str, Any]) -> str:
     counts = [*run["callers"]]
     names = [*dict.fromkeys(name for found in run["callers"].values() for name in found)]
     rows = [[name, *(_latency(run["callers"][count].get(name)) for count in counts)] for name in names]
-    return _table(["", *(f"{count} caller{'s' if int(count) > 1 else ''}" for count in counts)], rows)
+    return table(["", *(f"{count} caller{'s' if int(count) > 1 else ''}" for count in counts)], rows)
+
+
+def _short(short: dict[str, Any]) -> str:
+    parts = short["microseconds"]
+    rows = [[name, f"{time:.0f}", f"{time / parts[WHOLE]:.0%}"] for name, time in parts.items()]
+    return _SHORT.format(first=FIRST, **short, around=parts[WHOLE] - parts[MODEL]) + table(
+        ["", "median CPU µs", "of all"], rows
+    )
 
 
 def _latency(found: dict[str, Any] | None) -> str:
     if found is None or "p50" not in found:
         return "failed"
-    told = f"{_digits(found['p50'])} / {_digits(found['p99'])} ({found['per_second']:.0f})"
-    return f"{told}, {found['failed']} requests failed: {found['raised']}" if found["failed"] else told
+    times = f"{digits(found['p50'])} / {digits(found['p99'])} ({found['per_second']:.0f})"
+    return f"{times}, {found['failed']} requests failed: {found['raised']}" if found["failed"] else times
 
 
 def _glossary(result: dict[str, Any]) -> str:
     lines = ["## What was measured\n", *(f"* {name}: {what}" for name, what in result["variants"].items()), ""]
     for peer, ways in result["ways"].items():
         versions = ", ".join(f"{name} {version}" for name, version in result["versions"][peer].items())
-        told = "; ".join(f"`{way}`: {what}" for way, what in ways.items())
-        lines.append(f"* {peer}: {versions}. Ways: {told}")
+        described = "; ".join(f"`{way}`: {what}" for way, what in ways.items())
+        lines.append(f"* {peer}: {versions}. Ways: {described}")
     return "\n".join([*lines, ""])
 
 
