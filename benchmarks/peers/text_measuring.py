@@ -79,9 +79,12 @@ def measure(
 def short_text(first: Candidate, model: Path, words: int, repeats: int) -> dict[str, float]:
     """Microseconds of each part of an answer of FIRST to one text, with one thread."""
     with first.child(1) as child:
-        place = model.absolute()
-        files = {"model": str(place), "texts": str(place / "texts.json")}
-        return child.ask("part_times", variant=FIRST, words=words, repeats=repeats, **files)
+        return child.ask("part_times", variant=FIRST, words=words, repeats=repeats, **_files(model))
+
+
+def _files(model: Path) -> dict[str, str]:
+    """As children are given them."""
+    return {"model": str(model.absolute()), "texts": str(model.absolute() / "texts.json")}
 
 
 def fastest(ways: dict[str, dict[str, float]], threads: int) -> str:
@@ -96,13 +99,11 @@ class _Children:
         self.failed: dict[str, str] = {}
         self.running: dict[str, Worker] = {}
         self._order, self._say = random.Random(0), say
-        place = model.absolute()
         named = {candidate.name: candidate for candidate in candidates}
         self.candidates = named | {AGAIN: named[FIRST]}
         for name, candidate in self.candidates.items():
             self.running[name] = stack.enter_context(candidate.child(threads))
-            asked = {"variant": candidate.name, "model": str(place), "texts": str(place / "texts.json")}
-            self.ask(name, "load", threads=threads, **asked)
+            self.ask(name, "load", variant=candidate.name, threads=threads, **_files(model))
 
     def ask(self, name: str, do: str, **arguments: Any) -> Any:
         """None, once and for all, where it failed."""

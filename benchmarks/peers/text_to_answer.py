@@ -50,7 +50,7 @@ def main() -> None:
     pythons = _pythons(arguments, failed)
     model = arguments.out / "text"
     texts = _prepare(model, arguments)
-    versions = _made(model, pythons, failed)
+    versions = _make_files(model, pythons, failed)
     peers = {peer: import_module(peer) for peer in pythons}
     result = {
         "command": shlex.join(["python", *map(shown, sys.argv)]),
@@ -134,7 +134,7 @@ def _texts(file: Path | None, tokenizer: Path, count: int) -> list[str]:
     return [lines[index % len(lines)] for index in range(count)]
 
 
-def _made(model: Path, pythons: dict[str, Path], failed: dict[str, str]) -> dict[str, dict[str, str]]:
+def _make_files(model: Path, pythons: dict[str, Path], failed: dict[str, str]) -> dict[str, dict[str, str]]:
     """Versions by peer, each of which has made its files; one that cannot moves to `failed`."""
     found = {}
     for peer, python in [*pythons.items()]:
