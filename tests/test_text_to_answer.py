@@ -56,11 +56,9 @@ def test_ragged_texts_have_words_of_the_vocabulary_in_the_numbers_said(peers: An
     assert np.mean([len(word) == 4 for word in every]) == pytest.approx(0.15, abs=0.01)
 
 
-def test_texts_of_a_file_are_repeated_until_there_are_enough(peers: Any, tmp_path: Path, words: Path) -> None:
+def test_texts_of_a_file_are_repeated_until_there_are_enough(peers: Any, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("one\n\ntwo\nthree\n")
-    texts = peers("text_to_answer")._texts
-    assert texts(tmp_path / "texts.txt", words, 5) == ["one", "two", "three", "one", "two"]
-    assert texts(None, words, 5) == peers("ragged_texts").ragged_texts(words, 5)
+    assert peers("ragged_texts").texts_of_file(tmp_path / "texts.txt", 5) == ["one", "two", "three", "one", "two"]
 
 
 def test_the_fastest_way_is_one_that_no_caller_has_to_write(peers: Any) -> None:
@@ -283,6 +281,14 @@ def test_the_page_has_ratios_by_the_clock_of_its_threads(peers: Any) -> None:
     assert f"| {first} | predict | 500 | 250 |  | 100, 101 |  |" in report._whole(run, "cpu")
     assert "| other | 8 | 125 | 167 | 4.00x | 100, 101 | 0.988 |" in report._whole(run, "cpu")
     assert "| 1.50x |" in report._whole(run, "wall")
+
+
+def test_the_page_says_beside_whom_the_goal_is_reached(peers: Any) -> None:
+    report, measuring = peers("text_report"), peers("text_measuring")
+    times = {measuring.FIRST: 2.0, "Classifier fp32": 9.0, "even": 8.0, "near": 7.8, measuring.AGAIN: 2.1}
+    run = {"whole": {name: whole(time) for name, time in times.items()}}
+    assert report._goal(run, "cpu").endswith("than these: even (4.00x). **Not** that much: near (3.90x).\n")
+    assert report._goal({"whole": {"even": whole(1)}}, "cpu") == ""  # ours failed
 
 
 def test_the_page_says_how_many_requests_failed(peers: Any) -> None:

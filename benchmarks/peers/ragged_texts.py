@@ -1,4 +1,4 @@
-"""Texts of very different lengths, made of a tokenizer's own words: nothing is read but tokenizer.json. Seeded."""
+"""Texts of very different lengths, made of a tokenizer's own words and seeded, or the lines of a file."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ def ragged_texts(tokenizer: Path, count: int) -> list[str]:
     generator = np.random.default_rng(_SEED)
     sizes = np.clip(np.rint(generator.lognormal(np.log(MEDIAN), SPREAD, count)), FEWEST, MOST).astype(int)
     return [_text(generator, words, size) for size in sizes]
+
+
+def texts_of_file(file: Path, count: int) -> list[str]:
+    """The lines of `file` that are not blank, repeated where they are fewer than `count`."""
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [lines[index % len(lines)] for index in range(count)]
 
 
 def _text(generator: np.random.Generator, words: np.ndarray, size: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from report import digits, table, threads_phrase
 from text_measuring import AGAIN, FIRST
+from text_ours import VARIANTS as OURS
 from text_parts import MODEL, WHOLE
 
 _HEAD = """# Text to answer
@@ -38,6 +39,7 @@ One text of {words} words, answered {repeats:,} times by `{first}` with one thre
 `predict` calls, in its order. Around the model there are {around:.0f} µs.
 
 """
+GOAL = 4  # times as fast as the pipelines of optimum, by all texts in one call
 
 
 def render(result: dict[str, Any]) -> str:
@@ -56,6 +58,7 @@ def _run(run: dict[str, Any], result: dict[str, Any]) -> list[str]:
         f"Load average of the machine before: {run['load']:.1f}\n",
         f"### {result['texts']['count']:,} texts in one call\n",
         _whole(run, ways),
+        _goal(run, ways),
         explained,
         f"### The ways, {run['tried']:,} texts: texts / {'CPU s' if ways == 'cpu' else 's'}\n",
         _ways(run, ways),
@@ -94,6 +97,20 @@ def _whole(run: dict[str, Any], clock: str) -> str:
             ]
         )
     return table(head, rows)
+
+
+def _goal(run: dict[str, Any], clock: str) -> str:
+    """Which of the others FIRST is GOAL times as fast as."""
+    if FIRST not in run["whole"]:
+        return ""
+    first = run["whole"][FIRST][clock]
+    ratios = {name: found[clock] / first for name, found in run["whole"].items() if name not in (*OURS, AGAIN)}
+    reached = [f"{name} ({ratio:.2f}x)" for name, ratio in ratios.items() if ratio >= GOAL]
+    missed = [f"{name} ({ratio:.2f}x)" for name, ratio in ratios.items() if ratio < GOAL]
+    return (
+        f"The goal is {GOAL} times the speed of optimum's pipelines. That much faster than these: {', '.join(reached) or 'none'}. "
+        f"**Not** that much: {', '.join(missed) or 'none'}.\n"
+    )
 
 
 def _ways(run: dict[str, Any], clock: str) -> str:

@@ -26,7 +26,7 @@ from checkpoints import make_checkpoint
 from environments import environment
 from heads import HEADS
 from process import start
-from ragged_texts import ragged_texts
+from ragged_texts import ragged_texts, texts_of_file
 from text_measuring import FIRST, OURS, Candidate, measure, short_text
 from text_report import render
 
@@ -113,7 +113,8 @@ def _prepare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     for file in (model / "checkpoint").glob("*.json"):
         shutil.copy(file, model / "bundle")
     tokenizer = model / "checkpoint/tokenizer.json"
-    texts = _texts(arguments.file, tokenizer, arguments.texts)
+    count = arguments.texts
+    texts = ragged_texts(tokenizer, count) if arguments.file is None else texts_of_file(arguments.file, count)
     write_text(model / "texts.json", json.dumps(texts))
     lengths = [len(one) for one in tokenizers.Tokenizer.from_file(str(tokenizer)).encode_batch_fast(texts)]
     of = "made of the tokenizer's words" if arguments.file is None else f"from {arguments.file.name}"
@@ -125,13 +126,6 @@ def _prepare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         "p99": float(np.percentile(lengths, 99)),
         "longest": max(lengths),
     }
-
-
-def _texts(file: Path | None, tokenizer: Path, count: int) -> list[str]:
-    if file is None:
-        return ragged_texts(tokenizer, count)
-    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [lines[index % len(lines)] for index in range(count)]
 
 
 def _make_files(model: Path, pythons: dict[str, Path], failed: dict[str, str]) -> dict[str, dict[str, str]]:
