@@ -95,7 +95,7 @@ def test_the_page_says_where_ours_is_slower_and_who_is_missing(peers: Any, resul
     assert "| our best | mine | second |" in page
     assert "| ours / other | **2.00 lost** | 0.50 |" in page
     assert "| second | failed | 4 (3) |" in page
-    assert report._digits(2554.4) == "2,554"
+    assert report.digits(2554.4) == "2,554"
     assert "* **third**: no environment: no such version" in page
 
 

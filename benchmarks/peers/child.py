@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from inputs import Batch, calls, checked
@@ -75,22 +75,23 @@ def _mean(times: list[tuple[float, float]]) -> float:
     return statistics.fmean(cpu for _, cpu in times)
 
 
-def _answer(server: Server, request: dict[str, Any]) -> dict[str, Any]:
+def _answer(server: Any, request: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"value": getattr(server, request.pop("do"))(**request)}
     except Exception as error:  # whatever a peer raises is reported to the parent in one line
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
 
 
-def main(requests: TextIO, answers: TextIO) -> None:
-    server = Server(importlib.import_module(sys.argv[1]))
-    for line in requests:  # ends when the parent closes the pipe, also by dying
+def serve(server: Any) -> None:
+    """A request {"do": …, arguments} calls the method of that name; a line of JSON each. Ends when the parent closes the pipe,
+    also by dying."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print must not mix with the answers
+    for line in sys.stdin:
         answers.write(json.dumps(_answer(server, json.loads(line))) + "\n")
         answers.flush()
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
-    channel = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print must not mix with the answers
-    main(sys.stdin, channel)
+    serve(Server(importlib.import_module(sys.argv[1])))

@@ -10,7 +10,7 @@ import numpy as np
 from heads import side_by_side
 
 
-def open_default(path: Path, threads: int) -> Any:
+def default_options(threads: int) -> Any:
     """As documented, with two exceptions that all candidates share: `threads`, and threads that wait asleep."""
     import onnxruntime
 
@@ -19,7 +19,14 @@ def open_default(path: Path, threads: int) -> Any:
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return options
+
+
+def open_default(path: Path, threads: int) -> Any:
+    """With `default_options`."""
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(str(path), default_options(threads), providers=["CPUExecutionProvider"])
 
 
 def predictor(session: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

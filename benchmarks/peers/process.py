@@ -11,9 +11,9 @@ CHILD = Path(__file__).with_name("child.py")
 _SECONDS = 1800.0  # for one answer: converting a large model on a busy core
 
 
-def start(python: Path, peer: str, threads: int, *, ours: bool) -> Worker:
+def start(python: Path, peer: str, threads: int, *, ours: bool, program: Path = CHILD) -> Worker:
     """The process of one candidate; its `ask` raises CompressError when it refuses, dies or says nothing for long."""
-    return Worker([str(python), str(CHILD), peer], _variables(python, threads, ours), _SECONDS)
+    return Worker([str(python), str(program), peer], _variables(python, threads, ours), _SECONDS)
 
 
 def _variables(python: Path, threads: int, ours: bool) -> dict[str, str]:

@@ -37,7 +37,7 @@ def render(results: Sequence[dict[str, Any]]) -> str:
         parts.append(_setting(result))
         for run in result["runs"]:
             parts += [
-                f"## {run['model']}, {_kind(run)}{_threads(run['threads'])}\n",
+                f"## {run['model']}, {_kind(run)}{threads_phrase(run['threads'])}\n",
                 _ratios(run, result),
                 _times(run, result),
             ]
@@ -63,7 +63,7 @@ def _kind(run: dict[str, Any]) -> str:
     return "" if kind == "classification" else f"{kind}, "
 
 
-def _threads(count: int) -> str:
+def threads_phrase(count: int) -> str:
     return "1 thread" if count == 1 else f"{count} threads"
 
 
@@ -71,7 +71,7 @@ def _ours(result: dict[str, Any]) -> list[str]:
     return [name for name, variant in result["variants"].items() if variant["ours"]]
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     rule = f"|-|{'-:|' * (len(head) - 1)}"
     top, *below = (f"| {' | '.join(line)} |" for line in (head, *rows))
     return "\n".join([top, rule, *below, ""])
@@ -95,7 +95,7 @@ def _ratios(run: dict[str, Any], result: dict[str, Any]) -> str:
     if {*SAME_RUNTIME} <= {*result["variants"]}:
         rows.append([" / ".join(SAME_RUNTIME), *(_share(cells[cell], *SAME_RUNTIME, kind) for cell in cells)])
     rows.append([AGAIN, *(_share(cells[cell], AGAIN, ours[0], kind, lost=False) for cell in cells)])
-    return _table(["", *cells], rows)
+    return table(["", *cells], rows)
 
 
 def _shares(cell: dict[str, Any], best: str | None, other: str, kind: str) -> str:
@@ -130,14 +130,14 @@ def _times(run: dict[str, Any], result: dict[str, Any]) -> str:
         "correlation of margins",
         "same decisions",
     ]
-    return _table(head, [row(name) for name in (*result["variants"], AGAIN) if name in run["agreement"]])
+    return table(head, [row(name) for name in (*result["variants"], AGAIN) if name in run["agreement"]])
 
 
 def _ms(cell: dict[str, Any] | None) -> str:
-    return "failed" if cell is None else f"{_digits(cell['wall'])} ({_digits(cell['cpu'])})"
+    return "failed" if cell is None else f"{digits(cell['wall'])} ({digits(cell['cpu'])})"
 
 
-def _digits(value: float) -> str:
+def digits(value: float) -> str:
     """Three that count, and none lost."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 

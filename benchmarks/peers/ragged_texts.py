@@ -1,0 +1,36 @@
+"""Texts of very different lengths, made of a tokenizer's own words and seeded, or the lines of a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+# Words of a text: log-normal. With 1.2 tokens a word, 34 tokens on average: between SST-2's sentences (25) and the pairs of MRPC (52)
+# and RTE (67, the longest 252).
+MEDIAN, SPREAD, FEWEST, MOST = 22, 0.6, 2, 160
+_JOINED = 0.15  # of the words are two in one, which become two tokens or more, as rare words do
+_SEED = 7
+
+
+def ragged_texts(tokenizer: Path, count: int) -> list[str]:
+    """`count` texts of whole words of the WordPiece vocabulary of `tokenizer`, a tokenizer.json."""
+    vocabulary = json.loads(tokenizer.read_text(encoding="utf-8"))["model"]["vocab"]
+    words = np.array(sorted(word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 1))
+    generator = np.random.default_rng(_SEED)
+    sizes = np.clip(np.rint(generator.lognormal(np.log(MEDIAN), SPREAD, count)), FEWEST, MOST).astype(int)
+    return [_text(generator, words, size) for size in sizes]
+
+
+def texts_of_file(file: Path, count: int) -> list[str]:
+    """The lines of `file` that are not blank, repeated where they are fewer than `count`."""
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [lines[index % len(lines)] for index in range(count)]
+
+
+def _text(generator: np.random.Generator, words: np.ndarray, size: int) -> str:
+    chosen = generator.choice(words, size).tolist()
+    seconds = generator.choice(words, size).tolist()
+    joined = generator.random(size) < _JOINED
+    return " ".join(one + two if both else one for one, two, both in zip(chosen, seconds, joined, strict=True)) + "."

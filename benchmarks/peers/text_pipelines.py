@@ -1,0 +1,32 @@
+"""What the pipelines of transformers have in common. Needs transformers alone, in whichever environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+WAYS = {
+    "1": "no setting: the texts one after another, as the list comes",
+    "8": "batch_size=8, in the order given",
+    "32": "batch_size=32, in the order given",
+    "32 sorted": "batch_size=32, of texts that the caller sorts by their characters first, and puts back in order",
+}
+
+
+def answering(pipeline: Any) -> Callable[[Sequence[str], str], list[float]]:
+    """A text-classification pipeline as a function; truncation at the model's length, as ours has it."""
+    second = pipeline.model.config.id2label[1]
+
+    def scores(texts: Sequence[str], size: int) -> list[float]:
+        found = pipeline([*texts], batch_size=size, truncation=True, top_k=None)
+        return [next(row["score"] for row in rows if row["label"] == second) for rows in found]
+
+    def answer(texts: Sequence[str], way: str) -> list[float]:
+        size, *by_length = way.split()
+        if not by_length:
+            return scores(texts, int(size))
+        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
+        found = dict(zip(order, scores([texts[index] for index in order], int(size)), strict=True))
+        return [found[index] for index in range(len(texts))]
+
+    return answer

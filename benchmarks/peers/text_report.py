@@ -1,0 +1,162 @@
+"""Results of text_to_answer.py -> Markdown.
+
+python benchmarks/peers/text_report.py RESULT.json > PAGE.md
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from report import digits, table, threads_phrase
+from text_measuring import AGAIN, FIRST
+from text_ours import VARIANTS as OURS
+from text_parts import MODEL, WHOLE
+
+_HEAD = """# Text to answer
+
+`{command}`
+
+{date}, {cpu}, {cores} usable core(s), {isa}
+
+Texts in, answers out, tokenizer and all Python in between included, each candidate in a process and an environment of
+its own. The model is MiniLM-L6 (6 x 384) with a head of two labels. {count:,} texts {of}: {mean:.0f} tokens on average,
+{median:.0f} in the middle, 99% have at most {p99:.0f}, the longest {longest}. Tokenizers use one thread and waiting threads
+sleep, for all alike. `{first}` is measured twice: the second shows the noise.
+"""
+_EXPLAINED = """* The ratio says how many times as fast `{first}` is, by {clock}. CPU time is that of all threads; other work
+  on the machine disturbs it least.
+* A way is the batch size that the user sets, or none. The fastest on {tried:,} texts (below) answered all of them. `sorted`
+  is a way that the caller has to write: it is shown there, and not taken.
+* MB is resident memory before and after the one call with all texts. Before it, those {tried:,} texts had been answered
+  once in each way and once more.
+"""
+_SHORT = """## Short texts: where do 100 µs go?
+
+One text of {words} words, answered {repeats:,} times by `{first}` with one thread; CPU time. The parts are the functions that
+`predict` calls, in its order. Around the model there are {around:.0f} µs.
+
+"""
+GOAL = 4  # times as fast as the pipelines of optimum, by all texts in one call
+
+
+def render(result: dict[str, Any]) -> str:
+    machine, texts = result["machine"], result["texts"]
+    head = {**texts, **{key: machine[key] for key in ("cpu", "cores")}, "isa": ", ".join(machine["isa"])}
+    parts = [_HEAD.format(command=result["command"], date=result["date"], first=FIRST, **head)]
+    for run in result["runs"]:
+        parts += [f"## {threads_phrase(run['threads'])}\n", *_run(run, result)]
+    return "\n".join([*parts, _short(result["short"]), _glossary(result)])
+
+
+def _run(run: dict[str, Any], result: dict[str, Any]) -> list[str]:
+    rule, ways = ("CPU time", "cpu") if run["threads"] == 1 else ("wall-clock time", "wall")
+    explained = _EXPLAINED.format(first=FIRST, clock=rule, tried=run["tried"])
+    return [
+        f"Load average of the machine before: {run['load']:.1f}\n",
+        f"### {result['texts']['count']:,} texts in one call\n",
+        _whole(run, ways),
+        _goal(run, ways),
+        explained,
+        f"### The ways, {run['tried']:,} texts: texts / {'CPU s' if ways == 'cpu' else 's'}\n",
+        _ways(run, ways),
+        f"### Single texts, {result['requests']} requests, medians of {result['rounds']} rounds: ms p50 / p99 (answers / s)\n",
+        _callers(run),
+        *(f"* **{name}**: {reason}" for name, reason in run["failed"].items()),
+        "",
+    ]
+
+
+def _whole(run: dict[str, Any], clock: str) -> str:
+    head = [
+        "",
+        "way",
+        "texts / CPU s",
+        "texts / s",
+        f"{FIRST} is faster by",
+        "MB before, after",
+        "correlation with torch",
+    ]
+    count = run["texts"]
+    rows = []
+    for name, found in run["whole"].items():
+        ratio = found[clock] / run["whole"][FIRST][clock] if FIRST in run["whole"] else float("nan")
+        memory = f"{found['before_mb']:.0f}, {found['after_mb']:.0f}"
+        agreement = run["correlation"].get(name)
+        rows.append(
+            [
+                name,
+                run["taken"][name],
+                digits(count / found["cpu"]),
+                digits(count / found["wall"]),
+                "" if name == FIRST else f"{ratio:.2f}x",
+                memory,
+                "" if agreement is None else f"{agreement:.3f}",
+            ]
+        )
+    return table(head, rows)
+
+
+def _goal(run: dict[str, Any], clock: str) -> str:
+    """Which of the others FIRST is GOAL times as fast as."""
+    if FIRST not in run["whole"]:
+        return ""
+    first = run["whole"][FIRST][clock]
+    ratios = {name: found[clock] / first for name, found in run["whole"].items() if name not in (*OURS, AGAIN)}
+    reached = [f"{name} ({ratio:.2f}x)" for name, ratio in ratios.items() if ratio >= GOAL]
+    missed = [f"{name} ({ratio:.2f}x)" for name, ratio in ratios.items() if ratio < GOAL]
+    return (
+        f"The goal is {GOAL} times the speed of optimum's pipelines. That much faster than these: {', '.join(reached) or 'none'}. "
+        f"**Not** that much: {', '.join(missed) or 'none'}.\n"
+    )
+
+
+def _ways(run: dict[str, Any], clock: str) -> str:
+    names = [*dict.fromkeys(way for ways in run["ways"].values() for way in ways)]
+    rows = [
+        [name, *(digits(run["tried"] / ways[way][clock]) if way in ways else "" for way in names)]
+        for name, ways in run["ways"].items()
+        if name != AGAIN
+    ]
+    return table(["", *names], rows)
+
+
+def _callers(run: dict[str, Any]) -> str:
+    counts = [*run["callers"]]
+    names = [*dict.fromkeys(name for found in run["callers"].values() for name in found)]
+    rows = [[name, *(_latency(run["callers"][count].get(name)) for count in counts)] for name in names]
+    return table(["", *(f"{count} caller{'s' if int(count) > 1 else ''}" for count in counts)], rows)
+
+
+def _short(short: dict[str, Any]) -> str:
+    parts = short["microseconds"]
+    rows = [[name, f"{time:.0f}", f"{time / parts[WHOLE]:.0%}"] for name, time in parts.items()]
+    return _SHORT.format(first=FIRST, **short, around=parts[WHOLE] - parts[MODEL]) + table(
+        ["", "median CPU µs", "of all"], rows
+    )
+
+
+def _latency(found: dict[str, Any] | None) -> str:
+    if found is None or "p50" not in found:
+        return "failed"
+    times = f"{digits(found['p50'])} / {digits(found['p99'])} ({found['per_second']:.0f})"
+    return f"{times}, {found['failed']} requests failed: {found['raised']}" if found["failed"] else times
+
+
+def _glossary(result: dict[str, Any]) -> str:
+    lines = ["## What was measured\n", *(f"* {name}: {what}" for name, what in result["variants"].items()), ""]
+    for peer, ways in result["ways"].items():
+        versions = ", ".join(f"{name} {version}" for name, version in result["versions"][peer].items())
+        described = "; ".join(f"`{way}`: {what}" for way, what in ways.items())
+        lines.append(f"* {peer}: {versions}. Ways: {described}")
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    print(render(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))), end="")
+
+
+if __name__ == "__main__":
+    main()

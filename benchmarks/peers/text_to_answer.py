@@ -1,0 +1,148 @@
+"""Texts to answers: our `Classifier`, tokenizer included, beside the pipelines of optimum and transformers and a CrossEncoder.
+
+    python benchmarks/peers/text_to_answer.py --threads 1 --threads 2 --out runs/peers --report reports/text-to-answer.md
+
+Makes an environment per peer as run.py does, a classifier of MiniLM-L6's weights, our files and optimum's. Each candidate
+answers ragged texts in one call, and then single texts of 1, 4 and 16 callers at once, in rounds of random order. Texts are
+made of the tokenizer's words (ragged_texts.py), or read from a file, one a line. Linux alone, for the memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import shlex
+import shutil
+import statistics
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tokenizers
+from checkpoints import make_checkpoint
+from environments import environment
+from heads import HEADS
+from process import start
+from ragged_texts import ragged_texts, texts_of_file
+from text_measuring import FIRST, OURS, Candidate, measure, short_text
+from text_report import render
+
+from compress.atomic import write_text
+from compress.errors import CompressError
+from compress.paths import shown
+from compress.provenance import running_code
+from compress.results import Machine
+
+PEERS = ("text_optimum", "text_cross_encoder", "text_transformers")
+_SHORT = {"words": 8, "repeats": 2000}  # of the text whose time is split into parts
+
+
+def say(*words: str) -> None:
+    print(*words, sep=": ", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    arguments = _arguments()
+    failed: dict[str, str] = {}
+    pythons = _pythons(arguments, failed)
+    model = arguments.out / "text"
+    texts = _prepare(model, arguments)
+    versions = _make_files(model, pythons, failed)
+    peers = {peer: import_module(peer) for peer in pythons}
+    result = {
+        "command": shlex.join(["python", *map(shown, sys.argv)]),
+        "code": running_code().model_dump(mode="json"),
+        "date": datetime.date.today().isoformat(),
+        "machine": Machine.here().model_dump(mode="json"),
+        "texts": texts,
+        "rounds": arguments.rounds,
+        "requests": arguments.requests,
+        "variants": {name: what for module in peers.values() for name, what in module.VARIANTS.items()},
+        "ways": {peer: module.WAYS for peer, module in peers.items()},
+        "versions": versions,
+        "short": {**_SHORT, "microseconds": short_text(Candidate(FIRST, OURS, pythons[OURS]), model, **_SHORT)},
+        "runs": [],
+    }
+    candidates = [Candidate(name, peer, pythons[peer]) for peer, module in peers.items() for name in module.VARIANTS]
+    for threads in arguments.threads or [1]:
+        run = measure(candidates, model, threads, arguments.texts, arguments.rounds, arguments.requests, say)
+        result["runs"].append({**run, "failed": {**failed, **run["failed"]}})
+        write_text(arguments.out / "text.json", json.dumps(result, indent=1) + "\n")
+    page = render(result)
+    if arguments.report:
+        write_text(arguments.report, page)
+        write_text(arguments.report.with_suffix(".json"), json.dumps(result) + "\n")
+    print(page)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, action="append", help="default: 1; may be given several times")
+    parser.add_argument("--texts", type=int, default=10_000, help="answered in one call")
+    parser.add_argument("--file", type=Path, help="of texts, one a line, which are repeated if they are fewer")
+    parser.add_argument("--rounds", type=int, default=3, help="of single texts")
+    parser.add_argument("--requests", type=int, default=300, help="of single texts in a round")
+    parser.add_argument("--peer", action="append", choices=PEERS, help="default: all")
+    parser.add_argument("--out", type=Path, default=Path("runs/peers"))
+    parser.add_argument("--report", type=Path)
+    return parser.parse_args()
+
+
+def _pythons(arguments: argparse.Namespace, failed: dict[str, str]) -> dict[str, Path]:
+    """Peer -> its interpreter; ours is the running one, and without optimum's there is nothing to compare it with."""
+    found = {OURS: Path(sys.executable)}
+    for peer in arguments.peer or PEERS:
+        say(f"environment of {peer}")
+        try:
+            found[peer] = environment(import_module(peer).ENVIRONMENT, arguments.out / "environments")
+        except CompressError as error:
+            failed[peer] = f"no environment: {error}"
+    return found
+
+
+def _prepare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The checkpoint, our files as a folder that `Classifier` opens, and texts.json -> what the texts are like."""
+    say("our files")
+    shutil.rmtree(model, ignore_errors=True)
+    make_checkpoint("minilm-l6", HEADS["classification"], model / "checkpoint")
+    with start(Path(sys.executable), "ours", 1, ours=True) as child:
+        child.ask("convert", variant="ours default", model=str(model), out=str(model / "bundle/onnx"))
+    for file in (model / "checkpoint").glob("*.json"):
+        shutil.copy(file, model / "bundle")
+    tokenizer = model / "checkpoint/tokenizer.json"
+    count = arguments.texts
+    texts = ragged_texts(tokenizer, count) if arguments.file is None else texts_of_file(arguments.file, count)
+    write_text(model / "texts.json", json.dumps(texts))
+    lengths = [len(one) for one in tokenizers.Tokenizer.from_file(str(tokenizer)).encode_batch_fast(texts)]
+    of = "made of the tokenizer's words" if arguments.file is None else f"from {arguments.file.name}"
+    return {
+        "of": of,
+        "count": len(texts),
+        "mean": statistics.fmean(lengths),
+        "median": statistics.median(lengths),
+        "p99": float(np.percentile(lengths, 99)),
+        "longest": max(lengths),
+    }
+
+
+def _make_files(model: Path, pythons: dict[str, Path], failed: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Versions by peer, each of which has made its files; one that cannot moves to `failed`."""
+    found = {}
+    for peer, python in [*pythons.items()]:
+        say(f"files of {peer}")
+        try:
+            with Candidate(peer, peer, python).child(1) as child:
+                found[peer] = child.ask("versions")
+                if hasattr(import_module(peer), "make"):
+                    child.ask("make", model=str(model.absolute()))
+        except CompressError as error:
+            failed[peer] = str(error)
+            del pythons[peer]
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""benchmarks/peers/text_*.py: the texts, which way is taken, how requests are counted, what the page says, and one run of ours."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from runtime_toys import bag
+
+from compress.errors import CompressError
+from compress.runtime import Classifier
+
+PEERS = Path(__file__).parents[1] / "benchmarks/peers"
+
+
+@pytest.fixture
+def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(PEERS)
+    return importlib.import_module
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("words") / "tokenizer.json"
+    names = [one + two for one in "abcdefghij" for two in "klmnop"]
+    path.write_text(
+        json.dumps({"model": {"vocab": {name: index for index, name in enumerate([*names, "##s", "q", "7up"])}}})
+    )
+    return path
+
+
+def test_ragged_texts_are_the_same_each_time(peers: Any, words: Path) -> None:
+    made = peers("ragged_texts").ragged_texts(words, 50)
+    assert made == peers("ragged_texts").ragged_texts(words, 50)
+    assert len({*made}) == 50
+
+
+def test_ragged_texts_have_words_of_the_vocabulary_in_the_numbers_said(peers: Any, words: Path) -> None:
+    ragged = peers("ragged_texts")
+    split = [text.removesuffix(".").split() for text in ragged.ragged_texts(words, 3000)]
+    sizes = np.array([*map(len, split)])
+    assert (sizes.min(), sizes.max() <= ragged.MOST) == (ragged.FEWEST, True)
+    assert np.median(sizes) == pytest.approx(ragged.MEDIAN, abs=1)
+    assert np.log(sizes).std() == pytest.approx(ragged.SPREAD, abs=0.05)
+    every = [word for text in split for word in text]
+    assert {len(word) for word in every} == {2, 4}  # one word, or two joined; neither "##s", "q" nor "7up"
+    assert np.mean([len(word) == 4 for word in every]) == pytest.approx(0.15, abs=0.01)
+
+
+def test_texts_of_a_file_are_repeated_until_there_are_enough(peers: Any, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("one\n\ntwo\nthree\n")
+    assert peers("ragged_texts").texts_of_file(tmp_path / "texts.txt", 5) == ["one", "two", "three", "one", "two"]
+
+
+def test_the_fastest_way_is_one_that_no_caller_has_to_write(peers: Any) -> None:
+    fastest = peers("text_measuring").fastest
+    ways = {
+        "1": {"cpu": 3.0, "wall": 2.0},
+        "8": {"cpu": 2.0, "wall": 3.0},
+        "32 sorted": {"cpu": 1.0, "wall": 1.0},
+    }
+    assert fastest(ways, 1) == "8"  # by CPU time
+    assert fastest(ways, 2) == "1"  # by wall-clock time
+    every = {**peers("text_pipelines").WAYS, **peers("text_cross_encoder").WAYS, **peers("text_ours").WAYS}
+    assert [way for way in every if peers("text_measuring").BY_CALLER in way] == ["32 sorted"]
+
+
+def test_the_median_is_of_the_rounds_that_had_answers(peers: Any) -> None:
+    rounds = [
+        {"p50": 0.002, "p99": 0.004, "wall": 2.0, "failed": 0, "raised": []},
+        {"p50": 0.004, "p99": 0.008, "wall": 1.0, "failed": 5, "raised": ["OSError: full"]},
+        {"p50": None, "p99": None, "wall": 0.5, "failed": 10, "raised": ["ValueError: no"]},
+    ]
+    summary = peers("text_measuring")._summary(rounds, 10)
+    assert summary["p50"] == pytest.approx(3)  # milliseconds
+    assert summary["p99"] == pytest.approx(6)
+    assert summary["per_second"] == 5  # of 5, 5 and 0
+    assert (summary["failed"], summary["raised"]) == (15, "OSError: full")
+    assert "p50" not in peers("text_measuring")._summary(rounds[2:], 10)
+
+
+Answer = Callable[[Sequence[str], str], list[float]]
+
+
+def served(peers: Any, tmp_path: Path, answer: Answer, texts: Sequence[str]) -> Any:
+    """A TextServer of a peer that answers with `answer`."""
+    (tmp_path / "texts.json").write_text(json.dumps(texts))
+    peer = SimpleNamespace(PACKAGES=("numpy",), WAYS={"slow": "…", "fast": "…"}, open_texts=lambda *_: answer)
+    server = peers("text_child").TextServer(peer)
+    server.load("variant", str(tmp_path), 1, str(tmp_path / "texts.json"))
+    return server
+
+
+def test_single_texts_are_asked_for_in_the_first_way(peers: Any, tmp_path: Path) -> None:
+    seen: list[tuple[list[str], str]] = []
+
+    def answer(texts: Sequence[str], way: str) -> list[float]:
+        seen.append(([*texts], way))
+        return [len(text) / 10 for text in texts]
+
+    server = served(peers, tmp_path, answer, ["a", "bb", "ccc"])
+    assert server.probabilities(2) == [0.1, 0.2]
+    assert seen == [(["a"], "slow"), (["bb"], "slow")]
+    assert {*server.many(3, "fast")} == {"wall", "cpu", "before_mb", "after_mb"}
+    assert seen[2:] == [(["a", "bb", "ccc"], "fast")]
+    assert server.versions() == {"numpy": np.__version__}
+
+
+def test_a_peer_that_gives_fewer_answers_is_refused(peers: Any, tmp_path: Path) -> None:
+    server = served(peers, tmp_path, lambda texts, way: [0.5], ["a", "b"])
+    with pytest.raises(RuntimeError, match="1 answers to 2 texts"):
+        server.many(2, "fast")
+
+
+def test_callers_ask_at_once_for_each_text_once(peers: Any, tmp_path: Path) -> None:
+    together, seen = threading.Barrier(4, timeout=30), []
+
+    def answer(texts: Sequence[str], way: str) -> list[float]:
+        seen.extend(texts)
+        together.wait()  # goes on when four requests are under way
+        return [0.5]
+
+    texts = [f"text {index}" for index in range(12)]
+    result = served(peers, tmp_path, answer, texts).calls(callers=4, requests=8)
+    assert sorted(seen) == sorted(texts[:8])
+    assert (result["failed"], result["raised"]) == (0, [])
+    assert 0 < result["p50"] <= result["p99"] <= result["wall"]
+
+
+def test_requests_that_fail_are_counted_and_not_timed(peers: Any, tmp_path: Path) -> None:
+    def answer(texts: Sequence[str], way: str) -> list[float]:
+        if texts[0].startswith("bad"):
+            raise ValueError("no\n  answer")
+        return [0.5]
+
+    server = served(peers, tmp_path, answer, ["good", "bad 1", "good", "bad 2", "good"])
+    result = server.calls(callers=2, requests=5)
+    assert (result["failed"], result["raised"]) == (2, ["ValueError: no answer"])
+    assert result["p50"] is not None
+    only_bad = served(peers, tmp_path, answer, ["bad", "bad"]).calls(callers=1, requests=2)
+    assert (only_bad["failed"], only_bad["p50"], only_bad["p99"]) == (2, None, None)
+
+
+def test_a_pipeline_s_answers_keep_the_order_of_the_texts(peers: Any) -> None:
+    """Whichever way; each with the score of the second label, wherever the pipeline puts it."""
+    sizes: list[tuple[list[str], int]] = []
+
+    class Pipeline:
+        model = SimpleNamespace(config=SimpleNamespace(id2label={0: "NO", 1: "YES"}))
+
+        def __call__(
+            self, texts: list[str], batch_size: int, truncation: bool, top_k: None
+        ) -> list[list[dict[str, Any]]]:
+            assert truncation
+            sizes.append((texts, batch_size))
+            rows = [[("YES", len(text) / 10), ("NO", 1 - len(text) / 10)] for text in texts]
+            rows[0].reverse()
+            return [[{"label": label, "score": score} for label, score in row] for row in rows]
+
+    answer = peers("text_pipelines").answering(Pipeline())
+    texts = ["ccc", "a", "bb"]
+    for way in peers("text_pipelines").WAYS:
+        assert answer(texts, way) == [0.3, 0.1, 0.2]
+    assert sizes == [(texts, 1), (texts, 8), (texts, 32), (["a", "bb", "ccc"], 32)]
+
+
+def test_a_pair_is_the_halves_of_a_text(peers: Any) -> None:
+    halves = peers("text_cross_encoder")._halves
+    assert halves("one two three.") == ("one two", "three.")
+    assert halves("one") == ("one", "")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """As text_to_answer.py makes it: a bundle of two labels in both precisions, and texts."""
+    folder = tmp_path / "text"
+    bag(folder / "bundle", (0.0, 0.0))
+    shutil.copy(folder / "bundle/onnx/model.onnx", folder / "bundle/onnx/model_quantized.onnx")
+    texts = [" ".join(["a", "short", "text"] * (index % 5 + 1)) for index in range(30)]
+    (folder / "texts.json").write_text(json.dumps(texts))
+    return folder
+
+
+def test_the_parts_of_a_short_text_make_up_the_whole(peers: Any, model: Path) -> None:
+    parts = peers("text_parts")
+    times = peers("text_ours").part_times("Classifier int8", model, "a short text", 5)
+    whole = times.pop(parts.WHOLE)
+    assert whole == pytest.approx(sum(times.values()))
+    assert parts.MODEL in times
+    assert all(time > 0 for name, time in times.items() if name != parts.REST)
+
+
+def test_parts_that_come_to_another_answer_are_refused(
+    peers: Any, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classifier = Classifier(model / "bundle", threads=1)
+    monkeypatch.setattr(classifier, "predict", lambda text: [])
+    with pytest.raises(RuntimeError, match="another answer"):
+        peers("text_parts").part_times(classifier, "a short text", 1)
+
+
+def test_a_short_text_is_the_first_that_has_the_words(peers: Any, model: Path) -> None:
+    cut: list[str] = []
+    peer = SimpleNamespace(WAYS={}, part_times=lambda variant, model, text, repeats: cut.append(text))
+    peers("text_child").TextServer(peer).part_times("", "", str(model / "texts.json"), 7, 1)
+    assert cut == ["a short text a short text a"]
+
+
+@pytest.fixture
+def result(peers: Any, model: Path) -> dict[str, Any]:
+    """Of a run of ours alone, in processes of their own, beside a candidate whose file is missing."""
+    measuring, ours = peers("text_measuring"), peers("text_ours")
+    missing = model / "bundle/onnx/model.onnx"
+    missing.unlink()
+    candidates = [measuring.Candidate(name, measuring.OURS, Path(sys.executable)) for name in ours.VARIANTS]
+    run = measuring.measure(candidates, model, 1, texts=30, rounds=2, requests=6, say=lambda *words: None)
+    short = {"words": 3, "repeats": 2}
+    short["microseconds"] = measuring.short_text(candidates[0], model, **short)
+    return {
+        "command": "python text_to_answer.py",
+        "date": "today",
+        "machine": {"cpu": "a CPU", "cores": 2, "isa": ["avx2"]},
+        "texts": {"of": "by hand", "count": 30, "mean": 9.0, "median": 9, "p99": 15.0, "longest": 15},
+        "rounds": 2,
+        "requests": 6,
+        "variants": ours.VARIANTS,
+        "ways": {"text_ours": ours.WAYS},
+        "versions": {"text_ours": {"onnxruntime": "1"}},
+        "short": short,
+        "runs": [run],
+    }
+
+
+def test_ours_runs_from_text_to_answer(peers: Any, result: dict[str, Any]) -> None:
+    first, again = peers("text_measuring").FIRST, peers("text_measuring").AGAIN
+    (run,) = result["runs"]
+    assert run["taken"] == {first: "predict", again: "predict"}
+    assert {*run["whole"]} == {first, again}
+    assert [run["callers"][count][first]["failed"] for count in (1, 4, 16)] == [0, 0, 0]
+    assert "model.onnx" in run["failed"]["Classifier fp32"]
+    page = peers("text_report").render(json.loads(json.dumps(result)))  # as it is read from its file
+    assert "### 30 texts in one call" in page
+    assert "| Classifier int8 | predict |" in page
+    assert "|  | 1 caller | 4 callers | 16 callers |" in page
+    assert "One text of 3 words, answered 2 times" in page
+    assert "| tokenizing |" in page
+    assert "* **Classifier fp32**: " in page
+    assert "* text_ours: onnxruntime 1. Ways: `predict`: no setting" in page
+
+
+def test_a_short_text_that_fails_ends_the_run(peers: Any, model: Path) -> None:
+    """Before anything long has been measured."""
+    measuring = peers("text_measuring")
+    shutil.rmtree(model / "bundle/onnx")
+    with pytest.raises(CompressError, match="onnx"):
+        measuring.short_text(measuring.Candidate(measuring.FIRST, measuring.OURS, Path(sys.executable)), model, 3, 2)
+
+
+def whole(seconds: float) -> dict[str, float]:
+    return {"cpu": seconds, "wall": 2 * seconds, "before_mb": 100.0, "after_mb": 101.4}
+
+
+def test_the_page_has_ratios_by_the_clock_of_its_threads(peers: Any) -> None:
+    report = peers("text_report")
+    first = peers("text_measuring").FIRST
+    run = {
+        "texts": 1000,
+        "whole": {first: whole(2.0), "other": {**whole(8.0), "wall": 6.0}},
+        "taken": {first: "predict", "other": "8"},
+    }
+    run["correlation"] = {"other": 0.98765}
+    assert f"| {first} | predict | 500 | 250 |  | 100, 101 |  |" in report._whole(run, "cpu")
+    assert "| other | 8 | 125 | 167 | 4.00x | 100, 101 | 0.988 |" in report._whole(run, "cpu")
+    assert "| 1.50x |" in report._whole(run, "wall")
+
+
+def test_the_page_says_beside_whom_the_goal_is_reached(peers: Any) -> None:
+    report, measuring = peers("text_report"), peers("text_measuring")
+    times = {measuring.FIRST: 2.0, "Classifier fp32": 9.0, "even": 8.0, "near": 7.8, measuring.AGAIN: 2.1}
+    run = {"whole": {name: whole(time) for name, time in times.items()}}
+    assert report._goal(run, "cpu").endswith("than these: even (4.00x). **Not** that much: near (3.90x).\n")
+    assert report._goal({"whole": {"even": whole(1)}}, "cpu") == ""  # ours failed
+
+
+def test_the_page_says_how_many_requests_failed(peers: Any) -> None:
+    latency = peers("text_report")._latency
+    times = {"p50": 1.2345, "p99": 20.04, "per_second": 123.4, "failed": 0, "raised": None}
+    assert latency(times) == "1.23 / 20 (123)"
+    assert (
+        latency({**times, "failed": 3, "raised": "OSError: full"})
+        == "1.23 / 20 (123), 3 requests failed: OSError: full"
+    )
+    assert latency(None) == latency({"failed": 6, "per_second": 0.0}) == "failed"
