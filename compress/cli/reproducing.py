@@ -147,13 +147,17 @@ def _above(comparison: Comparison) -> Iterator[str]:
 def _conditions(run: RunComparison) -> Iterator[str]:
     same = [each.name for each in run.conditions if each.same and each.now is not None]
     other = [
-        f"{each.name} ({each.recorded or 'unknown'}; now {each.now or 'none'})"
+        f"{each.name} ({each.recorded or 'not recorded'}; now {each.now or 'none'})"
         for each in run.conditions
         if not each.same
     ]
     yield f"As recorded: {', '.join(same) or 'nothing'}."
-    yield f"Others than recorded: {', '.join(other)}." if other else "Nothing else than recorded."
-    yield "Figures must be the same." if run.exact else "Scores are to be within their intervals, sizes within 1%."
+    if other:
+        yield f"Not as recorded: {', '.join(other)}."
+    if run.exact:
+        yield "Figures must be the same."
+    else:
+        yield "Scores must be the same but for chance: the 95% interval of their difference holds 0. Sizes may differ by 1%."
 
 
 def _table(comparison: Comparison) -> Table:

@@ -42,7 +42,7 @@ def rerun_of(recorded: Result, request: Request) -> Rerun:
     and where data, text or a checkpoint are others than on record. Writes nothing.
     """
     own = replace(
-        _narrowed(request, recorded), precision=recorded.settings.get("precision", request.precision), bench=None
+        narrowed(request, recorded), precision=recorded.settings.get("precision", request.precision), bench=None
     )
     (plan,) = plan_all(own)
     _check_inputs(recorded, plan)
@@ -79,8 +79,8 @@ def rerun_all(reruns: Sequence[Rerun], listener: Listener) -> list[Result]:
     return [made[rerun.plan.name] for rerun in reruns]
 
 
-def _narrowed(request: Request, recorded: Result) -> Request:
-    """Of all that the command asks for, the run of this result."""
+def narrowed(request: Request, recorded: Result) -> Request:
+    """Of all that the command asks for, the run of this result. Raises `CompressError` where it is not among them."""
     name, words = recorded.recipe["name"], [word for word in request.recipes if isinstance(word, str)]
     recipe = next((word for word in words if load_recipe(word, overrides_for(request, word)).name == name), None)
     if recipe is None:
@@ -97,6 +97,7 @@ def _narrowed(request: Request, recorded: Result) -> Request:
         tasks=() if task is None else (task,),
         seeds=(recorded.seed,),
         overrides=tuple(overrides_for(request, recipe)),
+        own=replace(request.own, name=recorded.task.name) if request.own else None,
     )
 
 
