@@ -39,7 +39,7 @@ _EXAMPLES = {
     runs.plan: ("compress plan tinybert --teacher ./my-bert --task my-task.yaml --corpus ./text",),
     runs.report: ("compress report runs/int8-* -o comparison",),
     reproducing.reproduce: (
-        "compress reproduce reports/minilm-sst2 --data-dir glue",
+        "compress reproduce reports/pruned-minilm --data-dir glue",
         "compress reproduce runs/RUN -o again",
     ),
     benching.bench: ("compress bench my-int8 openvino-f32:my-int8 --shape 1x128",),

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import CheckFailed, CompressError
+from ..spec.limits import MOST_THREADS
 from . import runs
-from .options import Corpus, DataDir, Dev, Json, Quiet, Threads, Train, Tuning, request_of
+from .options import Json, Quiet, request_of
 from .words import as_meant
 
 if TYPE_CHECKING:
@@ -29,7 +30,25 @@ Source = Annotated[
 ]
 Out = Annotated[
     Path,
-    typer.Option("--out", "-o", help="Where runs and the store of artefacts are kept.", rich_help_panel="Output"),
+    typer.Option(
+        "--out", "-o", help="Where the new runs and their store of artefacts are kept.", rich_help_panel="Output"
+    ),
+]
+_ELSEWHERE = "Data that are elsewhere by now, in place of those that the commands name"
+DataDir = Annotated[Path | None, typer.Option(help="As of `compress run`.", rich_help_panel=_ELSEWHERE)]
+File = Annotated[Path | None, typer.Option(metavar="FILE", help="As of `compress run`.", rich_help_panel=_ELSEWHERE)]
+Corpus = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATH", help="As of `compress run`; repeat for several.", rich_help_panel=_ELSEWHERE),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=MOST_THREADS,
+        help="Threads for training and evaluation. Default: those on record.",
+        rich_help_panel="Machine",
+    ),
 ]
 
 
@@ -37,9 +56,9 @@ def reproduce(
     source: Source,
     out: Out = Path("reproduced"),
     data_dir: DataDir = None,
-    train: Train = None,
-    dev: Dev = None,
-    tuning: Tuning = None,
+    train: File = None,
+    dev: File = None,
+    tuning: File = None,
     corpus: Corpus = None,
     threads: Threads = None,
     json: Json = False,
@@ -47,7 +66,7 @@ def reproduce(
 ) -> None:
     """Make a report's runs again from the commands on record, and say figure by figure what is the same.
 
-    Times are not measured again. Data that lie elsewhere by now are given anew. An interrupted one continues with the same command.
+    Times are not measured again. The same command continues what was interrupted.
     """
     from ..reproduction import Given, check_reruns, compare, rerun_all
     from .display import Display, console
@@ -104,7 +123,7 @@ def words_of(command: str) -> dict[str, Any]:
     try:
         program, verb, *arguments = as_meant(shlex.split(command))
     except ValueError:
-        program = verb = ""
+        program, verb, arguments = "", "", []
     if (program, verb) != ("compress", "run"):
         raise CompressError(f"its command is `{command}`; expected one of `compress run`")
 
@@ -140,7 +159,7 @@ def _above(comparison: Comparison) -> Iterator[str]:
     stored = sum(run.stages_from_store for run in comparison.runs)
     if stored:
         total = sum(run.stages for run in comparison.runs)
-        yield f"Stages: {stored} of {total} were in {comparison.out}/.store already and are not made again."
+        yield f"Stages: {stored} of {total} were in {comparison.out}/.store already and were not made again."
     yield "Times are not measured again."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from ..recorded import Record
 
@@ -60,7 +60,7 @@ class RunComparison(Record):
     conditions: tuple[Condition, ...]
     changed_settings: tuple[str, ...]
     stages: int
-    stages_from_store: int = Field(description="those that were not made now")
+    stages_from_store: int = Field(description="those that were there before, and were not made again")
     figures: tuple[Figure, ...]
 
 
@@ -71,6 +71,7 @@ class Comparison(Record):
     out: str
     runs: tuple[RunComparison, ...]
 
+    @computed_field
     @property
     def verdicts(self) -> dict[Verdict, int]:
         """How many figures have each, the good ones first."""

@@ -59,8 +59,8 @@ def _run(rerun: Rerun, now: Result, source: Path) -> RunComparison:
         exact=exact,
         conditions=conditions,
         changed_settings=rerun.changed,
-        stages=len(now.stages),
-        stages_from_store=sum(stage.cached for stage in now.stages),
+        stages=len(rerun.plan.nodes),
+        stages_from_store=rerun.stored,
         figures=tuple(figure for model in recorded.models for figure in _figures(pair, model, exact=exact)),
     )
 

@@ -27,12 +27,14 @@ _FOR_READERS = ("title", "paper", "description")
 
 @dataclass(frozen=True)
 class Rerun:
-    """A recorded result, and the request and plan of the run that makes it again. `changed`: settings that are others now, a line each."""
+    """A recorded result, and the request and plan of the run that makes it again. `changed`: settings that are others now, a line each.
+    `stored`: stages that the store has before any work."""
 
     recorded: Result
     request: Request
     plan: Plan
-    changed: tuple[str, ...] = ()
+    changed: tuple[str, ...]
+    stored: int
 
 
 def rerun_of(recorded: Result, request: Request) -> Rerun:
@@ -47,7 +49,8 @@ def rerun_of(recorded: Result, request: Request) -> Rerun:
     (plan,) = plan_all(own)
     _check_inputs(recorded, plan)
     now = json.loads(json.dumps(without_places(resolved_recipe(plan))))
-    return Rerun(recorded, own, plan, tuple(_changed(_flat(recorded.recipe), _flat(now))))
+    stored = sum((own.root / ".store" / node.key).is_dir() for node in plan.nodes)
+    return Rerun(recorded, own, plan, tuple(_changed(_flat(recorded.recipe), _flat(now))), stored)
 
 
 def check_reruns(reruns: Sequence[Rerun], source: Path) -> None:

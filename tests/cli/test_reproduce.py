@@ -107,7 +107,7 @@ def test_a_run_is_made_again_and_all_is_the_same(world: Path, made: tuple[dict[s
     document, before = made
     (run,) = document["runs"]
     assert run["exact"] and run["stages_from_store"] == 0 and not run["changed_settings"]
-    assert {figure["verdict"] for figure in run["figures"]} == {"same"}
+    assert document["verdicts"] == {"same": 6}
     assert [(each["model"], each["name"]) for each in run["figures"]] == [
         (model, name) for model in ("teacher fp32", "teacher int8") for name in ("accuracy", "file_bytes", "parameters")
     ]
@@ -127,6 +127,7 @@ def test_the_table_says_what_is_the_same(cli: Cli, altered: Callable[[Alter], Pa
         "As recorded: CPU, ",
         ", code.\n",
         "Figures must be the same.",
+        "Stages: 3 of 3 were in reproduced/.store already and were not made again.\n",
         "Times are not measured again.",
         "\n6 same\n",
     ):
@@ -180,7 +181,11 @@ def test_on_another_machine_the_interval_of_the_difference_decides(
 def test_answers_on_record_that_do_not_give_the_score_on_record_are_told(
     cli: Cli, altered: Callable[[Alter], Path]
 ) -> None:
-    altered(lambda document: (elsewhere(document), with_score(document, 97.5)))
+    def alter(document: dict[str, Any]) -> None:
+        elsewhere(document)
+        with_score(document, 97.5)
+
+    altered(alter)
     done = cli("reproduce", "report", "--json")
     (figure,) = (each for each in figures(done.out) if each["verdict"] != "same")
     assert done.code == 1 and figure["why"] == "the answers on record do not give the score on record"
@@ -293,6 +298,15 @@ def test_the_folder_of_the_run_itself_is_refused(cli: Cli, world: Path, monkeypa
     assert (
         done.code == 2 and f"--out runs: holds runs/{run}, the run to be made again; choose another folder" in done.err
     )
+
+
+def test_several_processes_are_refused(
+    cli: Cli, altered: Callable[[Alter], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    altered(lambda document: None)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    done = cli("reproduce", "report")
+    assert done.code == 2 and "reproduce: works in one process; start it without torchrun" in done.err
 
 
 def test_what_is_no_report_is_refused(cli: Cli, tmp_path: Path) -> None:
