@@ -304,7 +304,8 @@ def test_several_processes_are_refused(
     cli: Cli, altered: Callable[[Alter], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     altered(lambda document: None)
-    monkeypatch.setenv("WORLD_SIZE", "2")
+    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
     done = cli("reproduce", "report")
     assert done.code == 2 and "reproduce: works in one process; start it without torchrun" in done.err
 
