@@ -19,7 +19,7 @@ from .words import as_meant
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..reproduction import Comparison, Figure, Given, Rerun, RunComparison
+    from ..reproduction import Comparison, Figure, MovedData, Rerun, RunComparison
     from ..results import Result
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
@@ -68,11 +68,11 @@ def reproduce(
 
     Times are not measured again. The same command continues what was interrupted.
     """
-    from ..reproduction import Given, check_reruns, compare, rerun_all
+    from ..reproduction import MovedData, check_reruns, compare, rerun_all
     from .display import Display, console
 
-    given = Given(data_dir, train, dev, tuning, tuple(corpus) if corpus else None)
-    reruns = planned(source, given, out, threads)
+    moved = MovedData(data_dir, train, dev, tuning, tuple(corpus) if corpus else None)
+    reruns = planned(source, moved, out, threads)
     check_reruns(reruns, source)
     with Display(quiet=quiet) as display:
         for rerun in reruns:
@@ -91,23 +91,25 @@ def reproduce(
         raise CheckFailed(f"{source}: {failed} of {sum(comparison.verdicts.values())} figures differ")
 
 
-def planned(source: Path, given: Given, out: Path, threads: int | None) -> list[Rerun]:
+def planned(source: Path, moved: MovedData, out: Path, threads: int | None) -> list[Rerun]:
     """A rerun for each result in `source`, whose commands, files and data are seen to. Raises `CompressError`."""
     from ..report import collect
-    from ..reproduction import check_given, rerun_of
+    from ..reproduction import check_moved, rerun_of
 
     recorded = collect([source])
-    words = [_told(source, result, words_of, result.command) for result in recorded]
-    check_given(given, words)
+    words = [_naming_run(source, result, words_of, result.command) for result in recorded]
+    check_moved(moved, words)
     folder = source if source.is_dir() else source.parent
     found = []
     for result, each in zip(recorded, words, strict=True):
-        request = _told(source, result, _request, each, folder, given, out, threads or result.settings.get("threads"))
-        found.append(_told(source, result, rerun_of, result, request))
+        request = _naming_run(
+            source, result, _request, each, folder, moved, out, threads or result.settings.get("threads")
+        )
+        found.append(_naming_run(source, result, rerun_of, result, request))
     return found
 
 
-def _told(source: Path, result: Result, function: Any, *arguments: Any) -> Any:
+def _naming_run(source: Path, result: Result, function: Any, *arguments: Any) -> Any:
     """What `function` gives; an error of it says of which run it is."""
     try:
         return function(*arguments)
@@ -140,10 +142,10 @@ def words_of(command: str) -> dict[str, Any]:
         raise CompressError(f"its command cannot be read: {said}: `{command}`") from None
 
 
-def _request(words: Mapping[str, Any], folder: Path, given: Given, out: Path, threads: int | None) -> Any:
+def _request(words: Mapping[str, Any], folder: Path, moved: MovedData, out: Path, threads: int | None) -> Any:
     from ..reproduction import placed
 
-    return request_of({**placed(words, folder, given), "out": out, "threads": threads, "fsdp": False})
+    return request_of({**placed(words, folder, moved), "out": out, "threads": threads, "fsdp": False})
 
 
 def _above(comparison: Comparison) -> Iterator[str]:

@@ -2,10 +2,10 @@
 
 from .compared import Comparison, Figure, RunComparison
 from .comparing import compare
-from .places import Given, check_given, placed
+from .places import MovedData, check_moved, placed
 from .reruns import Rerun, check_reruns, rerun_all, rerun_of
 
 __all__ = [
-    "Comparison", "Figure", "Given", "Rerun", "RunComparison", "check_given", "check_reruns", "compare", "placed", "rerun_all",
+    "Comparison", "Figure", "MovedData", "Rerun", "RunComparison", "check_moved", "check_reruns", "compare", "placed", "rerun_all",
     "rerun_of",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ _HUB = "hub:"
 
 
 @dataclass(frozen=True)
-class Given:
+class MovedData:
     """Data to read in place of those that commands name, which may lie elsewhere by now. None: as the command says."""
 
     data_dir: Path | None = None
@@ -30,18 +30,18 @@ class Given:
         return {name: value for name, value in values.items() if value is not None}
 
 
-def check_given(given: Given, commands: Iterable[Mapping[str, Any]]) -> None:
-    """Raises `CompressError` for data that are given and that no command reads. `commands`: parameters of `compress run`."""
+def check_moved(moved: MovedData, commands: Iterable[Mapping[str, Any]]) -> None:
+    """Raises `CompressError` for data that `moved` has and that no command reads. `commands`: parameters of `compress run`."""
     commands = list(commands)
-    for name in given.replacements():
+    for name in moved.replacements():
         if not any(words[name] for words in commands):
             raise CompressError(f"{_option(name)}: no command on record names any; leave it out")
 
 
-def placed(words: Mapping[str, Any], folder: Path, given: Given) -> dict[str, Any]:
+def placed(words: Mapping[str, Any], folder: Path, moved: MovedData) -> dict[str, Any]:
     """`words`, the parameters of a recorded `compress run`, with each file where it is: in `folder`, else where the command runs.
 
-    `given` stands in for what the command names. Raises `CompressError` for a file that is in neither place.
+    `moved` stands in for what the command names. Raises `CompressError` for a file that is in neither place.
     """
     found = dict(words)
     for name, option in _CARDS.items():
@@ -49,7 +49,7 @@ def placed(words: Mapping[str, Any], folder: Path, given: Given) -> dict[str, An
         many = [values] if isinstance(values, str) else list(values or ())
         cards = [_card(word, folder, option) for word in many]
         found[name] = cards[0] if isinstance(values, str) else cards or None
-    found |= {name: value for name, value in given.replacements().items() if words[name]}
+    found |= {name: value for name, value in moved.replacements().items() if words[name]}
     for name in ("data_dir", "train", "dev", "tuning"):
         if found[name] is not None:
             found[name] = _data(found[name], folder, name)

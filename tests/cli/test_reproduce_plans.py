@@ -19,7 +19,7 @@ from compress.errors import CompressError
 from compress.models.cards import load_student, load_teacher
 from compress.pipeline import Listener, Request, plan_all
 from compress.pipeline.request import load_recipe, teacher_words
-from compress.reproduction import Given, Rerun, check_reruns, placed, rerun_all, reruns
+from compress.reproduction import MovedData, Rerun, check_reruns, placed, rerun_all, reruns
 from compress.reproduction.conditions import are_exact, conditions_of
 from compress.results import Result, read_results, write_result
 from compress.tasks import OwnFiles
@@ -46,7 +46,7 @@ def test_the_commands_of_our_reports_are_read_and_the_files_that_they_name_are_t
 ) -> None:
     """All but data, which are given anew, and checkpoints."""
     monkeypatch.chdir(tmp_path)
-    given = Given(data_dir=tmp_path, corpus=(str(tmp_path),))
+    given = MovedData(data_dir=tmp_path, corpus=(str(tmp_path),))
     for result in read_results(path):
         request = reruns.narrowed(request_of(placed(words_of(result.command), path.parent, given)), result)
         assert request.seeds == (result.seed,) and len(request.recipes) == 1
@@ -87,8 +87,8 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
     return make
 
 
-def reruns_here(given: Given | None = None) -> list[Rerun]:
-    return planned(Path("report"), given or Given(), Path("again"), None)
+def reruns_here(moved: MovedData | None = None) -> list[Rerun]:
+    return planned(Path("report"), given or MovedData(), Path("again"), None)
 
 
 COMMAND = "compress run distilbert int8 --task task.yaml --task toy-sentiment --teacher bert-mini --seeds 3 --set distill.epochs=1"
@@ -150,7 +150,7 @@ def test_files_of_ones_own_may_lie_elsewhere_by_now(recorded: Callable[..., Resu
         CompressError, match=r"--train train.csv: is neither in report nor here; give it anew with --train"
     ):
         reruns_here()
-    elsewhere = Given(train=Path("data/train.csv"), dev=Path("data/dev.csv"))
+    elsewhere = MovedData(train=Path("data/train.csv"), dev=Path("data/dev.csv"))
     assert len(reruns_here(elsewhere)) == 1
     with Path("data/dev.csv").open("a") as file:
         file.write("one more film,yes\n")
@@ -167,7 +167,7 @@ def test_plain_text_may_lie_elsewhere_by_now_and_is_checked(recorded: Callable[.
     )
     Path("texts").mkdir()
     shutil.move("text.txt", "texts/text.txt")
-    elsewhere = Given(corpus=("texts/text.txt",))
+    elsewhere = MovedData(corpus=("texts/text.txt",))
     assert reruns_here(elsewhere)[0].request.corpus == ("texts/text.txt",)
     Path("texts/text.txt").write_text("others\n" * 40)
     with pytest.raises(CompressError, match="--corpus: its text is another than on record"):
@@ -177,7 +177,7 @@ def test_plain_text_may_lie_elsewhere_by_now_and_is_checked(recorded: Callable[.
 def test_a_checkpoint_may_lie_in_the_reports_folder(tmp_path: Path) -> None:
     (tmp_path / "teacher").mkdir()
     words = words_of("compress run int8 -t toy-sentiment --teacher teacher --teacher bert-mini")
-    assert placed(words, tmp_path, Given())["teacher"] == [str(tmp_path / "teacher"), "bert-mini"]
+    assert placed(words, tmp_path, MovedData())["teacher"] == [str(tmp_path / "teacher"), "bert-mini"]
 
 
 def test_another_checkpoint_than_on_record_is_refused(
