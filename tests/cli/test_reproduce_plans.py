@@ -46,9 +46,9 @@ def test_the_commands_of_our_reports_are_read_and_the_files_that_they_name_are_t
 ) -> None:
     """All but data, which are given anew, and checkpoints."""
     monkeypatch.chdir(tmp_path)
-    given = MovedData(data_dir=tmp_path, corpus=(str(tmp_path),))
+    moved = MovedData(data_dir=tmp_path, corpus=(str(tmp_path),))
     for result in read_results(path):
-        request = reruns.narrowed(request_of(placed(words_of(result.command), path.parent, given)), result)
+        request = reruns.narrowed(request_of(placed(words_of(result.command), path.parent, moved)), result)
         assert request.seeds == (result.seed,) and len(request.recipes) == 1
         recipe = load_recipe(str(request.recipes[0]), request.overrides)
         (teacher,) = (load_teacher(word).name for word in teacher_words(request, recipe))
@@ -88,7 +88,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
 
 
 def reruns_here(moved: MovedData | None = None) -> list[Rerun]:
-    return planned(Path("report"), given or MovedData(), Path("again"), None)
+    return planned(Path("report"), moved or MovedData(), Path("again"), None)
 
 
 COMMAND = "compress run distilbert int8 --task task.yaml --task toy-sentiment --teacher bert-mini --seeds 3 --set distill.epochs=1"
