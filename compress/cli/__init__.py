@@ -11,7 +11,7 @@ import typer
 from .. import processes, signals
 from ..errors import CompressError, Interrupted
 from ..version import __version__
-from . import ablations, benching, bundles, info, inits, runs, searches, shipping, vocabularies
+from . import ablations, benching, bundles, info, inits, reproducing, runs, searches, shipping, vocabularies
 from .words import as_meant
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
@@ -38,6 +38,10 @@ _EXAMPLES = {
     ),
     runs.plan: ("compress plan tinybert --teacher ./my-bert --task my-task.yaml --corpus ./text",),
     runs.report: ("compress report runs/int8-* -o comparison",),
+    reproducing.reproduce: (
+        "compress reproduce reports/pruned-minilm --data-dir glue",
+        "compress reproduce runs/RUN -o again",
+    ),
     benching.bench: ("compress bench my-int8 openvino-f32:my-int8 --shape 1x128",),
     shipping.ship: (
         "compress ship runs/RUN -o my-int8",

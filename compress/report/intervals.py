@@ -70,14 +70,24 @@ def _resampled(variant: Variant, models: Sequence[ModelResult], files: Sequence[
 
 
 def metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndarray, file: Path) -> Headline:
-    """The metric that gives the score on record: a result does not say which class F1 counts, the last one unless
-    its task file chose another."""
+    """The metric that gives the score on record, as `metric_giving`. Raises `CompressError` where none does."""
+    metric = metric_giving(model.headline, run, run.task.metrics, logits, gold, run.task.sizes)
+    if metric is None:
+        raise CompressError(_contradiction(file, run, model))
+    return metric
+
+
+def metric_giving(
+    points: float, run: Result, metrics: tuple[str, ...], outputs: np.ndarray, gold: np.ndarray, sizes: tuple[int, ...]
+) -> Headline | None:
+    """The mean of `metrics`, over splits of these `sizes` where there are any, that gives `points`: a result does not say which class F1
+    counts, the last one unless its task file chose another. None: outputs and points are not of the same run."""
     for positive in (-1, *range(len(run.task.labels) - 1)):
-        metric = TASK_KINDS[run.task.kind].headline(run.task.metrics, positive, run.task.labels)
-        metric = MeanHeadline(metric, run.task.sizes) if run.task.sizes else metric
-        if abs(metric(logits, gold) - model.headline) <= 0.01:
+        metric = TASK_KINDS[run.task.kind].headline(metrics, positive, run.task.labels)
+        metric = MeanHeadline(metric, sizes) if sizes else metric
+        if abs(metric(outputs, gold) - points) <= 0.01:
             return metric
-    raise CompressError(_contradiction(file, run, model))
+    return None
 
 
 def _contradiction(file: Path, run: Result, model: ModelResult) -> str:

@@ -55,7 +55,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     else:
         kind, labels, metrics = _tags(table, own) if _has_words(table, own) else _of_texts(table, label, own)
     spec = TaskSpec(
-        name=task_name(train),
+        name=own.name or task_name(train),
         kind=kind,
         text=texts,
         label=label,

@@ -21,7 +21,8 @@ class OwnFiles:
     lists, choice where the second texts are lists of endings, or stand in several columns, ranking where the columns are called query and
     passage and the labels are numbers, regression where they are numbers with a decimal point, else classification. Of a multilabel task
     `label` may be several columns of 0 and 1, with commas between. Of a choice `pair` is of endings; it may be several columns, and `text`
-    two, the second of what each ending begins with. `max_length`: tokens.
+    two, the second of what each ending begins with. `max_length`: tokens. `name`: of the task; by default the training file's, or its
+    folder's.
     """
 
     train: Path
@@ -31,6 +32,7 @@ class OwnFiles:
     label: str = "label"
     kind: KindName | None = None
     max_length: int | None = None
+    name: str | None = None
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -1,0 +1,225 @@
+"""`reproduce`."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import CheckFailed, CompressError
+from ..spec.limits import MOST_THREADS
+from . import runs
+from .options import Json, Quiet, request_of
+from .words import as_meant
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..reproduction import Comparison, Figure, MovedData, Rerun, RunComparison
+    from ..results import Result
+
+_UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
+
+Source = Annotated[
+    Path,
+    typer.Argument(metavar="REPORT_OR_RUN", help="A report's folder, a run's or that of runs.", show_default=False),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out", "-o", help="Where the new runs and their store of artefacts are kept.", rich_help_panel="Output"
+    ),
+]
+_ELSEWHERE = "Data that are elsewhere by now, in place of those that the commands name"
+DataDir = Annotated[Path | None, typer.Option(help="As of `compress run`.", rich_help_panel=_ELSEWHERE)]
+File = Annotated[Path | None, typer.Option(metavar="FILE", help="As of `compress run`.", rich_help_panel=_ELSEWHERE)]
+Corpus = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATH", help="As of `compress run`; repeat for several.", rich_help_panel=_ELSEWHERE),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=MOST_THREADS,
+        help="Threads for training and evaluation. Default: those on record.",
+        rich_help_panel="Machine",
+    ),
+]
+
+
+def reproduce(
+    source: Source,
+    out: Out = Path("reproduced"),
+    data_dir: DataDir = None,
+    train: File = None,
+    dev: File = None,
+    tuning: File = None,
+    corpus: Corpus = None,
+    threads: Threads = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make a report's runs again from the commands on record, and say figure by figure what is the same.
+
+    Times are not measured again. The same command continues what was interrupted.
+    """
+    from ..reproduction import MovedData, check_reruns, compare, rerun_all
+    from .display import Display, console
+
+    moved = MovedData(data_dir, train, dev, tuning, tuple(corpus) if corpus else None)
+    reruns = planned(source, moved, out, threads)
+    check_reruns(reruns, source)
+    with Display(quiet=quiet) as display:
+        for rerun in reruns:
+            for line in rerun.changed:
+                display.notice(f"{rerun.recorded.run}: {line}")
+        made = rerun_all(reruns, display)
+    comparison = compare(reruns, made, source)
+    if json:
+        typer.echo(comparison.model_dump_json(indent=1))
+    else:
+        for line in _above(comparison):
+            typer.echo(line)
+        console().print(_table(comparison))
+        typer.echo(", ".join(f"{count} {verdict}" for verdict, count in comparison.verdicts.items()))
+    if failed := comparison.verdicts.get("differs"):
+        raise CheckFailed(f"{source}: {failed} of {sum(comparison.verdicts.values())} figures differ")
+
+
+def planned(source: Path, moved: MovedData, out: Path, threads: int | None) -> list[Rerun]:
+    """A rerun for each result in `source`, whose commands, files and data are seen to. Raises `CompressError`."""
+    from ..report import collect
+    from ..reproduction import check_moved, rerun_of
+
+    recorded = collect([source])
+    words = [_naming_run(source, result, words_of, result.command) for result in recorded]
+    check_moved(moved, words)
+    folder = source if source.is_dir() else source.parent
+    found = []
+    for result, each in zip(recorded, words, strict=True):
+        request = _naming_run(
+            source, result, _request, each, folder, moved, out, threads or result.settings.get("threads")
+        )
+        found.append(_naming_run(source, result, rerun_of, result, request))
+    return found
+
+
+def _naming_run(source: Path, result: Result, function: Any, *arguments: Any) -> Any:
+    """What `function` gives; an error of it says of which run it is."""
+    try:
+        return function(*arguments)
+    except CompressError as error:
+        raise CompressError(f"{source}: run {result.run}: {error}") from None
+
+
+def words_of(command: str) -> dict[str, Any]:
+    """The parameters of `compress run` in a recorded command, by the parser of `compress run` itself.
+
+    Raises `CompressError` for any other command, and for one that it does not take.
+    """
+    try:
+        program, verb, *arguments = as_meant(shlex.split(command))
+    except ValueError:
+        program, verb, arguments = "", "", []
+    if (program, verb) != ("compress", "run"):
+        raise CompressError(f"its command is `{command}`; expected one of `compress run`")
+
+    @functools.wraps(runs.run)
+    def words(**given: Any) -> dict[str, Any]:
+        return given
+
+    parser = typer.Typer(add_completion=False)
+    parser.command(add_help_option=False)(words)
+    try:
+        return typer.main.get_command(parser).main(arguments, prog_name="compress run", standalone_mode=False)
+    except _UsageError as error:
+        said = " ".join(error.format_message().split()).rstrip(".")
+        raise CompressError(f"its command cannot be read: {said}: `{command}`") from None
+
+
+def _request(words: Mapping[str, Any], folder: Path, moved: MovedData, out: Path, threads: int | None) -> Any:
+    from ..reproduction import placed
+
+    return request_of({**placed(words, folder, moved), "out": out, "threads": threads, "fsdp": False})
+
+
+def _above(comparison: Comparison) -> Iterator[str]:
+    """What of machine, versions and code is the same; in how many of the runs, where not all are alike."""
+    groups: dict[tuple[str, ...], int] = {}
+    for run in comparison.runs:
+        lines = tuple(_conditions(run))
+        groups[lines] = groups.get(lines, 0) + 1
+    for lines, count in groups.items():
+        if len(groups) > 1:
+            yield f"{count} of {len(comparison.runs)} runs:"
+        yield from lines
+    stored = sum(run.stages_from_store for run in comparison.runs)
+    if stored:
+        total = sum(run.stages for run in comparison.runs)
+        yield f"Stages: {stored} of {total} were in {comparison.out}/.store already and were not made again."
+    yield "Times are not measured again."
+
+
+def _conditions(run: RunComparison) -> Iterator[str]:
+    same = [each.name for each in run.conditions if each.same and each.now is not None]
+    other = [
+        f"{each.name} ({each.recorded or 'not recorded'}; now {each.now or 'none'})"
+        for each in run.conditions
+        if not each.same
+    ]
+    yield f"As recorded: {', '.join(same) or 'nothing'}."
+    if other:
+        yield f"Not as recorded: {', '.join(other)}."
+    if run.exact:
+        yield "Figures must be the same."
+    else:
+        yield "Scores must be the same but for chance: the 95% interval of their difference holds 0. Sizes may differ by 1%."
+
+
+def _table(comparison: Comparison) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("Model", "Figure", "Recorded", "Now", "Other answers", "Verdict"):
+        shown.add_column(name, justify="left" if name in ("Model", "Figure", "Verdict") else "right", overflow="fold")
+    for run in comparison.runs:
+        shown.add_section()
+        shown.add_row(Text(f"{run.recipe} on {run.task}, seed {run.seed}"), style="bold underline")
+        for figure in run.figures:
+            cells = (figure.model, _name(figure), *_values(figure), _answers(figure), _verdict(figure))
+            shown.add_row(*map(Text, cells), style="bold red" if figure.verdict == "differs" else "")
+    return shown
+
+
+def _name(figure: Figure) -> str:
+    return figure.name.replace("_", " ") + ("" if figure.split is None else f", {figure.split}")
+
+
+def _values(figure: Figure) -> tuple[str, str]:
+    """Scores with as many digits as tell them apart."""
+    if figure.split is None:
+        return f"{figure.recorded:,.0f}", "–" if figure.now is None else f"{figure.now:,.0f}"
+    if figure.now is None:
+        return f"{figure.recorded:.2f}", "–"
+    pairs = ((f"{figure.recorded:.{digits}f}", f"{figure.now:.{digits}f}") for digits in (2, 4, 6, 9, 12, 15))
+    return next(
+        (pair for pair in pairs if figure.recorded == figure.now or pair[0] != pair[1]),
+        (repr(figure.recorded), repr(figure.now)),
+    )
+
+
+def _answers(figure: Figure) -> str:
+    return "" if figure.changed is None else f"{figure.changed:,} of {figure.examples:,}"
+
+
+def _verdict(figure: Figure) -> str:
+    interval = figure.interval
+    told = figure.why if interval is None else f"{interval.points:+.2f}, {interval.low:+.2f} to {interval.high:+.2f}"
+    return figure.verdict + (f" ({told})" if told else "")

@@ -1,0 +1,80 @@
+"""What a comparison says: each figure on record, the one made now, and whether they agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+from pydantic import Field, computed_field
+
+from ..recorded import Record
+
+Verdict = Literal["same", "within its interval", "within 1%", "not judged", "differs"]
+
+
+class Condition(Record):
+    """Something that figures depend on."""
+
+    name: str
+    recorded: str | None
+    now: str | None
+    same: bool
+
+
+class Interval(Record):
+    """Of the difference, made now minus on record, points."""
+
+    points: float
+    low: float
+    high: float
+    p: float = Field(description="of no difference, corrected for all intervals of the comparison (Holm 1979)")
+
+
+class Figure(Record):
+    """A score in points, a size in bytes, or a number of parameters."""
+
+    model: str = Field(description="name and precision, e.g. `student int8`")
+    name: str = Field(description="a metric, `headline` (the mean of several metrics), `file_bytes` or `parameters`")
+    split: str | None = Field(default=None, description="of a score")
+    recorded: float
+    now: float | None = Field(description="none where no such model was made")
+    verdict: Verdict
+    changed: int | None = Field(
+        default=None, description="examples with another answer; none where no answers are on record"
+    )
+    examples: int | None = None
+    interval: Interval | None = None
+    why: str = Field(default="", description="of the verdict, where it needs a word")
+
+
+class RunComparison(Record):
+    """One result. `exact`: machine, versions, threads and code are those on record, so that figures must be the same."""
+
+    recorded: str = Field(description="name of the run on record")
+    run: str = Field(description="name of the run made now")
+    command: str = Field(description="that made it")
+    recipe: str
+    task: str
+    seed: int
+    exact: bool
+    conditions: tuple[Condition, ...]
+    changed_settings: tuple[str, ...]
+    stages: int
+    stages_from_store: int = Field(description="those that were there before, and were not made again")
+    figures: tuple[Figure, ...]
+
+
+class Comparison(Record):
+    """All results of a report. Times are not measured again."""
+
+    source: str
+    out: str
+    runs: tuple[RunComparison, ...]
+
+    @computed_field
+    @property
+    def verdicts(self) -> dict[Verdict, int]:
+        """How many figures have each, the good ones first."""
+        counts = Counter(figure.verdict for run in self.runs for figure in run.figures)
+        order: tuple[Verdict, ...] = ("same", "within its interval", "within 1%", "not judged", "differs")
+        return {verdict: counts[verdict] for verdict in order if counts[verdict]}

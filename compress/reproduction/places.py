@@ -1,0 +1,84 @@
+"""Where the files are that a recorded command names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import CompressError
+from ..paths import from_home
+
+_CARDS = {"recipes": "RECIPE", "tasks": "--task", "teacher": "--teacher", "student": "--student"}
+_HUB = "hub:"
+
+
+@dataclass(frozen=True)
+class MovedData:
+    """Data to read in place of those that commands name, which may lie elsewhere by now. None: as the command says."""
+
+    data_dir: Path | None = None
+    train: Path | None = None
+    dev: Path | None = None
+    tuning: Path | None = None
+    corpus: tuple[str, ...] | None = None
+
+    def replacements(self) -> dict[str, Any]:
+        """Parameter of `compress run` -> what stands in its place."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def check_moved(moved: MovedData, commands: Iterable[Mapping[str, Any]]) -> None:
+    """Raises `CompressError` for data that `moved` has and that no command reads. `commands`: parameters of `compress run`."""
+    commands = list(commands)
+    for name in moved.replacements():
+        if not any(words[name] for words in commands):
+            raise CompressError(f"{_option(name)}: no command on record names any; leave it out")
+
+
+def placed(words: Mapping[str, Any], folder: Path, moved: MovedData) -> dict[str, Any]:
+    """`words`, the parameters of a recorded `compress run`, with each file where it is: in `folder`, else where the command runs.
+
+    `moved` stands in for what the command names. Raises `CompressError` for a file that is in neither place.
+    """
+    found = dict(words)
+    for name, option in _CARDS.items():
+        values = words[name]
+        many = [values] if isinstance(values, str) else list(values or ())
+        cards = [_card(word, folder, option) for word in many]
+        found[name] = cards[0] if isinstance(values, str) else cards or None
+    found |= {name: value for name, value in moved.replacements().items() if words[name]}
+    for name in ("data_dir", "train", "dev", "tuning"):
+        if found[name] is not None:
+            found[name] = _data(found[name], folder, name)
+    found["corpus"] = [
+        word if word.startswith(_HUB) else str(_data(Path(word), folder, "corpus")) for word in found["corpus"] or ()
+    ]
+    return found
+
+
+def _card(word: str, folder: Path, option: str) -> str:
+    """A card's file, the folder of a checkpoint, or a name as it is: of the catalogue or the hub."""
+    if not word.endswith((".yaml", ".yml")):
+        own = option in ("--teacher", "--student") and (folder / word).is_dir()
+        return str(folder / word) if own else word
+    places = (folder / word, folder / Path(word).name, from_home(word))
+    place = next((path for path in places if path.is_file()), None)
+    if place is None:
+        raise CompressError(f"{option} {word}: is neither in {folder} nor here; put it into one of the two")
+    return str(place)
+
+
+def _data(path: Path, folder: Path, name: str) -> Path:
+    place = next((each for each in (folder / path, from_home(path)) if each.exists()), None)
+    if place is None:
+        raise CompressError(
+            f"{_option(name)} {path}: is neither in {folder} nor here; give it anew with {_option(name)}"
+        )
+    return place
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -1,0 +1,165 @@
+"""The run that a recorded result asks for: one recipe on one task with one seed, planned and checked before any work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .. import processes
+from ..catalog import is_path
+from ..errors import CompressError
+from ..paths import without_places
+from ..pipeline import Listener, Plan, Request, plan_all, run_all
+from ..pipeline.preflight import preflight
+from ..pipeline.request import load_recipe, overrides_for
+from ..pipeline.results.resolved import resolved_recipe
+from ..provenance import TeacherOrigin
+from ..report import find_predictions, load_answers, own_file
+from ..results import MODELS, Result
+from ..spec.recipe import Recipe
+from ..tasks import resolve_task
+
+_FOR_READERS = ("title", "paper", "description")
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """A recorded result, and the request and plan of the run that makes it again. `changed`: settings that are others now, a line each.
+    `stored`: stages that the store has before any work."""
+
+    recorded: Result
+    request: Request
+    plan: Plan
+    changed: tuple[str, ...]
+    stored: int
+
+
+def rerun_of(recorded: Result, request: Request) -> Rerun:
+    """`request`: what the recorded command asks for, which may be several runs.
+
+    Latency is left out, and the precision is that on record. Raises `CompressError` where the command does not make such a result,
+    and where data, text or a checkpoint are others than on record. Writes nothing.
+    """
+    own = replace(
+        narrowed(request, recorded), precision=recorded.settings.get("precision", request.precision), bench=None
+    )
+    (plan,) = plan_all(own)
+    _check_inputs(recorded, plan)
+    now = json.loads(json.dumps(without_places(resolved_recipe(plan))))
+    stored = sum((own.root / ".store" / node.key).is_dir() for node in plan.nodes)
+    return Rerun(recorded, own, plan, tuple(_changed(_flat(recorded.recipe), _flat(now))), stored)
+
+
+def check_reruns(reruns: Sequence[Rerun], source: Path) -> None:
+    """Raises `CompressError` for what could not run, for answers on record that cannot be read, and where a run would be held against
+    itself. Writes nothing."""
+    if processes.count() > 1:
+        raise CompressError("reproduce: works in one process; start it without torchrun")
+    root = reruns[0].request.root
+    for rerun in reruns:
+        file = own_file(rerun.recorded, [source], MODELS)
+        if file is not None and file.parent.resolve() == (root / rerun.plan.name).resolve():
+            raise CompressError(f"--out {root}: holds {file.parent}, the run to be made again; choose another folder")
+        _check_answers(rerun.recorded, source)
+    preflight([rerun.plan for rerun in reruns], root)
+
+
+def _check_answers(recorded: Result, source: Path) -> None:
+    file = find_predictions(recorded, [source])
+    for split in recorded.task.splits if file else ():
+        load_answers(file or source, recorded, [model.predictions for model in recorded.models], split)
+
+
+def rerun_all(reruns: Sequence[Rerun], listener: Listener) -> list[Result]:
+    """The result of each, in their order. Two that ask for the same run share it. Raises as `run_all`."""
+    made: dict[str, Result] = {}
+    for rerun in reruns:
+        if rerun.plan.name not in made:
+            (made[rerun.plan.name],) = run_all(rerun.request, listener)
+    return [made[rerun.plan.name] for rerun in reruns]
+
+
+def narrowed(request: Request, recorded: Result) -> Request:
+    """Of all that the command asks for, the run of this result. Raises `CompressError` where it is not among them."""
+    name, words = recorded.recipe["name"], [word for word in request.recipes if isinstance(word, str)]
+    recipe = next((word for word in words if load_recipe(word, overrides_for(request, word)).name == name), None)
+    if recipe is None:
+        raise CompressError(f"its command makes no run of the recipe {name}")
+    task = next((word for word in request.tasks if resolve_task(word)[0].name == recorded.task.name), None)
+    if task is None and request.own is None:
+        raise CompressError(f"its command makes no run on the task {recorded.task.name}")
+    if recorded.seed not in request.seeds:
+        raise CompressError(f"its command makes no run with the seed {recorded.seed}")
+    return replace(
+        request,
+        **_beside(load_recipe(recipe, overrides_for(request, recipe)), request, Path(recipe).parent),
+        recipes=(recipe,),
+        tasks=() if task is None else (task,),
+        seeds=(recorded.seed,),
+        overrides=tuple(overrides_for(request, recipe)),
+        own=replace(request.own, name=recorded.task.name) if request.own else None,
+    )
+
+
+def _beside(recipe: Recipe, request: Request, folder: Path) -> dict[str, str]:
+    """The cards that the recipe itself names by their files, where these lie beside it and not here."""
+    named = {"teacher": recipe.teacher, "student": recipe.student}
+    return {
+        role: str(folder / word)
+        for role, word in named.items()
+        if isinstance(word, str) and getattr(request, role) is None and is_path(word)
+        and not Path(word).exists() and (folder / word).is_file()
+    }  # fmt: skip
+
+
+def _check_inputs(recorded: Result, plan: Plan) -> None:
+    """Raises `CompressError` where what is read is not what was read then."""
+    task, then = plan.task.spec.name, recorded.task.data.fingerprint
+    if task != recorded.task.name or plan.task.fingerprint != then:
+        by = f" by {recorded.code}" if recorded.code else ""
+        raise CompressError(
+            f"task {task}: its data have another fingerprint, {plan.task.fingerprint[:12]}, than on record, {then[:12]} of "
+            f"{recorded.task.name}{by}: other files, or read in another way by this version; give those files, or use that version"
+        )
+    if recorded.corpus and (plan.corpus is None or plan.corpus.fingerprint != recorded.corpus.fingerprint):
+        raise CompressError("--corpus: its text is another than on record; give the same files in the same order")
+    for name, then, now in _origins(recorded, plan):
+        wrong = next(
+            (file for file in then.files.keys() & now.files.keys() if then.files[file] != now.files[file]), None
+        )
+        if wrong is not None:
+            raise CompressError(f"{name}: its {wrong} is another than on record ({then}); give the same checkpoint")
+
+
+def _origins(recorded: Result, plan: Plan) -> Iterator[tuple[str, TeacherOrigin, TeacherOrigin]]:
+    """(who, then, now) of each checkpoint that both know."""
+    many = [each.origin for each in recorded.ensemble.teachers] if recorded.ensemble else [recorded.origin]
+    for then, source in zip(many, plan.teachers.values(), strict=False):
+        if then is not None:
+            yield f"teacher {source.card.name}", then, source.origin
+    if recorded.student_origin is not None and plan.pretrained is not None:
+        yield f"student {plan.pretrained.card.name}", recorded.student_origin, plan.pretrained.origin
+
+
+def _flat(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Setting, of a stage as --set names it -> value."""
+    flat = {name: value for name, value in recipe.items() if name not in ("stages", *_FOR_READERS)}
+    for stage in recipe.get("stages") or ():
+        for kind, settings in stage.items():
+            label = (settings or {}).get("name", kind)
+            flat |= {label: "a stage"} | {f"{label}.{name}": value for name, value in (settings or {}).items()}
+    return flat
+
+
+def _changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Of what is on record alone: versions before knew fewer settings."""
+    for name, value in then.items():
+        if now.get(name) != value:
+            yield f"{name}: {_short(value)} on record, {_short(now.get(name))} now"
+
+
+def _short(value: Any) -> str:
+    return "nothing" if value is None else value if isinstance(value, str) else json.dumps(value)

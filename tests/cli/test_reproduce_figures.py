@@ -1,0 +1,97 @@
+"""Figures of a run held against those of another seed, whose answers a report has: what `compress reproduce` says elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compress.cli import reproducing
+from compress.reproduction import comparing
+from compress.reproduction.compared import Comparison, Figure, Interval, RunComparison
+from compress.results import PER_EXAMPLE, Result, read_results
+
+REPORTS = Path(__file__).parents[2] / "reports"
+
+
+def figures(report: str, task: str, seeds: tuple[int, int], *, exact: bool) -> list[Figure]:
+    """Of the last model of recipe `logits`, in fp32 and int8."""
+    before, now = (run_of(report, task, seed) for seed in seeds)
+    answers = REPORTS / report / PER_EXAMPLE
+    pair = comparing._Pair(before, now, answers, answers)
+    return [figure for model in before.models[1:] for figure in comparing._figures(pair, model, exact=exact)]
+
+
+def run_of(report: str, task: str, seed: int) -> Result:
+    results = read_results(REPORTS / report / "results.json")
+    (found,) = (each for each in results if (each.recipe["name"], each.task.name, each.seed) == ("logits", task, seed))
+    return found
+
+
+@pytest.mark.parametrize(("report", "task"), [("base", "mrpc"), ("base", "cola"), ("base-stsb", "stsb")])
+def test_the_same_answers_are_the_same(report: str, task: str) -> None:
+    for exact in (True, False):
+        found = figures(report, task, (0, 0), exact=exact)
+        assert found and {(each.verdict, each.changed or 0) for each in found} == {("same", 0)}
+
+
+@pytest.mark.parametrize(
+    ("report", "task", "names"),
+    [
+        ("base", "mrpc", ("headline", "accuracy", "f1")),
+        ("base", "cola", ("matthews",)),
+        ("base-stsb", "stsb", ("headline", "pearson", "spearman")),
+    ],
+)
+def test_each_score_of_another_seed_has_its_interval(report: str, task: str, names: Sequence[str]) -> None:
+    before, now = (run_of(report, task, seed) for seed in (0, 1))
+    found = [each for each in figures(report, task, (0, 1), exact=False) if each.split is not None]
+    assert tuple(each.name for each in found) == (*names, *names)
+    for each in found:
+        assert each.interval is not None and each.now is not None and each.now != each.recorded
+        assert each.interval.points == pytest.approx(each.now - each.recorded, abs=0.01)
+        assert each.interval.low < each.interval.points < each.interval.high
+        assert each.changed and each.examples == before.task.data.rows["dev"]
+    last = [each.headline for each in (before.final, now.final)]
+    assert [found[-len(names)].recorded, found[-len(names)].now] == last
+
+
+def test_by_the_same_code_another_seed_differs() -> None:
+    found = figures("base", "mrpc", (0, 1), exact=True)
+    assert {each.verdict for each in found if each.split is not None} == {"differs"}
+    assert all(each.interval is None for each in found)
+
+
+def score(p: float, low: float) -> Figure:
+    interval = Interval(points=1.0, low=low, high=2.0, p=p)
+    return Figure(model="a fp32", name="accuracy", split="dev", recorded=1, now=2, verdict="differs", interval=interval)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (score(0.04, 0.1), "differs"),
+        (score(0.06, 0.1), "within its interval"),  # the correction for others
+        (score(0.01, -0.1), "within its interval"),
+    ],
+)
+def test_an_interval_and_its_corrected_p_decide(found: Figure, verdict: str) -> None:
+    assert found.interval is not None
+    assert comparing._judged(found, iter([found.interval.p])).verdict == verdict
+
+
+def test_scores_are_shown_with_the_digits_that_tell_them_apart() -> None:
+    near = Figure(model="a fp32", name="accuracy", split="dev", recorded=90.00001, now=90.00002, verdict="differs")
+    assert reproducing._values(near) == ("90.000010", "90.000020")
+    nearest = near.model_copy(update={"recorded": 0.1, "now": float(np.nextafter(0.1, 1))})
+    assert len(set(reproducing._values(nearest))) == 2
+
+
+def test_what_holds_for_some_of_the_runs_is_told_of_these() -> None:
+    fields = {"recorded": "a", "run": "a", "command": "", "recipe": "int8", "task": "t", "seed": 0, "conditions": ()}
+    fields |= {"changed_settings": (), "stages": 2, "stages_from_store": 0, "figures": ()}
+    runs = tuple(RunComparison.model_validate({**fields, "exact": exact}) for exact in (True, False, False))
+    told = list(reproducing._above(Comparison(source="s", out="o", runs=runs)))
+    assert told[0] == "1 of 3 runs:" and "Figures must be the same." in told and "2 of 3 runs:" in told
