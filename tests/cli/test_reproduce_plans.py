@@ -26,21 +26,9 @@ from compress.tasks import OwnFiles
 
 REPORTS = Path(__file__).parents[2] / "reports"
 HERE = sorted(path for path in REPORTS.glob("*/result*.json"))
-GONE: dict[str, str] = {  # -> why its files are not there
-    "base-stsb": "mpnet-base.yaml is in reports/base alone",
-    "conll2003": "mpnet-base.yaml is in reports/base alone",
-    "conll2003-minilm": "conll.yaml is in reports/conll2003 alone",
-    "pruned-mpnet": "mpnet-base.yaml is in reports/base alone",
-}
 
 
-def with_reason(path: Path) -> Any:
-    name = path.parent.name
-    marks = [pytest.mark.xfail(strict=True, raises=CompressError, reason=GONE[name])] if name in GONE else []
-    return pytest.param(path, marks=marks, id=name)
-
-
-@pytest.mark.parametrize("path", [with_reason(path) for path in HERE])
+@pytest.mark.parametrize("path", HERE, ids=lambda path: path.parent.name)
 def test_the_commands_of_our_reports_are_read_and_the_files_that_they_name_are_there(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,7 +45,7 @@ def test_the_commands_of_our_reports_are_read_and_the_files_that_they_name_are_t
 
 
 def test_there_are_reports_to_read() -> None:
-    assert len(HERE) > 20 and {path.parent.name for path in HERE} > GONE.keys()
+    assert len(HERE) > 20
 
 
 @pytest.fixture

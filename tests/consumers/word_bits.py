@@ -36,7 +36,9 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = shipped(tmp_path_factory.mktemp("world"), TASK, "--teacher", "bert-mini", *options, steps=None)
     for file in FILES:
         stored = onnx.load(folder / "onnx" / file).graph.initializer
-        assert any(len(tensor.dims) == 3 and tensor.dims[0] >= LONG for tensor in stored)  # two values a byte, in blocks
+        assert any(
+            len(tensor.dims) == 3 and tensor.dims[0] >= LONG for tensor in stored
+        )  # two values a byte, in blocks
     return folder
 
 
