@@ -29,7 +29,10 @@ def main() -> None:
         "--cores", type=float, default=1, help="that Ray keeps for each worker; give the search as many --threads"
     )
     parser.add_argument(
-        "words", nargs="+", help="those of `compress search`, after --; -o is on a disk that all machines share"
+        "words",
+        nargs="+",
+        metavar="RECIPE",
+        help="and the options of `compress search`, after --; -o is on a disk that all machines share",
     )
     asked = parser.parse_args()
     try:

@@ -121,7 +121,7 @@ def search(
         table.add_row(*row)
     console().print(table)
     if len(found.trials) < trials:
-        typer.echo(f"all {len(found.trials)} combinations were tried")
+        typer.echo(f"every combination was tried: {len(found.trials)}")
     typer.echo(f"choice: trial {found.choice.model.number}" + ("" if not found.choice.missed else ", the nearest"))
     for line in found.choice.missed:
         typer.echo(f"misses: {line}")

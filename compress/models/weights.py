@@ -40,7 +40,9 @@ def _instead(folder: Path) -> str:
     pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(f"*{suffix}"))
     if pickles:
         return f"found {pickles[0]}, a pickle, which can run code when loaded: convert it to safetensors"
-    return next((f"found {path.name}" for path in sorted(folder.glob("*.safetensors"))), "none")
+    if (folder / "bundle.json").is_file():
+        return "found a bundle, whose weights are in ONNX: `compress ship --with-checkpoint` makes one that has both"
+    return next((f"found {path.name}" for path in sorted(folder.glob("*.safetensors"))), "found none")
 
 
 def _shards(folder: Path) -> list[str]:

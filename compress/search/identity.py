@@ -10,6 +10,7 @@ from ..atomic import write_text
 from ..errors import CompressError
 
 IDENTITY = "search.lock.json"
+_NAMES = {"axes": "--try"}  # of what the command line calls otherwise
 
 
 def claim(folder: Path, identity: dict[str, Any]) -> None:
@@ -27,7 +28,15 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
     wanted = json.loads(text)
     other = [name for name in sorted({*wanted, *found}) if wanted.get(name) != found.get(name)]
     if other:
+        there, here = (_shown(other[0], document.get(other[0])) for document in (found, wanted))
         raise CompressError(
-            f"{folder}: holds another search: {other[0]} is {found.get(other[0])!r} there and {wanted.get(other[0])!r} here; "
+            f"{folder}: holds another search: {_NAMES.get(other[0], other[0])} is {there} there and {here} here; "
             "choose another folder with --out"
         )
+
+
+def _shown(name: str, value: Any) -> str:
+    """What varies as it is given on the command line."""
+    if name == "axes" and isinstance(value, list) and all(isinstance(axis, list) and len(axis) == 2 for axis in value):
+        return ", ".join(f"{axis}={values}" for axis, values in value) or "nothing"
+    return repr(value)

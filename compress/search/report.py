@@ -111,4 +111,4 @@ def _settings(point: dict[str, Any]) -> str:
 
 
 def _latency(model: dict[str, Any]) -> str:
-    return "" if model["latency_ms"] is None else f"{model['latency_ms']:.2f}"
+    return "–" if model["latency_ms"] is None else f"{model['latency_ms']:.2f}"

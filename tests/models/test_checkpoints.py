@@ -49,7 +49,9 @@ def config(folder: Path, **changes: Any) -> None:
 
 def test_a_pickle_is_never_opened(folder: Path):
     (folder / "model.safetensors").unlink()
-    refused(lambda: weight_files(folder), f"{folder}: expected model.safetensors; none")
+    refused(lambda: weight_files(folder), f"{folder}: expected model.safetensors; found none")
+    (folder / "bundle.json").write_text("{}")
+    refused(lambda: weight_files(folder), "expected model.safetensors; found a bundle, whose weights are in ONNX")
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cposix\nsystem\n(S'exit'\ntR.")
     told = "found pytorch_model.bin, a pickle, which can run code when loaded: convert it to safetensors"
     for call in (

@@ -43,7 +43,7 @@ def test_a_search_ends_with_a_front_a_choice_and_the_command_that_ships_it(place
     assert first.returncode == 0, first.stderr
     document = json.loads((place / "out" / "search" / "search.json").read_text())
     assert sorted(trial["point"]["quantize.method"] for trial in document["trials"]) == ["dynamic", "static"]
-    assert "all 2 combinations were tried" in first.stdout
+    assert "every combination was tried: 2" in first.stdout
     assert document["choice"]["missed"] == []
     assert document["ship"] in first.stdout
     assert (place / document["ship"].split()[2] / "result.json").is_file()

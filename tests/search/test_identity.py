@@ -68,7 +68,7 @@ def test_other_text_tuning_limits_and_values_are_another_search(request_: Reques
         opened(replace(request_, tuning=tmp_path / "tuning.csv"), LIMITS, ())
     with pytest.raises(CompressError, match="holds another search: limits is"):
         opened(request_, Limits(max_size_mb=6), ())
-    with pytest.raises(CompressError, match="holds another search: axes is"):
+    with pytest.raises(CompressError, match="holds another search: --try is"):
         opened(request_, LIMITS, (Axis("distill.batch_size", (8, 16)),))
     (tmp_path / "text.txt").write_text("the film is bad .\n" * 20)
     with pytest.raises(CompressError, match="holds another search: corpus is"):
