@@ -40,9 +40,9 @@ def _code(recorded: Result, now: Result) -> Condition:
     """The code that made all of a result, stages and predictions too, which may be older than the result. Results of before they were
     recorded do not say it."""
     then, here = _codes(recorded), _codes(now)
-    told = ["; ".join(map(str, {code.source: code for code in codes if code}.values())) for codes in (then, here)]
+    texts = ["; ".join(map(str, {code.source: code for code in codes if code}.values())) for codes in (then, here)]
     same = len({code.source if code else None for code in (*then, *here)}) == 1 and None not in then
-    return Condition(name="code", recorded=told[0] or None, now=told[1] or None, same=same)
+    return Condition(name="code", recorded=texts[0] or None, now=texts[1] or None, same=same)
 
 
 def _codes(result: Result) -> list[Code | None]:
