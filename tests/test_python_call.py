@@ -34,6 +34,6 @@ def test_progress_is_shown_or_heard_by_a_listener() -> None:
 
 
 def test_its_options_are_those_of_a_request() -> None:
-    """`own` is put together from the options that say what is in the user's files."""
+    """`own` is put together from the options that say what is in the user's files; its task is named after them."""
     request, own = ({field.name for field in fields(kind)} for kind in (Request, OwnFiles))
-    assert set(Options.__annotations__) == (request - {"recipes", "tasks", "own"}) | own
+    assert set(Options.__annotations__) == (request - {"recipes", "tasks", "own"}) | (own - {"name"})
