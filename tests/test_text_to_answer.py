@@ -56,11 +56,6 @@ def test_ragged_texts_have_words_of_the_vocabulary_in_the_numbers_said(peers: An
     assert np.mean([len(word) == 4 for word in every]) == pytest.approx(0.15, abs=0.01)
 
 
-def test_texts_of_a_file_are_repeated_until_there_are_enough(peers: Any, tmp_path: Path) -> None:
-    (tmp_path / "texts.txt").write_text("one\n\ntwo\nthree\n")
-    assert peers("ragged_texts").texts_of_file(tmp_path / "texts.txt", 5) == ["one", "two", "three", "one", "two"]
-
-
 def test_the_fastest_way_is_one_that_no_caller_has_to_write(peers: Any) -> None:
     fastest = peers("text_measuring").fastest
     ways = {
@@ -229,7 +224,7 @@ def result(peers: Any, model: Path) -> dict[str, Any]:
         "command": "python text_to_answer.py",
         "date": "today",
         "machine": {"cpu": "a CPU", "cores": 2, "isa": ["avx2"]},
-        "texts": {"of": "by hand", "count": 30, "mean": 9.0, "median": 9, "p99": 15.0, "longest": 15},
+        "texts": {"count": 30, "mean": 9.0, "median": 9, "p99": 15.0, "longest": 15},
         "rounds": 2,
         "requests": 6,
         "variants": ours.VARIANTS,

@@ -22,7 +22,7 @@ _HEAD = """# Text to answer
 {date}, {cpu}, {cores} usable core(s), {isa}
 
 Texts in, answers out, tokenizer and all Python in between included, each candidate in a process and an environment of
-its own. The model is MiniLM-L6 (6 x 384) with a head of two labels. {count:,} texts {of}: {mean:.0f} tokens on average,
+its own. The model is MiniLM-L6 (6 x 384) with a head of two labels. {count:,} texts made of the tokenizer's words: {mean:.0f} tokens on average,
 {median:.0f} in the middle, 99% have at most {p99:.0f}, the longest {longest}. Tokenizers use one thread and waiting threads
 sleep, for all alike. `{first}` is measured twice: the second shows the noise.
 """

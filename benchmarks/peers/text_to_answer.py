@@ -4,7 +4,7 @@
 
 Makes an environment per peer as run.py does, a classifier of MiniLM-L6's weights, our files and optimum's. Each candidate
 answers ragged texts in one call, and then single texts of 1, 4 and 16 callers at once, in rounds of random order. Texts are
-made of the tokenizer's words (ragged_texts.py), or read from a file, one a line. Linux alone, for the memory.
+made of the tokenizer's words (ragged_texts.py). Linux alone, for the memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from checkpoints import make_checkpoint
 from environments import environment
 from heads import HEADS
 from process import start
-from ragged_texts import ragged_texts, texts_of_file
+from ragged_texts import ragged_texts
 from text_measuring import FIRST, OURS, Candidate, measure, short_text
 from text_report import render
 
@@ -82,7 +82,6 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, action="append", help="default: 1; may be given several times")
     parser.add_argument("--texts", type=int, default=10_000, help="answered in one call")
-    parser.add_argument("--file", type=Path, help="of texts, one a line, which are repeated if they are fewer")
     parser.add_argument("--rounds", type=int, default=3, help="of single texts")
     parser.add_argument("--requests", type=int, default=300, help="of single texts in a round")
     parser.add_argument("--peer", action="append", choices=PEERS, help="default: all")
@@ -113,13 +112,10 @@ def _prepare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     for file in (model / "checkpoint").glob("*.json"):
         shutil.copy(file, model / "bundle")
     tokenizer = model / "checkpoint/tokenizer.json"
-    count = arguments.texts
-    texts = ragged_texts(tokenizer, count) if arguments.file is None else texts_of_file(arguments.file, count)
+    texts = ragged_texts(tokenizer, arguments.texts)
     write_text(model / "texts.json", json.dumps(texts))
     lengths = [len(one) for one in tokenizers.Tokenizer.from_file(str(tokenizer)).encode_batch_fast(texts)]
-    of = "made of the tokenizer's words" if arguments.file is None else f"from {arguments.file.name}"
     return {
-        "of": of,
         "count": len(texts),
         "mean": statistics.fmean(lengths),
         "median": statistics.median(lengths),
