@@ -1,4 +1,4 @@
-"""How faithful each int8 method is to fp32, for fine-tuned teachers and for students, and how fast.
+"""How near each int8 method is to fp32, for fine-tuned teachers and for students, and how fast.
 
     python benchmarks/int8_methods.py --data-dir GLUE --teacher-task sst2 --teacher-task mrpc --student-task sst2 \\
         --method dynamic --method smoothquant --time sst2 --out runs --report reports/int8-methods.md
@@ -62,10 +62,10 @@ def rows(recipe: str, task: str, methods: Sequence[str], data_dir: Path, out: Pa
 
 
 def line(row: Row) -> str:
-    model, faithful = row.model, row.model.fidelity
-    if faithful is None:
+    model, fidelity = row.model, row.model.fidelity
+    if fidelity is None:
         raise SystemExit(f"{row.run.run}: expected a quantized model, found {model.precision}")
-    delta, rate = faithful.delta, faithful.flip_rate
+    delta, rate = fidelity.delta, fidelity.flip_rate
     cells = (
         row.run.task.title,
         model.name,
@@ -73,8 +73,8 @@ def line(row: Row) -> str:
         f"{model.file_bytes / 1e6:.1f}",
         f"{model.headline:.2f}",
         f"{delta.points:+.2f} ({delta.low:+.2f} to {delta.high:+.2f})",
-        "–" if rate is None else f"{faithful.flips} ({100 * rate:.2f}%)",
-        f"{faithful.mean_logit_difference:.4f} / {faithful.worst_logit_difference:.2f}",
+        "–" if rate is None else f"{fidelity.flips} ({100 * rate:.2f}%)",
+        f"{fidelity.mean_logit_difference:.4f} / {fidelity.worst_logit_difference:.2f}",
         f"{model.info['int8_matmuls']} of {sum(model.info.get(name, 0) for name in COUNTED)}",
     )
     return table_line(cells)

@@ -154,7 +154,7 @@ INSIDE = {
         ("training", "results"),
         ("stages",),
         ("recipes",),
-        ("planner", "preflight", "distributed", "request", "estimate", "memory"),
+        ("planner", "preflight", "distributed", "request", "estimate", "lengths", "memory"),
         ("run",),
         ("ablation", "__init__"),
     ),

@@ -11,7 +11,8 @@ from typing import Any
 from compress.errors import CompressError
 from compress.machine import memory_bytes, usable_cores
 from compress.pipeline import Plan, plan_all
-from compress.pipeline.estimate import Work, estimate, mean_length
+from compress.pipeline.estimate import Work, estimate
+from compress.pipeline.lengths import mean_length
 
 from .state import hardware
 from .steps import PRETRAIN, done_before, planned_request, wanted_recipes

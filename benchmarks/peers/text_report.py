@@ -22,9 +22,9 @@ _HEAD = """# Text to answer
 {date}, {cpu}, {cores} usable core(s), {isa}
 
 Texts in, answers out, tokenizer and all Python in between included, each candidate in a process and an environment of
-its own. The model is MiniLM-L6 (6 x 384) with a head of two labels. {count:,} texts made of the tokenizer's words: {mean:.0f} tokens on average,
-{median:.0f} in the middle, 99% have at most {p99:.0f}, the longest {longest}. Tokenizers use one thread and waiting threads
-sleep, for all alike. `{first}` is measured twice: the second shows the noise.
+its own. The model is MiniLM-L6 (6 x 384) with a head of two labels. {count:,} texts made of the tokenizer's words:
+{mean:.0f} tokens on average, {median:.0f} in the middle, 99% have at most {p99:.0f}, the longest {longest}.
+Tokenizers use one thread and waiting threads sleep, in all of them. `{first}` is measured twice: the second shows the noise.
 """
 _EXPLAINED = """* The ratio says how many times as fast `{first}` is, by {clock}. CPU time is that of all threads; other work
   on the machine disturbs it least.

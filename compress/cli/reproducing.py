@@ -78,8 +78,8 @@ def reproduce(
         for rerun in reruns:
             for line in rerun.changed:
                 display.notice(f"{rerun.recorded.run}: {line}")
-        made = rerun_all(reruns, display)
-    comparison = compare(reruns, made, source)
+        results = rerun_all(reruns, display)
+    comparison = compare(reruns, results, source)
     if json:
         typer.echo(comparison.model_dump_json(indent=1))
     else:
@@ -221,5 +221,5 @@ def _answers(figure: Figure) -> str:
 
 def _verdict(figure: Figure) -> str:
     interval = figure.interval
-    told = figure.why if interval is None else f"{interval.points:+.2f}, {interval.low:+.2f} to {interval.high:+.2f}"
-    return figure.verdict + (f" ({told})" if told else "")
+    reason = figure.why if interval is None else f"{interval.points:+.2f}, {interval.low:+.2f} to {interval.high:+.2f}"
+    return figure.verdict + (f" ({reason})" if reason else "")

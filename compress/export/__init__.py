@@ -120,8 +120,8 @@ def _parity(traced: Traced, path: Path, form: str, opset: int, logits: Logits) -
         return check_parity(traced, path, logits, fast_tolerance(traced.model.config.num_hidden_layers))
     except CheckFailed as error:
         part = first_difference(traced, opset=opset, unpadded=form == "unpadded")
-        told = "no part differs by itself" if part is None else f"the first part that differs is {part}"
-        raise CheckFailed(f"{error}; {told}") from None
+        where = "no part differs by itself" if part is None else f"the first part that differs is {part}"
+        raise CheckFailed(f"{error}; {where}") from None
 
 
 def _check_outputs(checkpoint: Path, traced: Traced, expected: int) -> None:

@@ -10,8 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..catalog import names
 from ..corpus.sources import FileSource
 from ..losses import LOSSES
@@ -21,16 +19,15 @@ from ..spec.kinds import KINDS
 from ..spec.stages import OnText
 from ..store import Store
 from ..store.manifest import NAME
-from ..tasks import QuerySampler, Split, encode
+from ..tasks import QuerySampler
+from .lengths import read_length, stage_length, teacher_length, windows_per_example
 from .memory import Memory, stage_memory
 from .plan import Node, Plan
 from .plan.sources import TaskSource
-from .plan.teachers import ENSEMBLE, TeacherSource
+from .plan.teachers import ENSEMBLE
 from .stages.augment import AUGMENTED
 from .training.log import saved_step
-from .training.text import text_length
 
-_SAMPLE = 512  # texts of train whose lengths stand for all
 _RECORDS = 50  # the newest artefacts that are asked how fast they were made
 _LIKE = 4.0  # times larger or smaller: models whose rates are not compared
 _BYTES_PER_TOKEN = 4.5  # of English text
@@ -81,11 +78,11 @@ class Estimate:
         here = f"on {self.device}" if self.device else f"this machine has {_gb(room)} GB"
         parts = {"weights": found.weights, "gradients": found.gradients, "AdamW": found.optimizer}
         parts |= {"activations": found.activations} | ({"teacher": found.teacher} if found.teacher else {})
-        told = f"memory: about {_gb(found.total)} GB for {work.label} ({', '.join(f'{k} {_gb(v)}' for k, v in parts.items())})"
-        told += f", {found.examples} texts of {found.length} tokens a forward; {here}"
+        text = f"memory: about {_gb(found.total)} GB for {work.label} ({', '.join(f'{k} {_gb(v)}' for k, v in parts.items())})"
+        text += f", {found.examples} texts of {found.length} tokens a forward; {here}"
         if self.device is None and found.total > room:
-            told += f": too little; lower micro_batch_size of {work.stage}, or max_length"
-        return told
+            text += f": too little; lower micro_batch_size of {work.stage}, or max_length"
+        return text
 
     def __str__(self) -> str:
         """`training: 1,240 steps, about 12 min on this machine`."""
@@ -99,10 +96,10 @@ class Estimate:
         elif known:
             words.append("no such model was trained here yet: `run` measures how long it takes")
         words += [f"{', '.join(unknown)} as long as the text"] if unknown else []
-        told = f"training: {', '.join(words)}"
+        text = f"training: {', '.join(words)}"
         if self.smaller is not None and self.seconds is not None and self.seconds > _LONG:
-            told += f"; recipe {self.smaller} is smaller"
-        return told
+            text += f"; recipe {self.smaller} is smaller"
+        return text
 
 
 def _gb(count: float) -> str:
@@ -166,7 +163,7 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
     """`done`: steps that an interrupted training has saved."""
     spec, model = node.spec, plan.sizes_of(node)
     examples = _examples(plan, node)
-    length = _length(plan, node)
+    length = stage_length(plan, node)
     losses = getattr(spec, "losses", ())
     taught = model is not plan.sizes["teacher"] and any(
         loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in losses
@@ -179,7 +176,7 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
     if ENSEMBLE in node.inputs:
         once = _of_tables(plan, node)
     elif taught:
-        forward = plan.sizes["teacher"].flops_per_example(_teacher_length(plan, node, length))
+        forward = plan.sizes["teacher"].flops_per_example(teacher_length(plan, node, length))
         table = examples is not None and _answers_once(plan, node, examples)
         once, each = ((examples or 0) * forward, each) if table else (0.0, each + forward)
     steps = None if steps is None else max(1, steps - done)
@@ -203,7 +200,7 @@ def _answers_once(plan: Plan, node: Node[Any], examples: int) -> bool:
 
 def _of_tables(plan: Plan, node: Node[Any]) -> float:
     """FLOPs of what several teachers say of the stage's examples, each once."""
-    lengths = {name: _read_length(plan, node, source) for name, source in plan.teachers.items()}
+    lengths = {name: read_length(plan, node, source) for name, source in plan.teachers.items()}
     each = sum(plan.sizes[name].flops_per_example(length) for name, length in lengths.items())
     return (_examples(plan, node) or 0) * each
 
@@ -211,7 +208,7 @@ def _of_tables(plan: Plan, node: Node[Any]) -> float:
 def _examples(plan: Plan, node: Node[Any]) -> int | None:
     """Of an epoch; None where that is not known before the text is read."""
     if not isinstance(node.spec, OnText):
-        count = round(len(plan.task.data.train) * _windows(plan, node))
+        count = round(len(plan.task.data.train) * windows_per_example(plan, node))
         copies = next((getattr(other.spec, "copies", 0) for other in plan.nodes if other.id == AUGMENTED), 0)
         return count * (1 + copies) if AUGMENTED in node.inputs else count
     tokens = node.spec.max_tokens
@@ -219,7 +216,7 @@ def _examples(plan: Plan, node: Node[Any]) -> int | None:
     if all(isinstance(source, FileSource) for source in sources):
         found = sum(_bytes(source.path) for source in sources if isinstance(source, FileSource)) / _BYTES_PER_TOKEN
         tokens = round(min(found, tokens or found))
-    return None if tokens is None else max(1, round(tokens / _length(plan, node)))
+    return None if tokens is None else max(1, round(tokens / stage_length(plan, node)))
 
 
 def _batch(plan: Plan, node: Node[Any]) -> float:
@@ -231,50 +228,8 @@ def _batch(plan: Plan, node: Node[Any]) -> float:
     return len(train) / len(QuerySampler(train.labels, size, seed=0))
 
 
-def _windows(plan: Plan, node: Node[Any]) -> float:
-    """Rows of an example in a batch, on average: 1, but where long texts are read in windows, or pairs one by one."""
-    if KINDS[plan.task.spec.kind].unit == "text":
-        return 1.0
-    sample, most = _sample_of(plan), node.spec.max_length or plan.task.spec.max_length
-    return len(encode(plan.source_of(node).tokenizer, sample, most)) / len(sample)
-
-
 def _bytes(path: Path) -> float:
     return path.stat().st_size * _PACKED.get(path.suffix, 1.0)
-
-
-def _length(plan: Plan, node: Node[Any]) -> float:
-    """Tokens of an example, on average."""
-    most = node.spec.max_length or plan.task.spec.max_length
-    if isinstance(node.spec, OnText):
-        return text_length(plan, node)
-    return mean_length(plan, most, plan.source_of(node))
-
-
-def _teacher_length(plan: Plan, node: Node[Any], length: float) -> float:
-    """As `_length`, in the teacher's own tokens where the student's are others."""
-    return length if plan.shares_tokenizer else _read_length(plan, node, plan.teacher)
-
-
-def _read_length(plan: Plan, node: Node[Any], teacher: TeacherSource) -> float:
-    """Tokens that a teacher reads of an example, on average: of a question what the student's window shows."""
-    most, student = node.spec.max_length or plan.task.spec.max_length, plan.source_of(node)
-    if KINDS[plan.task.spec.kind].unit != "question" or teacher.shares_tokenizer(student):
-        return mean_length(plan, most, teacher)
-    windows: Any = encode(student.tokenizer, _sample_of(plan), most)
-    return float(teacher.parts_of(windows, most).lengths.mean())
-
-
-def mean_length(plan: Plan, most: int | None = None, source: TeacherSource | None = None) -> float:
-    """Tokens of a text of train, which is cut to `most` tokens (default: the task's), on average; by the tokenizer of `source`
-    (default: the teacher)."""
-    sample, most = _sample_of(plan), most or plan.task.spec.max_length
-    return float(encode((source or plan.teacher).tokenizer, sample, most).lengths.mean())
-
-
-def _sample_of(plan: Plan) -> Split:
-    train = plan.task.data.train
-    return train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
 
 
 def _records(cache: Store, precision: str, device: str) -> list[tuple[float, float]]:

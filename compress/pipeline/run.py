@@ -18,7 +18,8 @@ from ..spec.recipe import Recipe
 from ..store import Artifact, Store, as_user_error
 from ..tasks import check_data_dir
 from .distributed import Peers, follow, lead, run_job
-from .estimate import data_line, estimate, mean_length
+from .estimate import data_line, estimate
+from .lengths import mean_length
 from .plan import Context, Job, Listener, Node, Plan
 from .plan.sources import TaskSource, TextSource
 from .plan.teachers import TeacherSource, resolve_teacher

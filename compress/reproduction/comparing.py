@@ -23,12 +23,12 @@ _NO_ANSWERS = "no answers are on record"
 _Outputs = tuple[np.ndarray, np.ndarray, np.ndarray]  # on record, now, gold
 
 
-def compare(reruns: Sequence[Rerun], made: Sequence[Result], source: Path) -> Comparison:
-    """`made`: a result for each of `reruns`. `source`: the report or run, which may hold answers beside its results.
+def compare(reruns: Sequence[Rerun], results: Sequence[Result], source: Path) -> Comparison:
+    """`results`: one for each of `reruns`. `source`: the report or run, which may hold answers beside its results.
 
     Raises `CompressError` where a file of answers cannot be read.
     """
-    runs = [_run(rerun, now, source) for rerun, now in zip(reruns, made, strict=True)]
+    runs = [_run(rerun, now, source) for rerun, now in zip(reruns, results, strict=True)]
     corrected = iter(holm([figure.interval.p for run in runs for figure in run.figures if figure.interval]))
     judged = [
         run.model_copy(update={"figures": tuple(_judged(figure, corrected) for figure in run.figures)}) for run in runs

@@ -75,11 +75,11 @@ def _check_answers(recorded: Result, source: Path) -> None:
 
 def rerun_all(reruns: Sequence[Rerun], listener: Listener) -> list[Result]:
     """The result of each, in their order. Two that ask for the same run share it. Raises as `run_all`."""
-    made: dict[str, Result] = {}
+    results: dict[str, Result] = {}
     for rerun in reruns:
-        if rerun.plan.name not in made:
-            (made[rerun.plan.name],) = run_all(rerun.request, listener)
-    return [made[rerun.plan.name] for rerun in reruns]
+        if rerun.plan.name not in results:
+            (results[rerun.plan.name],) = run_all(rerun.request, listener)
+    return [results[rerun.plan.name] for rerun in reruns]
 
 
 def narrowed(request: Request, recorded: Result) -> Request:

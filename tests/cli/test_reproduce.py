@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from recipe_runs import TASK, TEACHER, compress
+from reproduced_records import elsewhere, with_score, with_wrong
 
 from compress.results import PER_EXAMPLE, read_result
 
@@ -68,34 +69,6 @@ def altered(world: Path, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "reproduced").symlink_to(world / "reproduced")
     monkeypatch.chdir(tmp_path)
     return make
-
-
-def elsewhere(document: dict[str, Any]) -> None:
-    document["machine"]["cpu"] = "Another CPU"
-
-
-def with_score(document: dict[str, Any], points: float) -> None:
-    """On record for the quantized model."""
-    model = document["models"][-1]
-    model["scores"]["dev"]["accuracy"] = model["headline"] = points
-
-
-def with_wrong(report: Path, count: int) -> float:
-    """Answers on record of which so many more are wrong; their score."""
-    run = read_result(report)
-    with np.load(report / PER_EXAMPLE) as arrays:
-        kept = {name: arrays[name] for name in arrays.files}
-    index = json.loads(str(kept["index"]))
-    gold, answers = (
-        kept["tiny-task/dev"][0],
-        kept["tiny-task/dev"][index["tiny-task/dev"][run.run][run.final.predictions]],
-    )
-    others = answers.copy()
-    others[np.flatnonzero(answers == gold)[:count]] ^= 1
-    index["tiny-task/dev"][run.run][run.final.predictions] = len(kept["tiny-task/dev"])
-    kept |= {"index": np.array(json.dumps(index)), "tiny-task/dev": np.vstack([kept["tiny-task/dev"], others])}
-    np.savez_compressed(report / PER_EXAMPLE, allow_pickle=False, **kept)
-    return 100 * float((others == gold).mean())
 
 
 def figures(out: str) -> list[dict[str, Any]]:
@@ -282,11 +255,11 @@ REFUSED: dict[str, tuple[Alter, tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_made_again_is_one_line(cli: Cli, altered: Callable[[Alter], Path], name: str) -> None:
-    alter, words, told = REFUSED[name]
+    alter, words, message = REFUSED[name]
     altered(alter)
     done = cli("reproduce", "report", "-o", "again", *words)
     assert done.code == 2 and done.out == "" and len(done.err.strip().splitlines()) == 1
-    assert told in done.err and not Path("again").exists()
+    assert message in done.err and not Path("again").exists()
 
 
 def test_the_folder_of_the_run_itself_is_refused(cli: Cli, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

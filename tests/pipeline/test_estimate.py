@@ -18,7 +18,8 @@ from compress.catalog import names
 from compress.cli.plans import plan_documents
 from compress.errors import CompressError, Interrupted
 from compress.pipeline import Listener, Request, plan_all, run_all
-from compress.pipeline.estimate import data_line, estimate, mean_length, smaller_recipe, spell
+from compress.pipeline.estimate import data_line, estimate, smaller_recipe, spell
+from compress.pipeline.lengths import mean_length
 from compress.pipeline.training.log import saved_step
 from compress.pipeline.training.throughput import probe
 from compress.training.loop import StepReport

@@ -13,7 +13,8 @@ from teacher_pairs import PAIR, STEPS, keys, make_world, plan, request
 
 import compress
 from compress.pipeline import Plan, plan_all
-from compress.pipeline.estimate import Work, estimate, mean_length
+from compress.pipeline.estimate import Work, estimate
+from compress.pipeline.lengths import mean_length
 from compress.pipeline.memory import stage_memory
 from compress.pipeline.plan import Context, Listener
 from compress.pipeline.request import command_line

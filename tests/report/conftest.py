@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,22 @@ import numpy as np
 import pytest
 
 from compress.recorded_fidelity import Delta
-from compress.results import Data, Latency, Machine, ModelResult, Result, Runtime, StageRecord, TaskInfo, write_result
+from compress.report import write_report
+from compress.report.ablation import ablation_of, write_ablation
+from compress.results import (
+    LOG,
+    Data,
+    Latency,
+    Machine,
+    ModelResult,
+    Result,
+    Runtime,
+    StageRecord,
+    TaskInfo,
+    write_result,
+)
+
+from ..support import browser
 
 MACHINE = Machine(
     cpu="AMD EPYC 9R14", isa=("avx2", "avx512f", "avx512_vnni"), cores=2, memory_bytes=16_000_000_000, os="Linux 6.1"
@@ -219,3 +235,42 @@ def run_directory(tmp_path: Path) -> Callable[..., Result]:
         return write_run(tmp_path / "runs" / result.run, result, **how)
 
     return write
+
+
+@pytest.fixture(scope="module")
+def pages(fake: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One of each kind: several recipes, tasks and seeds, training curves, two tasks alike in title; an ablation."""
+    out = tmp_path_factory.mktemp("pages")
+    task = fake(task="mrpc").task.model_copy(update={"title": "SST-2"})
+    several = [
+        fake(),
+        fake("int8"),
+        *(fake(task="mrpc", seed=seed).model_copy(update={"task": task}) for seed in range(3)),
+    ]
+    log = out / "logs" / several[0].run / LOG
+    log.parent.mkdir(parents=True)
+    steps = (
+        {"model": "student", "step": step, "losses": {"hard_label": 1 / step}, "tuning": 80} for step in range(1, 50)
+    )
+    log.write_text("".join(f"{json.dumps(step)}\n" for step in steps), encoding="utf-8")
+    write_report(several, out / "report", folders=[out / "logs"])
+    rows: dict[str, list[Result]] = {}
+    for label, drop in {"full": 0.0, "without augment": 0.3, "map top": -0.05}.items():
+        run = fake(run=label.replace(" ", "-"))
+        run = run.model_copy(update={"models": run.models[:2]})
+        rows[label] = [write_run(out / "runs" / run.run, run, drop=drop)]
+    ablation = ablation_of(rows, title="Mine", command="compress ablate tinybert", folders=[out / "runs"])
+    write_ablation(ablation, out / "ablation")
+    return {"report": out / "report" / "report.html", "ablation": out / "ablation" / "ablation.html"}
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    program, axe = browser.chromium(), browser.axe_file()
+    if program is None or axe is None:
+        pytest.skip(
+            "needs Chromium, and axe-core: `npm install -g axe-core`, or COMPRESS_AXE=FILE with its axe.min.js; "
+            f"found {program or 'no browser'}, {axe or 'no axe-core'}"
+        )
+    with browser.tab(program, tmp_path_factory.mktemp("profile")) as opened:
+        yield opened, axe

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compress.report import write_report
-from compress.report.ablation import ablation_of, write_ablation
 from compress.report.names import Names
-from compress.results import LOG, Result
-
-from ..support import browser
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -53,35 +45,6 @@ def test_a_numbered_name_is_not_one_that_is_there() -> None:
         "int8-2", "int8", "int8-3", "int8-2-2", "part",
     ]  # fmt: skip
     assert [names.region("a", text) for text in ("b (2)", "b", "b", "")] == ["a: b (2)", "a: b", "a: b (3)", "a"]
-
-
-@pytest.fixture(scope="module")
-def pages(fake: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One of each kind: several recipes, tasks and seeds, training curves, two tasks alike in title; an ablation."""
-    from .conftest import write_run
-
-    out = tmp_path_factory.mktemp("pages")
-    task = fake(task="mrpc").task.model_copy(update={"title": "SST-2"})
-    several = [
-        fake(),
-        fake("int8"),
-        *(fake(task="mrpc", seed=seed).model_copy(update={"task": task}) for seed in range(3)),
-    ]
-    log = out / "logs" / several[0].run / LOG
-    log.parent.mkdir(parents=True)
-    steps = (
-        {"model": "student", "step": step, "losses": {"hard_label": 1 / step}, "tuning": 80} for step in range(1, 50)
-    )
-    log.write_text("".join(f"{json.dumps(step)}\n" for step in steps), encoding="utf-8")
-    write_report(several, out / "report", folders=[out / "logs"])
-    rows: dict[str, list[Result]] = {}
-    for label, drop in {"full": 0.0, "without augment": 0.3, "map top": -0.05}.items():
-        run = fake(run=label.replace(" ", "-"))
-        run = run.model_copy(update={"models": run.models[:2]})
-        rows[label] = [write_run(out / "runs" / run.run, run, drop=drop)]
-    ablation = ablation_of(rows, title="Mine", command="compress ablate tinybert", folders=[out / "runs"])
-    write_ablation(ablation, out / "ablation")
-    return {"report": out / "report" / "report.html", "ablation": out / "ablation" / "ablation.html"}
 
 
 KINDS = pytest.mark.parametrize("kind", ["report", "ablation"])
@@ -162,18 +125,6 @@ def test_a_command_has_its_button_that_shows_with_the_script(kind: str, pages: d
     assert buttons and all(found["class"] == "copy" and "hidden" in found for found in buttons)
 
 
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    program, axe = browser.chromium(), browser.axe_file()
-    if program is None or axe is None:
-        pytest.skip(
-            "needs Chromium, and axe-core: `npm install -g axe-core`, or COMPRESS_AXE=FILE with its axe.min.js; "
-            f"found {program or 'no browser'}, {axe or 'no axe-core'}"
-        )
-    with browser.tab(program, tmp_path_factory.mktemp("profile")) as opened:
-        yield opened, axe
-
-
 @pytest.mark.slow
 @KINDS
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -241,68 +192,3 @@ def test_the_name_of_a_row_stays_in_sight_on_a_phone(pages: dict[str, Path], tab
     assert scrolled == 250
     assert 0 <= left <= 2
     assert "student" in text
-
-
-TABLE = """const table = [...document.querySelectorAll('.scroll > table')]
-  .sort((a, b) => b.tBodies[0].rows.length - a.tBodies[0].rows.length)[0];"""
-ROWS = """JSON.stringify([...table.tBodies[0].rows].filter(row => row.checkVisibility())
-  .map(row => [...row.cells].map(cell => cell.firstChild?.textContent ?? '')))"""
-
-
-@pytest.mark.slow
-@KINDS
-def test_a_heading_sorts_its_table_and_the_third_time_puts_it_back(kind: str, pages: dict[str, Path], tab: Any) -> None:
-    shown, _ = tab
-    shown.open(pages[kind])
-    shown.run("document.querySelectorAll('details').forEach(part => part.open = true)")
-
-    def rows() -> list[list[str]]:
-        return json.loads(shown.run(f"(() => {{ {TABLE} return {ROWS}; }})()"))
-
-    def click(place: int) -> str | None:
-        return shown.run(
-            f"(() => {{ {TABLE} const head = table.tHead.rows[0].cells[{place}]; head.querySelector('button').click();"
-            " return head.getAttribute('aria-sort'); })()"
-        )
-
-    before = rows()
-    numeric = shown.run(
-        f"(() => {{ {TABLE} return [...table.tHead.rows[0].cells].findLastIndex(head => head.classList.contains('number')); }})()"
-    )
-    for place, value in ((numeric, _number), (0, lambda text: text.casefold())):
-        assert click(place) == "ascending"
-        upwards = [value(row[place]) for row in rows() if row[place] not in ("", "–")]
-        assert upwards == sorted(upwards) and len(rows()) == len(before)
-        assert click(place) == "descending"
-        downwards = [value(row[place]) for row in rows() if row[place] not in ("", "–")]
-        assert downwards == upwards[::-1]
-        assert click(place) is None
-        assert rows() == before
-
-
-def _number(text: str) -> float:
-    found = re.match(r"[+-]?\d+(\.\d+)?", text.replace(",", "").replace("−", "-"))
-    assert found, text
-    return float(found[0])
-
-
-@pytest.mark.slow
-def test_a_long_table_is_filtered_by_words(pages: dict[str, Path], tab: Any) -> None:
-    shown, _ = tab
-    shown.open(pages["report"])
-    shown.run("document.querySelectorAll('details').forEach(part => part.open = true)")
-    script = f"""(words => {{
-      {TABLE}
-      const line = table.parentElement.previousElementSibling, field = line.querySelector('input');
-      field.value = words;
-      field.dispatchEvent(new Event('input'));
-      return [{ROWS}, table.tBodies[0].rows.length, line.querySelector('[role=status]').textContent];
-    }})"""
-    found, every, count = shown.run(f"{script}('  ')")
-    whole = json.loads(found)
-    assert len(whole) == every > 7 and count == ""
-    word = whole[2][0].split()[0]
-    found, _, count = shown.run(f"{script}({json.dumps(word.upper())})")
-    left = json.loads(found)
-    assert 0 < len(left) < every and left == [row for row in whole if word.casefold() in " ".join(row).casefold()]
-    assert count == f"{len(left)} of {every}"
