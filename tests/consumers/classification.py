@@ -6,7 +6,6 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from browser import chromium, tab
 from consumer_bundles import shipped
@@ -14,6 +13,7 @@ from consumer_checks import (
     FILES,
     FP32,
     JS_VERSIONS,
+    OPENVINO_INT8,
     OPTIMUM,
     PROGRAMS,
     SENTENCE_TRANSFORMERS,
@@ -21,26 +21,20 @@ from consumer_checks import (
     by_node,
     by_python,
     check,
+    classifier_logits,
     share_of,
 )
 from consumer_environments import node_with
 from file_server import served
 from recipe_runs import TASK
 
-from compress.runtime import Classifier
-
 ONNXRUNTIMES = ("1.17.3", "1.20.1", "1.22.1", "1.24.4", "")
-OPENVINO_INT8 = 2e-2  # of the range of the logits: its own int8 matmuls
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Trained until its answers differ by text."""
     return shipped(tmp_path_factory.mktemp("world"), TASK, steps=300)
-
-
-def ours(bundle: Path, file: str) -> np.ndarray:
-    return np.asarray(Classifier(bundle, precision=FILES[file], threads=1).logits(TEXTS, batch_size=1))
 
 
 def test_the_texts_are_twenty_different_ones() -> None:
@@ -53,7 +47,7 @@ def test_onnxruntime(version: str, file: str, bundle: Path, tmp_path: Path) -> N
     numpy = "numpy<2" if version.startswith("1.17.") else "numpy"  # built against the first
     needs = (f"onnxruntime=={version}" if version else "onnxruntime", numpy, "tokenizers")
     found = by_python(needs, "onnxruntime_alone.py", bundle, TEXTS, file, tmp_path)
-    check(found, ours(bundle, file), share_of(file))
+    check(found, classifier_logits(bundle, file), share_of(file))
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -61,21 +55,21 @@ def test_onnxruntime(version: str, file: str, bundle: Path, tmp_path: Path) -> N
     ("needs", "program"), [(OPTIMUM, "optimum_onnx.py"), (SENTENCE_TRANSFORMERS, "cross_encoder.py")]
 )
 def test_optimum_and_cross_encoder(needs: str, program: str, file: str, bundle: Path, tmp_path: Path) -> None:
-    check(by_python(needs, program, bundle, TEXTS, file, tmp_path), ours(bundle, file), share_of(file))
+    check(by_python(needs, program, bundle, TEXTS, file, tmp_path), classifier_logits(bundle, file), share_of(file))
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_openvino(file: str, bundle: Path, tmp_path: Path) -> None:
     share = FP32 if file == "model.onnx" else OPENVINO_INT8
     found = by_python(("openvino", "tokenizers", "numpy"), "openvino_alone.py", bundle, TEXTS, file, tmp_path)
-    check(found, ours(bundle, file), share)
+    check(found, classifier_logits(bundle, file), share)
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "model_qdq.onnx"])
 def test_tract(file: str, bundle: Path, tmp_path: Path) -> None:
     """It has none of the operators of ONNX Runtime's own int8 file."""
     found = by_python(("tract", "tokenizers", "numpy"), "tract_alone.py", bundle, TEXTS, file, tmp_path)
-    check(found, ours(bundle, file), share_of(file))
+    check(found, classifier_logits(bundle, file), share_of(file))
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "model_quantized.onnx", "default"])
@@ -86,7 +80,7 @@ def test_transformers_js(version: str, file: str, bundle: Path, tmp_path: Path) 
     opened = "model_quantized.onnx" if file == "default" else file
     if file == "default":
         assert found != by_node(version, "transformers_js.mjs", bundle, TEXTS, "model.onnx", tmp_path)
-    check(found, ours(bundle, opened), share_of(opened))
+    check(found, classifier_logits(bundle, opened), share_of(opened))
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "model_quantized.onnx", "default"])
@@ -107,4 +101,4 @@ def test_transformers_js_in_a_browser(version: str, file: str, bundle: Path, tmp
         found = page.run(f"import('/transformers_js_web.mjs').then(program => {call})")
         assert all(url.startswith((address, "blob:", "data:")) for url in page.requests())
     opened = "model_quantized.onnx" if file == "default" else file
-    check(json.loads(found), ours(bundle, opened), share_of(opened))
+    check(json.loads(found), classifier_logits(bundle, opened), share_of(opened))

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
 from consumer_bundles import shipped
 from consumer_checks import (
     JS_VERSIONS,
+    OPENVINO_INT8,
     OPTIMUM,
     SENTENCE_TRANSFORMERS,
     TEXTS,
     by_node,
     by_python,
     check,
+    classifier_logits,
     share_of,
 )
 from recipe_runs import TASK
 
 from compress.quantize.weights import LONG
-from compress.runtime import Classifier
 
-FILES = {"model_quantized.onnx": "int8", "model_qdq.onnx": "qdq"}
+FILES = ("model_quantized.onnx", "model_qdq.onnx")
 ONNXRUNTIMES = ("1.20.1", "1.22.1", "1.24.4", "")
-OPENVINO_INT8 = 2e-2  # of the range of the logits: its own int8 matmuls
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +41,12 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def ours(bundle: Path, file: str) -> np.ndarray:
-    return np.asarray(Classifier(bundle, precision=FILES[file], threads=1).logits(TEXTS, batch_size=1))
-
-
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("version", ONNXRUNTIMES, ids=lambda version: version or "latest")
 def test_onnxruntime(version: str, file: str, bundle: Path, tmp_path: Path) -> None:
     needs = (f"onnxruntime=={version}" if version else "onnxruntime", "numpy", "tokenizers")
     found = by_python(needs, "onnxruntime_alone.py", bundle, TEXTS, file, tmp_path)
-    check(found, ours(bundle, file), share_of(file))
+    check(found, classifier_logits(bundle, file), share_of(file))
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -59,16 +54,20 @@ def test_onnxruntime(version: str, file: str, bundle: Path, tmp_path: Path) -> N
     ("needs", "program"), [(OPTIMUM, "optimum_onnx.py"), (SENTENCE_TRANSFORMERS, "cross_encoder.py")]
 )
 def test_optimum_and_cross_encoder(needs: str, program: str, file: str, bundle: Path, tmp_path: Path) -> None:
-    check(by_python(needs, program, bundle, TEXTS, file, tmp_path), ours(bundle, file), share_of(file))
+    check(by_python(needs, program, bundle, TEXTS, file, tmp_path), classifier_logits(bundle, file), share_of(file))
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_openvino(file: str, bundle: Path, tmp_path: Path) -> None:
     found = by_python(("openvino", "tokenizers", "numpy"), "openvino_alone.py", bundle, TEXTS, file, tmp_path)
-    check(found, ours(bundle, file), OPENVINO_INT8)
+    check(found, classifier_logits(bundle, file), OPENVINO_INT8)
 
 
 @pytest.mark.parametrize("version", JS_VERSIONS)
 def test_transformers_js(version: str, bundle: Path, tmp_path: Path) -> None:
     file = "model_quantized.onnx"
-    check(by_node(version, "transformers_js.mjs", bundle, TEXTS, file, tmp_path), ours(bundle, file), share_of(file))
+    check(
+        by_node(version, "transformers_js.mjs", bundle, TEXTS, file, tmp_path),
+        classifier_logits(bundle, file),
+        share_of(file),
+    )

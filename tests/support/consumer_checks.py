@@ -14,6 +14,8 @@ import numpy as np
 from consumer_bundles import WORDS
 from consumer_environments import node_with, python_with
 
+from compress.runtime import Classifier
+
 PROGRAMS = Path(__file__).parents[1] / "consumers" / "programs"
 FILES = {"model.onnx": "fp32", "model_quantized.onnx": "int8", "model_qdq.onnx": "qdq"}
 JS_FILES = ["model.onnx", "model_quantized.onnx"]  # those that transformers.js has a name for
@@ -23,6 +25,7 @@ TEXTS = [" ".join(WORDS[(start + step * each) % len(WORDS)] for each in range(1 
          ((number, 1 + number % 5) for number in range(20))]  # fmt: skip
 # Of the range of the logits: fp32 sums in another order; quantized values that rounding tips.
 FP32, INT8 = 1e-5, 2e-3
+OPENVINO_INT8 = 2e-2  # its own int8 matmuls
 RUN_SECONDS = 300.0
 
 
@@ -57,6 +60,11 @@ def _answers(command: list[str], cwd: Path) -> Any:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def classifier_logits(bundle: Path, file: str) -> np.ndarray:
+    """Ours of `TEXTS`."""
+    return np.asarray(Classifier(bundle, precision=FILES[file], threads=1).logits(TEXTS, batch_size=1))
 
 
 def share_of(file: str) -> float:
