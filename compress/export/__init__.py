@@ -20,7 +20,7 @@ from ..shared_weights import share_weights
 from ..spec.kinds import KindName
 from .cleaning import clean
 from .fast import build_fast, first_difference, has_tokens
-from .parity import Logits, check_parity, fast_tolerance, torch_logits
+from .parity import Logits, Parity, check_parity, fast_tolerance, torch_logits
 from .tracing import SEGMENTS, Traced, load, trace
 
 __all__ = ["export_onnx"]
@@ -46,8 +46,8 @@ def export_onnx(
     model that answers questions the threshold of no answer, where config.json has one. `graph`:
     `plain` is torch's exporter's; `fast` is
     `build_fast`'s.
-    Returns the largest error per shape and the counts of nodes and matmuls. CompressError: the
-    checkpoint; CheckFailed: the outcome, and then no file is left.
+    Returns the largest error per shape, where a model amplifies rounding what that does to its answers, and the counts of
+    nodes and matmuls. CompressError: the checkpoint; CheckFailed: the outcome, and then no file is left.
     """
     traced = load(Path(checkpoint), kind)
     if graph == "fast" and not pairs:
@@ -61,14 +61,14 @@ def export_onnx(
     unpadded.unlink(missing_ok=True)  # of an earlier file
     try:
         logits = torch_logits(traced)
-        errors, unpadded_errors = _write(traced, model, path, graph, logits), {}
+        parity, unpadded_parity = _write(traced, model, path, graph, logits), Parity({}, {})
         if graph == "fast" and has_tokens(traced.model):
-            unpadded_errors = _write(traced, _unpadded(traced, model, path), unpadded, "unpadded", logits)
+            unpadded_parity = _write(traced, _unpadded(traced, model, path), unpadded, "unpadded", logits)
     except BaseException:
         path.unlink(missing_ok=True)
         unpadded.unlink(missing_ok=True)
         raise
-    found = matmuls(model.graph)
+    found, rounding = matmuls(model.graph), {**parity.rounding, **unpadded_parity.rounding}
     return {
         "graph": graph,
         "opset": model.opset_import[0].version,
@@ -76,12 +76,13 @@ def export_onnx(
         "nodes": len(model.graph.node),
         "weight_matmuls": len(found.fp32) + len(found.stacked),
         "activation_matmuls": len(found.activation),
-        "parity_max_abs_error": errors,
-        "unpadded_parity_max_abs_error": unpadded_errors,
+        "parity_max_abs_error": parity.errors,
+        "unpadded_parity_max_abs_error": unpadded_parity.errors,
+        **({"moved_by_rounding": rounding} if rounding else {}),
     }
 
 
-def _write(traced: Traced, model: ModelProto, path: Path, form: str, logits: Logits) -> dict[str, float]:
+def _write(traced: Traced, model: ModelProto, path: Path, form: str, logits: Logits) -> Parity:
     write_model(model, path)
     check_model(path)
     return _parity(traced, path, form, model.opset_import[0].version, logits)
@@ -112,7 +113,7 @@ def _fast(checkpoint: Path, traced: Traced, opset: int) -> ModelProto:
     return model
 
 
-def _parity(traced: Traced, path: Path, form: str, opset: int, logits: Logits) -> dict[str, float]:
+def _parity(traced: Traced, path: Path, form: str, opset: int, logits: Logits) -> Parity:
     """As `check_parity`; of a fast graph that fails, the message names the part that differs first."""
     if form == "plain":
         return check_parity(traced, path, logits)

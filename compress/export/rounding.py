@@ -1,0 +1,42 @@
+"""How far does rounding alone move a model's answers?"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..models.features import logits_of
+
+_UNIT = 2.0**-24  # the largest relative error of rounding to float32
+_DRAWS = 4
+
+
+def exact_answers(model: nn.Module, inputs: Mapping[str, Tensor]) -> tuple[np.ndarray, np.ndarray]:
+    """The logits of `inputs` in float64, and of each number how far rounding in float32 moves it.
+
+    A computation in float32 gives the exact answers of a model whose weights are slightly other ones (backward error); a sum
+    of n products is off by about √n units of rounding (Higham and Mary, 2019, "A new approach to probabilistic rounding
+    error analysis"). So the weights are moved at random by that much, and the largest of the changes counts.
+    """
+    exact_model = copy.deepcopy(model).double()
+    with torch.inference_mode():
+        exact = _logits(exact_model, inputs)
+        moved = torch.zeros_like(exact)
+        for seed in range(_DRAWS):
+            other = copy.deepcopy(exact_model)
+            generator = torch.Generator().manual_seed(seed)
+            for weight in other.parameters():
+                terms = weight[0].numel() if weight.ndim > 1 else 1
+                noise = torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
+                weight.mul_(1 + _UNIT * math.sqrt(terms) * noise)
+            moved = torch.maximum(moved, (_logits(other, inputs) - exact).abs())
+    return exact.numpy(), moved.numpy()
+
+
+def _logits(model: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor:
+    return logits_of(model, model(**inputs), inputs["attention_mask"])
