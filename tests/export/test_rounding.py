@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -68,8 +69,14 @@ def test_float64_is_nearer_than_rounding_moves(family: str, tiny_checkpoint) -> 
 def amplifying(tmp_path_factory) -> Path:
     """A checkpoint whose attention is nearly that of the best token alone: a small change makes another one the best."""
     torch.manual_seed(7)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 6, "num_attention_heads": 2, "intermediate_size": 64}
-    model = BertForSequenceClassification(BertConfig(vocab_size=99, max_position_embeddings=24, num_labels=3, **sizes))
+    sizes: dict[str, Any] = {
+        "hidden_size": 32,
+        "num_hidden_layers": 6,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "num_labels": 3,
+    }
+    model = BertForSequenceClassification(BertConfig(vocab_size=99, max_position_embeddings=24, **sizes))
     with torch.no_grad():
         for name, weight in model.named_parameters():
             weight.add_(torch.randn_like(weight) * 0.1)
