@@ -12,6 +12,7 @@ from pathlib import Path
 from generators.commands import cli_page
 from generators.families import family_table
 from generators.floors import floors_table
+from generators.models import models_table
 from generators.recipes import recipe_table
 from generators.reference import reference_page
 from generators.results import results_table
@@ -22,6 +23,7 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"recipes": recipe_table, "results": results_table},
     "docs/architecture.md": {"floors": floors_table},
     "docs/recipes.md": {"families": family_table},
+    "reports/README.md": {"models": models_table},
 }
 
 
