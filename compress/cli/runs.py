@@ -117,7 +117,7 @@ def _check_measured(limits: Limits | None, bench: BenchSettings | None) -> None:
 
 def _run(request: Request, report: Path | None, limits: Limits | None, *, json: bool, quiet: bool) -> None:
     from ..pipeline import run_all
-    from ..report import recommendation_of, summary_table, write_report
+    from ..report import recommendation_of, ship_command, summary_table, write_report
     from .display import Display, console
 
     place = _report_place(request, report)
@@ -138,7 +138,9 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
     else:
         console().print(summary_table(results, runs))
         for result, made in zip(results, runs, strict=True):
-            typer.echo("\n".join([f"run:    {made}", *(f"goal:   {line}" for line in _goals_met(result))]))
+            lines = [f"run:    {made}", *(f"goal:   {line}" for line in _goals_met(result))]
+            lines += [] if recommended else [f"ship:   {ship_command(result, result.final, runs)}"]
+            typer.echo("\n".join(lines))
         _print_recommendation(recommended)
         typer.echo(f"report: {folder / 'report.html'}")
     if failure:

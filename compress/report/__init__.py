@@ -28,13 +28,13 @@ from .collect import collect
 from .intervals import metric_giving
 from .predictions import find_predictions, load_answers, own_file, write_answers
 from .pruned_picture import is_drawn
-from .recommendation import Recommendation, recommend
+from .recommendation import Recommendation, recommend, ship_command
 from .shipment import shipment_of
 from .summary import markdown_table, summary_table
 
 __all__ = [
     "Recommendation", "check_report_folder", "collect", "find_predictions", "load_answers", "markdown_table", "metric_giving",
-    "own_file", "recommendation_of", "shipment_of", "summary_table", "write_report",
+    "own_file", "recommendation_of", "ship_command", "shipment_of", "summary_table", "write_report",
 ]  # fmt: skip
 
 

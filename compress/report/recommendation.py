@@ -62,7 +62,7 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     elif not choice.missed:
         lines.append("No other model meets this.")
     picked = tuple(_best_seed(task, row) for task, row in zip(tasks, chosen.rows, strict=True))
-    commands = tuple(_command(run, model, folders) for run, model in picked)
+    commands = tuple(ship_command(run, model, folders) for run, model in picked)
     return Recommendation(tuple(lines), commands, picked, bool(choice.missed))
 
 
@@ -149,7 +149,8 @@ def options_of(run: Result, model: ModelResult) -> tuple[str | None, tuple[str, 
     return (None, ()) if model is run.final else (model.name, (model.precision,))
 
 
-def _command(run: Result, model: ModelResult, folders: Sequence[Path]) -> str:
+def ship_command(run: Result, model: ModelResult, folders: Sequence[Path]) -> str:
+    """The `compress ship` of a model, with the run's folder among `folders` where it is one of them."""
     own = own_file(run, folders, MODELS)
     folder = own.parent if own else Path("runs") / run.run
     name, precisions = options_of(run, model)

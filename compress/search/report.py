@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..atomic import write_text
 from ..candidates import Limits
-from ..paths import shown
 from ..pipeline import Request
+from ..report import ship_command
 from .run import FOLDER, Found, command_of
 
 DOCUMENT, PAGE = "search.json", "report.md"
-
-
-def ship_command(found: Found, root: Path) -> str:
-    """The `compress ship` of the choice."""
-    run = found.runs[found.choice.model.number].run
-    return shlex.join(["compress", "ship", shown(str(root / run)), "-o", f"{run}-bundle"])
 
 
 def search_document(found: Found, request: Request, limits: Limits) -> dict[str, Any]:
@@ -43,7 +36,7 @@ def search_document(found: Found, request: Request, limits: Limits) -> dict[str,
             for model in found.front
         ],
         "choice": {"number": found.choice.model.number, "missed": list(found.choice.missed)},
-        "ship": ship_command(found, request.root),
+        "ship": _ship(found, request.root),
     }
 
 
@@ -112,3 +105,9 @@ def _settings(point: dict[str, Any]) -> str:
 
 def _latency(model: dict[str, Any]) -> str:
     return "–" if model["latency_ms"] is None else f"{model['latency_ms']:.2f}"
+
+
+def _ship(found: Found, root: Path) -> str:
+    """The `compress ship` of the choice."""
+    run = found.runs[found.choice.model.number]
+    return ship_command(run, run.final, [root])

@@ -58,6 +58,9 @@ def test_a_forgotten_pair_is_one_note_of_plan_and_run(
     assert not any("nothing reads" in line for line in pair["notes"])
     done = cli("run", *words, "--no-bench", "--set", "quantize.method=dynamic", "--threads", "1")
     assert (done.code, done.err.count(note)) == (0, 1)
+    (ship,) = (line.split()[2:] for line in done.out.splitlines() if line.startswith("ship:"))
+    assert cli(*ship).code == 0  # as printed
+    assert (folder / ship[-1] / "onnx" / "model_quantized.onnx").is_file()
 
 
 def test_init_replaces_nothing_and_writes_nothing_where_it_fails(cli: Cli, folder: Path) -> None:
