@@ -73,6 +73,7 @@ def test_a_command_that_fails_is_a_line_with_its_last_words() -> None:
     assert "\n" not in str(failed.value)
 
 
+@pytest.mark.slow
 def test_a_command_that_hangs_is_stopped_with_what_it_started(place: Path) -> None:
     started = time.monotonic()
     with pytest.raises(CheckFailed, match=r"had not ended after 4 s; it was stopped, with all that it started"):

@@ -51,6 +51,7 @@ def test_a_toy_teacher_is_compressed_and_its_runs_compared(
     assert "the second against the first: " in shown and "distinguishable" in shown
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_ones_own_is_quantized_on_csv_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

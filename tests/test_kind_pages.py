@@ -22,7 +22,6 @@ from compress.tasks import resolve_task
 ROOT = Path(__file__).parents[1]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "kinds").glob("*.md"))}
 COMMANDS: Any = getattr(typer.main.get_command(app), "commands")  # noqa: B009
-DEFAULT = ("tagging",)  # each example takes about ten seconds
 
 TEACHER = """
 name: tiny
@@ -62,9 +61,8 @@ def test_its_commands_are_read(kind: str) -> None:
         COMMANDS[name].make_context(name, words)
 
 
-@pytest.mark.parametrize(
-    "kind", [kind if kind in DEFAULT else pytest.param(kind, marks=pytest.mark.slow) for kind in PAGES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PAGES)
 def test_its_example_runs_and_the_page_is_of_it(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

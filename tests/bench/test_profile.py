@@ -159,6 +159,7 @@ def test_a_profile_has_every_shape_and_its_shares_sum_to_one(int8: Path, tiny_on
             assert (INT8 in made.groups) == (name == "int8")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_profiled_is_one_line(tiny_onnx, tmp_path: Path) -> None:
     with pytest.raises(CompressError, match="expected an ONNX file run by ONNX Runtime and a shape; found none"):
         profile([Candidate("torch", Path("not/opened"), "torch")], ((1, 8),))

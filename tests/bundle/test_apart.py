@@ -45,6 +45,7 @@ def test_a_crash_is_a_failed_check_that_names_the_file(
     assert found["labels"].startswith(f"{bundle}/config.json: its process died (signal 11)")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("apart")
 def test_a_graph_that_never_answers_is_stopped(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _every_session(tmp_path, monkeypatch, "time.sleep(1000)")

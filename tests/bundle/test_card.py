@@ -28,6 +28,7 @@ def _front(folder: Path) -> dict:
     return yaml.safe_load((folder / "README.md").read_text(encoding="utf-8").split("---\n")[1])
 
 
+@pytest.mark.slow
 def test_the_hubs_own_parser_reads_the_metadata(bundle_of: Callable[[str], Path]) -> None:
     from huggingface_hub import ModelCard
 

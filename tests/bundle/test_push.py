@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from bundle_making import Run
+from default_suite import slow
 from fake_hub import Hub, Repository, serving
 from huggingface_hub import constants
 
@@ -176,7 +177,7 @@ def test_the_command_pushes_and_prints_the_url(hub: Hub, run: Run, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [(["--push", "mine"], "expected OWNER/NAME"), (["--private"], "expected --push OWNER/NAME with it")],
+    [(["--push", "mine"], "expected OWNER/NAME"), *slow((["--private"], "expected --push OWNER/NAME with it"))],
 )
 def test_the_command_refuses_before_any_work(
     hub: Hub, run: Run, tmp_path: Path, words: list[str], expected: str
@@ -188,6 +189,7 @@ def test_the_command_refuses_before_any_work(
     assert hub.requests == []
 
 
+@pytest.mark.slow
 def test_the_bundle_stays_when_the_hub_refuses(hub: Hub, run: Run, tmp_path: Path, apart: None) -> None:
     hub.refuse["POST /api/repos/create"] = 401
     out = tmp_path / "out"

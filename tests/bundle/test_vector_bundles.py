@@ -219,6 +219,7 @@ def test_the_cards_front_matter(made: tuple[Path, str]) -> None:
     assert "Input: a text, cut to 24 tokens. Output: a vector of length 1 per text." in card
 
 
+@pytest.mark.slow
 def test_a_bundle_is_served_timed_and_seen_to_be_damaged(bundle: Path, tmp_path: Path) -> None:
     """A server gives the vectors alone."""
     check_shipped(bundle, tmp_path, ["sentence_embedding"], [])

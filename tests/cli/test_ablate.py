@@ -124,6 +124,7 @@ def test_another_student_is_a_row(cli: Cli, world: Path) -> None:
     assert runs["three"].final.parameters > runs["two"].final.parameters
 
 
+@pytest.mark.slow
 def test_ones_own_files_are_ablated(cli: Cli, world: Path) -> None:
     for name, count in {"a": 40, "b": 12}.items():
         rows = [f"the {name} film {i} is {'good' if i % 2 else 'bad'},{i % 2 + 1}" for i in range(count)]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from default_suite import slow
 
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 
@@ -40,13 +41,15 @@ def albert(**fields: Any) -> dict[str, Any]:
     ("card", "start"),
     [
         ({"albert": albert()}, "converted: E 8, one block for 4 layers, fit"),
-        ({"albert": albert(groups=2, block="mean")}, "converted: E 8, 2 blocks for 4 layers, mean"),
+        *slow(({"albert": albert(groups=2, block="mean")}, "converted: E 8, 2 blocks for 4 layers, mean")),
         (
             {"albert": albert(groups=2, block=[0, 3])},
             "converted: E 8, 2 blocks for 4 layers, from teacher layers [0, 3]",
         ),
-        ({"albert": albert(share="none")}, "converted: E 8, a block for each of 4 layers, fit"),
-        ({"albert": albert(groups=4)}, "converted: E 8, a block for each of 4 layers, fit"),
+        *slow(
+            ({"albert": albert(share="none")}, "converted: E 8, a block for each of 4 layers, fit"),
+            ({"albert": albert(groups=4)}, "converted: E 8, a block for each of 4 layers, fit"),
+        ),
         ({"init": "random", "albert": albert()}, "from random weights"),
         ({"architecture": "bert", "init": "copy", "layers": 2}, "copying teacher layers [0, 3], counted from 0"),
     ],

@@ -39,6 +39,7 @@ def test_json_has_every_measurement_and_profile(cli, model: Path, monkeypatch: p
     assert provenance.Code.model_validate(document["code"]) == provenance.running_code()
 
 
+@pytest.mark.slow
 def test_the_tables_name_threads_cpu_time_and_the_floor(cli, model: Path) -> None:
     code, out, err = cli("bench", model, "--shape", "1x8", "--runs", "2", "--profile")
     assert code == 0, err

@@ -64,6 +64,7 @@ def bundle(folder: Path, result: Result) -> Path:
     return shipped(folder, result)
 
 
+@pytest.mark.slow
 def test_a_bundle_is_served_timed_and_seen_to_be_damaged(bundle: Path, tmp_path: Path) -> None:
     check_shipped(bundle, tmp_path, ["logits"], [])
 
@@ -119,6 +120,7 @@ def test_a_bundle_verifies_and_says_what_it_gives(bundle: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_task_file_from_init_scores_a_bundle_again(
     cli, bundle: Path, folder: Path, result: Result, tmp_path: Path
 ) -> None:

@@ -12,22 +12,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from recipe_runs import TEACHER
 
 import compress
 from compress.errors import CompressError
 
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 
-QUICK = (
-    "--teacher",
-    "bert-mini",
-    "--threads",
-    "1",
-    "--set",
-    "finetune.max_steps=1",
-    "--set",
-    "quantize.method=dynamic",
-)
+BRIEF = ("--threads", "1", "--set", "finetune.max_steps=1", "--set", "quantize.method=dynamic")
+QUICK = ("--teacher", "bert-mini", *BRIEF)
 
 
 def refused(cli: Cli, *arguments: object) -> str:
@@ -43,7 +36,19 @@ def refused(cli: Cli, *arguments: object) -> str:
 def test_what_is_not_a_runs_own_stays_and_reports_replace_nothing_else(
     cli: Cli, tmp_path: Path, task_file: Path
 ) -> None:
-    run = ("run", "int8", "--task", task_file, *QUICK, "--out", tmp_path / "runs", "--quiet")
+    (tmp_path / "tiny.yaml").write_text(TEACHER)
+    run = (
+        "run",
+        "int8",
+        "--task",
+        task_file,
+        "--teacher",
+        tmp_path / "tiny.yaml",
+        *BRIEF,
+        "--out",
+        tmp_path / "runs",
+        "--quiet",
+    )
     assert cli(*run, "--no-bench").code == 0
     (folder,) = (tmp_path / "runs").glob("int8-*")
     (folder / "notes").mkdir()

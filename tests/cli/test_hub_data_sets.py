@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from default_suite import slow
 from hub_downloads import CHUNK, COMMIT, LATER, TRIES, Endpoint, Repository
 from huggingface_hub import constants
 
@@ -96,7 +97,7 @@ def test_offline_the_cache_does(hub: Endpoint, refused: Any, planned: Any, monke
     assert hub.asked == []
 
 
-@pytest.mark.parametrize("why", ["offline", "gated", "gone", "failing"])
+@pytest.mark.parametrize("why", ["offline", "gated", *slow("gone", "failing")])
 def test_another_commit_in_the_cache_is_never_taken(
     hub: Endpoint, refused: Any, planned: Any, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
@@ -114,6 +115,7 @@ def test_another_commit_in_the_cache_is_never_taken(
     assert expected.get(why, "the hub answered 500") in refused()
 
 
+@pytest.mark.slow
 def test_of_two_commits_in_the_cache_each_is_found(hub: Endpoint, planned: Any) -> None:
     first = planned()
     train, dev = (f"data/{split}-00000-of-00001.parquet" for split in ("train", "validation"))
@@ -185,6 +187,7 @@ def test_what_a_hub_that_fails_is_told_as(hub: Endpoint, refused: Any, part: str
     assert "the hub answered 503, which is its own failure: try again later" in refused()
 
 
+@pytest.mark.slow
 def test_a_broken_download_goes_on_where_it_was(hub: Endpoint, planned: Any, refused: Any) -> None:
     train = "data/train-00000-of-00001.parquet"
     hub.short[train] = hub.datasets[DATA].commits[COMMIT][train][:-10]
@@ -196,7 +199,7 @@ def test_a_broken_download_goes_on_where_it_was(hub: Endpoint, planned: Any, ref
     assert [one.range for one in hub.fetched(train)] == [None, f"bytes={2 * CHUNK}-"]
 
 
-@pytest.mark.parametrize("damage", [(b"train film 0", b"trend film 0"), (b"PAR1", b"PAR2")])
+@pytest.mark.parametrize("damage", [(b"train film 0", b"trend film 0"), *slow(((b"PAR1", b"PAR2"),))])
 def test_damaged_data_are_not_used(hub: Endpoint, planned: Any, refused: Any, damage: tuple[bytes, bytes]) -> None:
     train = "data/train-00000-of-00001.parquet"
     whole = hub.datasets[DATA].commits[COMMIT][train]
@@ -207,6 +210,7 @@ def test_damaged_data_are_not_used(hub: Endpoint, planned: Any, refused: Any, da
     assert rows(planned()) == 64
 
 
+@pytest.mark.slow
 def test_files_that_nothing_can_read_are_told(hub: Endpoint, refused: Any) -> None:
     train = "data/train-00000-of-00001.parquet"
     whole = hub.datasets[DATA].commits[COMMIT][train]

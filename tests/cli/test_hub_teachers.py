@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from default_suite import slow
 from hub_downloads import CHUNK, COMMIT, LATER, TRIES, Endpoint, Repository
 from huggingface_hub import constants
 
@@ -150,7 +151,7 @@ def test_a_private_teacher(hub: Endpoint, refused: Any, planned: Any, monkeypatc
         (f"/api/models/{TEACHER}", 500, "the hub answered 500, which is its own failure: try again later"),
         (f"/api/models/{TEACHER}/tree", 503, "the hub answered 503"),
         (f"HEAD /{TEACHER}/resolve", 503, "the hub answered 503"),
-        ("GET /blobs", 500, "the hub answered 500"),
+        *slow(("GET /blobs", 500, "the hub answered 500")),  # which is tried again
         (f"/api/models/{TEACHER}", 429, "the hub counts too many requests (429): wait a few minutes"),
         (f"/api/models/{TEACHER}", 403, "the token may not read it (403)"),
     ],
@@ -223,6 +224,7 @@ def test_a_card_names_a_repository_at_a_commit(hub: Endpoint, planned: Any, refu
     assert f"teacher mine: {TEACHER} at {'d' * 40} cannot be downloaded: it has no revision" in refused("mine.yaml")
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_takes_the_endpoint_from_its_environment(hub: Endpoint, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
     environment |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from default_suite import slow
 from recipe_runs import TEACHER
 
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
@@ -59,7 +58,8 @@ def test_text_that_is_too_short_for_a_later_stage_is_told_before_the_teacher_is_
     assert "finetune teacher" not in error
 
 
-@pytest.mark.parametrize("timed", [False, *slow(True)])
+@pytest.mark.slow
+@pytest.mark.parametrize("timed", [False, True])
 def test_what_learnt_nothing_is_said_again_where_it_is_cached_and_a_run_without_latency_keeps_it(
     cli: Cli, tmp_path: Path, task_file: Path, timed: bool
 ) -> None:

@@ -108,6 +108,7 @@ def test_a_bundle_verifies_and_says_what_it_gives(bundle: Path) -> None:
     assert "pipeline_tag: text-ranking" in card and "ndcg_at_10" in card
 
 
+@pytest.mark.slow
 def test_a_task_file_from_init_scores_a_bundle_again(cli, bundle: Path, folder: Path, tmp_path: Path) -> None:
     task = tmp_path / "faq.yaml"
     said = cli("init", "--train", folder / "train.jsonl", "--dev", folder / "dev.jsonl", "--max-length", 32, "-o", task)

@@ -79,6 +79,7 @@ def test_answers_on_record_give_the_mean_and_the_report_shows_each_set(world: Pa
         assert metric_of(run, run.final, found, gold, file)(found, gold) == pytest.approx(run.final.headline, abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_bundle_is_verified_on_every_set_and_their_mean(world: Path, runs: list[Path]) -> None:
     assert compress("ship", runs[0], "-o", "bundle", cwd=world).returncode == 0
     done = compress("verify", "bundle", "--task", "sts.yaml", "--threads", "1", "--json", cwd=world)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from bundle_making import make_run
+from default_suite import slow
 
 from compress.bundle import read_bundle
 from compress.results import ModelResult, Result, StageRecord, read_result, write_result
@@ -38,15 +39,26 @@ def _known(result: Result) -> Result:
     return result.model_copy(update={"models": tuple(map(_timed, result.models)), "stages": (trained,)})
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Path:
-    """A finished run in `runs`, its store, and a report of it elsewhere."""
-    monkeypatch.chdir(tmp_path)
-    made = make_run(tmp_path)
-    shutil.move(made.store, tmp_path / "runs" / ".store")
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of `runs` with a finished run and its store."""
+    folder = tmp_path_factory.mktemp("finished")
+    made = make_run(folder)
+    shutil.move(made.store, folder / "runs" / ".store")
     write_result(_known(read_result(made.folder)), made.folder)
-    assert cli("report", made.folder, "-o", "report").code == 0
-    return made.folder
+    return folder
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, finished: Path) -> Path:
+    """A finished run in `runs`, its store, and a report of it elsewhere."""
+    (run,) = (finished / "runs").glob("bag-*")
+    if not (finished / "report").exists():
+        monkeypatch.chdir(finished)
+        assert cli("report", run.relative_to(finished), "-o", "report").code == 0
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "runs" / run.name
 
 
 def listing() -> list[str]:
@@ -54,7 +66,7 @@ def listing() -> list[str]:
     return sorted(path.as_posix() for path in Path().rglob("*"))
 
 
-@pytest.mark.parametrize("source", ["report", "report/result.json", "runs", "run", "runs/bag-*"])
+@pytest.mark.parametrize("source", ["report", *slow("report/result.json", "runs", "run", "runs/bag-*")])
 def test_the_model_that_meets_the_limits_is_shipped(cli: Cli, world: Path, source: str) -> None:
     place = world if source == "run" else source
     found = cli("ship", "--from", place, "--max-latency-ms", 3, "--min-score", 88, "-o", "out")
@@ -97,7 +109,7 @@ def test_a_report_whose_runs_are_gone_says_so(cli: Cli, world: Path) -> None:
     assert listing() == before
 
 
-@pytest.mark.parametrize("source", ["elsewhere/report", "elsewhere/{run}", "elsewhere/bag-*"])
+@pytest.mark.parametrize("source", ["elsewhere/report", *slow("elsewhere/{run}", "elsewhere/bag-*")])
 def test_runs_that_are_not_in_runs_are_found_beside_and_in_what_is_given(cli: Cli, world: Path, source: str) -> None:
     shutil.move("runs", "elsewhere")
     shutil.move("report", "elsewhere/report")

@@ -8,12 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from corpus_toys import text, write_text
 
 CHILD = Path(__file__).parents[1] / "support" / "tokenize_child.py"
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_touch_of_the_disk_changes_no_byte_and_finished_shards_are_kept(tmp_path: Path):
     source = write_text(tmp_path / "a.txt", text(250))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from corpus_toys import text, write_text
+from default_suite import slow
 from recipe_runs import compress
 from transformers import AutoTokenizer
 
@@ -45,7 +46,7 @@ def test_it_has_the_size_and_the_special_tokens_of_its_kind_and_any_text_goes_th
     assert continuing(tokenizer).any()
 
 
-@KINDS
+@pytest.mark.parametrize("kind", ["wordpiece", *slow("bpe")])
 def test_every_process_makes_the_same(corpus: Path, tmp_path: Path, kind: str):
     made = [tmp_path / str(number) for number in range(2)]
     for folder in made:  # not forked from one process, which would give all the seed of its hashes

@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from default_suite import slow
 from onnx import TensorProto, helper, numpy_helper
 from transformers import AlbertConfig, AlbertForSequenceClassification, AutoModelForSequenceClassification
 
@@ -26,7 +25,7 @@ TASK: dict[str, Any] = {"graph": "plain", "opset": 20, "task_name": "toy", "labe
 LAYERS, HIDDEN, FFN, EMBEDDING, VOCABULARY, POSITIONS = 4, 32, 48, 16, 120, 24
 TABLES = (VOCABULARY, POSITIONS, 2)  # rows of each
 FORMS = {"all": 1, "groups": 2, "none": LAYERS}  # sharing -> its blocks
-forms = pytest.mark.parametrize("form", ["all", "groups", *slow("none")])
+forms = pytest.mark.parametrize("form", ["all", "groups", "none"])
 
 
 class Made(NamedTuple):
@@ -89,6 +88,7 @@ def flat(found: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
     return sorted(tuple(sorted(shape)) for shape in found)
 
 
+@pytest.mark.slow
 @forms
 def test_each_shared_weight_is_stored_once(made: Callable[[str], Made], form: str) -> None:
     found = made(form)
@@ -102,6 +102,7 @@ def test_each_shared_weight_is_stored_once(made: Callable[[str], Made], form: st
     assert 0 <= floats - found.torch.num_parameters() < 50  # and a few constants, such as the mask's
 
 
+@pytest.mark.slow
 @forms
 def test_every_product_with_a_weight_is_int8_but_the_classifier(made: Callable[[str], Made], form: str) -> None:
     found = made(form)
@@ -115,6 +116,7 @@ def test_every_product_with_a_weight_is_int8_but_the_classifier(made: Callable[[
     assert len(after.activation) == 2 * LAYERS
 
 
+@pytest.mark.slow
 @forms
 def test_torch_onnx_and_int8_agree_over_lengths_and_batches(made: Callable[[str], Made], form: str) -> None:
     """fp32 to rounding, 1e-4 of logits near 1 (other orders of sums). int8: a weight is off by up to 1/254 of its
@@ -175,6 +177,7 @@ def test_a_turned_weight_that_is_an_output_stays() -> None:
     assert fold_transposes(model.graph) == 0
 
 
+@pytest.mark.slow
 def test_no_transpose_of_a_stored_weight_is_left(made: Callable[[str], Made]) -> None:
     """Large shared weights keep theirs in the exporter's graph; here the threshold of size is not met."""
     graph = onnx.load(made("all").fp32).graph
@@ -205,6 +208,7 @@ def one_batch() -> dict[str, Any]:
     return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
 
 
+@pytest.mark.slow
 def test_an_int8_file_with_smoothing_and_split_neurons_is_a_quarter_of_fp32(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

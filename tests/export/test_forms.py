@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from default_suite import slow
 from family_teachers import LABELS
 from plain_teachers import LAYERS, POSITIONS, plain_classifier, plain_teacher
 
@@ -56,7 +57,7 @@ def test_every_distance_has_the_bucket_that_transformers_gives_it():
     assert torch.equal(form.deberta.rows_of_queries[distances], (256 - buckets).clamp(0, 511))
 
 
-@pytest.fixture(scope="module", params=["deberta-v2", "xlnet"])
+@pytest.fixture(scope="module", params=["deberta-v2", *slow("xlnet")])
 def exported(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Path, dict[str, Any]]:

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from default_suite import covering, slow
 from pruned_toys import FAMILIES, HEADS, NEURONS, WITHOUT_PARTS, whole
 
 from compress.export import export_onnx
@@ -40,9 +41,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return make
 
 
-@pytest.mark.parametrize("kept", KEPT)
-@pytest.mark.parametrize("opset", [20, 23])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("family", "opset", "kept"), covering(FAMILIES, [(opset, kept) for opset in (20, 23) for kept in KEPT])
+)
 def test_fast_graphs_agree_with_torch(family: str, opset: int, kept: str, checkpoint: Checkpoint, tmp_path: Path):
     """Which export refuses itself where they do not; so too their unpadded forms."""
     info = export_onnx(checkpoint(family, kept), tmp_path, graph="fast", opset=opset, **TASK)
@@ -83,9 +84,8 @@ def quantized(spec: Quantize, form: str | None, folder: Path, inputs: dict[str, 
     return run_logits(open_session(path), inputs), found["int8_matmuls"]
 
 
-@pytest.mark.parametrize("form", ["dynamic", "static", "qdq", "smoothquant"])
-@pytest.mark.parametrize("kept", KEPT)
-@pytest.mark.parametrize("family", ["bert", "mpnet"])
+@pytest.mark.parametrize(("kept", "form"), covering(KEPT, ["static", "dynamic", "qdq", "smoothquant"]))
+@pytest.mark.parametrize("family", ["bert", *slow("mpnet")])
 def test_int8_is_near_fp32(family: str, kept: str, form: str, checkpoint: Checkpoint, tmp_path: Path):
     info = export_onnx(checkpoint(family, kept), tmp_path, graph="fast", opset=20, **TASK)
     model = without_units(whole(family), *KEPT[kept])

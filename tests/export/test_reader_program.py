@@ -50,6 +50,7 @@ def trial(found: Program, folded: onnx.ModelProto) -> Any:
     return Trial(found.module, folded, folded, QuantizationPlan((), (), (), ()), {})
 
 
+@pytest.mark.slow
 def test_the_graph_of_a_program_is_held_against_both_of_its_outputs(tmp_path: Path) -> None:
     found = program("bert", tmp_path)
     graph = found.graph(found.module)

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from default_suite import slow
 from tokenizers import Tokenizer
 from transformers import AutoModelForSequenceClassification
 
@@ -52,7 +53,7 @@ def logits(path: Path) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize("graph", ["fast", "plain"])
+@pytest.mark.parametrize("graph", ["fast", *slow("plain")])
 def test_its_logits_are_torch_s(checkpoint: Path, graph: str) -> None:
     path, info = exported(checkpoint, graph)
     assert set(info["parity_max_abs_error"]) == {"1x1", "1x7", "3x19", "8x20"}
@@ -82,7 +83,7 @@ def test_its_table_becomes_int8_by_rows(checkpoint: Path, method: str) -> None:
     assert 0 < np.abs(own - full).max() < 0.05 * np.abs(full).max()
 
 
-@pytest.mark.parametrize("graph", ["fast", "plain"])
+@pytest.mark.parametrize("graph", ["fast", *slow("plain")])
 def test_its_table_can_have_4_bits(checkpoint: Path, graph: str) -> None:
     path, _ = exported(checkpoint, graph)
     found = {}

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from default_suite import covering
+from default_suite import covering, slow
 from family_teachers import LAYERS, POSITIONS
 from plain_teachers import LAYERS as PLAIN_LAYERS
 from sentence_encoders import encoder
@@ -94,7 +94,7 @@ def texts() -> dict[str, np.ndarray]:
 GRAPHS = [(pooling, opset) for pooling in ("mean", "cls") for opset in (20, 23)]
 
 
-@pytest.mark.parametrize(("family", "pooling", "opset"), covering(FAST, GRAPHS))
+@pytest.mark.parametrize(("family", "pooling", "opset"), covering(FAST, GRAPHS, ["mpnet"]))
 def test_every_family_agrees_with_torch(family: str, pooling: str, opset: int, graph: Callable[..., Path]) -> None:
     model = encoder(family, pooling)
     traced = replace(describe(model, "embedding"), inputs=("input_ids", "attention_mask"))
@@ -107,7 +107,7 @@ def test_every_family_agrees_with_torch(family: str, pooling: str, opset: int, g
             np.testing.assert_allclose(found, expected(model, feed), rtol=0, atol=CLOSE)
 
 
-@pytest.mark.parametrize("form", ["fast", pytest.param("plain", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("form", ["fast", *slow("plain")])
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_other_tools_get_the_states_that_they_pool_first(pooling: str, form: str, graph: Callable[..., Path]) -> None:
     """sentence-transformers, FastEmbed and transformers.js read `last_hidden_state`, or the first output."""
@@ -197,8 +197,9 @@ def test_a_wrong_graph_is_not_kept_and_the_message_names_the_part(
     assert not list(tmp_path.glob("*.onnx"))
 
 
-@pytest.mark.parametrize("int8_format", ["dynamic", "static"])
-@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "mpnet"])
+@pytest.mark.parametrize(
+    ("family", "int8_format"), covering(["bert", "distilbert", "albert", "mpnet"], ["static", "dynamic"], ["mpnet"])
+)
 def test_all_matmuls_become_int8(family: str, int8_format: str, graph: Callable[..., Path], tmp_path: Path) -> None:
     source, feed = graph(family), texts()
     info = quantize_onnx(source, tmp_path, Quantize(method="dynamic"), int8_format=int8_format, feeds=[feed])

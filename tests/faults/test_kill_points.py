@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_runs import HARMS, Commands, bundle_in, check_whole
+from default_suite import keeping, slow
 
 from compress.atomic import exchange
 from compress.bundle.place import recover
@@ -39,7 +40,7 @@ def kill(commands: Commands, name: str, root: Path, exchanges: bool, **harm: obj
     return code
 
 
-@pytest.mark.parametrize("name", HARMS)
+@pytest.mark.parametrize("name", keeping(HARMS, ("run", "ship", "report")))
 def test_a_few_kills(commands: Commands, exchanges: bool, tmp_path: Path, name: str) -> None:
     """Spread over the command's touches, and the last quarter, in which things come to their places, taken twice."""
     count = commands.touches[name]
@@ -58,7 +59,7 @@ def test_two_hundred_kills(commands: Commands, exchanges: bool, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("size", CUTS[:1])
-@pytest.mark.parametrize("name", ["run", "force"])
+@pytest.mark.parametrize("name", ["run", *slow("force")])
 def test_a_kill_in_the_middle_of_a_write(
     commands: Commands, exchanges: bool, tmp_path: Path, name: str, size: int
 ) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 from command_runs import RUN, Commands, leftovers
 
 from compress.results import read_result
 
 
+@pytest.mark.slow
 def test_six_commands_that_finish_one_run_at_once_while_it_is_read(commands: Commands, tmp_path: Path) -> None:
     root, path = tmp_path / "root", tmp_path / "root" / RUN / "result.json"
     processes = [commands.forks.start(root, do="run", times=6) for _ in range(6)]

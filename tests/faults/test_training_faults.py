@@ -103,6 +103,7 @@ def test_twenty_kills_at_any_moment(trainer: Forks, whole: Any, tmp_path: Path):
         assert outcome(root) == whole[0]
 
 
+@pytest.mark.slow
 def test_kills_while_the_artefact_is_put_together(trainer: Forks, whole: Any, tmp_path: Path):
     """After the last step the checkpoint is saved, hashed, named: killed at every few touches of the disk there."""
     root, halves = tmp_path / "root", set[int]()
@@ -124,8 +125,10 @@ def test_kills_while_the_artefact_is_put_together(trainer: Forks, whole: Any, tm
     ("harm", "reason"),
     [
         ({"write": 25, "code": errno.EIO}, "the disk failed (Input/output error); "),
-        ({"write": 90, "code": errno.EDQUOT}, "cannot write more (Disk quota exceeded); "),
-        ({"limit": 9000}, "cannot write more (File too large); "),
+        *slow(
+            ({"write": 90, "code": errno.EDQUOT}, "cannot write more (Disk quota exceeded); "),
+            ({"limit": 9000}, "cannot write more (File too large); "),
+        ),
     ],
     ids=["broken", "quota", "limit"],
 )
@@ -142,7 +145,7 @@ def test_a_disk_that_refuses_is_one_line_and_the_same_command_continues(
 
 @pytest.mark.parametrize(
     ("step", "number"),
-    [(8, signal.SIGINT), (STEPS + 5, signal.SIGTERM), *slow((1, signal.SIGTERM), (STEPS, signal.SIGINT))],
+    [(8, signal.SIGINT), *slow((STEPS + 5, signal.SIGTERM), (1, signal.SIGTERM), (STEPS, signal.SIGINT))],
     ids=["mid-epoch", "student", "first", "last"],
 )
 def test_a_signal_saves_and_the_same_command_continues(
@@ -160,6 +163,7 @@ def test_a_signal_saves_and_the_same_command_continues(
     assert outcome(root) == whole[0]
 
 
+@pytest.mark.slow
 def test_two_processes_share_one_result(trainer: Forks, whole: Any, tmp_path: Path):
     """The first trains; it is held until the second has come, and the second waits for what the first makes."""
     root = tmp_path / "root"

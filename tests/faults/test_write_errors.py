@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from command_runs import HARMS, Commands, bundle_in, check_whole, commands_in, leftovers
+from default_suite import keeping, slow
 from fault_runs import Forks
 
 from compress.bundle.place import recover
@@ -59,7 +60,7 @@ def points(commands: Commands) -> list[tuple[str, int, int]]:
     return [(*point, code) for point, code in itertools.product(writes, CODES)]
 
 
-@pytest.mark.parametrize("name", HARMS)
+@pytest.mark.parametrize("name", keeping(HARMS, ("run", "ship", "report")))
 def test_a_few_refused_writes(commands: Commands, tmp_path: Path, name: str) -> None:
     dice = random.Random(name)
     for code in (errno.EIO, dice.choice(CODES[:3])):
@@ -76,7 +77,7 @@ def test_a_hundred_refused_writes(commands: Commands, tmp_path: Path) -> None:
     assert found.count(2) > 90
 
 
-@pytest.mark.parametrize("name", ["run", "report", "ship", "force"])
+@pytest.mark.parametrize("name", ["run", "ship", *slow("report", "force")])
 def test_files_that_may_not_grow(commands: Commands, tmp_path: Path, name: str) -> None:
     """Refused by the system, in the middle of a write."""
     codes = []

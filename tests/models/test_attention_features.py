@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from default_suite import covering
 from torch import Tensor
 from transformers import AutoModel, AutoModelForSequenceClassification
 
@@ -164,16 +165,18 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return counts
 
 
-@every_family
 @pytest.mark.parametrize(
-    ("wanted", "scores"),
-    [
-        (["logits", "hidden[-1]", "embeddings"], 0),
-        (["logits", "queries[0]", "keys[1]", "values[-1]"], 0),
-        (["scores[1]"], 1),
-        (["scores[0]", "scores[-2]"], 1),
-        (["scores[0]", "scores[1]", "logits"], 2),
-    ],
+    ("family", "wanted", "scores"),
+    covering(
+        FAMILIES,
+        [
+            (["scores[0]", "scores[-2]"], 1),
+            (["logits", "hidden[-1]", "embeddings"], 0),
+            (["logits", "queries[0]", "keys[1]", "values[-1]"], 0),
+            (["scores[1]"], 1),
+            (["scores[0]", "scores[1]", "logits"], 2),
+        ],
+    ),
 )
 def test_nothing_is_computed_for_layers_that_nobody_asked_for(
     load: Load, counted: dict[str, int], family: str, wanted: list[str], scores: int

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from default_suite import keeping
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 from transformers import (
@@ -248,6 +249,7 @@ MATCHING = {
 }
 
 
+LARGE = {"tiny-3l-312-project", "tiny-3l-384-project", "albert-12x768"}
 OF_BERT = [
     name
     for name in catalog.names("students")
@@ -255,9 +257,7 @@ OF_BERT = [
 ]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "tiny-3l-312-project" else name for name in OF_BERT]
-)
+@pytest.mark.parametrize("name", keeping(OF_BERT, set(OF_BERT) - LARGE))
 def test_every_card_is_built_from_a_teacher_that_matches(name: str):
     config = BertConfig.from_dict(
         {

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from default_suite import slow
 from family_teachers import KINDS, WHOLE_LAYERS, chooser_of
 from head_batches import LENGTH, ROWS, batch, built, card, logits, short_row
 from plain_teachers import plain_chooser
@@ -105,7 +104,8 @@ def test_a_converted_student_is_near_its_teacher(family: str) -> None:
         torch.testing.assert_close(logits(student), logits(teacher), rtol=0, atol=1e-2)  # up to LayerNorm's epsilon
 
 
-@pytest.mark.parametrize("family", ["roberta", *slow("bert", "mpnet")])
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["roberta", "bert", "mpnet"])
 def test_a_projected_student_is_its_teacher_at_full_width(family: str) -> None:
     teacher = chooser(family)
     whole = built(card(architecture=family, init="project"), teacher, batches(4, 15, 90))

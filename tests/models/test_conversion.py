@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from albert_toys import EMBEDDING, bert, blocks, card, converted, sizes, text
+from default_suite import slow
 from text_batches import batches
 from transformers import AlbertForSequenceClassification, AutoModel, AutoModelForSequenceClassification
 
@@ -64,7 +65,7 @@ def test_layers_that_are_alike_and_flat_tables_lose_nothing(student: Any):
     assert theirs.logits.std() > 0.1  # different texts, different answers
 
 
-@pytest.mark.parametrize("student", [card(), card(groups=2), card(share="none")], ids=told)
+@pytest.mark.parametrize("student", [card(), *slow(card(groups=2), card(share="none"))], ids=told)
 def test_conversion_is_the_same_again_whatever_the_seed(teacher: Any, student: Any):
     made = []
     for seed in (0, 1):

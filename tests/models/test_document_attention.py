@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from default_suite import covering
 from torch import Tensor
 from transformers import AutoConfig, AutoModel
 
@@ -97,9 +98,10 @@ def of_document(feature: str, value: Tensor, number: int) -> Tensor:
     return value[:, :, chosen] if value.ndim == 4 else value[:, chosen]
 
 
-@every_family
-@pytest.mark.parametrize("how", ["eval", "train", "train bf16"])
-@pytest.mark.parametrize("changed", range(len(SIZES)))
+@pytest.mark.parametrize(
+    ("family", "changed", "how"),
+    covering(FAMILIES, [(changed, how) for how in ("train", "eval", "train bf16") for changed in range(len(SIZES))]),
+)
 def test_other_words_next_door_change_no_bit_of_a_document(family: str, how: str, changed: int):
     """Through torch's kernel, and through the plain products by which a CPU trains, with dropout."""
     model = encoder(family).train("train" in how)
@@ -153,8 +155,11 @@ PER_TOKEN = (HiddenCosine(), EmbeddingMse(), HiddenMse(), RelationKl(heads=2))
 BY_SIZE = {loss.name: 1 for loss in PER_TOKEN} | {"attention_mse": 2}  # the mean over tokens, or over pairs of them
 
 
-@every_family
-@pytest.mark.parametrize("loss", [*PER_TOKEN, AttentionMse()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    ("family", "loss"),
+    covering(FAMILIES, [AttentionMse(), *PER_TOKEN]),
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_a_loss_over_a_pack_is_that_of_its_documents(family: str, loss: Any):
     """Those of tokens weigh them by tokens; that of scores by pairs of tokens. The teacher sees no more than the student."""
     teacher, student = encoder(family), encoder(family, seed=8)

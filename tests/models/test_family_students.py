@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from default_suite import slow
+from default_suite import keeping, slow
 from family_teachers import KINDS, LABELS, WHOLE_LAYERS, classifier_of
 from text_batches import batches
 
@@ -155,7 +155,7 @@ CONVERTED = [family for family in KINDS if family not in ("albert", *WHOLE_LAYER
 TABLES = ("bert", "roberta", "mpnet")  # forms of positions: from 0, after padding, distances
 
 
-@pytest.mark.parametrize("family", [*CONVERTED, "mpnet"])
+@pytest.mark.parametrize("family", keeping([*CONVERTED, "mpnet"], ("bert", "mpnet")))
 def test_an_albert_as_wide_in_all_with_all_layers_is_its_teacher(family: str):
     """Up to the epsilon of LayerNorm, which is in another place: tables without their mean are one dimension narrower."""
     teacher = teacher_of(family)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from default_suite import slow
 from layered_vectors import FAST, batch, check_graphs, expected, int8_outputs, vectors
 from sentence_encoders import encoder
 
@@ -93,20 +94,17 @@ def test_the_checkpoint_is_one_of_transformers_with_the_weights_in_its_config(tm
     np.testing.assert_allclose(learnt_mix(again) or [], WEIGHTS, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "pooling"),
-    [
-        ("bert", "mean"),
-        pytest.param("bert", "cls", marks=pytest.mark.slow),
-        *(pytest.param(name, "mean", marks=pytest.mark.slow) for name in FAST if name != "bert"),
-    ],
+    [("bert", "cls"), *((name, "mean") for name in FAST)],
 )
 def test_every_graph_has_the_mix_inside(tmp_path: Path, family: str, pooling: str) -> None:
     folder = saved(mixed(family, pooling), tmp_path)
     check_graphs(folder, tmp_path, expected(family, pooling, PLACES))
 
 
-@pytest.mark.parametrize("method", ["dynamic", "static", "smoothquant"])
+@pytest.mark.parametrize("method", ["static", *slow("dynamic", "smoothquant")])
 def test_int8_keeps_the_mix(tmp_path: Path, method: Any) -> None:
     folder = saved(mixed("bert"), tmp_path / "model")
     _, found = int8_outputs(folder, tmp_path, method)

@@ -92,6 +92,7 @@ def loaded(folder: Path) -> Any:
     return load_classifier(folder, kind="classification", labels=LABELS, trained=True).eval()
 
 
+@pytest.mark.slow
 def test_its_graph_agrees_with_torch_at_every_length(world: Path):
     model, session = loaded(world / "teacher"), open_session(world / "model.onnx", threads=1)
     assert [value.name for value in session.get_inputs()] == ["input_ids", "attention_mask"]
@@ -105,6 +106,7 @@ def test_its_graph_agrees_with_torch_at_every_length(world: Path):
     assert worst < 5e-6  # as above
 
 
+@pytest.mark.slow
 def test_what_is_far_matters_to_the_agreement(world: Path):
     """With a window of the whole text the logits are others, so that the agreement is with local layers."""
     model, wide = loaded(world / "teacher"), loaded(world / "teacher")
@@ -114,6 +116,7 @@ def test_what_is_far_matters_to_the_agreement(world: Path):
         assert (model(**inputs).logits - wide(**inputs).logits).abs().max() > 1e-2
 
 
+@pytest.mark.slow
 def test_padding_never_changes_the_logits(world: Path):
     model, session = loaded(world / "teacher"), open_session(world / "model.onnx", threads=1)
     ids = example(describe(model), 1, 9)["input_ids"].numpy()
@@ -124,6 +127,7 @@ def test_padding_never_changes_the_logits(world: Path):
     np.testing.assert_allclose(np.asarray(among)[0], np.asarray(alone)[0], atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "form"), [("dynamic", "dynamic"), ("static", "static"), ("smoothquant", "static"), ("static", "qdq")]
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from default_suite import covering
 from pruned_toys import FAMILIES, HEADS, NEURONS, WITHOUT_PARTS, whole
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -61,8 +62,7 @@ def silenced(model: Any, kept: str = "some") -> Any:
     return model
 
 
-@pytest.mark.parametrize("kept", KEPT)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "kept"), covering(FAMILIES, KEPT))
 def test_a_pruned_model_computes_what_the_whole_one_does_without_the_units_and_loads_again(
     family: str, kept: str, tmp_path: Path
 ):
@@ -79,8 +79,7 @@ def test_a_pruned_model_computes_what_the_whole_one_does_without_the_units_and_l
         AutoModelForSequenceClassification.from_pretrained(tmp_path)
 
 
-@pytest.mark.parametrize("kept", KEPT)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "kept"), covering(FAMILIES, KEPT))
 def test_sizes_are_those_of_the_pruned_model(family: str, kept: str, tmp_path: Path):
     pruned: Any = without_units(whole(family), *KEPT[kept])
     pruned.save_pretrained(tmp_path)

@@ -106,6 +106,7 @@ def test_a_shallower_student_has_the_sizes_that_were_planned(family: str) -> Non
     assert not [line for line in told if "classifier" in line]
 
 
+@pytest.mark.slow
 def test_a_projected_student_at_full_width_is_its_teacher_and_a_narrower_one_is_near() -> None:
     teacher, sample = encoder("bert"), batches(4, 15, 90)
     same = built(card(4, init="project"), teacher, sample)

@@ -111,6 +111,7 @@ print(json.dumps([type(model).__name__, ids, model(**inputs).logits.tolist(), mo
 """
 
 
+@pytest.mark.slow
 def test_a_saved_student_needs_nothing_of_ours(
     tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer, tmp_path: Path
 ):

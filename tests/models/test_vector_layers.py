@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from default_suite import slow
 from layered_vectors import FAST, check_graphs, expected, int8_outputs, vectors
 from sentence_encoders import encoder
 
@@ -113,7 +114,7 @@ def test_one_layer_is_an_encoder_of_so_many(tmp_path: Path, family: str) -> None
     ("family", "pooling"),
     [
         ("bert", "cls"),
-        *(pytest.param(name, "mean", marks=pytest.mark.slow) for name in FAST),
+        *slow(*((name, "mean") for name in FAST)),
     ],
 )
 def test_the_mean_of_the_last_layers_in_torch_and_in_every_graph(tmp_path: Path, family: str, pooling: str) -> None:

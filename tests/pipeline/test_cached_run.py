@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from child_imports import HEAVY, imported
+from default_suite import slow
 from pretrain_toys import QUICK
 
 from compress.pipeline import BenchSettings, Request, run_all
@@ -25,7 +26,7 @@ LATE = HEAVY | {
 }
 
 
-@pytest.mark.parametrize("timed", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("timed", [False, *slow(True)])
 def test_a_cached_run_a_plan_a_list_and_a_report_import_no_torch(world: Path, timed: bool):
     """The run reads text and is reported; its result is put together again, and then found."""
     task, teacher, text, out = (str(world / name) for name in ("task.yaml", "own.yaml", "text.txt", "runs"))

@@ -100,6 +100,7 @@ def test_copies_of_the_examples_are_answered_too(world: Path):
     assert len(table(made)) == 108 + copies.info["examples"]
 
 
+@pytest.mark.slow
 def test_after_a_kill_between_teachers_what_is_there_is_kept(world: Path, monkeypatch: pytest.MonkeyPatch):
     """The second teacher's table fails once; the first's is not made again."""
     asked: list[str] = []

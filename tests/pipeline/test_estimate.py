@@ -68,6 +68,7 @@ class Stopping(Told):
             raise Interrupted("stopped", 2)
 
 
+@pytest.mark.slow
 def test_steps_that_an_interrupted_training_has_taken_are_not_left(world: Path) -> None:
     asked = replace(request(world, "finetune.epochs=3", "finetune.batch_size=8"), checkpoint_seconds=-1)
     (before,) = estimate(plan_all(asked), asked.root).work

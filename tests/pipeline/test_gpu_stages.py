@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from default_suite import slow
 from pretend_cuda import pretend_cuda, waits
 from pretrained_toys import encoder_folder
 from safetensors.torch import load_file
@@ -221,8 +222,8 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
     return seen
 
 
-PRECISIONS = [("layers", "fp32"), ("copied", "fp32"), ("next", "bf16"), ("logits", "bf16"), ("static", "bf16")]
-PRECISIONS += [("ranked", "bf16"), ("chosen", "fp32"), ("asked", "fp32"), ("vectors", "fp32")]
+PRECISIONS = [("layers", "fp32"), ("static", "bf16"), ("ranked", "bf16"), ("chosen", "fp32"), ("asked", "fp32")]
+PRECISIONS += [("vectors", "fp32"), *slow(("copied", "fp32"), ("next", "bf16"), ("logits", "bf16"))]
 
 
 @pytest.mark.parametrize(("name", "precision"), PRECISIONS)
@@ -244,7 +245,7 @@ def test_its_losses_are_those_of_the_cpu(world: Path, name: str, precision: str)
             assert found == pytest.approx(told, rel=tolerance, abs=tolerance / 100), label
 
 
-@pytest.mark.parametrize("name", ["copied", "ranked", "vectors"])
+@pytest.mark.parametrize("name", ["ranked", *slow("copied", "vectors")])
 def test_pruning_computes_on_the_gpu_and_leaves_what_it_leaves_on_the_cpu(world: Path, name: str) -> None:
     built, seen = {}, {}
     for gpu in (True, False):

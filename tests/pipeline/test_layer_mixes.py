@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from default_suite import slow
 from pretrained_toys import ALIKE, encoder_folder
 from transformers import AutoModel
 
@@ -88,7 +87,8 @@ def test_a_mix_that_nothing_teaches_is_refused(world: Path, stages: str, kind: s
         planned(world, stages, kind=kind)
 
 
-@pytest.mark.parametrize(("stages", "method"), [(f"{VECTORS}\n{QAT}", "qat"), *slow((VECTORS, "dynamic"))])
+@pytest.mark.slow
+@pytest.mark.parametrize(("stages", "method"), [(f"{VECTORS}\n{QAT}", "qat"), (VECTORS, "dynamic")])
 def test_what_was_learnt_is_in_the_checkpoint_the_bundle_and_the_report(world: Path, stages: str, method: str) -> None:
     asked = request(world, stages, method=method)
     run_all(asked)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from default_suite import slow
 from pretend_cuda import CUDA, pretend_cuda
 
 from compress.losses import LOSSES
@@ -95,7 +96,7 @@ def test_a_gpu_keeps_what_is_said(half: bool) -> None:
     assert expected == pytest.approx(measured, rel=TOLERANCE)
 
 
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("half", [True, *slow(False)])
 @pytest.mark.parametrize("name", ["hidden_mse", "attention_mse", "relation_kl", "embedding_mse", "hidden_cosine"])
 def test_losses_keep_what_is_said(name: str, half: bool) -> None:
     student, teacher, how = model(0.0), model(0.0).eval().requires_grad_(False), Forward(half, False, dropout=False)

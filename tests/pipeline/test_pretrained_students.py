@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from default_suite import slow
 from pretrained_toys import encoder_folder
 from recipe_runs import TASK
 
@@ -98,6 +99,7 @@ def alone(folder: Path, texts: list[str], length: int) -> np.ndarray:
         return np.stack([model(torch.tensor([tokenizer.encode(text).ids])).logits[0].numpy() for text in texts])
 
 
+@pytest.mark.slow
 def test_the_table_has_the_teacher_s_own_logits_and_an_interruption_changes_nothing(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +130,7 @@ def test_the_table_has_the_teacher_s_own_logits_and_an_interruption_changes_noth
     assert load_tokenizer(whole["student"].path).to_str() == load_tokenizer(world / "bytes").to_str()
 
 
-@pytest.mark.parametrize("tokenizer", ["its teacher's", "another"])
+@pytest.mark.parametrize("tokenizer", ["another", *slow("its teacher's")])
 @pytest.mark.parametrize("brief", [False, True], ids=["table", "forward"])
 def test_a_student_that_is_its_teacher_has_nothing_to_learn(world: Path, tokenizer: str, brief: bool) -> None:
     """The same weights and the same tokens: through the table and by a forward of each batch, with one tokenizer and two."""

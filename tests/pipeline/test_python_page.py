@@ -29,7 +29,7 @@ def test_its_programs_run(
     (tmp_path / "teacher").rename(tmp_path / "my-bert")
     (tmp_path / "task.yaml").rename(tmp_path / "my-task.yaml")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("compress.run", partial(compress.run, threads=1, bench=BenchSettings(runs=1)))
+    monkeypatch.setattr("compress.run", partial(compress.run, threads=1, bench=BenchSettings(((1, 16),), runs=1)))
     first, second = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     first = first.replace('["quantize.method', '["finetune.max_steps=2", "quantize.method')  # a toy's time
     first = first.replace('teacher="./my-bert")', 'teacher="./my-bert", overrides=["finetune.max_steps=2"])')

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
+from default_suite import slow
 from span_files import questions, squad, written
 from teacher_pairs import make_world, plan, request
 
@@ -100,7 +101,7 @@ def kept_of(table: np.ndarray, windows: EncodedSpans) -> np.ndarray:
     return table[np.concatenate(compared(windows))]
 
 
-@pytest.mark.parametrize("tokens", ["its teacher's", "another's"])
+@pytest.mark.parametrize("tokens", ["another's", *slow("its teacher's")])
 def test_a_table_of_one_teacher_teaches_what_its_forwards_do(
     world: Path, monkeypatch: pytest.MonkeyPatch, tokens: str
 ) -> None:
@@ -154,6 +155,7 @@ class Stopping(Listener):
             raise StopError
 
 
+@pytest.mark.slow
 def test_an_interrupted_student_goes_on_with_the_same_table(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, original = list[int](), teacher_targets.put_token_logits
 
@@ -244,6 +246,7 @@ def test_one_teacher_by_two_folders_is_that_teacher(world: Path) -> None:
     assert np.ptp(kept_of(mean, windows_of("./words", "train"))) > 1, "it prefers some tokens"
 
 
+@pytest.mark.slow
 def test_a_student_with_other_tokens_learns_the_mean_at_its_own(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from compress.pipeline.training import run as training
 
@@ -264,6 +267,7 @@ def test_a_student_with_other_tokens_learns_the_mean_at_its_own(world: Path, mon
     )
 
 
+@pytest.mark.slow
 def test_copies_of_the_questions_are_answered_too(world: Path) -> None:
     overrides = ("intermediate.enabled=false", "general.enabled=false", "augment.copies=2", "finetune.max_steps=2")
     ask = asking(*PAIR, recipe="tinybert", overrides=(*overrides, "prediction.max_steps=3"))
@@ -276,6 +280,7 @@ def test_copies_of_the_questions_are_answered_too(world: Path) -> None:
     assert build_stage(ask, "prediction").info["steps"] == 3
 
 
+@pytest.mark.slow
 def test_results_have_the_mean_s_own_answers_to_what_is_reported(world: Path) -> None:
     """In the windows of the student, whose tokens the second teacher does not have, at the threshold of the tuning split."""
     (result,) = run_all(asking(*PAIR, bench=None))

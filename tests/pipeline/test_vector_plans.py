@@ -153,6 +153,7 @@ def test_an_encoder_that_orders_nothing_is_refused(world: Path, monkeypatch: pyt
         run_all(request(world, BOTH, teacher=str(folder)))
 
 
+@pytest.mark.slow
 def test_a_student_with_other_tokens_learns_the_vectors_of_each_text(world: Path) -> None:
     teacher, student = encoder_folder(world / "teacher", "bert", seed=8), encoder_folder(world / "bytes")
     (result,) = run_all(request(world, BOTH, teacher=str(teacher), student=str(student)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from default_suite import covering
 from pruned_toys import FAMILIES, HEADS, NEURONS, WITHOUT_PARTS, padded_batches, whole
 from torch import nn
 
@@ -102,8 +103,7 @@ def logits(model: Any) -> torch.Tensor:
         )
 
 
-@pytest.mark.parametrize(("method", "left"), [("least_squares", 0.5), ("scale", 0.95)])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "method", "left"), covering(FAMILIES, [("least_squares", 0.5), ("scale", 0.95)]))
 def test_a_repaired_model_is_nearer_to_the_whole_one(family: str, method: RepairName, left: float):
     model = whole(family)
     pruned = without_units(model, HEADS, NEURONS)

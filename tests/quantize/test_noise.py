@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from default_suite import covering, slow
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from compress.graphs import matmuls, write_model
@@ -83,12 +84,14 @@ def feeds() -> list[dict[str, np.ndarray]]:
     return [{"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}]
 
 
-@pytest.mark.parametrize("int8_format", list(FILES))
 @pytest.mark.parametrize(
-    ("family", "graph"),
+    ("family", "graph", "int8_format"),
     [
-        *((family, "fast") for family in ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")),
-        ("albert", "plain"),
+        *covering(
+            ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie"),
+            [("fast", int8_format) for int8_format in FILES],
+        ),
+        *slow(*(("albert", "plain", int8_format) for int8_format in FILES)),
     ],
 )
 def test_every_product_and_norm_is_measured(

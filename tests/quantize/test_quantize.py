@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from default_suite import covering
 from onnx import TensorProto, helper, numpy_helper
 from small_graphs import model_of
 
@@ -22,7 +23,8 @@ from compress.quantize.node_selection import select_nodes
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 
-families = pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie"])
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
+graphs = pytest.mark.parametrize(("family", "graph"), covering(FAMILIES, ["fast", "plain"]))
 
 
 def logits(path: Path) -> np.ndarray:
@@ -37,8 +39,7 @@ def plain_numbers(folder: Path, source: Path, **spec: Any) -> tuple[dict[str, An
     return info, onnx.load(folder / "model_quantized.onnx")
 
 
-@pytest.mark.parametrize("graph", ["plain", "fast"])
-@families
+@graphs
 def test_all_weight_products_but_the_classifier_have_int8_weights(
     family: str, graph: str, tiny_onnx, tmp_path: Path
 ) -> None:
@@ -67,8 +68,7 @@ def test_all_weight_products_but_the_classifier_have_int8_weights(
     assert [name for name in unscaled if not name.startswith("classifier")] == []
 
 
-@pytest.mark.parametrize("graph", ["plain", "fast"])
-@families
+@graphs
 def test_int8_follows_fp32(family: str, graph: str, tiny_onnx, tmp_path: Path) -> None:
     quantize_onnx(tiny_onnx(family, graph), tmp_path, Quantize(method="dynamic"))
     full, int8 = logits(tiny_onnx(family, graph)), logits(tmp_path / "model_quantized.onnx")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from default_suite import covering
 from family_teachers import LABELS, classifier_of
 from onnx import ModelProto, helper, numpy_helper
 from plain_teachers import plain_classifier
@@ -38,7 +39,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     **{name: lambda name=name: plain_classifier(name) for name in ("deberta-v2", "xlnet")},
     "pruned bert": lambda: without_units(whole("bert"), HEADS, NEURONS),
 }
-FAST = [(name, opset) for name in ("bert", "distilbert", "albert", "mpnet", "pruned bert") for opset in (20, 23)]
+FAST = covering(("bert", "distilbert", "albert", "mpnet", "pruned bert"), (20, 23))
 OUTPUTS = ("attention.output.dense", "out_lin", "attention.dense", "attn.o", "attn.Wo", "rel_attn.o")
 
 
@@ -125,6 +126,7 @@ def test_a_fast_graph_gives_the_same_without_a_product(
     check_exact(portable, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bert", "albert", "modernbert", "deberta-v2", "xlnet"])
 def test_a_plain_graph_gives_the_same_without_a_product(
     name: str, exported: Callable[..., Path], tmp_path: Path
@@ -132,6 +134,7 @@ def test_a_plain_graph_gives_the_same_without_a_product(
     check_exact(onnx.load(exported(name, "plain")), tmp_path)
 
 
+@pytest.mark.slow
 def test_of_a_matrix_for_queries_keys_and_values_the_values_alone_change(exported: Callable[..., Path]) -> None:
     model = onnx.load(exported("modernbert", "plain"))
     before = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}

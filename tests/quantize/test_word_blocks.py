@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from default_suite import covering, slow
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from small_graphs import logits as logits_of_graph
 from small_graphs import model_of
@@ -136,8 +137,10 @@ def feeds() -> list[dict[str, np.ndarray]]:
     return [named] * 4
 
 
-@pytest.mark.parametrize(("graph", "int8_format"), [("plain", "dynamic"), ("fast", "static"), ("fast", "qdq")])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("family", "graph", "int8_format"),
+    covering(FAMILIES, [("fast", "static"), ("fast", "qdq"), ("plain", "dynamic")], ["mpnet"]),
+)
 def test_every_family_s_words_have_4_bits(
     family: str, graph: str, int8_format: str, tiny_onnx: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -175,7 +178,7 @@ def test_a_short_table_and_positions_keep_8_bits(monkeypatch: pytest.MonkeyPatch
     assert packed_look_ups(to_int8_graph(made, PLAN, {}, word_bits=4)) == []
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta"])
+@pytest.mark.parametrize("family", ["bert", *slow("distilbert", "roberta")])
 def test_positions_keep_8_bits_though_they_are_more_than_the_words(family: str, tiny_onnx: Callable[..., Path]) -> None:
     made = onnx.load(tiny_onnx(family, "plain"))
     named = {node.name: node.input[0] for node in made.graph.node if node.op_type == "Gather"}

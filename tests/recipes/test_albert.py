@@ -68,6 +68,7 @@ def checkpoint(world: Path, stage: str) -> tuple[dict[str, Any], set[str]]:
         return json.loads((folder / "config.json").read_text()), set(file.keys())
 
 
+@pytest.mark.slow
 def test_a_student_with_two_blocks_is_trained_in_two_stages(world: Path, result: Result) -> None:
     stages = {stage.kind: stage.info for stage in result.stages}
     start = stages["distill layers"]["start"]

@@ -15,7 +15,6 @@ from recipe_runs import TEACHER, compress, result_of
 from compress.catalog import names
 from compress.results import Result
 
-DEFAULT = ("tinybert-small",)  # has the most stages
 LABELS = ("food", "place", "service")
 COMMAND = (
     *("--train", "train.jsonl", "--dev", "dev.jsonl", "--max-length", "24", "--threads", "1"),
@@ -52,9 +51,8 @@ def run(world: Path, recipe: str, *options: str) -> Result:
     return result_of("run", recipe, *COMMAND, *options, cwd=world)
 
 
-@pytest.mark.parametrize(
-    "recipe", [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in names("recipes")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", names("recipes"))
 def test_the_recipe_runs(world: Path, recipe: str) -> None:
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
@@ -75,6 +73,7 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
 SHORT = ("--set", "finetune.max_steps=3", "--set", "distill.max_steps=3", "--precision", "fp32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [("--teacher", "./bytes", "--student", "distil-1l"), ("--student", "./bytes")])
 def test_another_tokenizer_teaches_and_is_taught(world: Path, other: tuple[str, ...]) -> None:
     """Of several teachers a student learns the mean of their probabilities, by a table, as of one with another tokenizer."""
@@ -92,6 +91,7 @@ def test_another_tokenizer_teaches_and_is_taught(world: Path, other: tuple[str, 
         np.testing.assert_allclose(mean, np.mean(each, axis=0), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_projected_student_learns(world: Path) -> None:
     assert run(world, "logits", "--teacher", "tiny.yaml", "--student", "thin.yaml", *SHORT).final.name == "student"
 
@@ -111,6 +111,7 @@ def test_a_teacher_of_every_family_is_fine_tuned_and_quantized(world: Path, fami
     assert result.task.kind == "choice" and result.final.info["int8_matmuls"] > 0
 
 
+@pytest.mark.slow
 def test_a_static_student_learns(world: Path) -> None:
     result = run(world, "static", "--teacher", "tiny.yaml", *SHORT)
     assert result.task.kind == "choice" and set(result.final.scores["dev"]) == {"accuracy"}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from default_suite import keeping
 from recipe_runs import TEACHER, compress, result_of
 
 from compress.catalog import names
@@ -31,9 +32,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "recipe", [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in RECIPES]
-)
+@pytest.mark.parametrize("recipe", keeping(RECIPES, DEFAULT))
 def test_the_recipe_runs(world: Path, recipe: str) -> None:
     goal = ("--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()

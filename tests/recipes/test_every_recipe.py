@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import yaml
+from default_suite import keeping
 from recipe_runs import TASK, TEACHER, compress, result_of
 from tokenizers import Tokenizer
 
@@ -31,11 +32,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-TIMED = (
-    "distilbert",
-    "int8",
-    "tinybert-int8-auto",
-)  # a student, a teacher alone, a search; the others differ in nothing that timing reads
+DEFAULT = (  # one of each way to a small model; the others are runs of the same stages, longer or in another order
+    *("distilbert", "int8", "logits", "minilm", "tinybert-small"),
+    *("albert-int8", "prune-int8", "static", "vocabulary-int8"),
+)
+TIMED = ("int8", "tinybert-int8-auto")  # a teacher alone, and a search; the others differ in nothing that timing reads
 
 
 def arguments(recipe: str) -> tuple[str, ...]:
@@ -61,7 +62,7 @@ def run(world: Path) -> Run:
     return make
 
 
-@pytest.mark.parametrize("recipe", names("recipes"))
+@pytest.mark.parametrize("recipe", keeping(names("recipes"), DEFAULT))
 def test_the_recipe_runs_and_its_result_is_complete(run: Run, world: Path, recipe: str) -> None:
     folder, result = run(recipe)
     assert {
@@ -147,9 +148,9 @@ def test_every_recipe_names_students_and_teachers_that_exist() -> None:
 
 
 def test_the_same_command_again_computes_nothing(run: Run, world: Path) -> None:
-    folder, result = run("distilbert")
+    folder, result = run("int8")
     before = (folder / "result.json").read_bytes()
-    again = compress(*arguments("distilbert"), cwd=world)
+    again = compress(*arguments("int8"), cwd=world)
     assert again.returncode == 0, again.stderr
     assert "run     " not in again.stderr
     assert again.stderr.count("cached  ") == len(result.stages) + len(result.models) + 1
@@ -198,6 +199,7 @@ def test_ship_verify_predict(run: Run, world: Path, tmp_path: Path) -> None:
     assert "Traceback" not in broken.stderr
 
 
+@pytest.mark.slow
 def test_the_plain_graph_gives_the_fast_one_s_answers(run: Run, world: Path) -> None:
     _, fast = run("int8")
     result = result_of(*arguments("int8"), "--set", "export.graph=plain", "--no-bench", cwd=world)
@@ -209,6 +211,7 @@ def test_the_plain_graph_gives_the_fast_one_s_answers(run: Run, world: Path) -> 
     np.testing.assert_allclose(*logits, atol=1e-5)  # fp32 sums in another order
 
 
+@pytest.mark.slow
 def test_every_form_is_measured_shipped_and_verified(run: Run, world: Path, tmp_path: Path) -> None:
     forms = ("quantize.method=static", "quantize.portable=true", "quantize.avx2=true")
     options = [word for form in forms for word in ("--set", form)]
@@ -282,6 +285,7 @@ def test_a_recipe_that_differs_in_its_int8_shares_all_artefacts_before(world: Pa
     assert keys[0] != keys[1]
 
 
+@pytest.mark.slow
 def test_without_latency_the_rest_is_the_same(run: Run, world: Path) -> None:
     _, timed = run("int8")
     done = compress(*arguments("int8"), "--no-bench", "--json", "--out", "untimed", cwd=world)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from default_suite import keeping
 from pretrained_toys import encoder_folder
 
 from compress.catalog import load_recipe, names
@@ -50,7 +51,7 @@ BRIEF = {
     "augment": {"copies": 1},
 }
 READS = ("general", "masked_lm", "pretrain")
-DEFAULT = {"int8", "distilbert-int8-qat"}
+DEFAULT = {"distilbert-int8-qat"}
 TIMES = {"tokens_per_second", "model_flops_per_second", "utilisation", "saved_ms"}
 
 
@@ -115,9 +116,7 @@ def timeless(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize(
-    "recipe", [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in names("recipes")]
-)
+@pytest.mark.parametrize("recipe", keeping(names("recipes"), DEFAULT))
 def test_other_labels_and_texts_in_dev_change_no_file(recipe: str, tmp_path: Path) -> None:
     folders = [world(tmp_path / name, turned=name == "turned") for name in ("plain", "turned")]
     first, second = (run(recipe, folder) for folder in folders)
@@ -128,6 +127,7 @@ def test_other_labels_and_texts_in_dev_change_no_file(recipe: str, tmp_path: Pat
     assert first.stages[0].key != second.stages[0].key or recipe.endswith("pretrain")  # each made its own
 
 
+@pytest.mark.slow
 def test_other_labels_and_texts_in_dev_do_not_change_which_teacher_is_chosen(tmp_path: Path) -> None:
     folders = [world(tmp_path / name, turned=name == "turned") for name in ("plain", "turned")]
     rates = "finetune.learning_rate=[1.0e-3, 3.0e-3, 1.0e-2]"

@@ -68,6 +68,7 @@ def test_int8_is_shipped_verified_and_asked(world: Path, tmp_path: Path) -> None
         assert [value.name for value in graph.input] == ["input_ids", "attention_mask"]
 
 
+@pytest.mark.slow
 def test_half_the_layers_are_copied_and_distilled(world: Path) -> None:
     result = run(world, "distilbert", STUDENT, "distill.max_steps=3")
     folder = world / "runs/.store" / result.stages[-2].key
@@ -81,6 +82,7 @@ def test_half_the_layers_are_copied_and_distilled(world: Path) -> None:
     assert result.final.parameters < result.models[0].parameters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "student", "overrides"),
     [
@@ -90,11 +92,10 @@ def test_half_the_layers_are_copied_and_distilled(world: Path) -> None:
             ("masked_lm.max_steps=2", "general.max_steps=2", "intermediate.max_steps=3", "prediction.max_steps=3"),
         ),
         ("minilm", STUDENT, ("general.max_steps=2", "intermediate.max_steps=3", "prediction.max_steps=3")),
-        pytest.param(
+        (
             "tinybert-small",
             STUDENT,
             ("masked_lm.max_steps=2", "general.max_steps=2", "intermediate.max_steps=3", "prediction.max_steps=3"),
-            marks=pytest.mark.slow,
         ),
     ],
     ids=["tinybert narrow", "minilm", "tinybert copied"],

@@ -10,7 +10,6 @@ from recipe_runs import TEACHER, result_of
 
 from compress.catalog import names
 
-DEFAULT = ("tinybert-small",)  # has the most stages
 LABELS = ("food", "place", "service")
 
 
@@ -26,9 +25,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "recipe", [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in names("recipes")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", names("recipes"))
 def test_the_recipe_runs(world: Path, recipe: str) -> None:
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()

@@ -30,6 +30,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_run_ship_verify_predict(world: Path, tmp_path: Path) -> None:
     done = compress(*COMMAND, "--set", "distill.max_steps=9", "--no-bench", "--json", cwd=world)
     assert done.returncode == 0, done.stderr
@@ -61,6 +62,7 @@ def test_run_ship_verify_predict(world: Path, tmp_path: Path) -> None:
     assert 100 * (names == np.array(gold)).mean() == pytest.approx(student.headline)
 
 
+@pytest.mark.slow
 def test_each_model_is_timed_on_its_own_tokens(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the same texts: the teacher's tokens for the teacher, the student's for the student."""
     import compress.bench

@@ -67,14 +67,15 @@ def run(world: Path, family: str, recipe: str, student: str | None = None) -> Re
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "recipe", "student", "model"),
     [
-        pytest.param("deberta-v2", "int8", None, "deberta-v2", marks=pytest.mark.slow),
-        pytest.param("deberta-v2", "distilbert", "fewer.yaml", "deberta-v2", marks=pytest.mark.slow),
-        pytest.param("deberta-v2", "logits", "encoder", "roberta", marks=pytest.mark.slow),
+        ("deberta-v2", "int8", None, "deberta-v2"),
+        ("deberta-v2", "distilbert", "fewer.yaml", "deberta-v2"),
+        ("deberta-v2", "logits", "encoder", "roberta"),
         ("xlnet", "int8", None, "xlnet"),
-        pytest.param("xlnet", "logits", "encoder", "roberta", marks=pytest.mark.slow),
+        ("xlnet", "logits", "encoder", "roberta"),
     ],
 )
 def test_it_becomes_a_bundle_in_int8(

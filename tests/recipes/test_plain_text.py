@@ -81,6 +81,7 @@ def world(
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_it_reads_text_and_ends_in_int8(world: Path, recipe: str) -> None:
     teacher, student, overrides, stages, losses = RUNS[recipe]

@@ -32,6 +32,7 @@ def test_the_stages_are_called_as_the_page_says(world: Path) -> None:
     assert [stage["stage"] for stage in plan["stages"]][2:] == shown
 
 
+@pytest.mark.slow
 def test_it_runs_in_a_few_steps(world: Path) -> None:
     short = [f"{stage}.max_steps=2" for stage in ("finetune", "recover", "again")]
     short += [f"{stage}.examples=24" for stage in ("first", "second")]

@@ -13,7 +13,6 @@ from recipe_runs import TEACHER, compress, result_of
 from compress.catalog import names
 from compress.results import Result
 
-DEFAULT = ("tinybert-small",)  # has the most stages
 LABELS = ("food", "place", "service")
 COMMAND = (
     "--train",
@@ -67,9 +66,8 @@ def run(world: Path, recipe: str, *options: str) -> Result:
     return result_of("run", recipe, *COMMAND, *options, cwd=world)
 
 
-@pytest.mark.parametrize(
-    "recipe", [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in names("recipes")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", names("recipes"))
 def test_the_recipe_runs(world: Path, recipe: str) -> None:
     goal = ("--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
@@ -81,12 +79,14 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     assert fidelity.query_flips is not None and fidelity.query_flips.queries == 12
 
 
+@pytest.mark.slow
 def test_a_student_learns_margins(world: Path) -> None:
     result = run(world, "margins.yaml", "--teacher", "tiny.yaml")
     (distilled,) = [stage for stage in result.stages if stage.kind.startswith("distill")]
     assert distilled.info["steps"] == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [("--teacher", "./bytes", "--student", "distil-1l"), ("--student", "./bytes")])
 def test_another_tokenizer_teaches_and_is_taught(world: Path, other: tuple[str, ...]) -> None:
     """Of several teachers a student learns the mean of their scores, by a table, as of one with another tokenizer."""

@@ -19,7 +19,6 @@ from compress.graphs import get_metadata
 from compress.results import Result
 from compress.runtime import Reader, load
 
-DEFAULT = ("tinybert-small",)  # has the most stages
 RECIPES = [name for name in names("recipes") if name != "static"]  # whose student has one vector for a text
 TASK = """\
 name: train2
@@ -73,9 +72,8 @@ def run(world: Path, recipe: str, *files: str) -> Result:
     )
 
 
-@pytest.mark.parametrize(
-    "recipe", [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in RECIPES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_the_recipe_runs(world: Path, recipe: str) -> None:
     result = run(world, recipe, "--train", "train.json", "--dev", "dev.json")
     assert result.task.kind == "span" and result.final.precision == "int8"
@@ -121,6 +119,7 @@ def test_a_bundle_is_served_timed_and_seen_to_be_damaged(world: Path) -> None:
     check_shipped(bundle, world, ["start_logits", "end_logits"], [])
 
 
+@pytest.mark.slow
 def test_train_says_whether_there_may_be_no_answer(world: Path) -> None:
     """Also where dev has questions without one: what is scored is what the bundle answers."""
     for train, impossible in (("train.json", False), ("train2.json", True)):
@@ -137,6 +136,7 @@ def test_train_says_whether_there_may_be_no_answer(world: Path) -> None:
         assert impossible or (scored[:, 3] == -1e9).all()
 
 
+@pytest.mark.slow
 def test_a_report_keeps_what_each_question_was_answered(world: Path) -> None:
     """The report's folder has no run any more, and gives the same page."""
     result = run(world, "int8", "--train", "train.json", "--dev", "dev.json")
@@ -151,6 +151,7 @@ def test_a_report_keeps_what_each_question_was_answered(world: Path) -> None:
     assert "per_example.npz" in {path.name for path in (world / "kept").iterdir()}
 
 
+@pytest.mark.slow
 def test_a_student_with_another_tokenizer_learns_from_answers_moved_to_its_tokens(world: Path) -> None:
     encoder_folder(world / "bytes")
     steps = ("--set", "distill.max_steps=4", "--student", "./bytes")
@@ -161,6 +162,7 @@ def test_a_student_with_another_tokenizer_learns_from_answers_moved_to_its_token
     assert result.student_origin is not None
 
 
+@pytest.mark.slow
 def test_two_teachers_of_different_tokenizers_teach_their_mean(world: Path) -> None:
     """From the plan to the bundle: each teacher's scores, and those of the mean, which decides in the student's windows."""
     encoder_folder(world / "second")

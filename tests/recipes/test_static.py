@@ -142,6 +142,7 @@ def test_the_table_is_the_teacher_s_and_a_token_that_was_not_seen_keeps_its_row(
     assert 0 < (~same).sum() < 300  # the tokens of eight texts
 
 
+@pytest.mark.slow
 def test_a_static_checkpoint_is_adopted_quantized_and_distilled_on(world: Path) -> None:
     steps = (
         "distill.max_steps=100",
@@ -166,7 +167,8 @@ def test_a_student_with_random_vectors_has_no_table_to_compute(world: Path) -> N
     assert result.final.embedding_parameters == 300 * 16
 
 
-@pytest.mark.parametrize("family", ["roberta", pytest.param("modernbert", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["roberta", "modernbert"])
 def test_a_teacher_of_another_family_gives_its_vectors(world: Path, family: str) -> None:
     teacher_of(family, world / family)
     steps = ("finetune.max_steps=2", "finetune.batch_size=8", *BRIEF)
@@ -174,7 +176,8 @@ def test_a_teacher_of_another_family_gives_its_vectors(world: Path, family: str)
     assert result.final.precision == "int8"
 
 
-@pytest.mark.parametrize("family", ["xlnet", pytest.param("deberta-v2", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["xlnet", "deberta-v2"])
 def test_so_does_one_from_whose_weights_no_student_starts(world: Path, family: str) -> None:
     plain_teacher(family, world / family)
     steps = ("finetune.max_steps=2", "finetune.batch_size=8", *BRIEF)

@@ -53,6 +53,7 @@ def arguments(init: str, *more: str) -> list[str]:
     return words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("init", ["random", "project"])
 def test_all_stages_run_and_the_result_tells_of_each(world: Path, init: str) -> None:
     done = compress(*arguments(init), "--json", cwd=world)

@@ -132,6 +132,7 @@ def test_the_same_command_again_finds_all_of_it(world: Path, result: Result) -> 
     assert {"teacher", "teacher-2", "student"} == document["models"].keys()
 
 
+@pytest.mark.slow
 def test_what_is_cached_is_put_together_without_torch(
     world: Path, result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +143,7 @@ def test_what_is_cached_is_put_together_without_torch(
     assert again.ensemble == result.ensemble
 
 
+@pytest.mark.slow
 def test_a_bundle_names_all_teachers(world: Path, result: Result, tmp_path: Path) -> None:
     shipped = compress("ship", world / "runs" / result.run, "-o", tmp_path / "bundle", cwd=world)
     assert shipped.returncode == 0, shipped.stderr

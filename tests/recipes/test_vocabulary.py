@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from default_suite import slow
 from family_teachers import teacher_of
 from plain_teachers import plain_teacher
 from recipe_runs import compress as command
@@ -18,8 +19,6 @@ from vocabulary_runs import predictions, recipe, record, run, vocabulary_world
 from compress.bundle import ship, verify
 from compress.results import Result
 from compress.runtime import Classifier
-
-SLOW = [pytest.param(family, marks=pytest.mark.slow) for family in ("modernbert", "xlnet", "deberta-v2")]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def check_same_answers(world: Path, result: Result) -> None:
     np.testing.assert_array_equal(before, after)
 
 
-@pytest.mark.parametrize(("method", "bits"), [("static", 8), ("dynamic", 8), ("static", 4)])
+@pytest.mark.parametrize(("method", "bits"), [("static", 8), *slow(("dynamic", 8), ("static", 4))])
 def test_a_text_whose_tokens_stay_is_answered_as_before_to_the_bit(
     world: Path, tmp_path: Path, method: str, bits: int
 ) -> None:
@@ -96,6 +95,7 @@ def test_the_result_has_the_sizes_of_what_was_made(world: Path) -> None:
     assert names == {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 
 
+@pytest.mark.slow
 def test_plain_text_keeps_more_and_a_limit_fewer(world: Path) -> None:
     text = {"corpus": (str(world / "text.txt"),), "task": "long", "teacher": "long-teacher"}
     alone = record(run(world, "vocabulary-int8", task="long", teacher="long-teacher"))
@@ -111,7 +111,8 @@ def test_plain_text_keeps_more_and_a_limit_fewer(world: Path) -> None:
     assert more.recipe["stages"][1] == {"vocabulary": {"corpus": True, "min_count": 1}}
 
 
-@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", *SLOW])
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "modernbert", "xlnet", "deberta-v2"])
 def test_teachers_of_other_families_and_algorithms(world: Path, tmp_path: Path, family: str) -> None:
     (plain_teacher if family in ("xlnet", "deberta-v2") else teacher_of)(family, world / family)
     result = run(world, "vocabulary-int8", task="few", teacher=family)
@@ -120,6 +121,7 @@ def test_teachers_of_other_families_and_algorithms(world: Path, tmp_path: Path, 
     shipped(world, result, tmp_path / "bundle")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("student", "stages", "method"),
     [
@@ -143,6 +145,7 @@ def test_students_have_fewer_words_too(world: Path, tmp_path: Path, student: str
         assert {own.token_to_id("[CLS]"), own.token_to_id("[SEP]")} <= set(config["special_token_ids"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["tags", "asked", "vectors"])
 def test_tasks_of_words_of_questions_and_of_vectors(world: Path, task: str) -> None:
     if not (world / "bert").exists():
@@ -154,6 +157,7 @@ def test_tasks_of_words_of_questions_and_of_vectors(world: Path, task: str) -> N
     check_same_answers(world, result)
 
 
+@pytest.mark.slow
 def test_the_command_plans_and_runs_it(world: Path, tmp_path: Path) -> None:
     for name in ("tiny.yaml", "texts.yaml"):
         (tmp_path / name).write_text((world / name).read_text())

@@ -138,6 +138,7 @@ def test_predictions_are_found_by_run_by_pattern_beside_a_file_and_in_a_report(
     assert find_predictions(runs[2], [report]) is None
 
 
+@pytest.mark.slow
 def test_a_runs_own_folder_and_a_report_without_predictions_get_no_copy(runs: list[Result], tmp_path: Path) -> None:
     own = tmp_path / "runs" / runs[0].run
     write_report([runs[0]], own, folders=[own])
@@ -220,6 +221,7 @@ def test_predictions_of_a_run_that_cannot_be_right_are_told(
         load_answers(tmp_path / "predictions.npz", fake(), ["a"])
 
 
+@pytest.mark.slow
 def test_the_command_makes_the_page_of_a_folder_again(
     runs: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

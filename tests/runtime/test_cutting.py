@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from default_suite import keeping
 from runtime_toys import bag
 from tokenizer_toys import CORPUS, TOKENIZERS, text, wordpiece
 from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers
@@ -41,7 +42,7 @@ def test_the_tokens_are_those_of_the_whole(name: str, monkeypatch: pytest.Monkey
     assert cut > 15
 
 
-@EACH
+@pytest.mark.parametrize("name", keeping(TOKENIZERS, ("bert, uncased", "roberta", "xlm-roberta")))
 def test_of_a_long_text_little_is_left(name: str):
     own = TOKENIZERS[name]()
     own.enable_truncation(16)

@@ -127,6 +127,7 @@ def test_threads_may_share_a_classifier(folder: Path) -> None:
             assert scores == streamed
 
 
+@pytest.mark.slow
 def test_many_ragged_texts_in_bounded_memory(folder: Path) -> None:
     """In a process of its own, whose peak is what this work needs: as many more take no more."""
     script = (

@@ -41,11 +41,11 @@ def told(answers: list[Entity]) -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A BertForTokenClassification as a folder, and the model itself."""
-    import onnx
     import torch
     from transformers import BertConfig, BertForTokenClassification
 
-    from compress.export import tracing
+    from compress.export.fast import build_fast
+    from compress.graphs import write_model
 
     torch.manual_seed(0)
     folder, names = tmp_path_factory.mktemp("exported"), {number: str(name) for number, name in enumerate(LABELS)}
@@ -54,7 +54,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     config = BertConfig(**size, id2label=names, label2id={name: i for i, name in names.items()})
     model = BertForTokenClassification(config).eval()
     model.save_pretrained(folder)
-    onnx.save(tracing.trace(tracing.describe(model), 20), str(folder / "model.onnx"))
+    graph = build_fast(model, kind="tagging")
+    assert graph is not None
+    write_model(graph, folder / "model.onnx")
     tokenizer_file(folder / "tokenizer.json")
     return folder, model
 
@@ -279,6 +281,7 @@ def test_runs_are_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(shapes) > 5000 / 100
 
 
+@pytest.mark.slow
 def test_a_text_of_a_hundred_thousand_words_in_bounded_memory(folder: Path) -> None:
     """In a process of its own: what its encodings take, some 0.9 kB a word, and a second text no more."""
     script = (

@@ -110,6 +110,7 @@ def test_equal_values_of_an_axis_are_refused(values: tuple[object, ...]) -> None
         Axis("distill.epochs", values)
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_folder_compute_no_point_twice(tmp_path: Path) -> None:
     folder = tmp_path / "s"
     for process in [_start(folder, 0.05), _start(folder, 0.05)]:
@@ -119,6 +120,7 @@ def test_two_processes_on_one_folder_compute_no_point_twice(tmp_path: Path) -> N
     assert len(computed) == len(_distinct(toy_search(folder).finished())) == TRIALS
 
 
+@pytest.mark.slow
 def test_a_search_killed_twice_ends_as_one_that_was_not(tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     for most in (2, 5):

@@ -111,6 +111,7 @@ def test_more_than_can_be_said_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
         generate(Synthetic(generator="sentiment", train=6, dev=2))
 
 
+@pytest.mark.slow
 def test_the_same_in_every_process_whatever_the_hash_seed() -> None:
     """Against a second process, whose hash seed is not this one's (0 switches Python's hash randomisation off)."""
     seed = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"

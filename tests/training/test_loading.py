@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from default_suite import slow
 from pretend_cuda import pretend_cuda
 from training_toys import StopError, fit, same, toy_model, weights
 
@@ -110,7 +111,7 @@ def test_a_gpu_has_its_batches_made_ahead_and_a_cpu_not(tmp_path: Path, collated
     assert {name.partition("_")[0] for name, _ in collated[1:]} == {"collate"}
 
 
-@pytest.mark.parametrize("stop", [2, 4, 9])  # within an epoch, at its end, in the last
+@pytest.mark.parametrize("stop", [2, *slow(4, 9)])  # within an epoch, at its end, in the last
 def test_a_resumed_training_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
     def stopping(report: Any) -> None:
         if report.step == stop + 1:

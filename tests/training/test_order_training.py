@@ -72,6 +72,7 @@ def accuracy(encoder: Any, objective: Objective) -> float:
     return (logits.argmax(1) == batch["sentence_order"]).float().mean().item()
 
 
+@pytest.mark.slow
 def test_it_learns_the_order_of_new_text_alone_and_beside_masked_tokens(tmp_path: Path):
     for masked in (False, True):
         encoder = albert()

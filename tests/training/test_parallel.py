@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from parallel_processes import CHILD, Processes, said, torchrun
+from default_suite import slow
+from parallel_processes import Processes, said
 from safetensors.torch import load_file
 
 from compress import signals
@@ -21,11 +22,10 @@ from compress.training.sharing import share
 
 @pytest.fixture(scope="module")
 def toys(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The toy trained by one process and by two of torchrun."""
+    """The toy trained by one process and by two."""
     one, two = (tmp_path_factory.mktemp(name) for name in ("one", "two"))
     assert processes.run("losses", one, 1) == [0], "\n".join(said(one))
-    done = torchrun(CHILD, "losses", str(two), cwd=two)
-    assert done.returncode == 0, done.stderr
+    assert processes.run("losses", two) == [0, 0], "\n".join(said(two))
     return one, two
 
 
@@ -105,7 +105,7 @@ def ends_like(whole: dict[str, torch.Tensor], folder: Path) -> bool:
     return all(torch.equal(found[name], tensor) for name, tensor in whole.items())
 
 
-@pytest.mark.parametrize("step", [2, 5])
+@pytest.mark.parametrize("step", [2, *slow(5)])
 def test_a_kill_of_both_and_a_restart_end_in_the_same_weights(
     processes: Processes, whole: dict[str, torch.Tensor], tmp_path: Path, step: int
 ):
@@ -126,6 +126,7 @@ def test_a_split_run_that_is_killed_goes_on_whole(processes: Processes, whole: d
         torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=2e-3, msg=name)
 
 
+@pytest.mark.slow
 def test_a_split_run_ends_bit_for_bit_the_same_after_a_kill(processes: Processes, tmp_path: Path):
     for name in ("once", "killed"):
         (tmp_path / name).mkdir()
@@ -138,7 +139,10 @@ def test_a_split_run_ends_bit_for_bit_the_same_after_a_kill(processes: Processes
 
 @pytest.mark.parametrize(
     ("family", "headed"),
-    [("bert", True), ("distilbert", True), ("albert", True), ("albert of three blocks", True), ("bert", False)],
+    [
+        ("bert", True),
+        *slow(("distilbert", True), ("albert", True), ("albert of three blocks", True), ("bert", False)),
+    ],
 )
 def test_a_split_model_has_the_features_and_gradients_of_a_whole_one(
     processes: Processes, tmp_path: Path, family: str, headed: bool
@@ -154,6 +158,7 @@ def test_three_processes_split_what_two_cannot_halve(processes: Processes, tmp_p
     assert processes.run("features", tmp_path, 3, family="bert", headed=True) == [0, 0, 0], "\n".join(said(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_split_run_in_bf16_learns_what_a_whole_one_does(processes: Processes, tmp_path: Path):
     found = {}
     for split in (False, True):

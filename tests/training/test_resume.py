@@ -145,7 +145,7 @@ def handled() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("handled")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *slow(signal.SIGINT)])
 @pytest.mark.parametrize("step", [1, 3, 5, TOTAL])
 def test_a_signal_saves_and_then_stops(tmp_path: Path, whole: Found, number: signal.Signals, step: int):
     """Also at the last step, where there is nothing left to train: what comes after training must not start."""

@@ -87,6 +87,7 @@ def test_parts_add_up(tmp_path: Path, micro: int) -> None:
         torch.testing.assert_close(parts[name], grad, rtol=1e-4, atol=1e-6 * largest, msg=name)
 
 
+@pytest.mark.slow
 def test_a_training_finds_where_answers_are(tmp_path: Path) -> None:
     model, settings = reader(1), Training(epochs=60, batch_size=8, learning_rate=1e-2)
     assert right(model) < 0.5

@@ -105,6 +105,7 @@ def test_a_loss_that_is_not_finite_in_one_process_ends_all_with_one_line(process
     assert not any("Traceback" in line for line in said(world))
 
 
+@pytest.mark.slow
 def test_what_fails_in_the_first_process_alone_ends_all_with_one_line(processes: Processes, world: Path):
     assert processes.run("command", world, arguments=RUN, fail=True) == [2, 2]
     assert errors(world) == ["error: the export cannot be done"]
@@ -121,6 +122,7 @@ def test_no_thread_of_a_connection_outlives_it(processes: Processes, world: Path
     assert all(int(joined) > 0 and left == "0" for _, joined, _, left in counts)
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_the_others_wait_is_told_once(processes: Processes, world: Path):
     assert processes.run("command", world, arguments=RUN, interrupt=True) == [130, 130]
     assert errors(world) == ["error: interrupted; finished steps are kept, run the same command to continue"]

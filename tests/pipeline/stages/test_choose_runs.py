@@ -86,6 +86,7 @@ def test_the_resolved_recipe_makes_the_same_stages(ran: Ran):
     assert result.models[0].scores == ran.result.models[0].scores
 
 
+@pytest.mark.slow
 def test_the_checkpoints_of_all_can_be_taken_and_the_report_names_them(ran: Ran):
     run, store = ran.world / "runs" / ran.result.run, ran.world / "runs" / ".store"
     taken = {

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from default_suite import slow
 from prune_runs import made, planned, request
 
 from compress.errors import CompressError
@@ -28,8 +29,7 @@ def test_a_list_of_budgets_is_a_curve_whose_last_point_goes_on(world: Path) -> N
     assert files[0] == files[1]
 
 
-@pytest.mark.parametrize("share", [0.7, 0.25])
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize(("precision", "share"), [("int8", 0.25), *slow(("fp32", 0.25), ("int8", 0.7), ("fp32", 0.7))])
 def test_the_file_is_as_large_as_the_budget_says(world: Path, precision: str, share: float) -> None:
     recipe, settings = ("alone", ["quantize.method=static"]) if precision == "int8" else ("plain", [])
     most = build_stage(request(world, recipe, *settings, f"prune.flops={share}"), f"teacher-pruned-{precision}")
@@ -68,6 +68,7 @@ def planted(files: Sequence[Path], length: int) -> list[float]:
     return [file.stat().st_size / 1000 for file in files]
 
 
+@pytest.mark.slow
 def test_time_is_measured_once_and_the_budget_is_of_the_whole_model(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

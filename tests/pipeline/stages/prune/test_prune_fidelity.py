@@ -72,6 +72,7 @@ def test_of_a_ranking_the_queries_with_the_same_best_passage_count() -> None:
     )
 
 
+@pytest.mark.slow
 def test_reports_draw_what_is_left_and_the_score_at_each_budget(world: Path) -> None:
     (result,) = run_all(request(world, "plain", "prune.flops=[0.8, 0.5]"))
     (record,) = result.pruning
@@ -95,6 +96,7 @@ def test_reports_draw_what_is_left_and_the_score_at_each_budget(world: Path) -> 
     assert "<svg" in (world / "report/report.html").read_text().split("What pruning left")[1]
 
 
+@pytest.mark.slow
 def test_a_report_without_pruning_has_no_such_picture(world: Path) -> None:
     (pruned,) = run_all(request(world, "plain"))
     write_report([pruned], world / "report")

@@ -16,6 +16,7 @@ from compress.pipeline.run import build_stage
 from compress.report import write_report
 
 
+@pytest.mark.slow
 def test_a_pruned_teacher_that_is_recovered_is_the_student(world: Path) -> None:
     plan = planned(world, "recovered")
     assert plan.models == ("teacher-fp32", "student-fp32", "student-int8")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from default_suite import slow
 from prune_runs import TEACHER_ALONE, made, planned, request
 
 from compress.cli.plans import plan_documents
@@ -72,8 +73,14 @@ def test_what_is_left_costs_no_more_than_the_budget(world: Path) -> None:
     assert all(0 <= score <= 100 for score in (info["whole"], point["pruned"], point["repaired"]))
 
 
-@pytest.mark.parametrize("score", ["fisher", "obs"])
-@pytest.mark.parametrize("method", ["least_squares", "scale", "false"])
+@pytest.mark.parametrize(
+    ("method", "score"),
+    [
+        ("least_squares", "fisher"),
+        ("scale", "obs"),
+        *slow(("least_squares", "obs"), ("scale", "fisher"), ("false", "fisher"), ("false", "obs")),
+    ],
+)
 def test_the_result_and_the_report_say_how_it_was_pruned(world: Path, score: str, method: str) -> None:
     words = request(world, "plain", f"prune.score={score}", f"prune.repair={method}")
     (result,) = run_all(words)
@@ -88,7 +95,7 @@ def test_the_result_and_the_report_say_how_it_was_pruned(world: Path, score: str
     assert f"| {score} | {'–' if method == 'false' else method} |" in row
 
 
-@pytest.mark.parametrize(("score", "judging"), [("fisher", "judging by examples"), ("obs", "judging layers")])
+@pytest.mark.parametrize(("score", "judging"), [("obs", "judging layers"), *slow(("fisher", "judging by examples"))])
 def test_progress_says_which_pass_it_is(world: Path, score: str, judging: str) -> None:
     passes: dict[str, list[tuple[int, int | None]]] = {}
 
@@ -121,6 +128,7 @@ def test_without_a_repair_the_kept_weights_are_those_of_the_model(world: Path) -
     assert {tuple(column) for column in after[f"{name}.weight"].T.tolist()} <= columns
 
 
+@pytest.mark.slow
 def test_a_run_says_what_was_taken_and_what_is_left(world: Path) -> None:
     (result,) = run_all(request(world, "small", student="one"))
     final = result.final
@@ -185,6 +193,7 @@ def test_a_pruned_model_decides_by_a_threshold_of_its_own(world: Path, kind: str
     assert headline(score(data.spec, data.labels, outputs, tuning.labels)) == artifact.info["points"][-1]["repaired"]
 
 
+@pytest.mark.slow
 def test_a_model_is_pruned_and_then_loses_tokens(world: Path) -> None:
     recipe = TEACHER_ALONE.replace("alone", "both").replace("  - export:", "  - vocabulary:\n  - export:")
     (world / "both.yaml").write_text(recipe)
@@ -201,6 +210,7 @@ def test_a_model_is_pruned_and_then_loses_tokens(world: Path) -> None:
     assert counts == sorted(counts, reverse=True) and counts[-1] == result.final.parameters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("recipe", "student"), [("recovered", None), ("small", "one")])
 def test_whole_parts_go_where_the_budget_is_small(world: Path, recipe: str, student: str | None) -> None:
     """And what is left is recovered, trained for int8, quantized and reported."""
