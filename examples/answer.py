@@ -7,6 +7,8 @@ import json
 import random
 from pathlib import Path
 
+import scripts
+
 import compress
 from compress.bundle import ship, verify
 from compress.runtime import Reader
@@ -25,7 +27,7 @@ QUESTIONS = {
 def write(path: Path, count: int, seed: int) -> Path:
     """A question, the text that answers it, and the answer with its place in the text."""
     rng = random.Random(seed)
-    with path.open("w", encoding="utf-8") as file:
+    with scripts.data_file(path) as file:
         for _ in range(count):
             origin, goal = rng.sample(PLACES, 2)
             facts = {"who": rng.choice(PEOPLE), "origin": origin, "goal": goal, "year": str(rng.randint(1800, 1999))}
@@ -42,7 +44,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: eight epochs")
     options = parser.parse_args()
 
-    options.out.mkdir(parents=True, exist_ok=True)
     train, dev = write(options.out / "train.jsonl", 600, seed=1), write(options.out / "dev.jsonl", 100, seed=2)
     length = "epochs=8" if options.steps is None else f"max_steps={options.steps}"
     (result,) = compress.run(
@@ -70,4 +71,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    scripts.run(main)

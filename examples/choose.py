@@ -7,6 +7,8 @@ import json
 import random
 from pathlib import Path
 
+import scripts
+
 import compress
 from compress.bundle import ship, verify
 from compress.runtime import Chooser
@@ -28,7 +30,7 @@ NEW = {
 def write(path: Path, count: int, seed: int) -> Path:
     """The beginning of a story, three endings, of which one is of the same story, and its place."""
     rng = random.Random(seed)
-    with path.open("w", encoding="utf-8") as file:
+    with scripts.data_file(path) as file:
         for number in range(count):
             stories, label = rng.sample(list(STORIES), 3), rng.randrange(3)
             endings = [f"then {rng.choice(STORIES[story])} ." for story in stories]
@@ -44,7 +46,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: four epochs")
     options = parser.parse_args()
 
-    options.out.mkdir(parents=True, exist_ok=True)
     train, dev = write(options.out / "train.jsonl", 600, seed=1), write(options.out / "dev.jsonl", 100, seed=2)
     length = "epochs=4" if options.steps is None else f"max_steps={options.steps}"
     (result,) = compress.run(
@@ -72,4 +73,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    scripts.run(main)

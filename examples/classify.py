@@ -7,6 +7,8 @@ import csv
 import random
 from pathlib import Path
 
+import scripts
+
 import compress
 from compress.bundle import ship, verify
 from compress.runtime import Classifier
@@ -27,7 +29,7 @@ NEW = ("when does the last song come", "the phone cost more than my car", "i can
 def write(path: Path, count: int, seed: int) -> Path:
     """A message and its department."""
     rng = random.Random(seed)
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with scripts.data_file(path) as file:
         rows = csv.writer(file)
         rows.writerow(["message", "department"])
         for number in range(count):
@@ -46,7 +48,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: eight epochs")
     options = parser.parse_args()
 
-    options.out.mkdir(parents=True, exist_ok=True)
     train, dev = write(options.out / "train.csv", 600, seed=1), write(options.out / "dev.csv", 100, seed=2)
     length = "epochs=8" if options.steps is None else f"max_steps={options.steps}"
     (result,) = compress.run(
@@ -74,4 +75,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    scripts.run(main)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import scripts
+
 from compress.report.intervals import metric_of
 from compress.report.predictions import load_answers
 from compress.results import PREDICTIONS, ModelResult, Result, read_result
@@ -40,4 +42,4 @@ def describe(result: Result, model: ModelResult) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    scripts.run(main)

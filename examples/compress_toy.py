@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import scripts
+
 import compress
 from compress.bundle import ship
 from compress.runtime import Classifier
@@ -42,4 +44,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    scripts.run(main)

@@ -7,6 +7,8 @@ import csv
 import random
 from pathlib import Path
 
+import scripts
+
 import compress
 from compress.bundle import ship, verify
 from compress.runtime import Embedder
@@ -19,7 +21,7 @@ TEXTS = ["the boat is near the house", "a book costs little", "the old car has w
 def write(path: Path, count: int, seed: int) -> Path:
     """Two texts and a score of how alike they are: 0 to 5, more for the thing than for what is said of it."""
     rng = random.Random(seed)
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with scripts.data_file(path) as file:
         rows = csv.writer(file)
         rows.writerow(["first", "second", "score"])
         for number in range(count):
@@ -39,7 +41,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: eight epochs")
     options = parser.parse_args()
 
-    options.out.mkdir(parents=True, exist_ok=True)
     train, dev = write(options.out / "train.csv", 600, seed=1), write(options.out / "dev.csv", 100, seed=2)
     length = "epochs=8" if options.steps is None else f"max_steps={options.steps}"
     (result,) = compress.run(
@@ -71,4 +72,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    scripts.run(main)

@@ -7,6 +7,8 @@ import json
 import random
 from pathlib import Path
 
+import scripts
+
 import compress
 from compress.bundle import ship, verify
 from compress.runtime import Classifier
@@ -19,7 +21,7 @@ NEW = ("the story was superb and the music was good", "the cast was plain and th
 def write(path: Path, count: int, seed: int) -> Path:
     """A review of two parts, and its score from 1 to 5: 3 and the mean of what its words say."""
     rng = random.Random(seed)
-    with path.open("w", encoding="utf-8") as file:
+    with scripts.data_file(path) as file:
         for number in range(count):
             (one, other), words = rng.sample(PARTS, 2), rng.choices(list(WORDS), k=2)
             review = f"the {one} was {words[0]} and the {other} was {words[1]} {number}"
@@ -35,7 +37,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: eight epochs")
     options = parser.parse_args()
 
-    options.out.mkdir(parents=True, exist_ok=True)
     train, dev = write(options.out / "train.jsonl", 600, seed=1), write(options.out / "dev.jsonl", 100, seed=2)
     length = "epochs=8" if options.steps is None else f"max_steps={options.steps}"
     (result,) = compress.run(
@@ -63,4 +64,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    scripts.run(main)

@@ -7,6 +7,8 @@ import csv
 import random
 from pathlib import Path
 
+import scripts
+
 import compress
 from compress.bundle import ship, verify
 from compress.runtime import Ranker
@@ -19,7 +21,7 @@ TOLD = ("you clean a {} with water", "the {} is near the house", "a {} costs ver
 def write(path: Path, count: int, seed: int) -> Path:
     """Four passages a question: the answer (2), another question's on the same thing (1), and two on other things (0)."""
     rng = random.Random(seed)
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with scripts.data_file(path) as file:
         rows = csv.writer(file)
         rows.writerow(["query", "passage", "relevance"])
         for number in range(count):
@@ -40,7 +42,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: the recipe's")
     options = parser.parse_args()
 
-    options.out.mkdir(parents=True, exist_ok=True)
     train, dev = write(options.out / "train.csv", 200, seed=1), write(options.out / "dev.csv", 40, seed=2)
     steps = [] if options.steps is None else [f"{stage}.max_steps={options.steps}" for stage in ("finetune", "distill")]
     (result,) = compress.run(
@@ -66,4 +67,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    scripts.run(main)

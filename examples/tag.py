@@ -6,6 +6,8 @@ import argparse
 import random
 from pathlib import Path
 
+import scripts
+
 import compress
 from compress.bundle import ship, verify
 from compress.runtime import Tagger
@@ -20,7 +22,7 @@ TEXT = "Grace Turing moved from Oslo to San Remo ."
 def write(path: Path, count: int, seed: int) -> Path:
     """A word a line with its label, a blank line after each sentence."""
     rng = random.Random(seed)
-    with path.open("w", encoding="utf-8") as file:
+    with scripts.data_file(path) as file:
         for _ in range(count):
             for word in rng.choice(FORMS).split():
                 names = {"PER": f"{rng.choice(FIRST)} {rng.choice(('', rng.choice(LAST)))}", "LOC": rng.choice(PLACES)}
@@ -38,7 +40,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: eight epochs")
     options = parser.parse_args()
 
-    options.out.mkdir(parents=True, exist_ok=True)
     train, dev = write(options.out / "train.conll", 600, seed=1), write(options.out / "dev.conll", 100, seed=2)
     length = "epochs=8" if options.steps is None else f"max_steps={options.steps}"
     (result,) = compress.run(
@@ -65,4 +66,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    scripts.run(main)

@@ -7,6 +7,8 @@ import json
 import random
 from pathlib import Path
 
+import scripts
+
 import compress
 from compress.bundle import ship, verify
 from compress.runtime import Classifier
@@ -23,7 +25,7 @@ NEW = ("the singer is on the radio and prices rise again", "the team wins the ma
 def write(path: Path, count: int, seed: int) -> Path:
     """A text of one or two sentences, on different topics or on none, and these topics."""
     rng = random.Random(seed)
-    with path.open("w", encoding="utf-8") as file:
+    with scripts.data_file(path) as file:
         for number in range(count):
             topics = rng.sample(list(SENTENCES), rng.randint(0, 2))
             text = " and ".join(rng.choice(SENTENCES[topic]) for topic in topics) or rng.choice(OTHERS)
@@ -38,7 +40,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: sixteen epochs")
     options = parser.parse_args()
 
-    options.out.mkdir(parents=True, exist_ok=True)
     train, dev = write(options.out / "train.jsonl", 600, seed=1), write(options.out / "dev.jsonl", 100, seed=2)
     length = "epochs=16" if options.steps is None else f"max_steps={options.steps}"
     (result,) = compress.run(
@@ -66,4 +67,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    scripts.run(main)

@@ -26,12 +26,13 @@ synthetic: {generator: sentiment, train: 120, dev: 40}
 
 def run_script(monkeypatch: pytest.MonkeyPatch, name: str, *words: object) -> None:
     monkeypatch.setattr("sys.argv", [name, *map(str, words)])
+    monkeypatch.syspath_prepend(EXAMPLES)
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
 
 
 def test_every_script_is_in_the_index() -> None:
     index = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    scripts = {path.name for path in EXAMPLES.glob("*.py")}
+    scripts = {path.name for path in EXAMPLES.glob("*.py")} - {"scripts.py"}
     assert scripts and all(f"[{name}]({name})" in index for name in scripts)
 
 
@@ -49,6 +50,30 @@ def test_a_toy_teacher_is_compressed_and_its_runs_compared(
     run_script(monkeypatch, "compare_runs.py", *runs)
     shown = capsys.readouterr().out
     assert "the second against the first: " in shown and "distinguishable" in shown
+
+
+@pytest.mark.parametrize("name", ["tag.py", "classify.py"])
+def test_a_file_that_is_there_is_not_replaced(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / ("dev.conll" if name == "tag.py" else "dev.csv")
+    mine.write_text("mine")
+    with pytest.raises(SystemExit, match="2"):
+        run_script(monkeypatch, name, "--out", tmp_path, "--steps", 1)
+    said = capsys.readouterr().err
+    assert said == f"error: {mine}: is there already, with other content; choose another folder with --out\n"
+    assert mine.read_text() == "mine"
+
+
+def test_a_mistake_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):  # what the first call wrote is kept
+        with pytest.raises(SystemExit, match="2"):
+            run_script(monkeypatch, "tag.py", "--out", tmp_path, "--teacher", "none-such")
+        said = capsys.readouterr().err
+        assert said.startswith("error: ") and "none-such" in said and said.count("\n") == 1
+    assert (tmp_path / "train.conll").read_text().count("\n\n") == 600
 
 
 @pytest.mark.slow

@@ -72,6 +72,7 @@ def test_its_example_runs_and_the_page_is_of_it(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("compress.run", partial(compress.run, threads=1))
     monkeypatch.setattr("sys.argv", [script, "--teacher", "tiny.yaml", "--out", name, "--steps", "2"])
+    monkeypatch.syspath_prepend(ROOT / "examples")
     runpy.run_path(str(ROOT / script), run_name="__main__")
     shown = capsys.readouterr().out
     assert (

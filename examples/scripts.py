@@ -1,0 +1,32 @@
+"""What the examples share: files that replace none of yours, and a mistake as one line."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from compress import CompressError
+
+
+@contextmanager
+def data_file(path: Path) -> Iterator[TextIO]:
+    """A file to write `path` by. CompressError, and nothing written, where it is there already with other content."""
+    file = io.StringIO(newline="")
+    yield file
+    data = file.getvalue().encode()
+    if path.exists() and path.read_bytes() != data:
+        raise CompressError(f"{path}: is there already, with other content; choose another folder with --out")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def run(main: Callable[[], None]) -> None:
+    try:
+        main()
+    except CompressError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
