@@ -129,9 +129,17 @@ def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:
             if axis.name == STUDENT:
                 resolve_student(str(value))
             else:
-                for word in having:
-                    load_recipe(word, overrides_of({axis.name: value}))
+                _check_value(axis, value, having)
     return stages
+
+
+def _check_value(axis: Axis, value: object, recipes: Sequence[str]) -> None:
+    """As an override of each of `recipes`, which are in order without it. CompressError names --try."""
+    try:
+        for word in recipes:
+            load_recipe(word, overrides_of({axis.name: value}))
+    except CompressError as error:
+        raise CompressError(str(error).replace(f"--set {axis.name}", f"--try {axis.name}")) from None
 
 
 def _plannable(request: Request, axes: Sequence[Axis]) -> list[Plan]:

@@ -167,7 +167,7 @@ def test_a_folder_of_another_search_is_refused(
     [
         (("int8",), "at least one limit"),
         (("int9", *LIMITS), "int9"),
-        (("int8", *LIMITS, "--try", "quantize.method=[dynamik]"), "dynamik"),
+        (("int8", *LIMITS, "--try", "quantize.method=[dynamik]"), "--try quantize.method: "),
         (("int8", *LIMITS, "--try", "distill.epochs=[1]"), "distill"),
         (("int8", *LIMITS, "--try", "epochs"), "expected NAME="),
         (("int8", *LIMITS, "--tuning", "nowhere.csv"), "nowhere.csv"),

@@ -6,6 +6,7 @@ import copy
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,13 +65,18 @@ def measured_costs(job: Job[Any], config: Any, *, length: int | None) -> Measure
 def _of_job(job: Job[Any], config: Any, folder: Path, length: int | None) -> Callable[[Sequence[Shape]], list[float]]:
     """A function that measures models of given shapes."""
     tokens = timed_tokens(config) if length else config.vocab_size
+    show = job.context.listener.progress
 
     def measure(shapes: Sequence[Shape]) -> list[float]:
         files = []
         for number, shape in enumerate(shapes):
             files.append(_file(job, _random_model(job, config, shape, tokens), folder / str(number)))
-            job.context.listener.progress("widths", number + 1, len(shapes))
-        return _times(files, length) if length else [float(file.stat().st_size) for file in files]
+            show("exporting models to measure", number + 1, len(shapes))
+        return (
+            _times(files, length, partial(show, "timing them, seconds"))
+            if length
+            else [float(file.stat().st_size) for file in files]
+        )
 
     return measure
 
@@ -188,14 +194,15 @@ def _feed(names: Sequence[str], tokens: int, shape: tuple[int, int] = (2, 16)) -
     return {name: values.get(name, np.zeros_like(ids)) for name in names}
 
 
-def _times(files: Sequence[Path], length: int) -> list[float]:
+def _times(files: Sequence[Path], length: int, show: Callable[[int, int], None]) -> list[float]:
     """CPU milliseconds of one text on one thread, in turns: of each file the first quartile, for what else runs only adds to a time."""
     sessions = [open_session(file, threads=1) for file in files]
     feed = [_feed([each.name for each in session.get_inputs()], _FEWEST_TOKENS, (1, length)) for session in sessions]
     found: list[list[float]] = []
-    end = time.monotonic() + _SECONDS
-    while len(found) < _LEAST_ROUNDS or (len(found) < _MOST_ROUNDS and time.monotonic() < end):
+    start = time.monotonic()
+    while len(found) < _LEAST_ROUNDS or (len(found) < _MOST_ROUNDS and time.monotonic() < start + _SECONDS):
         found.append([_timed(*each) for each in zip(sessions, feed, strict=True)])
+        show(min(round(time.monotonic() - start), _SECONDS), _SECONDS)
     return np.quantile(found[_WARM_UP:], 0.25, axis=0).tolist()
 
 
