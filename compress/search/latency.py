@@ -19,6 +19,7 @@ from ..models.checkpoints import label_fields
 from ..models.dimensions import usable_positions
 from ..models.families import FAMILIES
 from ..models.heads import HEADS
+from ..models.pretrained import quiet_transformers
 from ..pipeline import Plan
 from ..pipeline.stages.layer_costs import READ, int8_like, int8_of
 from ..quantize.methods import int8_format, quantizer_of
@@ -104,6 +105,7 @@ def untrained_latency(plan: Plan) -> float:
         torch.manual_seed(0)
         checkpoint, folder = Path(place, "checkpoint"), Path(place, "onnx")
         model = model_from(HEADS[spec.kind], model_config(plan, name, labels))
+        quiet_transformers()
         model.save_pretrained(checkpoint)
         folder.mkdir()
         export_onnx(

@@ -14,7 +14,7 @@ from compress.errors import CompressError
 from compress.models.dimensions import dimensions
 from compress.pipeline import Plan, Request, plan_all
 from compress.search import run as search_run
-from compress.search.latency import TABLE, Latencies, model_config, shape_of
+from compress.search.latency import TABLE, Latencies, model_config, shape_of, untrained_latency
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +97,13 @@ def test_the_untrained_model_has_the_sizes_of_the_one_that_is_trained(place: Pat
     name = plan.models[-1].rpartition("-")[0]
     config: Any = model_config(plan, name, plan.task.data.labels)
     assert dimensions(config.to_dict(), classes=2) == plan.sizes[name]
+
+
+def test_the_untrained_model_is_measured_without_bars_of_transformers(
+    place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from transformers.utils import logging
+
+    logging.enable_progress_bar()
+    assert untrained_latency(_plan(place, "distilbert")) > 0
+    assert "".join(capfd.readouterr()) == ""
