@@ -22,7 +22,12 @@ from ...spec.kinds import KindName
 from .info import Speed
 from .log import Totals
 
-_PROBE_TEXTS, _PROBE_STEPS = 8, 2
+_FEWEST_TEXTS, _MOST_TEXTS, _PROBE_TOKENS = (
+    8,
+    32,
+    1_024,
+)  # of a probe's step: as many as a batch has where they are short
+_PROBE_STEPS, _PROBE_SECONDS = 2, 0.5  # at least
 
 
 def model_flops(
@@ -76,11 +81,12 @@ def probe(config: dict[str, Any], *, kind: KindName, length: int, precision: str
     with torch.random.fork_rng():
         model: Any = random_classifier(config, kind=kind, labels=("0", "1")).to(device).train()
         draw_quickly(model)
-        ones = np.ones((_PROBE_TEXTS, length), np.int64)
+        count = max(_FEWEST_TEXTS, min(_MOST_TEXTS, _PROBE_TOKENS // length))
+        ones = np.ones((count, length), np.int64)
         texts = {"input_ids": ones, "attention_mask": ones, "token_type_ids": np.zeros_like(ones)}
         batch = to_tensors(texts, torch.device(device))
-        taken = []
-        for _ in range(1 + _PROBE_STEPS):  # the first one warms up
+        taken: list[float] = []
+        while len(taken) < 1 + _PROBE_STEPS or sum(taken[1:]) < _PROBE_SECONDS:  # the first one warms up
             start = time.perf_counter()
             with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16"):
                 outputs = compute_features(model, batch, (LOGITS,))[LOGITS]
@@ -88,7 +94,7 @@ def probe(config: dict[str, Any], *, kind: KindName, length: int, precision: str
             if device == "cuda":
                 torch.cuda.synchronize()  # until now the work was only queued
             taken.append(time.perf_counter() - start)
-    return _PROBE_TEXTS * model_flops(sizes, None, length=length) / min(taken[1:])
+    return count * model_flops(sizes, None, length=length) / min(taken[1:])
 
 
 def _sizes(model: Any) -> Dimensions:
