@@ -55,6 +55,12 @@ def test_every_section_adds_files_with_tests() -> None:
         assert any(name.startswith("tests/") for name in names), title
 
 
+def test_a_kind_of_task_touches_at_most_nine_files_of_the_package() -> None:
+    section = SECTIONS["Add a task kind"]
+    touched = {name for name, _ in (*FILE.findall(section), *DIFF.findall(section)) if name.startswith("compress/")}
+    assert len(touched) <= 9, touched
+
+
 def test_what_the_page_adds_works(extended: Path) -> None:
     tests = [name for name, _ in FILE.findall(PAGE) if name.startswith("tests/")]
     environment = {**os.environ, "PYTHONPATH": str(extended)}

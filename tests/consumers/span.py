@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from consumer_bundles import SPAN_TASK, shipped
 from consumer_checks import FILES, JS_FILES, JS_VERSIONS, OPTIMUM, by_node, by_python, check, share_of
 
+from compress.metrics.answers import answer_scores
 from compress.runtime import Reader
 from compress.runtime.passages import Passages
 
@@ -75,3 +77,18 @@ def test_transformers_js(version: str, file: str, bundle: Path, tmp_path: Path) 
     expected = [one.answer for one in reader.answers(QUESTIONS, batch_size=1)]
     assert [row["answer"] for row in rows] == expected
     assert len(set(expected)) > 1
+
+
+def test_scores_are_those_of_transformers(tmp_path: Path) -> None:
+    """Of the release that optimum brings: later ones have SQuAD's script no more."""
+    words = ["the", "a", "An", "Cat", "cat", "U.S.", "5\u20133", "well-known", "\u00c9t\u00e9", "\u0130", "?", "\u00a0"]
+    dice = random.Random(0)
+
+    def text() -> str:
+        return dice.choice([" ", "  ", "\n", "\u2003"]).join(dice.choices(words, k=dice.choice([0, 1, 1, 2, 3, 5])))
+
+    rows = [(text(), [text() for _ in range(dice.randrange(4))]) for _ in range(2000)]
+    found = by_python(OPTIMUM, "squad_scores.py", tmp_path, rows, "", tmp_path)
+    np.testing.assert_allclose(found, [answer_scores(*row) for row in rows], rtol=0, atol=1e-12)
+    assert all(sum(row == kind for row in found) > 50 for kind in ([1, 1], [0, 0])), "right ones and wrong ones"
+    assert sum(0 < f1 < 1 for _, f1 in found) > 200
