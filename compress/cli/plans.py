@@ -254,7 +254,7 @@ _SHOWN = (
 )  # fmt: skip
 
 
-_UNLESS_USUAL = {name: Prune.model_fields[name].default for name in ("score", "repair")}
+_UNLESS_USUAL = {"score": "fisher", "repair": Prune.model_fields["repair"].default}
 
 
 def _spelled(stage: dict[str, Any]) -> str:

@@ -36,9 +36,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_recipe_runs(world: Path, recipe: str) -> None:
     goal = ("--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
-    score = ("--set", "prune.score=obs") if recipe.startswith("prune") else ()  # for no label trains an encoder
     short = [value for stage in STAGES.get(recipe, ()) for value in ("--set", f"{stage}.max_steps=3")]
-    words = (*FILES, "--teacher", "tiny.yaml", *OPTIONS, *goal, *text, *score, *short)
+    words = (*FILES, "--teacher", "tiny.yaml", *OPTIONS, *goal, *text, *short)
     result = result_of("run", recipe, *words, cwd=world)
     assert result.task.kind == "embedding" and result.final.precision == "int8"
     assert set(result.final.scores["dev"]) == {"spearman"}

@@ -65,6 +65,8 @@ def plan(draft: Draft, stage: Stage) -> None:
             stage.id, f"{not_prunable(sizes.architecture)}; leave it out with --set {stage.id}.enabled=false"
         )
     spec: Prune = stage.spec
+    if spec.score == "auto":
+        spec = spec.model_copy(update={"score": "fisher" if learns_labels(draft) else "obs"})
     if spec.score == "fisher" and not learns_labels(draft):
         raise draft.fails(
             stage.id,

@@ -44,10 +44,10 @@ class Prune(StageSpec):
         default=2048,
         description="training examples that tell which heads and neurons matter, and that the repair is fitted to",
     )
-    score: ScoreName = Field(
-        default="fisher",
+    score: ScoreName | Literal["auto"] = Field(
+        default="auto",
         description="what a head or neuron is judged by: `fisher`, how much the loss on labels depends on it; `obs`, the error of its "
-        "layer where the others make up for it by least squares (optimal brain surgeon)",
+        "layer where the others make up for it by least squares (optimal brain surgeon); auto: `fisher` where labels train models",
     )
     repair: Literal["least_squares", "scale", False] = Field(
         default="least_squares",

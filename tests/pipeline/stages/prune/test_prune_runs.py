@@ -159,8 +159,7 @@ def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str, monkey
     repaired = repair.repair
     monkeypatch.setattr(repair, "repair", first_token)
     write_task(world, kind, *KINDS[kind])
-    overrides = ["prune.score=obs"] if kind == "embedding" else []
-    info = build_stage(request(world, "alone", *overrides, task=kind), "teacher-pruned").info
+    info = build_stage(request(world, "alone", task=kind), "teacher-pruned").info
     (point,) = info["points"]
     assert 0 < point["flops"] <= 0.5
     assert point["repaired"] is not None and min(point["divergence"], point["repaired_divergence"]) >= 0
