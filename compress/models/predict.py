@@ -1,6 +1,6 @@
 """Logits of a torch model over a whole split, for selection and for cached teacher targets."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,12 @@ from ..losses.spans import moved_logits
 from ..runtime.passages import THRESHOLD
 from ..tasks import Encoded, EncodedParts, EncodedSpans, collate, sorted_chunks, span_tables
 from .features import Batch, compute_features
+
+Progress = Callable[[int, int], None]
+
+
+def _nothing(done: int, total: int) -> None:
+    """Where nobody looks on."""
 
 
 def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
@@ -27,40 +33,52 @@ def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
     return batch
 
 
-def predict_logits(model: Any, encoded: Encoded, pad_id: int) -> np.ndarray:
+def predict_logits(model: Any, encoded: Encoded, pad_id: int, show: Progress = _nothing) -> np.ndarray:
     """float32 outputs [example, output] in the order of `encoded`, made of logits as `compress.evaluate` makes them; the model's mode is
-    restored afterwards."""
-    return encoded.decided(collected_logits(model, encoded, pad_id), getattr(model.config, THRESHOLD, 0.0))
+    restored afterwards. `show`: is called with how many examples are done, and how many there are."""
+    return encoded.decided(collected_logits(model, encoded, pad_id, show), getattr(model.config, THRESHOLD, 0.0))
 
 
 @torch.inference_mode()
-def collected_logits(model: nn.Module, encoded: Encoded, pad_id: int) -> np.ndarray:
+def collected_logits(model: nn.Module, encoded: Encoded, pad_id: int, show: Progress = _nothing) -> np.ndarray:
     """As `predict_logits`, before any threshold decides."""
     training = model.training
     model.eval()
-    logits = encoded.collected((rows, found.cpu().numpy()) for rows, _, found in _forwards(model, encoded, pad_id))
+    logits = encoded.collected(
+        (rows, found.cpu().numpy()) for rows, _, found in _forwards(model, encoded, pad_id, show)
+    )
     model.train(training)
     return logits
 
 
 @torch.inference_mode()
 def put_token_logits(
-    table: np.ndarray, model: nn.Module, windows: EncodedSpans, pad_id: int, *, parts: EncodedParts | None = None
+    table: np.ndarray,
+    model: nn.Module,
+    windows: EncodedSpans,
+    pad_id: int,
+    *,
+    parts: EncodedParts | None = None,
+    show: Progress = _nothing,
 ) -> None:
     """Fill `table`, float32 [token, 2] of all windows in a row, with what a reader says at their tokens; the model's mode is restored
     afterwards. `parts`: the windows in its own tokens, where those are others, from which its answers are moved (`moved_logits`)."""
     training = model.training
     model.eval()
-    for rows, batch, found in _forwards(model, windows if parts is None else parts, pad_id):
+    for rows, batch, found in _forwards(model, windows if parts is None else parts, pad_id, show):
         if parts is not None:
             found = moved_logits(found, batch["places"], int(windows.lengths[rows].max()))
         span_tables.put(table, windows, rows, found.cpu().numpy())
     model.train(training)
 
 
-def _forwards(model: nn.Module, encoded: Encoded, pad_id: int) -> Iterator[tuple[np.ndarray, Batch, torch.Tensor]]:
+def _forwards(
+    model: nn.Module, encoded: Encoded, pad_id: int, show: Progress
+) -> Iterator[tuple[np.ndarray, Batch, torch.Tensor]]:
     """Of all rows, some at a time: which, their batch, and float32 logits."""
-    device = next(model.parameters()).device
+    device, done = next(model.parameters()).device, 0
     for rows in sorted_chunks(encoded.lengths):
         batch = to_tensors(collate(encoded, rows, pad_id), device)
         yield rows, batch, compute_features(model, batch, ("logits",))["logits"].float()
+        done += len(rows)
+        show(done, len(encoded))

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
@@ -114,13 +115,21 @@ def test_a_table_of_one_teacher_teaches_what_its_forwards_do(
     if tokens == "another's":
         reads = TaskBatches(source.parts_of(windows, 24), batch_size=8, pad_id=0, seed=3)
     objective, accelerator = Objective((SoftTarget(),), kind="span"), Accelerator(cpu=True)
+    shown = Mock()
 
     def features(settings: Training) -> Any:
-        return teacher_targets.teacher_features(teacher, objective, data, settings, world, accelerator, reads=reads)
+        return teacher_targets.teacher_features(
+            teacher, objective, data, settings, world, accelerator, reads=reads, show=shown
+        )
 
     forward = features(Training(epochs=1, max_steps=len(data) - 1))
     assert not (world / "teacher-logits.npy").exists()
+    assert not shown.called
     table = features(Training(epochs=1, max_steps=len(data)))
+    count = len(windows if reads is None else reads.encoded)
+    assert shown.call_args == call(count, count) and [each.args[0] for each in shown.mock_calls] == sorted(
+        each.args[0] for each in shown.mock_calls
+    )
     monkeypatch.setattr(teacher_targets, "put_token_logits", lambda *_, **__: pytest.fail("a teacher was asked again"))
     again, losses = features(Training(epochs=1)), []
     for step in range(len(data)):

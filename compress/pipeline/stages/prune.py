@@ -108,6 +108,8 @@ def run(job: Job[Prune]) -> PruneInfo:
     from ..training.thresholds import choose_threshold
 
     folder, context, spec = job.inputs["model"].path, job.context, job.spec
+    if spec.score == "auto":
+        raise RuntimeError("the plan says which score it is")
     model: Any = load_classifier(folder, kind=context.kind, labels=context.labels, trained=True).eval()
     model.to(make_accelerator(context.precision).device)  # in fp32: no autocast
     tokenizer, longest = load_tokenizer(folder), context.task.spec.max_length

@@ -5,6 +5,7 @@ Of questions it is what the teacher says at the tokens of the student's windows,
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -70,7 +71,8 @@ def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
         temperature, count = _write_windows(job, model, pad)
         return {"temperature": temperature, "tuning_score": points, "examples": count}
     examples = training_examples(context.task, tokenizer, length, job.inputs.get("augmented"))
-    np.savez(job.out / _FILE, allow_pickle=False, train=predict_logits(model, examples, pad), tuning=tuning)
+    show = partial(context.listener.progress, "answered by the teacher")
+    np.savez(job.out / _FILE, allow_pickle=False, train=predict_logits(model, examples, pad, show), tuning=tuning)
     fit = TASK_KINDS[context.kind].temperature
     temperature = None if fit is None else fit(tuning, held.labels)
     return {"temperature": temperature, "tuning_score": points, "examples": len(examples)}

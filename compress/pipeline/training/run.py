@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,8 @@ class TrainingRun:
         def targets() -> Any:
             if self._answers is not None and isinstance(data, TaskBatches):
                 return from_table(data.encoded.by_row(self._answers), data.encoded, accelerator)
-            return teacher_features(teacher, objective, data, settings, work, accelerator, reads=reads)
+            show = partial(self.context.listener.progress, "answered by the teacher")
+            return teacher_features(teacher, objective, data, settings, work, accelerator, reads=reads, show=show)
 
         if processes.is_first() and (step := saved_step(work)):
             self.context.listener.notice(f"{self.job.node.id}: goes on after step {step}")
