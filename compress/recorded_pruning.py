@@ -15,8 +15,10 @@ class PrunedPoint(Record):
     """The model at one budget. Scores are headlines on the tuning split; divergences, as the kind of task measures them, of the outputs
     there from the whole model's."""
 
-    budget: Rate = Field(description="as the recipe says it")
-    reached: Rate = Field(description="the same of this shape, by the table of costs that the choice went by")
+    budget: Rate = Field(description="as the recipe says it; of widths the same as `reached`")
+    reached: Rate = Field(
+        description="the same of this shape, by the table of costs that the choice went by, of widths by their FLOPs"
+    )
     heads: tuple[tuple[Count, ...], ...] = Field(
         description="of each layer the numbers, from 0, of the heads that stay; none where its attention is taken out"
     )
@@ -50,7 +52,9 @@ class PruningRecord(Record):
 
     stage: str = Field(description="its name in the recipe")
     model: str = Field(description="what the last model is called in `models`")
-    budget: BudgetName
+    budget: BudgetName = Field(
+        description="what the points are budgets of; `widths` where the recipe says heads or neurons in its place"
+    )
     score: ScoreName = Field(description="what heads and neurons were judged by")
     repair: RepairName | None = Field(description="how the matrices were fitted; none without a repair")
     examples: Size = Field(description="of train, by which heads and neurons were judged")

@@ -17,7 +17,7 @@ from ..pipeline.training.log import saved_step
 from ..quantize.methods import QUANTIZERS
 from ..spec.stage import StageSpec
 from ..spec.stages import Losses, Pretrain, Prune, QuantizeAware
-from ..spec.stages.prune import BUDGETS
+from ..spec.stages.prune import BUDGETS, WIDTHS
 from ..store import Store
 
 if TYPE_CHECKING:
@@ -196,7 +196,9 @@ def _settings(plan: Plan, node: Node[Spec]) -> dict[str, Any]:
     spec = node.spec
     beside = {"start"} if isinstance(spec, Pretrain) and not uses_cooccurrence_init(spec, plan.teacher) else set()
     found = spec.model_dump(mode="json", exclude={"per_task", *beside}, exclude_none=True)
-    return {spec.budget: spec.budgets[0], **found} if isinstance(spec, Prune) else found
+    if isinstance(spec, Prune) and spec.budgets:
+        return {spec.budget: spec.budgets[0], **found}
+    return found
 
 
 def print_plans(documents: list[dict[str, Any]]) -> None:
@@ -250,7 +252,7 @@ def _state(stage: dict[str, Any]) -> str:
 
 
 _SHOWN = (
-    "start", "epochs", "learning_rate", "batch_size", "copies", "source", *BUDGETS, "examples", "graph", "opset", "method"
+    "start", "epochs", "learning_rate", "batch_size", "copies", "source", *BUDGETS, *WIDTHS, "examples", "graph", "opset", "method"
 )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ class MeasuredCosts:
 
     def costs(self, sizes: Dimensions) -> Costs:
         """Of a model of these sizes, pruned or not."""
-        *inner, (last_heads, last_neurons) = _counts(sizes)
+        *inner, (last_heads, last_neurons) = unit_counts(sizes)
         found = []
         for heads, neurons in inner:
             found += [
@@ -108,7 +108,7 @@ def _interpolated(counts: np.ndarray, points: Points) -> Widths:
 def flops_costs(sizes: Dimensions, length: float) -> Costs:
     """In FLOPs of the layers for a text of `length` tokens."""
     found = []
-    for heads, neurons in _counts(sizes):
+    for heads, neurons in unit_counts(sizes):
         some, several = head_counts(heads), neuron_counts(neurons)
         found.append(Widths(some, np.array([_flops(sizes, length, int(count), 0) for count in some])))
         found.append(Widths(several, np.array([_flops(sizes, length, 0, int(count)) for count in several])))
@@ -130,11 +130,16 @@ def choose(scores: Sequence[UnitScores], costs: Costs, budget: float) -> Kept:
         raise ValueError(f"no shape costs {budget}; the narrowest costs {costs.least}")
     losses = [part.lost(widths.counts) for part, widths in zip(scores, costs.widths, strict=True)]
     counts = choose_widths(losses, costs.widths, budget - costs.fixed, one_of=costs.heads)
+    return best_units(scores, counts)
+
+
+def best_units(scores: Sequence[UnitScores], counts: Sequence[int]) -> Kept:
+    """What stays where so many heads and so many neurons of each layer do, in the order of the scores."""
     places = [part.kept(count) for part, count in zip(scores, counts, strict=True)]
     return Kept(places[::2], places[1::2])
 
 
-def _counts(sizes: Dimensions) -> list[tuple[int, int]]:
+def unit_counts(sizes: Dimensions) -> list[tuple[int, int]]:
     """Heads and neurons that each layer has."""
     if sizes.pruned is None:
         return [(sizes.heads, sizes.intermediate)] * sizes.layers

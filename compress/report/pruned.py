@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..recorded_pruning import PruningRecord
+from ..recorded_pruning import PrunedPoint, PruningRecord
 from ..results import Result
 from . import numbers
 from .runs import Variant
@@ -51,10 +51,14 @@ def _scores(run: Result, record: PruningRecord) -> Iterator[Line]:
         recovered = record.recovered if number == len(record.points) else None
         values = (record.whole, point.pruned, point.repaired, recovered)
         scores = (NOTHING if each is None else numbers.points(each) for each in values)
-        budget = f"{record.budget} {point.budget:g}"
+        budget = _budget(record, point)
         how = record.score, record.repair or NOTHING
         cells = str(run.seed), record.stage, *how, budget, f"{point.reached:.3g}", f"{point.flops:.1%}", *scores
         yield Line(text_cells(*cells))
+
+
+def _budget(record: PruningRecord, point: PrunedPoint) -> str:
+    return record.budget if record.budget == "widths" else f"{record.budget} {point.budget:g}"
 
 
 def _near_columns(variant: Variant) -> tuple[Column, ...]:
@@ -79,7 +83,7 @@ def _nearness(run: Result, record: PruningRecord) -> Iterator[Line]:
         }
         found = {model: pair for model, pair in measured.items() if pair[0] is not None}
         for number, (model, (divergence, same)) in enumerate(found.items(), 1):
-            names = str(run.seed), record.stage, f"{record.budget} {point.budget:g}", model
+            names = str(run.seed), record.stage, _budget(record, point), model
             delta = against(point.delta if number == len(found) else None)
             share = NOTHING if same is None else f"{same:.1%}"
             yield Line((*text_cells(*names), delta, *text_cells(share, f"{divergence:.3g}")))

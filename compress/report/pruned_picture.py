@@ -18,6 +18,7 @@ _BESIDE: dict[str, Any] = {"align": "left", "dx": 6, "fontSize": 11, "color": SO
 _KEPT, _TAKEN = "stays", "taken out"
 _SCORE = "Tuning score, points"
 _UNITS = {"flops": "Share of the layers' FLOPs", "latency": "Share of the time", "size_mb": "File, MB"}
+_UNITS["widths"] = _UNITS["flops"]
 
 
 def is_drawn(result: Result) -> bool:

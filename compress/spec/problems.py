@@ -68,7 +68,7 @@ def _is_echo(item: Any, where: Where, value: Any, model: type[BaseModel], docume
     members of a union that do not have the shape of what was written."""
     if item["type"] == "too_short":
         return isinstance(value, tuple) and len(value) >= item["ctx"]["min_length"]
-    wants_scalar = item["type"] in ("string_type", "literal_error")
+    wants_scalar = item["type"] in {"string_type", "literal_error", *NUMERIC}
     return wants_scalar and isinstance(value, dict | tuple) and _union_takes(model, document.data, where, value)
 
 

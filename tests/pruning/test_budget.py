@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 from compress.models.dimensions import Dimensions
 from compress.models.pruned_shape import PrunedShape
-from compress.pruning.budget import MeasuredCosts, choose, flops_costs, narrowest
+from compress.pruning.budget import MeasuredCosts, best_units, choose, flops_costs, narrowest
 from compress.pruning.scores import FisherScores
 
 SIZES = Dimensions(
@@ -124,3 +125,16 @@ def test_a_pruned_model_is_charged_for_what_it_has() -> None:
 def test_no_shape_is_found_below_the_narrowest() -> None:
     with pytest.raises(ValueError, match=r"no shape costs 4\.5; the narrowest costs 4\.6"):
         choose(scores(0), TABLE.costs(SIZES), 4.5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_given_widths_the_units_stay_that_lose_the_least(seed: int) -> None:
+    """Gradients that no two units share: as among all sets of so many."""
+    random = np.random.default_rng(seed)
+    losses = [random.permutation(8) + 1.0 for _ in range(4)]
+    counts = [3, 5, 8, 0]
+    kept = best_units([FisherScores(torch.diag(torch.from_numpy(each))) for each in losses], counts)
+    found = [kept.heads[0], kept.neurons[0], kept.heads[1], kept.neurons[1]]
+    for units, loss, count in zip(found, losses, counts, strict=True):
+        best = max(combinations(range(8), count), key=lambda places: float((loss[list(places)] ** 2).sum()))
+        assert units == list(best)

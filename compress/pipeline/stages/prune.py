@@ -30,13 +30,14 @@ from ..training.info import Threshold
 from .export import no_fast_graph
 from .layer_costs import READ, int8_of, measured_costs
 from .prune_budget import check, check_least
+from .prune_widths import planned_widths, resized, widths_of
 from .pruned_scores import TuningComparison
 
 if TYPE_CHECKING:
     import torch
 
     from ...models.features import Batch
-    from ...pruning.budget import Costs, UnitScores
+    from ...pruning.budget import Costs, Kept, UnitScores
 
 _MEASURED = ("latency", "size_mb")
 _BATCH = 32  # examples of a backward
@@ -75,6 +76,7 @@ def plan(draft: Draft, stage: Stage) -> None:
         )
     described = {"budget": spec.budget, "budgets": list(spec.budgets), "examples": spec.examples}
     described |= {"score": spec.score, "repair": spec.repair, "seed": draft.seed} | described_threshold(draft)
+    described |= {"widths": planned_widths(draft, stage)} if spec.budget == "widths" else {}
     described |= _measured_on(draft, stage) if spec.budget in _MEASURED else {}
     own = "student" if _is_recovered(draft, stage) else None
     suffix, outside = "pruned" if stage.id == "prune" else stage.id, {"data": draft.task.fingerprint}
@@ -123,12 +125,12 @@ def run(job: Job[Prune]) -> PruneInfo:
     pruning = _Pruning(job, model, scores, costs, length, data, comparison)
     pruned: Any = None
     whole, points = comparison.points(comparison.whole), list[PrunedPoint]()
-    for budget in spec.budgets:
-        pruned, point = pruning.at(budget)
+    counted = "flops" if spec.budget == "widths" else spec.budget
+    for pruned, point in pruning.points():
         points.append(point)
         repaired = "" if point.repaired is None else f", {point.repaired:.1f} repaired"
         context.notice(
-            f"{job.node.id}: {_sizes(job, pruned)}, {spec.budget} {point.reached:.3g}; tuning score {whole:.1f} whole, {point.pruned:.1f} "
+            f"{job.node.id}: {_sizes(job, pruned)}, {counted} {point.reached:.3g}; tuning score {whole:.1f} whole, {point.pruned:.1f} "
             f"pruned{repaired}, without training"
         )
     sizes = _sizes(job, model)
@@ -185,6 +187,8 @@ def _costs(job: Job[Prune], model: Any, length: float) -> Costs:
     from ...pruning.budget import flops_costs
 
     sizes, budget = _sizes(job, model), job.spec.budget
+    if budget == "widths":
+        return flops_costs(sizes, length)
     if budget == "flops":
         costs = flops_costs(sizes, length)
     else:
@@ -211,25 +215,36 @@ class _Pruning:
     data: TaskBatches
     comparison: TuningComparison
 
-    def at(self, budget: float) -> tuple[Any, PrunedPoint]:
-        """The model at one budget, pruned and repaired."""
+    def points(self) -> Iterator[tuple[Any, PrunedPoint]]:
+        """The model at each budget, or of the widths, pruned and repaired."""
+        from ...pruning.budget import best_units, choose
+
+        spec, costs = self.job.spec, self.costs
+        if spec.budget == "widths":
+            counts = [count for pair in widths_of(spec, _sizes(self.job, self.model)) for count in pair]
+            yield self._of(best_units(self.scores, counts))
+        unit = _unit(spec.budget, costs)
+        for budget in spec.budgets:
+            yield self._of(choose(self.scores, costs, max(budget * unit, costs.least)), budget)
+
+    def _of(self, kept: Kept, budget: float | None = None) -> tuple[Any, PrunedPoint]:
+        """The model of these heads and neurons; `budget`: that they were chosen for."""
         from ...models.pruned import shape_of
-        from ...pruning.budget import choose
         from ...pruning.removal import without_units
 
-        costs, job, comparison = self.costs, self.job, self.comparison
-        unit = _unit(job.spec.budget, costs)
-        kept = choose(self.scores, costs, max(budget * unit, costs.least))
+        job, comparison = self.job, self.comparison
         pruned = without_units(self.model, kept.heads, kept.neurons)
+        which = "of these widths" if budget is None else f"at {job.spec.budget} {budget:g}"
         alone, repaired = comparison.predict(pruned), None
         if method := job.spec.repair:
-            _repair(job, pruned, self.model, self.data, method, f"at {job.spec.budget} {budget:g}")
+            _repair(job, pruned, self.model, self.data, method, which)
             repaired = comparison.predict(pruned)
         shape = shape_of(pruned)
         before, after = (_sizes(job, each).layers_flops(self.length) for each in (self.model, pruned))
+        reached = self.costs.of(shape) / _unit(job.spec.budget, self.costs)
         return pruned, PrunedPoint(
-            budget=budget,
-            reached=costs.of(shape) / unit,
+            budget=reached if budget is None else budget,
+            reached=reached,
             heads=shape.heads,
             neurons=shape.neurons,
             flops=after / before,
@@ -280,8 +295,4 @@ def _batches(data: TaskBatches, rows: np.ndarray, device: torch.device) -> Itera
         yield to_tensors(data.collate(rows[chunk]), device)
 
 
-def _resized(spec: Prune, sizes: Dimensions) -> None:
-    """By what heads and neurons matter for."""
-
-
-PRUNE = Kind("prune", 5, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=_resized)
+PRUNE = Kind("prune", 5, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=resized)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,18 +11,20 @@ from ...fields import Name, Positive, PositiveNumber
 from ..stage import StageSpec
 
 Share = Annotated[float, Field(gt=0, lt=1)]
-BudgetName = Literal["flops", "latency", "size_mb"]
+Counts = Annotated[int, Field(ge=0)]
+BudgetName = Literal["flops", "latency", "size_mb", "widths"]
 ScoreName = Literal["fisher", "obs"]
 RepairName = Literal["least_squares", "scale"]
-BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
+BUDGETS: tuple[BudgetName, ...] = ("flops", "latency", "size_mb")
+WIDTHS = ("heads", "neurons")
 _USUAL = 0.5
 
 
 class Prune(StageSpec):
     """Take attention heads and feed-forward neurons out of the last model, without training.
 
-    It has one budget. A falling list gives the scores at each point; the last one's model goes on. Shares are of the model that comes to
-    the stage, which one before may have pruned already.
+    It has one budget, or widths: `heads`, `neurons` or both. A falling list of budgets gives the scores at each point; the last one's model
+    goes on. Shares are of the model that comes to the stage, which one before may have pruned already.
     """
 
     repeats: ClassVar[bool] = True
@@ -30,7 +32,7 @@ class Prune(StageSpec):
 
     flops: Share | tuple[Share, ...] | None = Field(
         default=None,
-        description="share of its layers' FLOPs that is left, at the task's mean length; 0.5 where no budget is given",
+        description="share of its layers' FLOPs that is left, at the task's mean length; 0.5 where neither a budget nor widths are given",
     )
     latency: Share | tuple[Share, ...] | None = Field(
         default=None,
@@ -39,6 +41,18 @@ class Prune(StageSpec):
     )
     size_mb: PositiveNumber | tuple[PositiveNumber, ...] | None = Field(
         default=None, description="of its ONNX file, int8 where the recipe quantizes; in units of 1,000,000 bytes"
+    )
+    heads: Counts | tuple[Counts, ...] | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,  # what is dumped decides the names of runs
+        description="attention heads that each layer keeps: one number for all layers, or a list with one for each, first to last; where "
+        "`neurons` alone is given, all",
+    )
+    neurons: Counts | tuple[Counts, ...] | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="feed-forward neurons that each layer keeps, in the same way: a multiple of 16, or all that the layer has; where "
+        "`heads` alone is given, all",
     )
     examples: Positive = Field(
         default=2048,
@@ -59,10 +73,14 @@ class Prune(StageSpec):
 
     @model_validator(mode="after")
     def _one_that_falls(self) -> Prune:
-        given = [name for name in BUDGETS if getattr(self, name) is not None]
+        given, widths = ([name for name in names if getattr(self, name) is not None] for names in (BUDGETS, WIDTHS))
+        if given and widths:
+            every, found = ", ".join([*given, *widths]), f"{' and '.join(given)} beside {' and '.join(widths)}"
+            raise ValueError(f"{every}: expected a budget or widths, found {found}; leave either out")
         if len(given) > 1:
             raise ValueError(f"{', '.join(given)}: expected one budget, found {' and '.join(given)}; leave one out")
-        if not self.budgets or any(after >= before for before, after in pairwise(self.budgets)):
+        falls = self.budgets and all(before > after for before, after in pairwise(self.budgets))
+        if self.budget != "widths" and not falls:
             raise ValueError(
                 f"{self.budget}: expected falling numbers, the last for the model that goes on; found {list(self.budgets)}"
             )
@@ -70,12 +88,16 @@ class Prune(StageSpec):
 
     @property
     def budget(self) -> BudgetName:
-        """Its name."""
+        """Its name, or `widths`."""
+        if any(getattr(self, name) is not None for name in WIDTHS):
+            return "widths"
         given: list[BudgetName] = [name for name in BUDGETS if getattr(self, name) is not None]
         return given[0] if given else BUDGETS[0]
 
     @property
     def budgets(self) -> tuple[float, ...]:
-        """Falling."""
+        """Falling; none where widths are given."""
+        if self.budget == "widths":
+            return ()
         value = getattr(self, self.budget)
         return value if isinstance(value, tuple) else (_USUAL if value is None else value,)

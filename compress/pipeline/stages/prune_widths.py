@@ -1,0 +1,91 @@
+"""The widths that a stage `prune` says, held against the layers of the model that comes to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...models.dimensions import Dimensions
+from ...models.pruned_shape import PrunedShape
+from ...spec.recipe import Stage
+from ...spec.stages import Prune
+from ..plan import Draft
+
+
+def widths_of(spec: Prune, sizes: Dimensions) -> list[tuple[int, int]]:
+    """Of each layer the heads and the neurons that stay. ValueError naming the field: a model of these sizes cannot have them."""
+    from ...pruning.budget import unit_counts
+
+    heads, neurons = zip(*unit_counts(sizes), strict=True)
+    kept_heads, kept_neurons = _each_layer("heads", spec.heads, heads), _each_layer("neurons", spec.neurons, neurons)
+    if not any(kept_heads):
+        raise ValueError(
+            "heads: expected a head in at least one layer, without which no token would know of another; found none; give a layer one"
+        )
+    _check_multiples(spec, kept_neurons, neurons)
+    return list(zip(kept_heads, kept_neurons, strict=True))
+
+
+def _each_layer(name: str, said: int | tuple[int, ...] | None, had: tuple[int, ...]) -> tuple[int, ...]:
+    """`had`: by each layer."""
+    if said is None:
+        return had
+    widths = said if isinstance(said, tuple) else (said,) * len(had)
+    if len(widths) != len(had):
+        raise ValueError(
+            f"{name}: expected one number, or a list of {len(had)}, one for each layer; found a list of {len(widths)}"
+        )
+    for number, (width, most) in enumerate(zip(widths, had, strict=True)):
+        if width > most:
+            raise ValueError(
+                f"{_place(name, said, number)}: expected at most {most}, as many as layer {number + 1} has; found {width}"
+            )
+    return widths
+
+
+def _check_multiples(spec: Prune, kept: tuple[int, ...], had: tuple[int, ...]) -> None:
+    from ...pruning.search import MULTIPLE
+
+    for number, (width, most) in enumerate(zip(kept, had, strict=True)):
+        if width % MULTIPLE and width != most:
+            below = width - width % MULTIPLE
+            raise ValueError(
+                f"{_place('neurons', spec.neurons, number)}: expected a multiple of {MULTIPLE}, or all {most} of layer {number + 1}; found "
+                f"{width}; give {below} or {min(below + MULTIPLE, most)}"
+            )
+
+
+def _place(name: str, said: int | tuple[int, ...] | None, number: int) -> str:
+    return f"{name}[{number}]" if isinstance(said, tuple) else name
+
+
+def resized(spec: Prune, sizes: Dimensions) -> Dimensions | None:
+    """With these widths; None where the run chooses them, by what heads and neurons matter for."""
+    if spec.budget != "widths":
+        return None
+    widths = widths_of(spec, sizes)
+    neurons = [width for _, width in widths]
+    if len(set(neurons)) == 1 and neurons[0] and all(heads == sizes.heads for heads, _ in widths):
+        return replace(sizes, intermediate=neurons[0], pruned=None)
+    # Which heads stay is for the run to say; how many decides the sizes.
+    return replace(sizes, pruned=PrunedShape(tuple(tuple(range(heads)) for heads, _ in widths), tuple(neurons)))
+
+
+def planned_widths(draft: Draft, stage: Stage) -> list[tuple[int, int]]:
+    """As `widths_of`, of the model that comes to the stage. CompressError naming recipe, stage and field: it cannot have them, or only
+    the run tells what it has."""
+    sizes = draft.sizes[draft.current]
+    for node in draft.nodes:
+        if isinstance(node.spec, Prune):
+            after = resized(node.spec, sizes)
+            if after is None:
+                name = "neurons" if stage.spec.heads is None else "heads"
+                raise draft.fails(
+                    stage.id,
+                    f"{name}: expected a model whose widths are known; found one that stage {node.stage} before it prunes to a budget of "
+                    f"{node.spec.budget}; give that stage widths too, or this one a budget",
+                )
+            sizes = after
+    try:
+        return widths_of(stage.spec, sizes)
+    except ValueError as error:
+        raise draft.fails(stage.id, str(error)) from None
