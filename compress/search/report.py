@@ -24,7 +24,8 @@ def shipped_by(found: Found, root: str) -> str:
 
 
 def search_document(found: Found, request: Request, limits: Limits) -> dict[str, Any]:
-    """All of a search as JSON values, paths as `shown` has them. Scores of trials are of the tuning split, `reported` of the reported one."""
+    """All of a search as JSON values, paths as `shown` has them. Scores of trials are of the tuning split, `reported` of the
+    reported one."""
     points = {trial.number: trial.point for trial in found.trials}
     return {
         "limits": asdict(limits),
