@@ -32,7 +32,7 @@ def test_every_run_that_has_the_graph_says_so(
     )
     teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="")
     request = Request(
-        ("int8",), (str(tmp_path / "task.yaml"),), teacher=str(teacher), root=tmp_path / "runs", threads=1,
+        ("int8",), (str(tmp_path / "task.yaml"),), teacher=str(teacher), root=tmp_path / "runs", threads=1, bench=None,
         overrides=("finetune.max_steps=1", "quantize.method=dynamic"),
     )  # fmt: skip
 
