@@ -139,7 +139,7 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
         console().print(summary_table(results, runs))
         for result, made in zip(results, runs, strict=True):
             lines = [f"run:    {made}", *(f"goal:   {line}" for line in _goals_met(result))]
-            lines += [] if recommended else [f"ship:   {ship_command(result, result.final, runs)}"]
+            lines += [] if recommended else [f"ship:   {ship_command(result, result.final, str(made))}"]
             typer.echo("\n".join(lines))
         _print_recommendation(recommended)
         typer.echo(f"report: {folder / 'report.html'}")

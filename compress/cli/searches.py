@@ -97,7 +97,7 @@ def search(
     """
     request = request_of({**locals(), "student": None, "base_seed": None, "seeds": 1})
     from ..candidates import Limits
-    from ..search.report import HEADER, front_rows, search_document, write_search
+    from ..search.report import HEADER, front_rows, search_document, shipped_by, write_search
     from ..search.run import search as find
     from ..search.space import axis_of
     from .display import Display, console
@@ -125,5 +125,5 @@ def search(
     typer.echo(f"choice: trial {found.choice.model.number}" + ("" if not found.choice.missed else ", the nearest"))
     for line in found.choice.missed:
         typer.echo(f"misses: {line}")
-    typer.echo(f"ship:   {document['ship']}")
+    typer.echo(f"ship:   {shipped_by(found, str(request.root))}")
     typer.echo(f"report: {written[1]}")

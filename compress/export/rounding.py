@@ -23,18 +23,17 @@ def exact_answers(model: nn.Module, inputs: Mapping[str, Tensor]) -> tuple[np.nd
     of n products is off by about √n units of rounding (Higham and Mary, 2019, "A new approach to probabilistic rounding
     error analysis"). So the weights are moved at random by that much, and the largest of the changes counts.
     """
-    exact_model = copy.deepcopy(model).double()
+    double = copy.deepcopy(model).double()  # one copy for all: of a large model, each takes twice the model's memory
     with torch.inference_mode():
-        exact = _logits(exact_model, inputs)
+        exact = _logits(double, inputs)
         moved = torch.zeros_like(exact)
         for seed in range(_DRAWS):
-            other = copy.deepcopy(exact_model)
             generator = torch.Generator().manual_seed(seed)
-            for weight in other.parameters():
+            for weight, given in zip(double.parameters(), model.parameters(), strict=True):
                 terms = weight[0].numel() if weight.ndim > 1 else 1
                 noise = torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
-                weight.mul_(1 + _UNIT * math.sqrt(terms) * noise)
-            moved = torch.maximum(moved, (_logits(other, inputs) - exact).abs())
+                weight.copy_(noise.mul_(_UNIT * math.sqrt(terms)).add_(1).mul_(given))
+            moved = torch.maximum(moved, (_logits(double, inputs) - exact).abs())
     return exact.numpy(), moved.numpy()
 
 

@@ -31,6 +31,7 @@ from .results.ensemble import teacher_predictions
 from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
 from .stages.adopt import ADOPT
+from .stages.export import say_what_rounding_does
 from .stages.finetune import FINETUNE
 from .stages.learnt import say_whether_it_learnt
 from .stages.registry import STAGES
@@ -292,4 +293,5 @@ def _build(
         artifacts[node.id] = found
         if node.id not in plan.candidates:  # one that learnt nothing is not chosen
             say_whether_it_learnt(plan, node, artifacts[node.id], context)
+        say_what_rounding_does(node, artifacts[node.id], context)
     return artifacts, cached

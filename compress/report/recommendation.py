@@ -26,17 +26,14 @@ READING = (
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`lines`: sentences; `commands`: a `compress ship` for each task; `models`: what these ship, each with its run; `missed`: whether
-    limits are."""
+    """`lines`: sentences; `commands`: a `compress ship` for each task, that works from here; `script`: the same for a page, with folders as
+    `shown` has them; `models`: what these ship, each with its run; `missed`: whether limits are."""
 
     lines: tuple[str, ...]
     commands: tuple[str, ...]
+    script: str
     models: tuple[tuple[Result, ModelResult], ...] = field(repr=False)
     missed: bool
-
-    @property
-    def script(self) -> str:
-        return "\n".join(self.commands)
 
 
 def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = ()) -> Recommendation:
@@ -62,8 +59,12 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     elif not choice.missed:
         lines.append("No other model meets this.")
     picked = tuple(_best_seed(task, row) for task, row in zip(tasks, chosen.rows, strict=True))
-    commands = tuple(ship_command(run, model, folders) for run, model in picked)
-    return Recommendation(tuple(lines), commands, picked, bool(choice.missed))
+    places = [str(_folder_of(run, folders)) for run, _ in picked]
+    here, recorded = (
+        tuple(ship_command(run, model, place) for (run, model), place in zip(picked, named, strict=True))
+        for named in (places, map(shown, places))
+    )
+    return Recommendation(tuple(lines), here, "\n".join(recorded), picked, bool(choice.missed))
 
 
 def _measured(number: int, overall: Overall, score: float, tasks: Sequence[Task], limits: Limits) -> Measured:
@@ -149,10 +150,14 @@ def options_of(run: Result, model: ModelResult) -> tuple[str | None, tuple[str, 
     return (None, ()) if model is run.final else (model.name, (model.precision,))
 
 
-def ship_command(run: Result, model: ModelResult, folders: Sequence[Path]) -> str:
-    """The `compress ship` of a model, with the run's folder among `folders` where it is one of them."""
+def _folder_of(run: Result, folders: Sequence[Path]) -> Path:
+    """The run's folder among `folders`, where it is one of them or in one."""
     own = own_file(run, folders, MODELS)
-    folder = own.parent if own else Path("runs") / run.run
+    return own.parent if own else Path("runs") / run.run
+
+
+def ship_command(run: Result, model: ModelResult, folder: str) -> str:
+    """The `compress ship` of a model of the run in `folder`: as it is, for who runs it now, or as `shown` has it, for a record."""
     name, precisions = options_of(run, model)
     which = [*(["--model", name] if name else []), *(word for each in precisions for word in ("--precision", each))]
-    return shlex.join(["compress", "ship", shown(str(folder)), *which, "-o", f"{run.run}-bundle"])
+    return shlex.join(["compress", "ship", folder, *which, "-o", f"{run.run}-bundle"])

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..atomic import write_text
 from ..candidates import Limits
+from ..paths import shown
 from ..pipeline import Request
 from ..report import ship_command
 from .run import FOLDER, Found, command_of
@@ -16,8 +17,15 @@ from .run import FOLDER, Found, command_of
 DOCUMENT, PAGE = "search.json", "report.md"
 
 
+def shipped_by(found: Found, root: str) -> str:
+    """The `compress ship` of the choice, whose run is below `root`."""
+    run = found.runs[found.choice.model.number]
+    return ship_command(run, run.final, (Path(root) / run.run).as_posix())
+
+
 def search_document(found: Found, request: Request, limits: Limits) -> dict[str, Any]:
-    """All of a search as JSON values. Scores of trials are of the tuning split, `reported` of the reported one."""
+    """All of a search as JSON values, paths as `shown` has them. Scores of trials are of the tuning split, `reported` of the
+    reported one."""
     points = {trial.number: trial.point for trial in found.trials}
     return {
         "limits": asdict(limits),
@@ -36,7 +44,7 @@ def search_document(found: Found, request: Request, limits: Limits) -> dict[str,
             for model in found.front
         ],
         "choice": {"number": found.choice.model.number, "missed": list(found.choice.missed)},
-        "ship": _ship(found, request.root),
+        "ship": shipped_by(found, shown(str(request.root))),
     }
 
 
@@ -105,9 +113,3 @@ def _settings(point: dict[str, Any]) -> str:
 
 def _latency(model: dict[str, Any]) -> str:
     return "–" if model["latency_ms"] is None else f"{model['latency_ms']:.2f}"
-
-
-def _ship(found: Found, root: Path) -> str:
-    """The `compress ship` of the choice."""
-    run = found.runs[found.choice.model.number]
-    return ship_command(run, run.final, [root])

@@ -83,7 +83,6 @@ def test_ship_verify_predict(real: Run, tmp_path: Path) -> None:
     _transformers_agrees(out, texts, fp32.logits(texts))
 
 
-@pytest.mark.slow
 def test_the_unpadded_forms_are_shipped_and_checked(real: Run, tmp_path: Path) -> None:
     out = ship(real.folder, tmp_path / "out", store=real.store)
     unpadded = [f"onnx/model{form}_unpadded.onnx" for form in ("", "_quantized")]

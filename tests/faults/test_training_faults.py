@@ -163,7 +163,6 @@ def test_a_signal_saves_and_the_same_command_continues(
     assert outcome(root) == whole[0]
 
 
-@pytest.mark.slow
 def test_two_processes_share_one_result(trainer: Forks, whole: Any, tmp_path: Path):
     """The first trains; it is held until the second has come, and the second waits for what the first makes."""
     root = tmp_path / "root"

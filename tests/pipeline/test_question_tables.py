@@ -255,7 +255,6 @@ def test_one_teacher_by_two_folders_is_that_teacher(world: Path) -> None:
     assert np.ptp(kept_of(mean, windows_of("./words", "train"))) > 1, "it prefers some tokens"
 
 
-@pytest.mark.slow
 def test_a_student_with_other_tokens_learns_the_mean_at_its_own(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from compress.pipeline.training import run as training
 

@@ -8,7 +8,8 @@ from typing import Any
 from ...models.fast_graph import check_fast_graph, fast_graph_is_for, fast_graph_problem
 from ...spec.recipe import Recipe, Stage
 from ...spec.stages import Export
-from ..plan import Draft, Job, Kind, Node, Plan
+from ...store import Artifact
+from ..plan import Context, Draft, Job, Kind, Node, Plan
 
 
 def plan(draft: Draft, stage: Stage) -> None:
@@ -68,7 +69,7 @@ def run(job: Job[Export]) -> dict[str, Any]:
 
     (checkpoint,) = job.inputs.values()
     task = job.context.task.spec
-    info = export_onnx(
+    return export_onnx(
         checkpoint.path,
         job.out,
         graph=job.spec.graph,
@@ -78,12 +79,15 @@ def run(job: Job[Export]) -> dict[str, Any]:
         kind=task.kind,
         pairs=task.pairs,
     )
-    for shape, moved in info.get("moved_by_rounding", {}).items():
-        job.context.notice(
-            f"{job.node.id}: this model amplifies rounding: at {shape} random tokens fp32 alone moves its answers by up to {moved:.1e}; "
-            "the graph's differ from torch's by no more than that explains"
+
+
+def say_what_rounding_does(node: Node[Any], artifact: Artifact, context: Context) -> None:
+    """In every run that has the graph, whichever exported it."""
+    for shape, moved in artifact.info.get("moved_by_rounding", {}).items():
+        context.notice(
+            f"{node.id}: this model amplifies rounding: fp32 may move its answers to {shape} random tokens by up to {moved:.1e}; "
+            "the graph's differ from float64's by no more than that, beside the tolerance"
         )
-    return info
 
 
 EXPORT = Kind("export", 7, Export, run, plan, check, ("torch", "transformers", "onnx", "onnxscript"), onnx=True)

@@ -181,7 +181,6 @@ def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -
         assert 0 < told["fidelity"]["mean_abs_logit_change"] < 0.1
 
 
-@pytest.mark.slow
 def test_it_trains_in_fp32_in_a_run_of_bf16(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """bf16 has no more bits than the int8 that is learnt."""
     asked: list[str] = []

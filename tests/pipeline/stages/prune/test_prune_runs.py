@@ -128,7 +128,6 @@ def test_without_a_repair_the_kept_weights_are_those_of_the_model(world: Path) -
     assert {tuple(column) for column in after[f"{name}.weight"].T.tolist()} <= columns
 
 
-@pytest.mark.slow
 def test_a_run_says_what_was_taken_and_what_is_left(world: Path) -> None:
     (result,) = run_all(request(world, "small", student="one"))
     final = result.final
