@@ -83,7 +83,9 @@ def check_parity(traced: Traced, path: Path, logits: Logits, tolerance: float = 
         if not beyond.any():
             continue
         if errors[shape] <= _WRONG * scale:
-            exact, moved = exact_answers(traced.model, {name: value[beyond] for name, value in inputs.items()})
+            exact, moved = exact_answers(
+                traced.model, {name: value[torch.from_numpy(beyond)] for name, value in inputs.items()}
+            )
             moves = _by_example(moved, mask[beyond])
             if (_by_example(found[beyond] - exact, mask[beyond]) <= tolerance * scale + moves).all():
                 rounding[shape] = float(moves.max())
