@@ -33,7 +33,7 @@ class Model:
 
 def models_table() -> str:
     """Of each task the int8 models that no other one beats in both size and score, the largest first."""
-    found = [model for folder in sorted(REPORTS.iterdir()) for model in _models(folder)]
+    found = [model for file in sorted(REPORTS.glob("*/result*.json")) for model in _models(file.parent)]
     lines = ["| task | model | teacher | reported score | int8 file, MB | report |", "|-|-|-|-:|-:|-|"]
     for task in dict.fromkeys(model.task for model in found):
         own = [model for model in found if model.task == task]

@@ -147,6 +147,22 @@ def test_every_recipe_names_students_and_teachers_that_exist() -> None:
         assert set(chosen.values()) <= set(students)
 
 
+@pytest.mark.parametrize("recipe", names("recipes"))
+def test_every_recipe_is_planned(world: Path, recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all its stages but those that wait for text."""
+    monkeypatch.chdir(world)
+    text = recipe.endswith("-pretrain")
+    (world / "text.txt").write_text("the film was fine .\n" * 400, encoding="utf-8")
+    request = Request(
+        (recipe,), ("task.yaml",), teacher="tiny.yaml",
+        corpus=("text.txt",) if text else (), overrides=("pretrain.max_length=24",) if text else (),
+    )  # fmt: skip
+    (plan,) = plan_all(request)
+    waiting = {stage.id for stage in plan.recipe.stages if not text and getattr(stage.spec, "enabled", True) == "auto"}
+    assert {stage.id for stage in plan.recipe.stages} - waiting <= {node.stage for node in plan.nodes}
+    assert plan.nodes[-1].kind.name == "quantize" and plan.sizes[plan.nodes[-1].model]
+
+
 def test_the_same_command_again_computes_nothing(run: Run, world: Path) -> None:
     folder, result = run("int8")
     before = (folder / "result.json").read_bytes()
