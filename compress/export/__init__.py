@@ -68,7 +68,9 @@ def export_onnx(
         path.unlink(missing_ok=True)
         unpadded.unlink(missing_ok=True)
         raise
-    found, rounding = matmuls(model.graph), {**parity.rounding, **unpadded_parity.rounding}
+    found, rounding = matmuls(model.graph), dict(parity.rounding)
+    for shape, moved in unpadded_parity.rounding.items():
+        rounding[shape] = max(moved, rounding.get(shape, 0.0))
     return {
         "graph": graph,
         "opset": model.opset_import[0].version,

@@ -18,7 +18,7 @@ from .tracing import Traced, example
 # Both sides are fp32 and differ only in the order of their sums: about 1e-6 per layer, relative to the
 # activations; 1e-4 leaves room for 24 layers and is far below what a wrong mask or position costs (> 1e-2).
 TOLERANCE = 1e-4
-_WRONG = 1e-2
+_WRONG = 1e-2  # what is certainly no rounding
 _LONG, _LONGEST = 1024, 2048  # tokens
 
 Logits = Mapping[tuple[int, int], np.ndarray]  # by (batch, length)
