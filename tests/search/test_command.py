@@ -182,6 +182,14 @@ def test_wrong_input_is_refused_and_nothing_written(place: Path, words: tuple[st
     assert not (place / "refused").exists()
 
 
+def test_values_that_do_not_fit_each_other_are_named_by_the_options_that_gave_them(place: Path) -> None:
+    budgets = ("--try", "prune.flops=[0.5]", "--try", "prune.size_mb=[0.2]")
+    own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "budgets")
+    found = compress("search", "prune-int8", *LIMITS, *budgets, *own, cwd=place)
+    assert found.returncode == 2
+    assert "trial 0 was refused: --try prune.flops: expected one budget" in found.stderr
+
+
 @pytest.mark.slow
 def test_workers_that_ray_starts_share_a_search(place: Path, unkilled: dict[str, Any]) -> None:
     pytest.importorskip("ray", reason="needs Ray: pip install 'ray>=2.50'")
