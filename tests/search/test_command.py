@@ -15,6 +15,8 @@ import psutil
 import pytest
 from recipe_runs import TASK, TEACHER, compress
 
+from compress.machine import training_precision
+
 LIMITS = ("--max-size-mb", "5", "--min-score", "-100")
 
 
@@ -151,13 +153,14 @@ def test_processes_that_share_a_search_end_with_ctrl_c_and_finish_it_together(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "named"), [(("--set", "finetune.epochs=2"), "set is"), (("--precision", "bf16"), "precision is")]
+    ("words", "named"), [(("--set", "finetune.epochs=2"), "set is"), (("--precision", "{other}"), "precision is")]
 )
 def test_a_folder_of_another_search_is_refused(
     place: Path, unkilled: dict[str, Any], words: tuple[str, ...], named: str
 ) -> None:
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "unkilled")
-    found = _call(place, *SPACE, *words, *own)
+    other = "fp32" if training_precision() == "bf16" else "bf16"  # than the one that this machine takes by default
+    found = _call(place, *SPACE, *(word.format(other=other) for word in words), *own)
     assert found.returncode == 2
     assert f"holds another search: {named}" in found.stderr
 
