@@ -65,10 +65,18 @@ def doubts(noise: Sequence[Latency], runtimes: Sequence[Runtime]) -> Doubts:
     return Doubts(_worst(wall), _worst(cpu))
 
 
+def doubts_of(result: Result) -> Doubts:
+    """Those of a run."""
+    return doubts(result.noise, _runtimes(result))
+
+
 def warning_of(result: Result, shapes: Container[Shape]) -> str | None:
     """`Doubts.warning` of a run, by the headline that its times have."""
-    runtimes = [runtime for model in result.models for runtime in (model.onnx, model.torch_eager) if runtime]
-    return doubts(result.noise, runtimes).warning(shapes, cpu=uses_cpu_time(runtimes))
+    return doubts_of(result).warning(shapes, cpu=uses_cpu_time(_runtimes(result)))
+
+
+def _runtimes(result: Result) -> list[Runtime]:
+    return [runtime for model in result.models for runtime in (model.onnx, model.torch_eager) if runtime]
 
 
 def _worst(ratios: Sequence[tuple[str, float, Latency]]) -> dict[Shape, str]:

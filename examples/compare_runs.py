@@ -7,6 +7,7 @@ from pathlib import Path
 
 import scripts
 
+from compress import CompressError
 from compress.report.intervals import metric_of
 from compress.report.predictions import load_answers
 from compress.results import PREDICTIONS, ModelResult, Result, read_result
@@ -20,7 +21,7 @@ def main() -> None:
 
     results = [read_result(folder) for folder in folders]
     if results[0].task.data.fingerprint != results[1].task.data.fingerprint:
-        raise SystemExit("the two runs are not of the same task and data")
+        raise CompressError("the two runs are not of the same task and data")
     for result in results:
         print(describe(result, result.final))
 

@@ -38,7 +38,8 @@ def main() -> None:
         model = result.final
         print(f"{result.recipe['name']}: {model.headline:.2f} points, {model.file_bytes / 1e6:.2f} MB, {model.delta}")
 
-    bundle = ship(options.out / "runs" / student.run, options.out / "bundle", store=options.out / "runs" / ".store")
+    runs = options.out / "runs"
+    bundle = ship(runs / student.run, options.out / "bundle", store=runs / ".store", force=True)
     for text, answer in zip(TEXTS, Classifier(bundle).predict(TEXTS), strict=True):
         print(f"{answer.label} {answer.score:.3f}  {text}")
 

@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import TextIO
 
 from compress import CompressError
+from compress.paths import check_folder
 
 
 @contextmanager
 def data_file(path: Path) -> Iterator[TextIO]:
     """A file to write `path` by. CompressError, and nothing written, where it is there already with other content."""
+    check_folder(path.parent, "--out")
     file = io.StringIO(newline="")
     yield file
     data = file.getvalue().encode()
-    if path.exists() and path.read_bytes() != data:
+    if path.exists() and not (path.is_file() and path.read_bytes() == data):
         raise CompressError(f"{path}: is there already, with other content; choose another folder with --out")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)

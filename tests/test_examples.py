@@ -6,6 +6,7 @@ import csv
 import runpy
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -46,6 +47,9 @@ def test_a_toy_teacher_is_compressed_and_its_runs_compared(
     assert "finetune teacher" in progress and "distill student" in progress
     assert "int8: " in shown and "distilbert: " in shown and "the story was superb ." in shown
 
+    run_script(monkeypatch, "compress_toy.py", "--task", task, "--out", tmp_path, "--steps", 2)
+    assert capsys.readouterr().out == shown  # the bundle is replaced by itself
+
     runs = sorted((tmp_path / "runs").glob("*seed0*"))
     run_script(monkeypatch, "compare_runs.py", *runs)
     shown = capsys.readouterr().out
@@ -63,6 +67,28 @@ def test_a_file_that_is_there_is_not_replaced(
     said = capsys.readouterr().err
     assert said == f"error: {mine}: is there already, with other content; choose another folder with --out\n"
     assert mine.read_text() == "mine"
+
+
+def test_a_file_or_folder_in_the_way_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder" / "train.conll").mkdir(parents=True)
+    for name, message in (("file", "cannot be written"), ("folder", "is there already")):
+        with pytest.raises(SystemExit, match="2"):
+            run_script(monkeypatch, "tag.py", "--out", tmp_path / name)
+        said = capsys.readouterr().err
+        assert said.startswith(f"error: {tmp_path / name}") and message in said and said.count("\n") == 1
+
+
+def test_runs_of_two_tasks_are_not_compared(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [SimpleNamespace(task=SimpleNamespace(data=SimpleNamespace(fingerprint=name))) for name in "ab"]
+    monkeypatch.setattr("compress.results.read_result", lambda folder: runs[int(folder.name)])
+    with pytest.raises(SystemExit, match="2"):
+        run_script(monkeypatch, "compare_runs.py", "0", "1")
+    assert capsys.readouterr().err == "error: the two runs are not of the same task and data\n"
 
 
 def test_a_mistake_is_one_line(
@@ -88,7 +114,7 @@ def test_a_checkpoint_of_ones_own_is_quantized_on_csv_files(
     run_script(monkeypatch, "own_task.py", task, tmp_path / "checkpoint", "--out", tmp_path / "int8")
     shown = capsys.readouterr().out
     assert "of 60 decisions differ" in shown and "FAIL" not in shown
-    assert (tmp_path / "int8" / "onnx" / "model_quantized.onnx").is_file()
+    assert (tmp_path / "int8" / "bundle" / "onnx" / "model_quantized.onnx").is_file()
 
 
 def fine_tuned(folder: Path, texts: list[str], labels: list[str]) -> None:

@@ -45,9 +45,10 @@ class Frame:
 
 
 def shape_of(task: Task) -> Shape | None:
-    """What the horizontal axis shows: one text of 32 tokens, if that was timed; None where nothing was."""
+    """What the horizontal axis shows: one text of 32 tokens, if that was timed and no run doubts it; None where nothing was timed."""
     timed = [shape for shape in (*MAIN_SHAPES, *task.shapes) if task.baseline.latency(shape)]
-    return timed[0] if timed else None
+    doubted = {shape for row in task.rows for shape in task.in_doubt(row)}
+    return next((shape for shape in timed if shape not in doubted), timed[0] if timed else None)
 
 
 def points_of(task: Task) -> list[Point]:

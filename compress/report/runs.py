@@ -11,7 +11,7 @@ from statistics import median
 from ..errors import CompressError
 from ..recorded_fidelity import Delta
 from ..results import Latency, Machine, ModelResult, Result, Runtime
-from ..timing import uses_cpu_time
+from ..timing import doubts_of, uses_cpu_time
 from .collect import check_together
 from .families import Corrected, corrected
 
@@ -116,6 +116,10 @@ class Task:
     def made_by(self, row: Row) -> list[tuple[Result, ModelResult]]:
         """The models of `row`, each with the run that made it."""
         return [(run, model) for model in row.models for run in self.results if any(model is own for own in run.models)]
+
+    def in_doubt(self, row: Row) -> set[Shape]:
+        """Whose headline time is not to be trusted: the machine was busy in a run that made `row`."""
+        return {shape for run, _ in self.made_by(row) for shape in doubts_of(run).of_headline(cpu=self.cpu_time)}
 
     def noise(self, shape: Shape) -> Latency | None:
         return middle([found for run in self.results for found in run.noise if _shape(found) == shape])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ..goals import in_words, outcome
-from ..results import Result
+from ..results import Latency, Result
 from ..timing import headline, warning_of
 from . import numbers
 from .runs import Row, Shape, Task, called, letter, machines, timed_threads, title
@@ -57,12 +57,17 @@ def _finding(task: Task, row: Row, baseline: Row) -> str:
     saved = f"Its file is {numbers.percent(row.model.file_bytes / baseline.model.file_bytes)} of {teacher}'s"
     speeds = [
         f"{numbers.times(headline(latency, cpu=task.cpu_time)[1])} on {AT.get(shape, numbers.shape(*shape))}"
-        for shape in MAIN_SHAPES
-        if (latency := row.latency(shape))
+        for shape, latency in _trusted(task, row, MAIN_SHAPES)
     ]
     clock = "in CPU time on one thread, " if task.cpu_time else ""
     speed = f"; its speed, {clock}on the same runtime, is {listed(speeds)}" if speeds else ""
     return f"{kept}. {saved}{speed}.{_learnt(task, row)}"
+
+
+def _trusted(task: Task, row: Row, shapes: Iterable[Shape]) -> list[tuple[Shape, Latency]]:
+    """Those of `shapes` in which `row` was timed, without what `busy` says not to trust."""
+    doubted = task.in_doubt(row)
+    return [(shape, latency) for shape in shapes if shape not in doubted and (latency := row.latency(shape))]
 
 
 def _learnt(task: Task, row: Row) -> str:
@@ -89,8 +94,7 @@ def _tradeoff(task: Task, row: Row, baseline: Row) -> str:
     if row is baseline:
         return ""
     mine, theirs = row.model, baseline.model
-    timed = ((shape, latency) for shape in ((1, 128), *task.shapes) if (latency := row.latency(shape)))
-    first = next(timed, None)
+    first = next(iter(_trusted(task, row, ((1, 128), *task.shapes))), None)
     return tradeoff_sentence(
         row.label,
         teacher=task.teacher_of(row.recipe),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,13 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
         there, here = (_shown(other[0], document.get(other[0])) for document in (found, wanted))
         raise CompressError(
             f"{folder}: holds another search: {_NAMES.get(other[0], other[0])} is {there} there and {here} here; "
-            "choose another folder with --out"
+            f"rename {folder} once it has ended, and this one uses the stages that it finished; or begin anew with --out {_free(folder)}"
         )
+
+
+def _free(folder: Path) -> Path:
+    """Beside `folder`: `search-2`, or the first number after it that nothing has."""
+    return next(path for number in count(2) if not (path := folder.with_name(f"{folder.name}-{number}")).exists())
 
 
 def _shown(name: str, value: Any) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -139,7 +140,15 @@ def _check_value(axis: Axis, value: object, recipes: Sequence[str]) -> None:
         for word in recipes:
             load_recipe(word, overrides_of({axis.name: value}))
     except CompressError as error:
-        raise CompressError(str(error).replace(f"--set {axis.name}", f"--try {axis.name}")) from None
+        raise CompressError(_naming_try(error, [axis.name])) from None
+
+
+def _naming_try(error: CompressError, names: Iterable[str]) -> str:
+    """Its message, with --try for settings that it says --set gave and that are varied under these names."""
+    text = str(error)
+    for name in names:
+        text = re.sub(rf"--set (?={re.escape(name)}\b)", "--try ", text)
+    return text
 
 
 def _plannable(request: Request, axes: Sequence[Axis]) -> list[Plan]:
@@ -186,7 +195,7 @@ def _outcome(
     try:
         (plan,) = plan_all(asked)
     except CompressError as error:  # values that do not fit each other, such as a student and this teacher
-        return Outcome(refused=str(error))
+        return Outcome(refused=_naming_try(error, point))
     if why := _too_large(plan, limits):
         return Outcome(refused=why)
     try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from child_imports import HEAVY, imported
@@ -17,11 +19,13 @@ import compress
 from compress.catalog import names
 from compress.cli.plans import plan_documents
 from compress.errors import CompressError, Interrupted
+from compress.models.dimensions import dimensions
 from compress.pipeline import Listener, Request, plan_all, run_all
 from compress.pipeline.estimate import data_line, estimate, smaller_recipe, spell
 from compress.pipeline.lengths import mean_length
+from compress.pipeline.training import throughput
 from compress.pipeline.training.log import saved_step
-from compress.pipeline.training.throughput import probe
+from compress.pipeline.training.throughput import model_flops, probe
 from compress.training.loop import StepReport
 
 
@@ -183,6 +187,21 @@ def test_a_probe_gives_a_rate_and_leaves_the_generator_alone(world: Path) -> Non
     rate = probe(plan.teacher.config, kind="classification", length=8, precision="fp32", threads=threads)
     assert rate > 0
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize(("length", "texts"), [(8, 32), (64, 16), (200, 8)])
+def test_a_probe_takes_its_fastest_step_but_the_first(
+    world: Path, monkeypatch: pytest.MonkeyPatch, length: int, texts: int
+) -> None:
+    """For half a second at least; short texts in batches like those of a training."""
+    import torch
+
+    ends = itertools.accumulate((0, 0.01, 0, 0.2, 0, 0.1, 0, 0.3))  # (between steps, a step) in turn
+    monkeypatch.setattr(throughput, "time", SimpleNamespace(perf_counter=lambda: next(ends)))
+    config = {**plan_all(request(world))[0].teacher.config, "max_position_embeddings": 256}
+    rate = probe(config, kind="classification", length=length, precision="fp32", threads=torch.get_num_threads())
+    assert rate == pytest.approx(texts * model_flops(dimensions(config, classes=2), None, length=length) / 0.1)
+    assert not list(ends)
 
 
 def gpu_of(monkeypatch: pytest.MonkeyPatch, name: str | None) -> None:

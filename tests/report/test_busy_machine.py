@@ -9,9 +9,9 @@ from rich.console import Console
 
 from compress.report import markdown_table, numbers, summary_table
 from compress.report.page import page_of, tasks_of
-from compress.report.points import points_of
+from compress.report.points import points_of, shape_of
 from compress.report.render import markdown_report
-from compress.report.sentences import busy
+from compress.report.sentences import busy, findings, tradeoffs
 from compress.results import Latency, ModelResult, Result, Runtime
 
 
@@ -75,3 +75,42 @@ def test_the_page_has_wall_time_beside_it_and_says_what_not_to_trust(loaded: Res
 
 def test_a_quiet_machine_gets_no_such_line(fake: Callable[..., Result]) -> None:
     assert busy([fake()], [(1, 32)]) == []
+
+
+def doubted(result: Result, *shapes: tuple[int, int]) -> Result:
+    """The same run with an A/A control in CPU time that is off in `shapes`."""
+    noise = (row.model_copy(update={"cpu_speedup": 1.3}) for row in result.noise if (row.batch, row.length) in shapes)
+    return result.model_copy(update={"noise": tuple(noise)})
+
+
+def test_no_sentence_states_a_time_that_the_warning_says_not_to_trust(loaded: Result) -> None:
+    (whole,) = tasks_of([doubted(loaded)], [])
+    assert "2.7× on one text of 32 tokens, 2.7× on one of 128 and 2.7× on the task's own lengths" in findings(whole)[0]
+
+    result = doubted(loaded, (0, 0), (1, 128))
+    (warning,) = busy([result], [(1, 32), (1, 128), (0, 0)])
+    assert "trust no time and no speed-up of the task's lengths, 1 × 128" in warning
+    (task,) = tasks_of([result], [])
+    assert findings(task)[0].endswith("is 2.7× on one text of 32 tokens.")
+
+
+def test_a_speed_in_doubt_everywhere_is_left_out(loaded: Result) -> None:
+    (task,) = tasks_of([doubted(loaded, *((row.batch, row.length) for row in loaded.noise))], [])
+    assert "speed" not in findings(task)[0] and "Its file is " in findings(task)[0]
+
+
+def test_a_tradeoff_goes_by_a_latency_that_can_be_trusted(loaded: Result) -> None:
+    def int8_of_the_teacher(result: Result) -> Result:
+        models = tuple(model.model_copy(update={"parameters": 22_713_986}) for model in result.models)
+        return result.model_copy(update={"models": models})
+
+    (before,) = tasks_of([int8_of_the_teacher(doubted(loaded))], [])
+    (task,) = tasks_of([int8_of_the_teacher(doubted(loaded, (1, 128)))], [])
+    assert "latency at 1 × 128" in tradeoffs(before)[-1]
+    assert "latency at 1 × 32 to 37%" in tradeoffs(task)[-1] and "1 × 128" not in tradeoffs(task)[-1]
+
+
+def test_the_plot_shows_a_time_that_can_be_trusted_if_there_is_one(loaded: Result) -> None:
+    shapes = [(row.batch, row.length) for row in loaded.noise]
+    tasks = [tasks_of([doubted(loaded, *found)], [])[0] for found in ((), ((1, 32),), shapes)]
+    assert [shape_of(task) for task in tasks] == [(1, 32), (1, 128), (1, 32)]

@@ -15,6 +15,8 @@ import psutil
 import pytest
 from recipe_runs import TASK, TEACHER, compress
 
+from compress.machine import training_precision
+
 LIMITS = ("--max-size-mb", "5", "--min-score", "-100")
 
 
@@ -151,13 +153,14 @@ def test_processes_that_share_a_search_end_with_ctrl_c_and_finish_it_together(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "named"), [(("--set", "finetune.epochs=2"), "set is"), (("--precision", "bf16"), "precision is")]
+    ("words", "named"), [(("--set", "finetune.epochs=2"), "set is"), (("--precision", "{other}"), "precision is")]
 )
 def test_a_folder_of_another_search_is_refused(
     place: Path, unkilled: dict[str, Any], words: tuple[str, ...], named: str
 ) -> None:
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "unkilled")
-    found = _call(place, *SPACE, *words, *own)
+    other = "fp32" if training_precision() == "bf16" else "bf16"  # than the one that this machine takes by default
+    found = _call(place, *SPACE, *(word.format(other=other) for word in words), *own)
     assert found.returncode == 2
     assert f"holds another search: {named}" in found.stderr
 
@@ -180,6 +183,14 @@ def test_wrong_input_is_refused_and_nothing_written(place: Path, words: tuple[st
     assert message in found.stderr
     assert "Traceback" not in found.stderr
     assert not (place / "refused").exists()
+
+
+def test_values_that_do_not_fit_each_other_are_named_by_the_options_that_gave_them(place: Path) -> None:
+    budgets = ("--try", "prune.flops=[0.5]", "--try", "prune.size_mb=[0.2]")
+    own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "budgets")
+    found = compress("search", "prune-int8", *LIMITS, *budgets, *own, cwd=place)
+    assert found.returncode == 2
+    assert "trial 0 was refused: --try prune.flops: expected one budget" in found.stderr
 
 
 @pytest.mark.slow

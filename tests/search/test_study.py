@@ -86,8 +86,18 @@ def test_a_search_ends_once_every_point_was_tried(tmp_path: Path) -> None:
 
 def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:
     toy_search(tmp_path / "s")
-    with pytest.raises(CompressError, match=r"holds another search: task is 'toy' there and 'sst2' here.*--out"):
+    (tmp_path / "s-2").mkdir()
+    with pytest.raises(
+        CompressError, match=r"holds another search: task is 'toy' there and 'sst2' here.*--out \S+/s-3$"
+    ):
         Search(tmp_path / "s", {"task": "sst2"}, AXES, STAGES, objectives=2, seed=3)
+
+
+def test_a_search_that_was_renamed_leaves_its_place_to_another(tmp_path: Path) -> None:
+    toy_search(tmp_path / "s").run(3, lambda number, point: compute(point))
+    (tmp_path / "s").rename(tmp_path / "first")
+    assert Search(tmp_path / "s", {"task": "sst2"}, AXES, STAGES, objectives=2, seed=3).finished() == []
+    assert len(_distinct(toy_search(tmp_path / "first").finished())) == 3
 
 
 def test_a_missing_optuna_is_named_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,11 +72,9 @@ def _of_job(job: Job[Any], config: Any, folder: Path, length: int | None) -> Cal
         for number, shape in enumerate(shapes):
             files.append(_file(job, _random_model(job, config, shape, tokens), folder / str(number)))
             show("exporting models to measure", number + 1, len(shapes))
-        return (
-            _times(files, length, partial(show, "timing them, seconds"))
-            if length
-            else [float(file.stat().st_size) for file in files]
-        )
+        if length is None:
+            return [float(file.stat().st_size) for file in files]
+        return _times(files, length, partial(show, "timing models, seconds"))
 
     return measure
 
@@ -202,7 +200,8 @@ def _times(files: Sequence[Path], length: int, show: Callable[[int, int], None])
     start = time.monotonic()
     while len(found) < _LEAST_ROUNDS or (len(found) < _MOST_ROUNDS and time.monotonic() < start + _SECONDS):
         found.append([_timed(*each) for each in zip(sessions, feed, strict=True)])
-        show(min(round(time.monotonic() - start), _SECONDS), _SECONDS)
+        show(min(int(time.monotonic() - start), _SECONDS - 1), _SECONDS)
+    show(_SECONDS, _SECONDS)
     return np.quantile(found[_WARM_UP:], 0.25, axis=0).tolist()
 
 

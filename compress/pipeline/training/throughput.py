@@ -22,11 +22,7 @@ from ...spec.kinds import KindName
 from .info import Speed
 from .log import Totals
 
-_FEWEST_TEXTS, _MOST_TEXTS, _PROBE_TOKENS = (
-    8,
-    32,
-    1_024,
-)  # of a probe's step: as many as a batch has where they are short
+_FEWEST_TEXTS, _MOST_TEXTS, _PROBE_TOKENS = 8, 32, 1024  # of a probe's step: short texts as many as a batch has
 _PROBE_STEPS, _PROBE_SECONDS = 2, 0.5  # at least
 
 

@@ -13,9 +13,18 @@ from worlds import TASK
 
 from compress.models.dimensions import dimensions
 from compress.models.pruned_shape import PrunedShape
-from compress.pipeline import Request
+from compress.pipeline import Listener, Request
 from compress.pipeline.run import build_stage
-from compress.pipeline.stages.layer_costs import _FEWEST_TOKENS, Shape, _measure, _random_model, _times, timed_tokens
+from compress.pipeline.stages import layer_costs
+from compress.pipeline.stages.layer_costs import (
+    _FEWEST_TOKENS,
+    Shape,
+    _measure,
+    _random_model,
+    _times,
+    measured_costs,
+    timed_tokens,
+)
 
 RECIPE = """
 name: timed
@@ -79,6 +88,25 @@ def test_a_table_of_words_to_time_has_its_padding_token() -> None:
     assert made.get_input_embeddings().num_embeddings == tokens == 7001
     config.vocab_size, config.pad_token_id = 20, 0
     assert timed_tokens(config) == _FEWEST_TOKENS
+
+
+def test_progress_says_how_far_measuring_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of both passes up to the whole, though few rounds are enough."""
+    monkeypatch.setattr(layer_costs, "_timed", lambda session, feed: 1.0)
+    passes: dict[str, list[tuple[int, int | None]]] = {}
+
+    class Recorder(Listener):
+        def progress(self, what: str, done: int, total: int | None) -> None:
+            passes.setdefault(what, []).append((done, total))
+
+    config = BertConfig(vocab_size=80, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+    job: Any = SimpleNamespace(work=tmp_path, context=SimpleNamespace(listener=Recorder()))
+    monkeypatch.setattr(layer_costs, "_random_model", lambda *words: None)
+    monkeypatch.setattr(layer_costs, "_file", lambda job, model, folder: folder)
+    monkeypatch.setattr(layer_costs, "open_session", lambda file, threads: SimpleNamespace(get_inputs=list))
+    measured_costs(job, config, length=8)
+    assert list(passes) == ["exporting models to measure", "timing models, seconds"]
+    assert all(counts == sorted(counts) and counts[-1][0] == counts[-1][1] for counts in passes.values())
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def test_time_is_measured_once_and_the_budget_is_of_the_whole_model(
 ) -> None:
     measured: list[int] = []
 
-    def times(files: Sequence[Path], length: int) -> list[float]:
+    def times(files: Sequence[Path], length: int, show: Any) -> list[float]:
         measured.append(len(files))
         return planted(files, length)
 
