@@ -69,7 +69,8 @@ def test_an_encoder_made_of_plain_text_is_taken_as_it_is(world: Path) -> None:
     short = ("pretrain.max_steps=3", "pretrain.batch_size=8", "pretrain.max_length=24")
     more = [word for value in short for word in ("--set", value)]
     done = compress(
-        *("run", "bert-pretrain", *FILES, "--teacher", "tiny.yaml", *OPTIONS, "--corpus", "text.txt", *more), cwd=world
+        *("run", "bert-pretrain", *FILES, "--teacher", "tiny.yaml", *OPTIONS, "--corpus", "text.txt", *more, "--json"),
+        cwd=world,
     )
     assert done.returncode == 0, done.stderr
     kinds = [stage["kind"] for stage in json.loads(done.stdout)[0]["stages"]]
