@@ -87,7 +87,7 @@ def check_parity(traced: Traced, path: Path, logits: Logits, tolerance: float = 
                 traced.model, {name: value[torch.from_numpy(beyond)] for name, value in inputs.items()}
             )
             moves = _by_example(moved, mask[beyond])
-            if (_by_example(found[beyond] - exact, mask[beyond]) <= tolerance * scale + moves).all():
+            if (_by_example(found[beyond] - exact, mask[beyond]) <= np.maximum(tolerance * scale, moves)).all():
                 rounding[shape] = float(moves.max())
                 continue
         bad = True

@@ -17,7 +17,8 @@ _DRAWS = 4
 
 
 def exact_answers(model: nn.Module, inputs: Mapping[str, Tensor]) -> tuple[np.ndarray, np.ndarray]:
-    """The logits of `inputs` in float64, and of each number how far rounding in float32 moves it.
+    """The logits of `inputs`, int64 [batch, length] each, in float64, and of each number how far rounding in float32 moves it: two
+    arrays of the logits' shape. `model`: in eval mode.
 
     A computation in float32 gives the exact answers of a model whose weights are slightly other ones (backward error); a sum
     of n products is off by about √n units of rounding (Higham and Mary, 2019, "A new approach to probabilistic rounding
@@ -29,10 +30,10 @@ def exact_answers(model: nn.Module, inputs: Mapping[str, Tensor]) -> tuple[np.nd
         moved = torch.zeros_like(exact)
         for seed in range(_DRAWS):
             generator = torch.Generator().manual_seed(seed)
-            for weight, given in zip(double.parameters(), model.parameters(), strict=True):
+            for weight, own in zip(double.parameters(), model.parameters(), strict=True):
                 terms = weight[0].numel() if weight.ndim > 1 else 1
                 noise = torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
-                weight.copy_(noise.mul_(_UNIT * math.sqrt(terms)).add_(1).mul_(given))
+                weight.copy_(noise.mul_(_UNIT * math.sqrt(terms)).add_(1).mul_(own))
             moved = torch.maximum(moved, (_logits(double, inputs) - exact).abs())
     return exact.numpy(), moved.numpy()
 

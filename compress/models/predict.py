@@ -12,12 +12,6 @@ from ..runtime.passages import THRESHOLD
 from ..tasks import Encoded, EncodedParts, EncodedSpans, collate, sorted_chunks, span_tables
 from .features import Batch, compute_features
 
-Progress = Callable[[int, int], None]
-
-
-def _nothing(done: int, total: int) -> None:
-    """Where nobody looks on."""
-
 
 def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
     """On `device`. To a GPU from memory that stays in place: a copy from any other waits for all that is queued there.
@@ -33,19 +27,23 @@ def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
     return batch
 
 
-def predict_logits(model: Any, encoded: Encoded, pad_id: int, show: Progress = _nothing) -> np.ndarray:
+def predict_logits(
+    model: Any, encoded: Encoded, pad_id: int, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> np.ndarray:
     """float32 outputs [example, output] in the order of `encoded`, made of logits as `compress.evaluate` makes them; the model's mode is
-    restored afterwards. `show`: is called with how many examples are done, and how many there are."""
-    return encoded.decided(collected_logits(model, encoded, pad_id, show), getattr(model.config, THRESHOLD, 0.0))
+    restored afterwards. `on_progress`: is called with how many examples are done, and how many there are."""
+    return encoded.decided(collected_logits(model, encoded, pad_id, on_progress), getattr(model.config, THRESHOLD, 0.0))
 
 
 @torch.inference_mode()
-def collected_logits(model: nn.Module, encoded: Encoded, pad_id: int, show: Progress = _nothing) -> np.ndarray:
+def collected_logits(
+    model: nn.Module, encoded: Encoded, pad_id: int, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> np.ndarray:
     """As `predict_logits`, before any threshold decides."""
     training = model.training
     model.eval()
     logits = encoded.collected(
-        (rows, found.cpu().numpy()) for rows, _, found in _forwards(model, encoded, pad_id, show)
+        (rows, found.cpu().numpy()) for rows, _, found in _forwards(model, encoded, pad_id, on_progress)
     )
     model.train(training)
     return logits
@@ -59,13 +57,13 @@ def put_token_logits(
     pad_id: int,
     *,
     parts: EncodedParts | None = None,
-    show: Progress = _nothing,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Fill `table`, float32 [token, 2] of all windows in a row, with what a reader says at their tokens; the model's mode is restored
     afterwards. `parts`: the windows in its own tokens, where those are others, from which its answers are moved (`moved_logits`)."""
     training = model.training
     model.eval()
-    for rows, batch, found in _forwards(model, windows if parts is None else parts, pad_id, show):
+    for rows, batch, found in _forwards(model, windows if parts is None else parts, pad_id, on_progress):
         if parts is not None:
             found = moved_logits(found, batch["places"], int(windows.lengths[rows].max()))
         span_tables.put(table, windows, rows, found.cpu().numpy())
@@ -73,7 +71,7 @@ def put_token_logits(
 
 
 def _forwards(
-    model: nn.Module, encoded: Encoded, pad_id: int, show: Progress
+    model: nn.Module, encoded: Encoded, pad_id: int, on_progress: Callable[[int, int], None]
 ) -> Iterator[tuple[np.ndarray, Batch, torch.Tensor]]:
     """Of all rows, some at a time: which, their batch, and float32 logits."""
     device, done = next(model.parameters()).device, 0
@@ -81,4 +79,4 @@ def _forwards(
         batch = to_tensors(collate(encoded, rows, pad_id), device)
         yield rows, batch, compute_features(model, batch, ("logits",))["logits"].float()
         done += len(rows)
-        show(done, len(encoded))
+        on_progress(done, len(encoded))

@@ -119,7 +119,7 @@ def test_a_table_of_one_teacher_teaches_what_its_forwards_do(
 
     def features(settings: Training) -> Any:
         return teacher_targets.teacher_features(
-            teacher, objective, data, settings, world, accelerator, reads=reads, show=shown
+            teacher, objective, data, settings, world, accelerator, reads=reads, on_progress=shown
         )
 
     forward = features(Training(epochs=1, max_steps=len(data) - 1))

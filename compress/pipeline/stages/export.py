@@ -86,7 +86,7 @@ def say_what_rounding_does(node: Node[Any], artifact: Artifact, context: Context
     for shape, moved in artifact.info.get("moved_by_rounding", {}).items():
         context.notice(
             f"{node.id}: this model amplifies rounding: fp32 may move its answers to {shape} random tokens by up to {moved:.1e}; "
-            "the graph's differ from float64's by no more than that, beside the tolerance"
+            "the graph's differ from float64's by no more than that"
         )
 
 

@@ -192,7 +192,7 @@ def _feed(names: Sequence[str], tokens: int, shape: tuple[int, int] = (2, 16)) -
     return {name: values.get(name, np.zeros_like(ids)) for name in names}
 
 
-def _times(files: Sequence[Path], length: int, show: Callable[[int, int], None]) -> list[float]:
+def _times(files: Sequence[Path], length: int, on_progress: Callable[[int, int], None]) -> list[float]:
     """CPU milliseconds of one text on one thread, in turns: of each file the first quartile, for what else runs only adds to a time."""
     sessions = [open_session(file, threads=1) for file in files]
     feed = [_feed([each.name for each in session.get_inputs()], _FEWEST_TOKENS, (1, length)) for session in sessions]
@@ -200,8 +200,8 @@ def _times(files: Sequence[Path], length: int, show: Callable[[int, int], None])
     start = time.monotonic()
     while len(found) < _LEAST_ROUNDS or (len(found) < _MOST_ROUNDS and time.monotonic() < start + _SECONDS):
         found.append([_timed(*each) for each in zip(sessions, feed, strict=True)])
-        show(min(int(time.monotonic() - start), _SECONDS - 1), _SECONDS)
-    show(_SECONDS, _SECONDS)
+        on_progress(min(int(time.monotonic() - start), _SECONDS - 1), _SECONDS)
+    on_progress(_SECONDS, _SECONDS)
     return np.quantile(found[_WARM_UP:], 0.25, axis=0).tolist()
 
 

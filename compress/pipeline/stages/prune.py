@@ -187,14 +187,13 @@ def _costs(job: Job[Prune], model: Any, length: float) -> Costs:
     from ...pruning.budget import flops_costs
 
     sizes, budget = _sizes(job, model), job.spec.budget
-    if budget == "widths":
-        return flops_costs(sizes, length)
-    if budget == "flops":
-        costs = flops_costs(sizes, length)
-    else:
+    if budget in _MEASURED:
         timed = round(length) if budget == "latency" else None
         costs = measured_costs(job, model.config, length=timed).costs(sizes)
-    check_least(job.plan, job.node, costs.least / _unit(budget, costs))
+    else:
+        costs = flops_costs(sizes, length)
+    if job.spec.budgets:
+        check_least(job.plan, job.node, costs.least / _unit(budget, costs))
     return costs
 
 

@@ -71,8 +71,8 @@ def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
         temperature, count = _write_windows(job, model, pad)
         return {"temperature": temperature, "tuning_score": points, "examples": count}
     examples = training_examples(context.task, tokenizer, length, job.inputs.get("augmented"))
-    show = partial(context.listener.progress, "answered by the teacher")
-    np.savez(job.out / _FILE, allow_pickle=False, train=predict_logits(model, examples, pad, show), tuning=tuning)
+    train = predict_logits(model, examples, pad, partial(context.listener.progress, "answered by the teacher"))
+    np.savez(job.out / _FILE, allow_pickle=False, train=train, tuning=tuning)
     fit = TASK_KINDS[context.kind].temperature
     temperature = None if fit is None else fit(tuning, held.labels)
     return {"temperature": temperature, "tuning_score": points, "examples": len(examples)}

@@ -119,8 +119,10 @@ class TrainingRun:
         def targets() -> Any:
             if self._answers is not None and isinstance(data, TaskBatches):
                 return from_table(data.encoded.by_row(self._answers), data.encoded, accelerator)
-            show = partial(self.context.listener.progress, "answered by the teacher")
-            return teacher_features(teacher, objective, data, settings, work, accelerator, reads=reads, show=show)
+            on_progress = partial(self.context.listener.progress, "answered by the teacher")
+            return teacher_features(
+                teacher, objective, data, settings, work, accelerator, reads=reads, on_progress=on_progress
+            )
 
         if processes.is_first() and (step := saved_step(work)):
             self.context.listener.notice(f"{self.job.node.id}: goes on after step {step}")

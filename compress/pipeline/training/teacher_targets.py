@@ -18,7 +18,7 @@ from ...losses.features import LOGITS
 from ...losses.spans import moved_logits
 from ...models.features import Batch, Features, compute_features
 from ...models.masked_lm import masked_text_loss
-from ...models.predict import Progress, collected_logits, predict_logits, put_token_logits, to_tensors
+from ...models.predict import collected_logits, predict_logits, put_token_logits, to_tensors
 from ...objective import Objective
 from ...spec.stages import Training
 from ...tasks import (
@@ -101,13 +101,14 @@ def teacher_features(
     accelerator: Accelerator,
     *,
     reads: TaskBatches | None = None,
-    show: Progress,
+    on_progress: Callable[[int, int], None],
 ) -> Callable[[Batch, np.ndarray], Features]:
     """The teacher's features for a batch: none, its logits from a table made once, or a forward per batch.
 
     `reads`: the same examples in the teacher's tokens, where those are not the student's. Where words are labelled, these are other
     windows, and the teacher's answers come from a table of all words; where questions are answered, they are the student's windows, and
-    the teacher's answers are moved to its tokens. `show`: is called with how many examples stand in a table, and how many there are."""
+    the teacher's answers are moved to its tokens. `on_progress`: of a table, called with how many
+    examples stand in it, and how many there are."""
     wanted = objective.teacher_features
     if teacher is None or not wanted:
         return lambda batch, indices: {}
@@ -116,7 +117,7 @@ def teacher_features(
         objective.masked_lm.teacher_to(accelerator.device)
     if isinstance(data, TaskBatches) and answers_once(objective, data, settings):
         with processes.first_goes_first():
-            table = _logits_table(teacher, data, reads, work, show)
+            table = _logits_table(teacher, data, reads, work, on_progress)
         return from_table(table, data.encoded, accelerator)
 
     def forward(batch: Batch, indices: np.ndarray) -> Features:
@@ -172,7 +173,11 @@ def answers_once(objective: Objective, data: Batches, settings: Training) -> boo
 
 
 def _logits_table(
-    teacher: nn.Module, data: TaskBatches, reads: TaskBatches | None, work: Path, show: Progress
+    teacher: nn.Module,
+    data: TaskBatches,
+    reads: TaskBatches | None,
+    work: Path,
+    on_progress: Callable[[int, int], None],
 ) -> np.ndarray:
     """[row, output] over the training examples, [word, label], or [token, 2] of all windows; kept in `work`, so that a resumed run, and
     another process, reads the same numbers."""
@@ -182,10 +187,10 @@ def _logits_table(
             if isinstance(data.encoded, EncodedSpans):
                 parts = read.encoded if isinstance(read.encoded, EncodedParts) else None
                 table = span_tables.created(part, data.encoded)
-                put_token_logits(table, teacher, data.encoded, read.pad_id, parts=parts, show=show)
+                put_token_logits(table, teacher, data.encoded, read.pad_id, parts=parts, on_progress=on_progress)
                 table.flush()
             else:
-                logits = read.encoded.by_row(predict_logits(teacher, read.encoded, read.pad_id, show))
+                logits = read.encoded.by_row(predict_logits(teacher, read.encoded, read.pad_id, on_progress))
                 with part.open("wb") as file:
                     np.save(file, logits, allow_pickle=False)
     return np.load(path, mmap_mode="r", allow_pickle=False)
