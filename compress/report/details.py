@@ -13,8 +13,9 @@ from ..results import ModelResult, Result
 from . import numbers
 from .ensembles import ensemble_tables
 from .entity_types import type_tables
+from .labels import letter
 from .pruned import pruned_tables
-from .runs import Task, Variant, letter, machines, title
+from .runs import Task, Variant, machines, title
 from .tables import NOTHING, Cell, Column, Line, Table, text_cells
 from .vocabularies import vocabulary_tables
 

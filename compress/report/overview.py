@@ -10,7 +10,8 @@ from typing import NamedTuple
 from ..recorded_fidelity import Delta
 from ..significance import recorded_over_tasks
 from . import numbers
-from .runs import Row, Task, Variant, name_of
+from .labels import name_of
+from .runs import Row, Task, Variant
 from .sentences import baseline_of, teacher_word
 from .tables import NOTHING, Cell, Column, Line, Table, against
 

@@ -9,9 +9,10 @@ from ..recorded_pruning import PruningRecord
 from ..results import Result
 from . import numbers
 from .drawing import PAPER, SOFT, heading
+from .labels import name_of
 from .plot import told
 from .points import COLOURS
-from .runs import Task, name_of
+from .runs import Task
 
 CELL, NEURONS, CURVE = 20, 240, (480, 220)  # pixels: a head, the bar of all neurons, width and height of a curve
 _BESIDE: dict[str, Any] = {"align": "left", "dx": 6, "fontSize": 11, "color": SOFT}  # a number at the end of a row

@@ -14,9 +14,9 @@ from ..results import Latency, Machine, ModelResult, Result, Runtime
 from ..timing import doubts_of, uses_cpu_time
 from .collect import check_together
 from .families import Corrected, corrected
+from .labels import machine_of, row_labels
 
 Shape = tuple[int, int]
-_LONGEST = 90  # characters of a label that say how runs differ
 DeltaOf = Callable[["Variant", str], Delta | None]
 
 
@@ -151,8 +151,8 @@ def machines(results: Sequence[Result]) -> list[Machine]:
     """
     found: dict[str, Machine] = {}
     for result in sorted(results, key=lambda result: result.machine.cores):
-        found[_machine(result)] = result.machine
-    return [found[name] for name in dict.fromkeys(map(_machine, results))]
+        found[machine_of(result)] = result.machine
+    return [found[name] for name in dict.fromkeys(map(machine_of, results))]
 
 
 def timed_threads(results: Iterable[Result]) -> list[int]:
@@ -182,7 +182,7 @@ def _task(results: list[Result], delta_of: DeltaOf, known: list[Machine]) -> Tas
                 f"runs {other.run} and {result.run} are the same recipe, task and seed {result.seed}; leave one out"
             )
     ordered = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in runs.values()]
-    labels = _labels([found[0] for found in ordered], known)
+    labels = row_labels([found[0] for found in ordered], known)
     variants = tuple(Variant(label, found) for label, found in zip(labels, ordered, strict=True))
     return Task(variants, tuple(_as_family(list(_rows(variants, delta_of)))))
 
@@ -219,83 +219,14 @@ def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None) -> 
 def _baseline(variant: Variant) -> tuple[object, ...]:
     """Equal for recipes that started from the same fine-tuned teachers, timed alike on one machine: one row stands for all."""
     baselines = [(run.seed, run.models[0].file_bytes, str(run.models[0].scores)) for run in variant.runs]
-    return _machine(variant.first), *timed_threads(variant.runs), variant.first.teacher, *baselines
-
-
-def _labels(firsts: list[Result], known: list[Machine]) -> list[str]:
-    """Recipe names, told apart where one recipe was run in several ways."""
-    labels = [name_of(result) for result in firsts]
-    for part in (lambda r: r.teachers, lambda r: r.student or ""):
-        for label in {label for label in labels if labels.count(label) > 1}:
-            places = [index for index, found in enumerate(labels) if found == label]
-            if len({part(firsts[index]) for index in places}) > 1:
-                for index in places:
-                    labels[index] = f"{label} ({part(firsts[index])})"
-    for label in {label for label in labels if labels.count(label) > 1}:
-        places = [index for index, found in enumerate(labels) if found == label]
-        for index, difference in zip(places, _differences([firsts[index] for index in places]), strict=True):
-            labels[index] = f"{label} ({difference})" if difference else label
-    if known:
-        ids = [_machine_id(machine) for machine in known]
-        labels = [
-            f"{label} [{letter(ids.index(_machine(result)))}]" for label, result in zip(labels, firsts, strict=True)
-        ]
-    counts: dict[str, int] = {}
-    for index, label in enumerate(labels):
-        counts[label] = counts.get(label, 0) + 1
-        if counts[label] > 1:
-            labels[index] = f"{label} #{counts[label]}"
-    return labels
-
-
-def _differences(results: list[Result]) -> list[str]:
-    """What each was told that not all were, as `--set` says it, and the stages that it has not; nothing where that is long."""
-    told = [_told(result) for result in results]
-    ids = list(dict.fromkeys(name for each in told for name in each))
-    lacking = [[f"without {name}" for name in ids if name not in each] for each in told]
-    shared = [name for name in ids if all(name in each for each in told)]
-    fields = dict.fromkeys((name, field) for name in shared for each in told for field in each[name])
-    differing = [place for place in fields if len({each[place[0]].get(place[1]) for each in told}) > 1]
-    own = [[f"{name}.{field}={each[name][field]}" for name, field in differing if field in each[name]] for each in told]
-    found = [", ".join([*less, *more]) for less, more in zip(lacking, own, strict=True)]
-    return found if max(map(len, found)) <= _LONGEST else [""] * len(found)
-
-
-def _told(result: Result) -> dict[str, dict[str, str]]:
-    """What `--set` calls a stage -> its fields -> their values."""
-    stages = [(kind, fields or {}) for stage in result.recipe.get("stages", ()) for kind, fields in stage.items()]
-    return {
-        fields.get("name", kind): {
-            name: value if isinstance(value, str) else json.dumps(value)
-            for name, value in fields.items()
-            if name != "name"
-        }
-        for kind, fields in stages
-    }
-
-
-def letter(index: int) -> str:
-    """A, B, … of the machines in the report."""
-    return chr(ord("A") + index) if index < 26 else str(index + 1)
-
-
-def name_of(result: Result) -> str:
-    return str(result.recipe.get("name") or result.run)
+    return machine_of(variant.first), *timed_threads(variant.runs), variant.first.teacher, *baselines
 
 
 def _identity(result: Result) -> str:
     """What must agree for two runs to be seeds of one another."""
     how = {name: result.settings.get(name) for name in ("precision", "bench")}
-    place = [_machine(result), timed_threads([result])]
+    place = [machine_of(result), timed_threads([result])]
     return json.dumps([result.recipe, result.teacher, result.student, place, how], sort_keys=True, default=str)
-
-
-def _machine(result: Result) -> str:
-    return _machine_id(result.machine)
-
-
-def _machine_id(machine: Machine) -> str:
-    return f"{machine.cpu}|{','.join(machine.isa)}"
 
 
 def _shape(latency: Latency) -> Shape:

@@ -8,9 +8,10 @@ from typing import Any
 from ..results import ModelResult, Result
 from . import numbers
 from .drawing import PAPER, SOFT, heading, room
+from .labels import name_of
 from .plot import told
 from .points import COLOURS
-from .runs import Task, name_of, title
+from .runs import Task, title
 from .tables import Column, Line, Table, text_cells
 from .words import KIND_WORDS
 

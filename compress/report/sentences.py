@@ -8,7 +8,8 @@ from ..goals import in_words, outcome
 from ..results import Latency, Result
 from ..timing import headline, warning_of
 from . import numbers
-from .runs import Row, Shape, Task, called, letter, machines, timed_threads, title
+from .labels import letter
+from .runs import Row, Shape, Task, called, machines, timed_threads, title
 from .tables import MAIN_SHAPES, TEACHERS_MEAN, doubt, taught_by
 from .tradeoffs import listed, tradeoff_sentence
 

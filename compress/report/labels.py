@@ -1,0 +1,81 @@
+"""What the rows of a report are called: recipes, told apart where one was run in several ways or on several machines."""
+
+from __future__ import annotations
+
+import json
+
+from ..results import Machine, Result
+
+_LONGEST = 90  # characters of a label that say how runs differ
+
+
+def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
+    """Recipe names, told apart where one recipe was run in several ways."""
+    labels = [name_of(result) for result in firsts]
+    for part in (lambda r: r.teachers, lambda r: r.student or ""):
+        for label in {label for label in labels if labels.count(label) > 1}:
+            places = [index for index, found in enumerate(labels) if found == label]
+            if len({part(firsts[index]) for index in places}) > 1:
+                for index in places:
+                    labels[index] = f"{label} ({part(firsts[index])})"
+    for label in {label for label in labels if labels.count(label) > 1}:
+        places = [index for index, found in enumerate(labels) if found == label]
+        for index, difference in zip(places, _differences([firsts[index] for index in places]), strict=True):
+            labels[index] = f"{label} ({difference})" if difference else label
+    if known:
+        ids = [_identified(machine) for machine in known]
+        labels = [
+            f"{label} [{letter(ids.index(machine_of(result)))}]" for label, result in zip(labels, firsts, strict=True)
+        ]
+    counts: dict[str, int] = {}
+    for index, label in enumerate(labels):
+        counts[label] = counts.get(label, 0) + 1
+        if counts[label] > 1:
+            labels[index] = f"{label} #{counts[label]}"
+    return labels
+
+
+def _differences(results: list[Result]) -> list[str]:
+    """The settings of each that not all have, as `--set` says them, and the stages that it lacks; nothing where that is long."""
+    settings = [_settings(result) for result in results]
+    ids = list(dict.fromkeys(name for each in settings for name in each))
+    lacking = [[f"without {name}" for name in ids if name not in each] for each in settings]
+    shared = [name for name in ids if all(name in each for each in settings)]
+    fields = dict.fromkeys((name, field) for name in shared for each in settings for field in each[name])
+    differing = [place for place in fields if len({each[place[0]].get(place[1]) for each in settings}) > 1]
+    own = [
+        [f"{name}.{field}={each[name][field]}" for name, field in differing if field in each[name]] for each in settings
+    ]
+    found = [", ".join([*less, *more]) for less, more in zip(lacking, own, strict=True)]
+    return found if max(map(len, found)) <= _LONGEST else [""] * len(found)
+
+
+def _settings(result: Result) -> dict[str, dict[str, str]]:
+    """What `--set` calls a stage -> its fields -> their values."""
+    stages = [(kind, fields or {}) for stage in result.recipe.get("stages", ()) for kind, fields in stage.items()]
+    return {
+        fields.get("name", kind): {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in fields.items()
+            if name != "name"
+        }
+        for kind, fields in stages
+    }
+
+
+def letter(index: int) -> str:
+    """A, B, … of the machines in the report."""
+    return chr(ord("A") + index) if index < 26 else str(index + 1)
+
+
+def name_of(result: Result) -> str:
+    return str(result.recipe.get("name") or result.run)
+
+
+def machine_of(result: Result) -> str:
+    """What two runs of one kind of machine have in common."""
+    return _identified(result.machine)
+
+
+def _identified(machine: Machine) -> str:
+    return f"{machine.cpu}|{','.join(machine.isa)}"
