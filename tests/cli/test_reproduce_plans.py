@@ -51,7 +51,7 @@ def test_there_are_reports_to_read() -> None:
 @pytest.fixture
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Request], Result]:
     """(command, what it asks for) -> a result on record in `report`, of the data that the request reads now. `task.yaml` is here."""
-    (template, *_) = read_results(REPORTS / "word-bits" / "results.json")
+    (*_, template) = read_results(REPORTS / "vocabulary" / "results.json")
     monkeypatch.chdir(tmp_path)
     Path("task.yaml").write_text(TASK)
     Path("report").mkdir()
@@ -208,7 +208,7 @@ def test_answers_on_record_that_cannot_be_read_are_told_before_any_work(recorded
 @pytest.fixture(scope="module")
 def of_one_code() -> Result:
     """On a CPU alone, all of it by the same code."""
-    (result, *_) = read_results(REPORTS / "word-bits" / "results.json")
+    (*_, result) = read_results(REPORTS / "vocabulary" / "results.json")
     stages = tuple(stage.model_copy(update={"code": result.code}) for stage in result.stages)
     models = tuple(model.model_copy(update={"code": result.code}) for model in result.models)
     machine = result.machine.model_copy(update={"gpu": None})

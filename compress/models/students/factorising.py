@@ -55,7 +55,7 @@ def factorise(student: Any, teacher: Any, sample: Sample) -> None:
 
 
 def table_errors(student: Any, teacher: Any) -> dict[str, float]:
-    """How much of each of the teacher's tables no linear map of the student's gives back: the relative Frobenius error.
+    """How much of each of the teacher's tables no linear map of the student's restores: the relative Frobenius error.
 
     The mean of each row, which LayerNorm takes away, is left out on both sides.
     """

@@ -1,4 +1,4 @@
-"""What each part of a recipe is worth: its variants, planned and run together, each trained as long as the whole."""
+"""What each part of a recipe contributes: its variants, planned and run at once, each trained as long as the whole."""
 
 from __future__ import annotations
 
