@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock, call
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -127,9 +127,8 @@ def test_a_table_of_one_teacher_teaches_what_its_forwards_do(
     assert not shown.called
     table = features(Training(epochs=1, max_steps=len(data)))
     count = len(windows if reads is None else reads.encoded)
-    assert shown.call_args == call(count, count) and [each.args[0] for each in shown.mock_calls] == sorted(
-        each.args[0] for each in shown.mock_calls
-    )
+    done = [each.args[0] for each in shown.mock_calls]
+    assert shown.call_args.args == (count, count) and done == sorted(done)
     monkeypatch.setattr(teacher_targets, "put_token_logits", lambda *_, **__: pytest.fail("a teacher was asked again"))
     again, losses = features(Training(epochs=1)), []
     for step in range(len(data)):

@@ -14,10 +14,9 @@ from default_suite import keeping
 from recipe_runs import TASK, TEACHER, compress, result_of
 from tokenizers import Tokenizer
 
-from compress.catalog import list_cards, names
+from compress.catalog import names
 from compress.pipeline import Request, plan_all
 from compress.results import Result
-from compress.spec.recipe import Recipe
 from compress.spec.task import TaskSpec
 from compress.tasks import load_reported
 
@@ -137,30 +136,6 @@ def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:
     noise, kept = (result.final.info[name] for name in ("signal_to_noise_db", "stayed_fp32"))
     assert len(noise) > result.final.info["int8_matmuls"]
     assert {name for name in kept if ".absorbed/" not in name} <= set(noise)  # those are a matrix for each head
-
-
-def test_every_recipe_names_students_and_teachers_that_exist() -> None:
-    teachers, students = names("teachers"), names("students")
-    for recipe in list_cards("recipes", Recipe).values():
-        assert recipe.teacher in teachers
-        chosen = recipe.student if isinstance(recipe.student, dict) else {0: recipe.student} if recipe.student else {}
-        assert set(chosen.values()) <= set(students)
-
-
-@pytest.mark.parametrize("recipe", names("recipes"))
-def test_every_recipe_is_planned(world: Path, recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all its stages but those that wait for text."""
-    monkeypatch.chdir(world)
-    text = recipe.endswith("-pretrain")
-    (world / "text.txt").write_text("the film was fine .\n" * 400, encoding="utf-8")
-    request = Request(
-        (recipe,), ("task.yaml",), teacher="tiny.yaml",
-        corpus=("text.txt",) if text else (), overrides=("pretrain.max_length=24",) if text else (),
-    )  # fmt: skip
-    (plan,) = plan_all(request)
-    waiting = {stage.id for stage in plan.recipe.stages if not text and getattr(stage.spec, "enabled", True) == "auto"}
-    assert {stage.id for stage in plan.recipe.stages} - waiting <= {node.stage for node in plan.nodes}
-    assert plan.nodes[-1].kind.name == "quantize" and plan.sizes[plan.nodes[-1].model]
 
 
 def test_the_same_command_again_computes_nothing(run: Run, world: Path) -> None:
