@@ -34,6 +34,13 @@ class QueryFlips(Record):
     queries: Count
 
 
+class ExactFlips(Record):
+    """Of a quantized model and the fp32 model it was made from: the questions that only one answers exactly, as `exact_match` counts."""
+
+    lost: Count = Field(description="that the fp32 model answers exactly")
+    gained: Count = Field(description="that the quantized model answers exactly")
+
+
 class Delta(Record):
     """Headline score against another model's on the same examples: the baseline's (the fp32 teacher), or that of the fp32
     model which a quantized one was made from. Positive: better than that one."""
@@ -83,3 +90,4 @@ class Fidelity(Record):
     )
     entity_flips: EntityFlips | None = Field(default=None, description="where labels of words are those of entities")
     query_flips: QueryFlips | None = Field(default=None, description="where passages are ranked")
+    exact_flips: ExactFlips | None = Field(default=None, description="where questions are answered")

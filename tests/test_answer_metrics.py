@@ -8,6 +8,9 @@ import pytest
 from compress.errors import CompressError
 from compress.metrics import FEWEST, AnswersHeadline
 from compress.metrics.answers import (
+    ANSWER_OUTPUTS,
+    EXACT,
+    F1,
     answer_scores,
     best_threshold,
     context_of,
@@ -18,6 +21,7 @@ from compress.metrics.answers import (
     question_gold,
 )
 from compress.significance import mcnemar_p, paired_bootstrap
+from compress.tasks import TASK_KINDS
 
 BOTH = AnswersHeadline(("exact_match", "f1_span"))
 
@@ -226,3 +230,14 @@ def test_what_is_decided_is_given() -> None:
         assert np.array_equal(given_answers(after), np.where(none[:, None], 0, made[:, :2]).astype(int))
         assert np.array_equal(after[~none, 4:], made[~none, 4:])
         assert np.array_equal(after[none, 4], (gold % 2 == 0)[none])
+
+
+def test_exact_answers_lost_and_gained_are_counted_apart() -> None:
+    """Of ten questions the first is right in both, the next three in the first model alone, two more in the second alone."""
+    before, after = np.zeros((10, ANSWER_OUTPUTS), np.float32), np.zeros((10, ANSWER_OUTPUTS), np.float32)
+    before[:4, EXACT] = 1
+    after[[0, 4, 5], EXACT] = 1
+    after[1:4, F1] = 0.99  # near is not exact
+    assert TASK_KINDS["span"].exact_flips(before, after) == (3, 2)
+    assert TASK_KINDS["span"].exact_flips(before, before) == (0, 0)
+    assert TASK_KINDS["classification"].exact_flips(before, after) is None

@@ -84,7 +84,10 @@ def _line(variant: Variant, found: Found, seeds: bool, column: Column | None, ve
     decided = column is not None and column.text == "Flips"
     flips = Cell(NOTHING)
     if fidelity.flips is not None and fidelity.flip_rate is not None:
-        flips = Cell(f"{fidelity.flips:,}", f"({numbers.percent(fidelity.flip_rate)}{_of_entities(fidelity)})")
+        flips = Cell(
+            f"{fidelity.flips:,}",
+            f"({numbers.percent(fidelity.flip_rate)}{_of_entities(fidelity)}{_of_exact(fidelity)})",
+        )
     if fidelity.query_flips is not None:
         found_flips = fidelity.query_flips
         flips = Cell(f"{found_flips.changed:,}", f"({numbers.percent(found_flips.changed / found_flips.queries)})")
@@ -113,6 +116,11 @@ def _of_vectors(fidelity: Fidelity) -> tuple[Cell, Cell]:
 def _of_entities(fidelity: Fidelity) -> str:
     found = fidelity.entity_flips
     return f"; {numbers.percent(found.changed / found.entities)} of entities" if found and found.entities else ""
+
+
+def _of_exact(fidelity: Fidelity) -> str:
+    found = fidelity.exact_flips
+    return f"; exact: {found.lost:,} lost, {found.gained:,} gained" if found else ""
 
 
 def _pair(values: tuple[Any, Any], written: Callable[[Any], str]) -> Cell:

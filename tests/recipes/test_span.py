@@ -82,6 +82,11 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     assert 0 <= scores["exact_match"] <= scores["f1_span"] <= 100
     fidelity = result.final.fidelity
     assert fidelity is not None and fidelity.examples == 40 and fidelity.flips is not None
+    exact = fidelity.exact_flips
+    assert exact is not None and exact.lost + exact.gained <= fidelity.flips
+    (fp32,) = (model for model in result.models if model.predictions == fidelity.reference)
+    gain = scores["exact_match"] - fp32.scores["dev"]["exact_match"]
+    assert (exact.gained - exact.lost) / 40 * 100 == pytest.approx(gain)
     assert result.final.info["int8_matmuls"] > 0
 
 

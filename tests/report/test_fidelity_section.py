@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compress.recorded_fidelity import Delta, Fidelity, Flip
+from compress.recorded_fidelity import Delta, ExactFlips, Fidelity, Flip
 from compress.report import render
 from compress.report.fidelity import Section, section
 from compress.report.page import page_of, tasks_of
@@ -104,6 +104,15 @@ def test_without_flips_there_is_no_table_of_them(fake: Callable[..., Result]) ->
     (detail,) = of([measured(fake(), 0)]).details
     assert [table.caption.split(" ")[0] for table in detail.tables] == ["Signal", "What"]
     assert detail.title == "distilbert, student int8: noise of each part, what is fp32"
+
+
+def test_exact_answers_lost_and_gained_stand_beside_the_flips(fake: Callable[..., Result]) -> None:
+    result = measured(fake())
+    final = result.final.model_copy(
+        update={"fidelity": fidelity(9).model_copy(update={"exact_flips": ExactFlips(lost=4, gained=3)})}
+    )
+    (row,) = rows(of([result.model_copy(update={"models": (*result.models[:-1], final)})]).table)
+    assert "4 lost, 3 gained" in row["Flips"]
 
 
 def test_every_seed_is_shown(fake: Callable[..., Result]) -> None:

@@ -48,7 +48,7 @@ _PER_TOKEN_LENGTH = 128
 
 
 # Bump when the same measurements make another result: other statistics, other fields.
-RESULT_VERSION = 7
+RESULT_VERSION = 8
 
 
 def described(plan: Plan) -> str:

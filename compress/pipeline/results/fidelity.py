@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...fidelity import calibration_error, flipped, logit_difference
-from ...recorded_fidelity import Delta, EntityFlips, Fidelity, Flip, QueryFlips
+from ...recorded_fidelity import Delta, EntityFlips, ExactFlips, Fidelity, Flip, QueryFlips
 from ...tasks import TaskKind
 
 
@@ -59,8 +59,10 @@ def _decisions(
         for row in flipped(before, after, sure)
     )
     changed = kind.entity_flips(fp32, int8, gold, labels)
+    exact = kind.exact_flips(fp32, int8)
     return {
         "entity_flips": changed and EntityFlips(changed=changed[0], entities=changed[1]),
+        "exact_flips": exact and ExactFlips(lost=exact[0], gained=exact[1]),
         "flips": len(flips),
         "flip_rate": len(flips) / len(gold),
         "flipped": flips,

@@ -70,6 +70,8 @@ class TaskKind:
     # of (fp32 outputs, others, gold, names): entities that are not both models', and all; None: labels are of no entities
     query_flips: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
     # of (fp32 outputs, others, gold): queries whose best passage is another one, and all; None: examples are no passages
+    exact_flips: Callable[[np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
+    # of (fp32 outputs, others): questions that only the first answer exactly, and only the second; None: no questions are answered
     prepared: Callable[[TaskSpec, Rows], Rows] = lambda spec, rows: rows  # in the form that `read_labels` takes
     varied: Callable[[np.ndarray], bool] = lambda labels: (
         len(np.unique(labels, axis=0)) > 1

@@ -80,6 +80,11 @@ def _logits(outputs: np.ndarray) -> np.ndarray:
     return outputs[:, [SCORE]] if (outputs[:, NONE] == NEVER).all() else outputs[:, [SCORE, NONE]]
 
 
+def _exact_flips(fp32: np.ndarray, other: np.ndarray) -> tuple[int, int]:
+    before, after = fp32[:, EXACT] == 1, other[:, EXACT] == 1
+    return int((before & ~after).sum()), int((after & ~before).sum())
+
+
 SPAN = TaskKind(
     label_names=lambda spec, train: KINDS["span"].outputs,
     read_labels=_read,
@@ -106,4 +111,5 @@ SPAN = TaskKind(
     logits=_logits,
     width=lambda names: ANSWER_OUTPUTS,
     calibrated=False,
+    exact_flips=_exact_flips,
 )
