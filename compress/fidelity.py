@@ -37,13 +37,24 @@ def logit_difference(fp32: np.ndarray, int8: np.ndarray) -> tuple[float, float]:
     return float(difference.mean()), float(difference.max())
 
 
-def calibration_error(confidence: np.ndarray, correct: np.ndarray, *, bins: int = BINS) -> float:
-    """Expected calibration error in points: |accuracy − mean confidence| within bins of equal width, weighted by their
-    examples (Guo et al. 2017, arXiv:1706.04599, §3, eq. 3).
+def reliability(
+    confidence: np.ndarray, correct: np.ndarray, *, bins: int = BINS
+) -> list[tuple[int, int, float, float]]:
+    """(number from 1, examples, mean confidence, share of right decisions) of each bin that holds any, the least confident first.
 
     `confidence` [example]: the probability of the decision; bin m holds those in ((m − 1) / bins, m / bins].
     `correct`, bool [example]: whether it is the gold label's.
     """
     place = np.digitize(confidence, np.arange(1, bins) / bins, right=True)
-    gaps = np.bincount(place, weights=correct - confidence, minlength=bins)
-    return 100 * float(np.abs(gaps).sum()) / len(confidence)
+    counts, sure, right = (np.bincount(place, weights=each, minlength=bins) for each in (None, confidence, correct))
+    return [
+        (int(at) + 1, int(counts[at]), float(sure[at] / counts[at]), float(right[at] / counts[at]))
+        for at in np.flatnonzero(counts)
+    ]
+
+
+def calibration_error(confidence: np.ndarray, correct: np.ndarray, *, bins: int = BINS) -> float:
+    """Expected calibration error in points: |accuracy − mean confidence| within bins of equal width, weighted by their
+    examples (Guo et al. 2017, arXiv:1706.04599, §3, eq. 3). Arguments are those of `reliability`."""
+    gaps = (count * abs(right - sure) for _, count, sure, right in reliability(confidence, correct, bins=bins))
+    return 100 * sum(gaps) / len(confidence)

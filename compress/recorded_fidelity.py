@@ -65,6 +65,18 @@ class Flip(Record):
     gold: Literal["fp32", "int8", "neither"] = Field(description="which of the two the gold label agrees with")
 
 
+class ReliabilityBin(Record):
+    """Of decisions that a model is about equally sure of: 15 bins of equal width (Guo et al. 2017, arXiv:1706.04599, §3)."""
+
+    number: Count = Field(
+        ge=1,
+        description="of the bin: that of decisions with a probability above (number − 1) / 15, at most number / 15",
+    )
+    examples: Count
+    confidence: Share = Field(description="their mean probability")
+    right: Share = Field(description="of them")
+
+
 class Fidelity(Record):
     """A quantized model beside the fp32 model it was made from, on the first reported split."""
 

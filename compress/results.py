@@ -31,7 +31,7 @@ from .recorded import (
     contradictions,
     read_json,
 )
-from .recorded_fidelity import Delta, EntityScore, Fidelity
+from .recorded_fidelity import Delta, EntityScore, Fidelity, ReliabilityBin
 from .recorded_pruning import PruningRecord
 from .recorded_teachers import EnsembleScore
 from .recorded_vocabulary import VocabularyRecord
@@ -47,7 +47,7 @@ PREDICTIONS = "predictions.npz"  # logits and gold of the reported splits
 TOKENS = "tokens"  # in these, of classes: how many tokens of the teacher's each example has
 PER_EXAMPLE = "per_example.npz"  # of a report's runs: class ids or scores, and gold
 RESULT, SEVERAL = "result.json", "results.json"
-REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg", "pruned.svg")
+REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg", "pruned.svg", "reliability.svg")
 REPORT_MARK = "<!-- compress report"  # the last line of a report.md
 
 
@@ -175,6 +175,9 @@ class ModelResult(Record):
     headline: Points
     types: dict[str, EntityScore] = Field(default_factory=dict, description="by type of entity, on the first split")
     delta: Delta | None = Field(None, description="none for the baseline itself")
+    reliability: tuple[ReliabilityBin, ...] = Field(
+        default=(), description="on the first split, the least sure first; none where answers have no probability"
+    )
     predictions: str = Field(
         description="array name in predictions.npz: float32 logits [example, class], or [word, label], in file order"
     )

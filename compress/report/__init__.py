@@ -38,15 +38,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-*_PAGES, _SEARCHED, _PRUNED = REPORT
+*_PAGES, _SEARCHED, _PRUNED, _RELIABILITY = REPORT
 
 
 def write_report(
     results: Sequence[Result], out: Path, *, folders: Sequence[Path] = (), recommended: Recommendation | None = None
 ) -> list[Path]:
-    """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned, and
-    `result.json` (several results: `results.json`) to `out`; and `per_example.npz`, every model's answers without texts, unless `out`
-    is the run's own folder.
+    """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned,
+    `reliability.svg` where answers have probabilities, and `result.json` (several results: `results.json`) to `out`; and
+    `per_example.npz`, every model's answers without texts, unless `out` is the run's own folder.
 
     `folders`: where predictions are, as `find_predictions` takes them; they serve the intervals over seeds.
     `recommended`: what the report says on which model to ship.
@@ -67,7 +67,7 @@ def write_report(
         _write_data(results, data)
         if not answers and not any(find_predictions(result, [out]) for result in results):
             (out / PER_EXAMPLE).unlink(missing_ok=True)  # of the report that was here before
-        for name in {_SEARCHED, _PRUNED} - {file.name for file in files}:
+        for name in {_SEARCHED, _PRUNED, _RELIABILITY} - {file.name for file in files}:
             (out / name).unlink(missing_ok=True)  # of it, too
         if not _current([*files, *answers], digest):
             for path in answers:
@@ -123,10 +123,12 @@ def _run_in(out: Path) -> str | None:
 
 
 def _pictures(results: Sequence[Result]) -> list[str]:
-    """Beside the plot: of the models that were searched, and of those that were pruned, where there are any."""
+    """Beside the plot: of the models that were searched, of those that were pruned, and of those that decide, where there are any."""
     searched = any(model.info.get("divergence") for result in results for model in result.models)
     pruned = any(map(is_drawn, results))
-    return [name for name, found in ((_SEARCHED, searched), (_PRUNED, pruned)) if found]
+    decided = any(model.reliability for result in results for model in result.models)
+    found = ((_SEARCHED, searched), (_PRUNED, pruned), (_RELIABILITY, decided))
+    return [name for name, there in found if there]
 
 
 def _draw(
@@ -143,7 +145,7 @@ def _draw(
     page = page_of(tasks, folders, recommended)
     report, html, plot, *others = files
     write_text(plot, render.plot(tasks))
-    draw = {_SEARCHED: render.sensitivity, _PRUNED: render.pruned}
+    draw = {_SEARCHED: render.sensitivity, _PRUNED: render.pruned, _RELIABILITY: render.reliability}
     for path in others:
         write_text(path, draw[path.name](tasks))
     write_text(html, render.html_report(page, tasks))

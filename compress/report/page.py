@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..results import Result
 from ..spec.kinds import KINDS
-from . import agreement, overview, pruned_picture, recommendation, sensitivity, sentences
+from . import agreement, overview, pruned_picture, recommendation, reliability, sensitivity, sentences
 from .agreement import agreement_table
 from .choices import choice_sentences
 from .curves import Curves, curves_of
@@ -102,6 +102,7 @@ class Page:
     overview: Table | None
     tasks: tuple[TaskPage, ...]
     sensitivity: str
+    reliability: str
     pruned: str
     environment: tuple[tuple[str, str], ...]
     reading: tuple[str, ...]
@@ -130,6 +131,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
         overview=over_tasks,
         tasks=pages,
         sensitivity=sensitivity.describe(tasks),
+        reliability=reliability.describe(tasks),
         pruned=pruned_picture.describe(tasks),
         environment=tuple(environment(results)),
         reading=(*_reading(tasks), *(line for lines in own for line in lines), *_seed_note(tasks, folders)),

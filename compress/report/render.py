@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from . import curves, markdown, pruned_picture
+from . import reliability as reliability_picture
 from .curves import Curves
 from .drawing import inline, specification, svg
 from .names import Names
@@ -34,6 +35,7 @@ def html_report(page: Page, tasks: Sequence[Task]) -> str:
         curves=[[_curves(each) for each in task.curves] for task in page.tasks],
         sensitivity=inline(sensitivity(tasks)) if page.sensitivity else "",
         pruned=inline(pruned(tasks)) if page.pruned else "",
+        reliability=inline(reliability(tasks)) if page.reliability else "",
     )
 
 
@@ -56,6 +58,11 @@ def sensitivity(tasks: Sequence[Task]) -> str:
 def pruned(tasks: Sequence[Task]) -> str:
     """What pruning left in each run, as one SVG on white."""
     return svg(specification(pruned_picture.charts(tasks), columns=1)) + "\n"
+
+
+def reliability(tasks: Sequence[Task]) -> str:
+    """How often models are right where they are equally sure, task by task, as one SVG on white."""
+    return svg(specification(reliability_picture.charts(tasks))) + "\n"
 
 
 def html(name: str, **values: Any) -> str:

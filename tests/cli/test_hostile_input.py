@@ -81,7 +81,17 @@ def test_what_is_not_a_runs_own_stays_and_reports_replace_nothing_else(
 
 
 @pytest.mark.parametrize(
-    "name", ["report.md", "report.html", "plot.svg", "sensitivity.svg", "pruned.svg", "result.json", "results.json"]
+    "name",
+    [
+        "report.md",
+        "report.html",
+        "plot.svg",
+        "sensitivity.svg",
+        "pruned.svg",
+        "reliability.svg",
+        "result.json",
+        "results.json",
+    ],
 )
 def test_a_report_replaces_no_file_of_others(cli: Cli, tmp_path: Path, task_file: Path, name: str) -> None:
     own = tmp_path / "own"

@@ -35,7 +35,7 @@ from ..plan import Context, Node, Plan
 from ..plan.changed import checkpoint_sizes
 from ..plan.teachers import TeacherSource
 from .ensemble import ensemble_score
-from .fidelity import fidelity
+from .fidelity import fidelity, reliability_bins
 from .measure import BenchSettings, Model
 from .pruning import pruning_records
 from .reported import ReportedSource
@@ -206,6 +206,7 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
         headline=headline(scores[first]),
         types=_types(data, made.gold[first], mine[first]),
         delta=None if model is baseline else _delta(made, logits[baseline.label][first], mine[first]),
+        reliability=reliability_bins(mine[first], made.gold[first], TASK_KINDS[data.spec.kind]),
         predictions=model.label,
         onnx=made.runtimes.get(model.label),
         torch_eager=made.runtimes.get(f"{model.name}-torch") if model.precision == "fp32" else None,

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...fidelity import calibration_error, flipped, logit_difference
-from ...recorded_fidelity import Delta, EntityFlips, ExactFlips, Fidelity, Flip, QueryFlips
+from ...fidelity import calibration_error, flipped, logit_difference, reliability
+from ...recorded_fidelity import Delta, EntityFlips, ExactFlips, Fidelity, Flip, QueryFlips, ReliabilityBin
 from ...tasks import TaskKind
 
 
@@ -36,6 +36,17 @@ def fidelity(
         query_flips=moved and QueryFlips(changed=moved[0], queries=moved[1]),
         **_decisions(fp32, int8, gold, labels, kind),
         **kind.similarity(fp32, int8),
+    )
+
+
+def reliability_bins(outputs: np.ndarray, gold: np.ndarray, kind: TaskKind) -> tuple[ReliabilityBin, ...]:
+    """Of one model, as `fidelity` takes its outputs. Nothing where answers are no decisions, or their confidence is no probability."""
+    if kind.confidence is None or kind.right is None or not kind.calibrated:
+        return ()
+    bins = reliability(kind.confidence(outputs), kind.right(outputs, gold))
+    return tuple(
+        ReliabilityBin(number=number, examples=count, confidence=round(sure, 4), right=round(right, 4))
+        for number, count, sure, right in bins
     )
 
 

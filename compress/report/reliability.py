@@ -1,0 +1,109 @@
+"""How often models are right where they are about equally sure: reliability diagrams (Guo et al. 2017, arXiv:1706.04599, §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..recorded_fidelity import ReliabilityBin
+from . import numbers
+from .drawing import SOFT, heading, wrapped
+from .plot import told
+from .points import BASELINE_COLOUR, COLOURS, SHAPES
+from .runs import Row, Task
+
+SIDE = 300  # pixels
+_LEAST = 10  # decisions: the share of fewer says little, and is not drawn
+
+
+def is_drawn(task: Task) -> bool:
+    return bool(_rows(task))
+
+
+def describe(tasks: Sequence[Task]) -> str:
+    """The pictures in words, for those who do not see them."""
+    return " ".join(_words(task, row) for task in tasks for row in _rows(task))
+
+
+def charts(tasks: Sequence[Task]) -> list[Any]:
+    """One for each task whose results have it."""
+    return [_chart(task) for task in tasks if is_drawn(task)]
+
+
+def pooled(row: Row) -> list[ReliabilityBin]:
+    """The bins of a model over all its seeds, each decision counted once, the least sure first."""
+    bins: dict[int, list[ReliabilityBin]] = {}
+    for model in row.models:
+        for each in model.reliability:
+            bins.setdefault(each.number, []).append(each)
+    return [_sum(bins[number]) for number in sorted(bins)]
+
+
+def _sum(bins: Sequence[ReliabilityBin]) -> ReliabilityBin:
+    examples = sum(each.examples for each in bins)
+    sure, right = (sum(each.examples * getattr(each, name) for each in bins) for name in ("confidence", "right"))
+    update = {"examples": examples, "confidence": sure / examples, "right": right / examples}
+    return bins[0].model_copy(update=update)
+
+
+def _rows(task: Task) -> list[Row]:
+    """The baseline, and the last model of each recipe, which is the one that is shipped: of as many as there are colours."""
+    last = {row.recipe: row for row in task.rows if not row.eager and row.recipe}
+    rows = [task.baseline, *list(last.values())[: len(COLOURS)]]
+    return [row for row in rows if all(model.reliability for model in row.models)]
+
+
+def _shown(row: Row) -> list[ReliabilityBin]:
+    return [each for each in pooled(row) if each.examples >= _LEAST]
+
+
+def _words(task: Task, row: Row) -> str:
+    bins = "; ".join(
+        f"{numbers.percent(each.right)} at {numbers.percent(each.confidence)}, of {each.examples:,}"
+        for each in _shown(row)
+    )
+    return f"{task.first.task.title}, {row.label}. Right decisions by confidence: {bins}."
+
+
+def _chart(task: Task) -> Any:
+    import altair as alt
+
+    rows = _rows(task)
+    labels = ["\n".join(wrapped(row.label, SIDE)) for row in rows]
+    colours = [
+        BASELINE_COLOUR if row is task.baseline else COLOURS[number % len(COLOURS)] for number, row in enumerate(rows)
+    ]
+    shapes = [SHAPES[number % len(SHAPES)] for number in range(len(rows))]
+    values = [
+        _value(label, colour, each)
+        for label, colour, row in zip(labels, colours, rows, strict=True)
+        for each in _shown(row)
+    ]
+    low = min([value[name] for value in values for name in ("x", "y")], default=0)
+    scale = alt.Scale(domain=[int(low * 10) / 10, 1], nice=False)
+    x = alt.X("x:Q", title="Mean confidence", scale=scale, axis=alt.Axis(format=".0%", tickCount=5))
+    y = alt.Y("y:Q", title="Right decisions", scale=scale, axis=alt.Axis(format=".0%", tickCount=5))
+    legend = alt.Legend(title=None, orient="bottom", columns=1, labelExpr="split(datum.label, '\\n')", labelLimit=0)
+    fill = alt.Fill("label:N", scale=alt.Scale(domain=labels, range=colours), legend=legend)
+    shape = alt.Shape("label:N", scale=alt.Scale(domain=labels, range=shapes), legend=legend)
+    ends = alt.Chart(alt.Data(values=[{"x": end, "y": end} for end in scale["domain"]]))
+    base = alt.Chart(alt.Data(values=values)).encode(x=x, y=y)
+    layers = (
+        ends.mark_line(strokeDash=[2, 3], color=SOFT, aria=False).encode(x=x, y=y),
+        base.mark_line(strokeWidth=1.2, opacity=0.65, aria=False).encode(
+            color=alt.Color("colour:N", scale=None, legend=None)
+        ),
+        base.mark_point(size=55, opacity=0.92, strokeWidth=0).encode(fill=fill, shape=shape, description="tip:N"),
+    )
+    below = [f"Below the dotted line: surer than right. Bins of {_LEAST} decisions or more."]
+    return alt.layer(*layers).properties(width=SIDE, height=SIDE, title=heading(task.first.task.title, below, SIDE))
+
+
+def _value(label: str, colour: str, each: ReliabilityBin) -> dict[str, Any]:
+    tip = {
+        "Model": label.replace("\n", " "),
+        "Confidence": numbers.percent(each.confidence),
+        "Right": numbers.percent(each.right),
+        "Decisions": f"{each.examples:,}",
+    }
+    return {"label": label, "colour": colour, "x": each.confidence, "y": each.right, "tip": told(tip)}

@@ -1,0 +1,85 @@
+"""How often models are right where they are equally sure: bins against a loop over the decisions, over seeds, and on the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compress.fidelity import BINS, calibration_error, reliability
+from compress.recorded_fidelity import ReliabilityBin
+from compress.report import write_report
+from compress.report.page import tasks_of
+from compress.report.reliability import describe, is_drawn, pooled
+from compress.results import Result
+
+RNG = np.random.default_rng(0)
+SURE = RNG.uniform(0.34, 1, 500)
+RIGHT = RNG.uniform(size=500) < SURE**2  # surer than right
+
+
+def bins_of(sure: np.ndarray, right: np.ndarray) -> tuple[ReliabilityBin, ...]:
+    return tuple(
+        ReliabilityBin(number=number, examples=count, confidence=mean, right=share)
+        for number, count, mean, share in reliability(sure, right)
+    )
+
+
+def test_the_bins_are_those_of_a_loop() -> None:
+    expected = []
+    for number in range(1, BINS + 1):
+        inside = [at for at in range(len(SURE)) if (number - 1) / BINS < SURE[at] <= number / BINS]
+        if inside:
+            mean, share = (sum(each[at] for at in inside) / len(inside) for each in (SURE, RIGHT))
+            expected.append((number, len(inside), mean, share))
+    found = reliability(SURE, RIGHT)
+    assert [each[:2] for each in found] == [each[:2] for each in expected]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    gaps = sum(count * abs(share - mean) for _, count, mean, share in expected)
+    assert calibration_error(SURE, RIGHT) == pytest.approx(100 * gaps / len(SURE), rel=1e-12)
+
+
+@pytest.mark.parametrize("border", [1 / BINS, 5 / BINS, 1.0])
+def test_a_border_belongs_to_the_bin_below_it(border: float) -> None:
+    ((number, count, *_),) = reliability(np.array([border]), np.array([True]))
+    assert (number, count) == (round(border * BINS), 1)
+
+
+def with_bins(result: Result, *parts: slice) -> Result:
+    """Its models with the bins of a part of the decisions each."""
+    models = tuple(
+        model.model_copy(update={"reliability": bins_of(SURE[part], RIGHT[part])})
+        for model, part in zip(result.models, parts, strict=True)
+    )
+    return result.model_copy(update={"models": models})
+
+
+def test_seeds_are_pooled_decision_by_decision(fake: Callable[..., Result]) -> None:
+    half = slice(250), slice(250, 500)
+    runs = [with_bins(fake(seed=seed), slice(500), slice(500), half[seed]) for seed in (0, 1)]
+    (task,) = tasks_of(runs)
+    for found, expected in zip(pooled(task.rows[-1]), bins_of(SURE, RIGHT), strict=True):
+        assert (found.number, found.examples) == (expected.number, expected.examples)
+        assert (found.confidence, found.right) == pytest.approx((expected.confidence, expected.right))
+
+
+def test_the_pages_have_the_picture_and_its_figures_in_words(fake: Callable[..., Result], tmp_path: Path) -> None:
+    result = with_bins(fake(), slice(500), slice(500), slice(500))
+    write_report([result], tmp_path)
+    (task,) = tasks_of([result])
+    words = describe([task])
+    assert "teacher fp32" in words and "student int8" in words and "student fp32" not in words
+    assert 'aria-roledescription="point"' in (tmp_path / "reliability.svg").read_text()
+    assert "(reliability.svg)" in (tmp_path / "report.md").read_text()
+    assert "How sure the models are" in (tmp_path / "report.html").read_text()
+
+
+def test_results_without_bins_have_no_picture(fake: Callable[..., Result], tmp_path: Path) -> None:
+    """Those of before, and of kinds whose answers have no probability; the picture of the report that was there goes."""
+    write_report([with_bins(fake(), slice(500), slice(500), slice(500))], tmp_path)
+    write_report([fake()], tmp_path)
+    assert not is_drawn(*tasks_of([fake()]))
+    assert not (tmp_path / "reliability.svg").exists()
+    assert "How sure" not in (tmp_path / "report.md").read_text()
