@@ -12,7 +12,7 @@ from .plot import told
 from .points import BASELINE_COLOUR, COLOURS, SHAPES
 from .runs import Row, Task
 
-SIDE = 300  # pixels
+SIDE = 260  # pixels
 _LEAST = 10  # decisions: the share of fewer says little, and is not drawn
 
 
