@@ -9,10 +9,9 @@ from ..recorded_fidelity import ReliabilityBin
 from . import numbers
 from .drawing import SOFT, heading, wrapped
 from .plot import told
-from .points import BASELINE_COLOUR, COLOURS, SHAPES
+from .points import BASELINE_COLOUR, COLOURS, HEIGHT, SHAPES, WIDTH
 from .runs import Row, Task
 
-SIDE = 260  # pixels
 _LEAST = 10  # decisions: the share of fewer says little, and is not drawn
 
 
@@ -69,7 +68,7 @@ def _chart(task: Task) -> Any:
     import altair as alt
 
     rows = _rows(task)
-    labels = ["\n".join(wrapped(row.label, SIDE)) for row in rows]
+    labels = ["\n".join(wrapped(row.label, WIDTH)) for row in rows]
     colours = [
         BASELINE_COLOUR if row is task.baseline else COLOURS[number % len(COLOURS)] for number, row in enumerate(rows)
     ]
@@ -96,7 +95,7 @@ def _chart(task: Task) -> Any:
         base.mark_point(size=55, opacity=0.92, strokeWidth=0).encode(fill=fill, shape=shape, description="tip:N"),
     )
     below = [f"Below the dotted line: surer than right. Bins of {_LEAST} decisions or more."]
-    return alt.layer(*layers).properties(width=SIDE, height=SIDE, title=heading(task.first.task.title, below, SIDE))
+    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=heading(task.first.task.title, below, WIDTH))
 
 
 def _value(label: str, colour: str, each: ReliabilityBin) -> dict[str, Any]:
