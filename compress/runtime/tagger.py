@@ -10,13 +10,13 @@ import numpy as np
 
 from ..errors import CheckFailed, CompressError
 from .kinds import Entity, Prediction
-from .kinds.tagging import OUTSIDE, entities, unread
+from .kinds.tagging import OUTSIDE, entities, unread, word_outputs
 from .opened import Opened, Options, check_sizes
 from .reading import MOST
 from .worded import Worded, WordReader
 from .words import NOWHERE, Windower, Windows
 
-Aggregation = Literal["simple", "none"]
+Aggregation = Literal["first", "average", "max", "none"]
 Words = str | Sequence[str]
 
 
@@ -58,45 +58,44 @@ class Tagger(Opened):
         self,
         texts: str | Iterable[Words],
         *,
-        aggregation: Aggregation = "simple",
+        aggregation: Aggregation = "first",
         batch_size: int | None = None,
         tokens: int | None = None,
         window: int | None = None,
     ) -> Iterator[list[Entity]]:
         """The entities of each text, in order, while `texts` is being read; memory is bounded by the longest text.
 
-        `texts` holds strings, and lists of words; a string may be given bare. `aggregation`: "simple" joins the words of an
-        entity (its label is the type, its score the mean), "none" gives each word with the label that the model has for it. Both
-        leave out words labelled `O`. Where no label is called `O`, as for parts of speech, both give every word. They are
-        what transformers' pipeline calls so; its "first" is "simple" here, because a word's first token decides in
-        any case, and its "max" and "average" would need the other tokens.
+        `texts` holds strings, and lists of words; a string may be given bare. `aggregation`, by the names of transformers' pipeline, says
+        how a word is decided: "first" by its first token, as in training and scoring; "average" by the mean of its tokens'
+        probabilities; "max" by the token that is surest. The words of an entity are then joined: its label is the type, its score the
+        mean. "none" decides as "first" does and joins none: each word has the label that the model gives it. Words labelled `O` are
+        left out; where no label is called `O`, as for parts of speech, every word is an answer of its own.
 
         `window`, `tokens` and `batch_size` (windows of a text in one model run) are those of `Classifier.classify`.
         Raises, after everything before it has been answered: `CompressError` naming an example that is no text,
         `CheckFailed` for a score that is not finite, and whatever `texts` itself raises.
         """
-        if aggregation not in get_args(Aggregation):
-            raise CompressError(
-                f"aggregation: expected simple or none, found {aggregation!r}; a word is decided by its first token"
-            )
-        labelled = self.label_words(texts, batch_size=batch_size, tokens=tokens, window=window)
+        _check(aggregation)
+        labelled = self.label_words(texts, aggregation=aggregation, batch_size=batch_size, tokens=tokens, window=window)
         return (self.entities(each, aggregation=aggregation) for each in labelled)
 
     def label_words(
         self,
         texts: str | Iterable[Words],
         *,
+        aggregation: Aggregation = "first",
         batch_size: int | None = None,
         tokens: int | None = None,
         window: int | None = None,
     ) -> Iterator[LabelledWords]:
         """The label of each word of each text, `O` too, in order, while `texts` is being read. All else is as of `tag`."""
+        _check(aggregation)
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
-        return self._labelled(self._outputs(self._reader.windows(texts, window), batch_size, tokens))
+        return self._labelled(self._outputs(self._reader.windows(texts, window), batch_size, tokens, aggregation))
 
-    def entities(self, words: LabelledWords, *, aggregation: Aggregation = "simple") -> list[Entity]:
+    def entities(self, words: LabelledWords, *, aggregation: Aggregation = "first") -> list[Entity]:
         """What `tag` gives of a text whose words have these labels."""
-        joined = aggregation == "simple" and OUTSIDE in self.labels
+        joined = aggregation != "none" and OUTSIDE in self.labels
         return entities(words.text, words.spans, words.labels, joined=joined)
 
     def predict(
@@ -123,19 +122,29 @@ class Tagger(Opened):
         return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), np.float32)
 
     def _outputs(
-        self, windows: Iterator[list[Worded]], batch_size: int | None, tokens: int | None
+        self,
+        windows: Iterator[list[Worded]],
+        batch_size: int | None,
+        tokens: int | None,
+        aggregation: Aggregation = "first",
     ) -> Iterator[tuple[list[Worded], np.ndarray]]:
         """Texts read together, and float32 [word, label] of their words."""
         for examples in windows:
             cut = self._windower([example.text for example in examples], [example.spans for example in examples])
-            yield examples, self._words_of(cut, batch_size, tokens)
+            yield examples, self._words_of(cut, batch_size, tokens, aggregation)
 
-    def _words_of(self, cut: Windows, batch_size: int | None, tokens: int | None) -> np.ndarray:
+    def _words_of(
+        self, cut: Windows, batch_size: int | None, tokens: int | None, aggregation: Aggregation
+    ) -> np.ndarray:
         """float32 [word, label]. Of the logits of tokens only those of one run are there at a time."""
         outputs = cut.places.unread(len(self.labels), unread(self.labels))
         asked = np.unique(cut.places.window[cut.places.window != NOWHERE])  # the windows in which words are decided
         for chunk, found in self._runs([cut.encodings[i] for i in asked], batch_size, tokens):
-            cut.places.put(outputs, asked[chunk], found)
+            if aggregation in ("first", "none"):
+                cut.places.put(outputs, asked[chunk], found)
+            else:
+                words, rows, positions, starts = cut.places.tokens_in(asked[chunk])
+                outputs[words] = word_outputs(found[rows, positions], starts, mean=aggregation == "average")
         return outputs
 
     def _labelled(self, parts: Iterator[tuple[list[Worded], np.ndarray]]) -> Iterator[LabelledWords]:
@@ -150,3 +159,11 @@ class Tagger(Opened):
                     )
                 yield LabelledWords(text, spans, list(self.settings.kind.answers(self.labels, found)))
                 answered += 1
+
+
+def _check(aggregation: str) -> None:
+    if aggregation not in get_args(Aggregation):
+        *others, last = get_args(Aggregation)
+        raise CompressError(
+            f"aggregation: expected {', '.join(others)} or {last}, found {aggregation!r}; words are decided, not tokens"
+        )

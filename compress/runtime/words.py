@@ -43,11 +43,12 @@ def joined_spans(words: Sequence[str]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Places:
-    """The token that stands for each word of some texts, in order: its `window` and its `position` there, int64 [word]; `NOWHERE` where
-    there is none."""
+    """The token that stands for each word of some texts, in order: its `window` and its `position` there, int64 [word], and the
+    position of the word's `last` token in that window; `NOWHERE` where there is none."""
 
     window: np.ndarray
     position: np.ndarray
+    last: np.ndarray
 
     @cached_property
     def _by_window(self) -> tuple[np.ndarray, np.ndarray]:
@@ -66,7 +67,8 @@ class Places:
     def followed_by(self, other: Places, windows: int) -> Places:
         """The words of both, those of `other` in windows that stand behind so many."""
         window = np.where(other.window == NOWHERE, NOWHERE, other.window + windows)
-        return Places(np.concatenate([self.window, window]), np.concatenate([self.position, other.position]))
+        pairs = ((self.window, window), (self.position, other.position), (self.last, other.last))
+        return Places(*map(np.concatenate, pairs))
 
     def unread(self, labels: int, label: int) -> np.ndarray:
         """float32 [word, labels], of which a word without a token has `UNREAD` at `label`, and the others wait for `put`."""
@@ -78,6 +80,15 @@ class Places:
         """Into `outputs` of words what a model gave for the tokens of these windows, [window, length, label]."""
         words, rows = self.words_in(windows)
         outputs[words] = found[rows, self.position[words]]
+
+    def tokens_in(self, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The words of these windows as `words_in` has them; the place in `windows` and the position of every token of theirs, word by
+        word; and where each word's tokens begin in the latter two."""
+        words, rows = self.words_in(windows)
+        sizes = self.last[words] - self.position[words] + 1
+        starts = np.cumsum(sizes) - sizes
+        within = np.arange(sizes.sum()) - np.repeat(starts, sizes)
+        return words, np.repeat(rows, sizes), np.repeat(self.position[words], sizes) + within, starts
 
 
 @dataclass(frozen=True)
@@ -105,7 +116,7 @@ class Windower:
 
         For a word stands the first token that holds one of its characters, in the window where that has most context."""
         encodings: list[tokenizers.Encoding] = []
-        places = [np.zeros((2, 0), np.int64)]
+        places = [np.zeros((3, 0), np.int64)]
         for encoding, words in zip(self._tokenizer.encode_batch(list(texts)), spans, strict=True):
             windows = [encoding, *encoding.overflowing]
             places.append(_places(windows, np.asarray(words).reshape(-1, 2), len(encodings)))
@@ -114,34 +125,37 @@ class Windower:
 
 
 def _places(windows: Sequence[tokenizers.Encoding], words: np.ndarray, first: int) -> np.ndarray:
-    """int64 [2, word]: window, counted from `first`, and position."""
-    places = np.full((2, len(words)), NOWHERE, np.int64)
+    """int64 [3, word]: window, counted from `first`, position, and that of the last token."""
+    places = np.full((3, len(words)), NOWHERE, np.int64)
     most = np.full(len(words), NOWHERE, np.int64)
     for number, encoding in enumerate(windows):
-        near, position, context = _tokens(encoding, words, begins=number == 0, ends=number == len(windows) - 1)
+        near, position, last, context = _tokens(encoding, words, begins=number == 0, ends=number == len(windows) - 1)
         better = np.flatnonzero(context > most[near])  # of equals the one before, where a word's first token is
-        places[0, near][better], places[1, near][better] = first + number, position[better]
+        places[0, near][better] = first + number
+        places[1, near][better], places[2, near][better] = position[better], last[better]
         most[near][better] = context[better]
     return places
 
 
 def _tokens(
     encoding: tokenizers.Encoding, words: np.ndarray, *, begins: bool, ends: bool
-) -> tuple[slice, np.ndarray, np.ndarray]:
-    """The words that a window may hold, of each the position of its token, and how many tokens there are to the nearer edge that
-    cuts the text; `NOWHERE` where the window has none. `begins`, `ends`: the text does so in this window."""
+) -> tuple[slice, np.ndarray, np.ndarray, np.ndarray]:
+    """The words that a window may hold, of each the positions of its first and its last token, and how many tokens there are from the
+    first to the nearer edge that cuts the text; `NOWHERE` where the window has none. `begins`, `ends`: the text does so in this window."""
     offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
     real = np.flatnonzero((offsets[:, 1] > offsets[:, 0]) & (np.array(encoding.special_tokens_mask) == 0))
     if not len(real):
-        return slice(0), real, real
+        return slice(0), real, real, real
     start, end = offsets[real].T
     near = slice(*_between(words, int(start[0]), int(end[-1])))
     word_start, word_end = words[near].T
     token = np.searchsorted(end, word_start, side="right")
     inside = start[token] < word_end
+    last = np.maximum(np.searchsorted(start, word_end, side="left") - 1, token)
     far = len(real)
     context = np.minimum(token if not begins else far, far - 1 - token if not ends else far)
-    return near, np.where(inside, real[token], NOWHERE), np.where(inside, context, NOWHERE)
+    position, last, context = (np.where(inside, each, NOWHERE) for each in (real[token], real[last], context))
+    return near, position, last, context
 
 
 def _between(words: np.ndarray, start: int, end: int) -> tuple[int, int]:

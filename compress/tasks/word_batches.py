@@ -56,7 +56,12 @@ class EncodedWords(Encoded):
         ids, begins = parted(self.labels)
         apart = np.append(True, np.diff(words) != 1)[: len(words)] | begins[words]
         gold = joined(np.split(ids[words], np.flatnonzero(apart)[1:]))
-        return EncodedWords(*self._rows(indices), gold, Places(window, self.places.position[words]), self.by_word)
+        return EncodedWords(
+            *self._rows(indices),
+            gold,
+            Places(window, self.places.position[words], self.places.last[words]),
+            self.by_word,
+        )
 
     def followed_by(self, other: Encoded) -> EncodedWords:
         if not isinstance(other, EncodedWords):
@@ -87,7 +92,7 @@ def encode_words(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
     windower = Windower(tokenizer, max_length)
     ids: list[np.ndarray] = []
     types: list[np.ndarray] = []
-    places = Places(*np.zeros((2, 0), np.int64))
+    places = Places(*np.zeros((3, 0), np.int64))
     for start in range(0, len(split), ENCODE_AT_ONCE):
         part = slice(start, start + ENCODE_AT_ONCE)
         found = windower(split.texts[0][part], [label[:, 1:] for label in split.labels[part]])

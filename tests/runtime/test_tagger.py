@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from compress.errors import CheckFailed, CompressError
 from compress.runtime import Entity, Tagger
 from compress.runtime.engine import Engine
 from compress.runtime.kinds.classification import softmax
+from compress.runtime.tagger import Aggregation
 
 ENTITIES = "so the guy in , so in that , the the"
 
@@ -83,24 +84,48 @@ def test_the_same_logits_as_transformers_and_torch(exported: tuple[Path, Any]) -
 
 
 def test_entities_are_those_of_transformers_pipeline(exported: tuple[Path, Any]) -> None:
-    """Its `first`, which decides a word by its first token as this one does. Its words end at spaces."""
+    """By each of its strategies for words, and token by token. Its words end at spaces."""
     from transformers import BertTokenizer, pipeline
 
     folder, model = exported
     ask = pipeline("token-classification", model=model, tokenizer=BertTokenizer.from_pretrained(folder), device="cpu")
     tagger = Tagger(folder, threads=1)
-    several = 0
+    several, decided = 0, set()
     for text in (" ".join(WORDS[i : i + 6]).replace(",", "so") for i in range(9)):
-        for theirs, ours in (("first", "simple"), ("none", "none")):
-            expected: Any = ask(text, aggregation_strategy=theirs)
-            if theirs == "none":  # every token; only words of one token are compared
+        for strategy in get_args(Aggregation):
+            expected: Any = ask(text, aggregation_strategy=strategy)
+            if strategy == "none":  # every token; the first of each word is compared
                 expected = [one for one in expected if not one["word"].startswith("##")]
-            (found,) = tagger.tag(text, aggregation=ours)  # type: ignore[arg-type]
-            name = "entity_group" if theirs == "first" else "entity"
+            (found,) = tagger.tag(text, aggregation=strategy)
+            decided.add((strategy, tuple((one.label, one.start) for one in found)))
+            name = "entity" if strategy == "none" else "entity_group"
             assert [(one.label, one.start) for one in found] == [(one[name], one["start"]) for one in expected]
             np.testing.assert_allclose([one.score for one in found], [one["score"] for one in expected], rtol=1e-3)
             several += sum(" " in one.text for one in found)
     assert several > 3
+    first, average, largest = (
+        {answers for each, answers in decided if each == name} for name in ("first", "average", "max")
+    )
+    assert first != average and first != largest, "the other tokens must matter"
+
+
+def test_tokens_of_words_in_windows_are_decided_as_by_hand(exported: tuple[Path, Any]) -> None:
+    """A long text: of each word the mean, or the surest, of its tokens in the window that its first token is decided in."""
+    folder, _ = exported
+    tagger = Tagger(folder, threads=1)
+    text = " ".join(WORDS[number % len(WORDS)] for number in range(60))
+    spans = tagger.words(text)
+    cut = tagger._windower([text], spans)
+    assert len(cut.encodings) > 3 and (cut.places.last > cut.places.position).any()
+    tokens = [softmax(found[0]) for encoding in cut.encodings for _, found in tagger._runs([encoding], None, None)]
+    expected = {"average": [], "max": []}
+    for window, first, last in zip(cut.places.window, cut.places.position, cut.places.last, strict=True):
+        own = tokens[window][first : last + 1]
+        expected["average"].append(own.mean(axis=0).max())
+        expected["max"].append(own.max())
+    for strategy, scores in expected.items():
+        (found,) = tagger.label_words(text, aggregation=strategy)  # type: ignore[arg-type]
+        np.testing.assert_allclose([one.score for one in found.labels], scores, rtol=1e-4)
 
 
 def test_the_unpadded_form_answers_padded_batches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +209,7 @@ def test_a_long_text_is_answered_as_in_one_piece(folder: Path, tmp_path: Path) -
 
 def test_parts_of_speech_are_one_answer_per_word(tmp_path: Path) -> None:
     tagger = Tagger(chain(tmp_path / "x", labels=("ADJ", "NOUN", "VERB"), says={"the": "NOUN", "guy": "NOUN"}))
-    for aggregation in ("simple", "none"):
+    for aggregation in get_args(Aggregation):
         (found,) = tagger.tag("the guy the", aggregation=aggregation)
         assert told(found) == [("the", "NOUN"), ("guy", "NOUN"), ("the", "NOUN")]
 
@@ -221,9 +246,9 @@ def test_what_is_no_text_is_named_after_what_was_before_it(folder: Path, texts: 
         next(answers)
 
 
-@pytest.mark.parametrize("name", ["max", "average", "first", "SIMPLE"])
+@pytest.mark.parametrize("name", ["simple", "MAX", ""])
 def test_other_aggregations_are_refused_at_the_call(folder: Path, name: Any) -> None:
-    with pytest.raises(CompressError, match=f"aggregation: expected simple or none, found '{name}'; a word is decided"):
+    with pytest.raises(CompressError, match=f"aggregation: expected first, average, max or none, found '{name}'"):
         Tagger(folder).tag("a", aggregation=name)
 
 

@@ -35,6 +35,20 @@ def unread(names: Names) -> int:
     return names.index(OUTSIDE) if OUTSIDE in names else 0
 
 
+def word_outputs(tokens: np.ndarray, starts: np.ndarray, *, mean: bool) -> np.ndarray:
+    """Logits of tokens, [token, label], and where each word's begin -> float32 [word, label]: the logarithm of the mean of its tokens'
+    probabilities, or the logits of the token that is surest of its label, of equals the first."""
+    probabilities = softmax(tokens)
+    if mean:
+        sizes = np.diff(np.append(starts, len(tokens)))
+        sums = np.add.reduceat(probabilities, starts) if len(starts) else probabilities
+        return np.log(np.maximum(sums / sizes[:, None], np.finfo(np.float64).tiny)).astype(np.float32)
+    sure = probabilities.max(axis=1)
+    words = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(tokens))))
+    order = np.lexsort((-sure, words))  # stable: of equals the first
+    return tokens[order[starts]]
+
+
 def entities(text: str, spans: np.ndarray, words: Sequence[Prediction], *, joined: bool) -> list[Entity]:
     """`spans` [word, 2] of `text`, and what each word is answered with -> the words with labels other than `O`; `joined`: words
     of one entity as one, its type as the label."""
