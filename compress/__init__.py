@@ -117,7 +117,8 @@ def _own(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     from .tasks import own_files
 
     names = {"train", "dev", "text", "pair", "label", "kind", "max_length"}
-    own = own_files(**{name: options.get(name) for name in names})
+    corpus = options.get("corpus") or ()
+    own = own_files(**{name: options.get(name) for name in names}, corpus=_many(corpus))
     return own, {name: value for name, value in options.items() if name not in names}
 
 

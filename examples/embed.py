@@ -34,6 +34,13 @@ def write(path: Path, count: int, seed: int) -> Path:
     return path
 
 
+def write_texts(path: Path, count: int, seed: int) -> None:
+    """Plain text, a text a line."""
+    rng = random.Random(seed)
+    with scripts.data_file(path) as file:
+        file.writelines(f"the {rng.choice(THINGS)} {rng.choice(STATES)} {number}\n" for number in range(count))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--teacher", default="bert-mini", help="a card, or the folder of a sentence encoder")
@@ -42,6 +49,8 @@ def main() -> None:
     options = parser.parse_args()
 
     train, dev = write(options.out / "train.csv", 600, seed=1), write(options.out / "dev.csv", 100, seed=2)
+    write(options.out / "tuning.csv", 100, seed=3)  # beside texts.txt, to learn from plain text
+    write_texts(options.out / "texts.txt", 600, seed=4)
     length = "epochs=8" if options.steps is None else f"max_steps={options.steps}"
     (result,) = compress.run(
         "distilbert",

@@ -237,7 +237,7 @@ def request_of(words: Mapping[str, Any]) -> Request:
     lists = ("recipes", "tasks", "corpus", "overrides")
     plain = ("student", "base_seed", "data_dir", "tuning", "refit", "threads", "fsdp")
     return Request(
-        own=own_files(**{name: words[name] for name in files}),
+        own=own_files(**{name: words[name] for name in files}, corpus=tuple(words["corpus"] or ())),
         seeds=seed_range(words["seed"], words["seeds"]),
         root=words["out"],
         precision=checked_precision(words["precision"]),

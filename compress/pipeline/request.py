@@ -161,15 +161,17 @@ def _recipe_word(request: Request, plan: Plan) -> str:
 
 def _task_words(request: Request, plan: Plan) -> list[str]:
     if request.own is not None:
-        return own_words(request.own)
+        return own_words(request.own, request.corpus)
     named = {word: resolve_task(word)[0].name for word in request.tasks}
     name = plan.task.spec.name
     return ["--task", shown(next((word for word in named if named[word] == name), name))]
 
 
-def own_words(own: OwnFiles) -> list[str]:
-    """The options that name these files and their columns, paths as `shown` tells them."""
-    words = ["--train", shown(str(own.train)), "--dev", shown(str(own.dev)), "--text", own.text]
+def own_words(own: OwnFiles, corpus: Sequence[str] = ()) -> list[str]:
+    """The options that name these files and their columns, paths as `shown` tells them; without a training file that
+    `corpus` names."""
+    words = [] if own.train in map(Path, corpus) else ["--train", shown(str(own.train))]
+    words += ["--dev", shown(str(own.dev)), "--text", own.text]
     words += ["--pair", own.pair] if own.pair is not None else []
     words += ["--label", own.label]
     words += ["--kind", own.kind] if own.kind is not None else []

@@ -101,6 +101,8 @@ def _corpus(request: Request, recipes: list[Recipe]) -> TextSource | None:
     if not request.corpus:
         return None
     if not any(STAGES[stage.kind].reads_text for recipe in recipes for stage in recipe.stages):
+        if request.own is not None and [*map(Path, request.corpus)] == [request.own.train]:
+            return None  # the task's train split
         names = ", ".join(recipe.name for recipe in recipes)
         raise CompressError(f"--corpus names plain text, and no stage of {names} reads any; leave it out")
     corpus = TextSource(request.corpus)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from .data import ReportedData, Split, TrainingData
 from .glue import completeness, is_glue
 from .hub import is_cached
 from .kinds import TASK_KINDS
+from .plain_text import is_plain_text
 from .rows import OWN, Origin
 from .tuning import carve, normalized
 from .unread import unread_note
@@ -39,6 +40,7 @@ def load_training(
     Raises `CompressError` naming file and line for anything that cannot be used.
     """
     origin = Origin(spec, folder, data_dir, tuning)
+    _check_tunes(spec, origin.paths)
     rows, notes = origin.read(lambda name: True)
     rows = _prepared(spec, rows)
     names = TASK_KINDS[spec.kind].label_names(spec, rows["train"])
@@ -111,6 +113,15 @@ def check_data_dir(data_dir: Path | None, specs: Sequence[TaskSpec]) -> None:
         names = ", ".join(spec.name for spec in specs)
         raise CompressError(
             f"--data-dir names data, and no task here reads it ({names}: data of their own); leave it out"
+        )
+
+
+def _check_tunes(spec: TaskSpec, paths: Mapping[str, Path]) -> None:
+    """Raises `CompressError` where train is plain text, of which no tuning split can be held out, and none is named."""
+    if "train" in paths and is_plain_text(spec.kind, paths["train"]) and "tuning" not in paths:
+        raise CompressError(
+            f"{paths['train']}: plain text has no scores to choose checkpoints by; name a file of pairs with scores with --tuning, or "
+            "as `files.tuning` of the task file"
         )
 
 

@@ -25,6 +25,7 @@ from .label_kinds import read_kind
 from .own_columns import check_apart, check_column, label_names, text_names, with_words
 from .own_files import OwnFiles
 from .own_queries import ranks
+from .plain_text import check_scored, is_plain_text
 from .tables import Table
 
 _SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
@@ -33,12 +34,15 @@ _SPLITS = ("train", "training", "data")  # names of files that say nothing of th
 def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     """The task and the folder of its training file, from which its paths start.
 
-    Reads the training file. Raises `CompressError` for columns that are not there, and labels that fit no kind of task.
+    Reads the training file, or, where that is plain text, the one to report scores on.
+    Raises `CompressError` for columns that are not there, and labels that fit no kind of task.
     """
     train, dev = (_real(from_home(path)) for path in (own.train, own.dev))
     if train == dev:
         raise CompressError(f"--dev: expected other examples than --train, found the same file {own.dev}")
-    table = read_table(from_home(own.train))
+    check_scored("--dev", own.kind, own.dev)
+    plain = is_plain_text(own.kind, own.train)
+    table = read_table(from_home(own.dev if plain else own.train))
     own = with_words(own, table)
     check_apart(own)
     texts = text_names(table, own)
@@ -49,7 +53,8 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     label = label_names(table, own)
     for name in (label,) if isinstance(label, str) else label:
         check_column(table, "--label", name)
-    _check_dev(own, table, (*own.texts, *((label,) if isinstance(label, str) else label)))
+    if not plain:
+        _check_dev(own, table, (*own.texts, *((label,) if isinstance(label, str) else label)))
     if _has_answers(table, own):
         kind, labels, metrics = _spans(own)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -10,11 +11,13 @@ from compress.errors import CompressError
 from compress.paths import from_home
 from compress.spec.kinds import KINDS, KindName
 
+from .plain_text import text_file
+
 
 @dataclass(frozen=True)
 class OwnFiles:
     """Files of the user's own, in place of a task. `train` and `dev`: .csv, .tsv, .jsonl or .parquet, with the same columns, SQuAD's
-    .json, or .conll, .txt, .bio, .iob or .iob2 of a word a line.
+    .json, or .conll, .txt, .bio, .iob or .iob2 of a word a line; of an embedding task `train` may be plain text (.txt, .gz, .xz or .zst).
 
     `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels, scores or answers. `kind`: by
     default span where labels are answers, tagging where texts are lists of words or labels are spans, multilabel where labels are
@@ -48,11 +51,16 @@ def own_files(
     label: str | None,
     kind: str | None,
     max_length: int | None,
+    corpus: Sequence[str] = (),
 ) -> OwnFiles | None:
     """The files that a command or a call names, with the columns `text` and `label` where it names none; None: no files.
+    `corpus`: plain text, which an embedding task without `train` is trained on.
 
     Raises `CompressError` for one without the other, for folders, and for columns of no file.
     """
+    trained = "--train"
+    if train is None and corpus and kind == "embedding":
+        train, trained = text_file(corpus), "--corpus"
     if train is None and dev is None:
         beside = {"--text": text, "--pair": pair, "--label": label, "--kind": kind, "--max-length": max_length}
         lost = next((option for option, value in beside.items() if value is not None), None)
@@ -62,12 +70,13 @@ def own_files(
             )
         return None
     if train is None:
-        raise CompressError("--train: expected a file of labelled examples beside --dev, found none")
+        other = "; --corpus takes its place with --kind embedding alone" if corpus else ""
+        raise CompressError(f"--train: expected a file of labelled examples beside --dev, found none{other}")
     if dev is None:
         raise CompressError(
-            "--dev: expected a file of labelled examples beside --train, on which scores are reported; found none"
+            f"--dev: expected a file of labelled examples beside {trained}, on which scores are reported; found none"
         )
-    for option, path in (("--train", train), ("--dev", dev)):
+    for option, path in ((trained, train), ("--dev", dev)):
         if from_home(path).is_dir():
             raise CompressError(f"{option}: expected a file of labelled examples, found the folder {path}")
     if kind is not None and kind not in KINDS:

@@ -16,6 +16,7 @@ from .delimited import read_table
 from .fingerprints import fingerprint_of
 from .glue import aliases, is_glue, official_paths, read_official
 from .hub import local_folder, pinned_revision, read_hub, read_saved, saved_folder
+from .plain_text import check_scored, is_plain_text, read_plain_text
 from .synthetic import GENERATOR_VERSION, generate
 from .unread import unread_texts
 
@@ -76,7 +77,7 @@ class Origin:
         paths = {name: path for name, path in self.paths.items() if wanted(name)}
         if source == "files" and self.spec.files is None:
             return read_official(self.spec, paths)
-        rows = {name: _file_rows(self.spec, path) for name, path in paths.items()}
+        rows = {name: _file_rows(self.spec, name, path) for name, path in paths.items()}
         if source == "synthetic":
             return {name: part for name, part in _synthetic_rows(self.spec).items() if wanted(name)} | rows, []
         if source == "files":
@@ -119,8 +120,11 @@ def _reported(spec: TaskSpec, field: str) -> dict[str, str]:
     return found
 
 
-def _file_rows(spec: TaskSpec, path: Path) -> Rows:
+def _file_rows(spec: TaskSpec, name: str, path: Path) -> Rows:
     """Of a task without files of its own, the columns have the names that the task gives them."""
+    if name == "train" and is_plain_text(spec.kind, path):
+        return read_plain_text(path, spec)
+    check_scored(str(path), spec.kind, path)
     files = spec.files or Files(train="", dev="")
     table = read_table(path, header=files.header, names=files.columns, quoting=files.quoting)
     if not table.columns:

@@ -25,6 +25,7 @@ from .kinds.classification import MOST_UNLISTED_LABELS
 from .own import names_split, own_task
 from .own_columns import check_parted, with_words
 from .own_files import OwnFiles
+from .plain_text import is_plain_text
 from .tables import Table, brief
 from .text_columns import ending_columns
 
@@ -87,6 +88,10 @@ def _file_in(folder: Path, option: str, stems: Sequence[str]) -> Path:
 
 def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
     """The files with every column that is not `given` (`text`, `pair`, `label`) guessed by names and values."""
+    if is_plain_text(own.kind, own.train):
+        raise CompressError(
+            "--train: expected a file with columns to find, found plain text; name it in a task file, as `files.train`"
+        )
     table = read_table(from_home(own.train))
     own = with_words(own, table)
     check_parted(table)

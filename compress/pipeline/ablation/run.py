@@ -43,7 +43,7 @@ def run_rows(found: Sequence[Row], request: Request, listener: Listener | None =
 
 def command_line(name: str, request: Request, labels: Sequence[str]) -> str:
     """The `compress ablate` that makes these rows again; paths as `shown` tells them."""
-    words = ["compress", "ablate", shown(name), *(own_words(request.own) if request.own is not None else ())]
+    words = ["compress", "ablate", shown(name), *(own_words(request.own, request.corpus) if request.own else ())]
     first, count = request.seeds[0], len(request.seeds)
     options: list[tuple[str, Sequence[Any]]] = [
         ("--task", request.tasks),
