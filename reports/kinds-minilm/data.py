@@ -3,9 +3,9 @@
     python reports/kinds-minilm/data.py CONLL QA CORPUS
 
 CONLL has train.txt and valid.txt of CoNLL-2003: each sentence is labelled with the types of entities in it. QA has reddit.json and
-squad-20-articles.json (train) and new_wiki.json (dev), in SQuAD's format: the sentences of a context are ranked for its question; the one in which the
-answer begins is relevant. CORPUS has two .txt.xz files of English Wikipedia, an article's paragraphs a line each and a blank line after it; the one
-that sorts first is for train: which of four sentences of an article follows the sentence before?
+squad-20-articles.json (train) and new_wiki.json (dev), in SQuAD's format: the sentences of a context are ranked for its question; the
+one in which the answer begins is relevant. CORPUS has two .txt.xz files of English Wikipedia, an article's paragraphs a line each and a
+blank line after it; the one that sorts first is for train: which of four sentences of an article follows the sentence before?
 """
 
 from __future__ import annotations
