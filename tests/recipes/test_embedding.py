@@ -19,7 +19,7 @@ FILES = ("--train", "train.tsv", "--dev", "dev.tsv", "--text", "sentence1", "--p
 OPTIONS = ("--kind", "embedding", "--max-length", "24", "--threads", "1", "--no-bench")
 
 
-RECIPES = names("recipes")
+RECIPES = [name for name in names("recipes") if name != "static"]  # whose student answers by layers of its own
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +42,7 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     assert result.task.kind == "embedding" and result.final.precision == "int8"
     assert set(result.final.scores["dev"]) == {"spearman"}
     fidelity = result.final.fidelity
-    assert (
-        fidelity is not None
-        and fidelity.flips is None
-        and (recipe == "static") == (result.final.info["int8_matmuls"] == 0)
-    )
+    assert fidelity is not None and fidelity.flips is None and result.final.info["int8_matmuls"] > 0
     assert fidelity.mean_cosine is not None and 0.9 < fidelity.mean_cosine <= 1
     assert fidelity.worst_cosine is not None and fidelity.worst_cosine <= fidelity.mean_cosine
     assert fidelity.nearest_kept is not None and 0.5 < fidelity.nearest_kept <= 1
