@@ -121,7 +121,7 @@ class Dimensions:
 
     def __str__(self) -> str:
         if not self.layers:
-            return f"table {self.vocabulary} x {self.hidden}" + (f", FFN {self.intermediate}" if self.classes else "")
+            return f"table {self.vocabulary} x {self.hidden}, FFN {self.intermediate}"
         if self.pruned is not None:
             return f"{self.layers} x {self.hidden}, {self.pruned}"
         return f"{self.layers} x {self.hidden}, {self.heads} heads, FFN {self.intermediate}"

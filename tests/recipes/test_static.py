@@ -260,8 +260,6 @@ stages:
     ("changes", "message"),
     [
         ({"task": "tags"}, "student static-256 has one vector for a text, and the task asks of its tokens"),
-        ({"task": "vectors", "overrides": ["quantize.method=auto"]}, "method: found auto, which is of matmuls"),
-        ({"task": "vectors", "overrides": ["quantize.embeddings=false"]}, "a static sentence encoder is a table alone"),
         ({"overrides": ["distill.losses=[{name: hidden_mse}]"]}, "hidden_mse: a static student has no layers"),
         ({"overrides": ["distill.losses=[{name: embedding_mse}]"]}, "embedding_mse: a static student has no layers"),
         ({"recipe": "distilbert", "student": "static-256"}, "hidden_cosine: a static student has no layers"),

@@ -49,12 +49,8 @@ class TuningFidelity(TypedDict):
     int8_tuning_score: float
 
 
-_OF_TABLES = ("smoothquant", "static", "dynamic")  # methods; without matmuls their files are the same
-
-
 def plan(draft: Draft, stage: Stage) -> None:
     model, spec = draft.current, stage.spec
-    _check_table(draft, stage)
     inputs = {model: draft.latest[model], f"{model}-fp32": f"{model}-fp32"}
     for precision in spec.precisions:
         file, form = spec_of_file(spec, precision), int8_format(spec, precision)
@@ -64,22 +60,6 @@ def plan(draft: Draft, stage: Stage) -> None:
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
         described |= _machine(quantizer)
         draft.add(QUANTIZE, f"{model}-{precision}", model, spec, described, inputs=inputs, outside=read)
-
-
-def _check_table(draft: Draft, stage: Stage) -> None:
-    """CompressError: a static sentence encoder is a table alone, and this would have it without int8 or choose among its matmuls."""
-    sizes = draft.sizes[draft.current]
-    if sizes.layers or sizes.classes:
-        return
-    if not stage.spec.embeddings:
-        raise draft.fails(
-            stage.id, "embeddings: found false, and a static sentence encoder is a table alone; leave it out"
-        )
-    if stage.spec.method not in _OF_TABLES:
-        raise draft.fails(
-            stage.id,
-            f"method: found {stage.spec.method}, which is of matmuls, and a static sentence encoder has none; leave it out",
-        )
 
 
 def _machine(quantizer: Quantizer) -> dict[str, Any]:
