@@ -56,10 +56,10 @@ def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) 
         fields["license"] = info.licence.lower()
     if info.task.name in SAMPLES:
         fields["language"] = LANGUAGES
-    fields["library_name"] = library = _library(info, has_checkpoint, known)
+    fields["library_name"] = library = _library(info, has_checkpoint)
     fields["pipeline_tag"] = KIND_WORDS[info.task.kind].pipeline_tag
     js = ["transformers.js"] if known and any(name in DTYPES for name in info.models) else []
-    own = [*([library] if known else []), "feature-extraction"] if of_vectors(info) else []
+    own = [library, "feature-extraction"] if of_vectors(info) else []
     fields["tags"] = [*own, "onnx", "bert-compress", *js, *(["int8"] if _quantized(info) else [])]
     if info.base_model:
         fields["base_model"] = info.base_model
@@ -72,8 +72,8 @@ def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) 
     return fields
 
 
-def _library(info: BundleInfo, has_checkpoint: bool, known: bool) -> str:
-    if of_vectors(info) and known:
+def _library(info: BundleInfo, has_checkpoint: bool) -> str:
+    if of_vectors(info):
         return "sentence-transformers"
     return "transformers" if has_checkpoint else "onnx"
 

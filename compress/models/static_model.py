@@ -61,7 +61,7 @@ class _Static(PreTrainedModel):
 
 
 class StaticModel(_Static):
-    """Tokens to their vectors, and to the means of these. As a sentence encoder it has every token's vector pooled, special ones too."""
+    """Tokens to the means of their vectors."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -80,16 +80,14 @@ class StaticModel(_Static):
         attention_mask: Int[Tensor, "batch length"] | None = None,
         **unused: Any,
     ) -> BaseModelOutputWithPooling:
-        """`last_hidden_state` [batch, length, hidden]: each token's vector. `pooler_output` [batch, hidden], or of pairs
-        [batch, 4 · hidden]: u, v, |u - v|, u · v of the two texts' means.
+        """`pooler_output` [batch, hidden], or of pairs [batch, 4 · hidden]: u, v, |u - v|, u · v of the two texts' means.
 
         A mean is over real tokens that are not special; without any it is 0. The second text is what follows the first separator;
         one that a text itself holds counts as such.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        vectors = self.word_embeddings(input_ids)
-        means = _means(vectors, _counted(input_ids, mask, self.config))
-        return BaseModelOutputWithPooling(last_hidden_state=vectors, pooler_output=_compared(means))
+        means = _means(self.word_embeddings(input_ids), _counted(input_ids, mask, self.config))
+        return BaseModelOutputWithPooling(last_hidden_state=means, pooler_output=_compared(means))
 
 
 def _counted(ids: Tensor, mask: Tensor, config: Any) -> Tensor:

@@ -120,11 +120,8 @@ def weighted_vectors(
     states: np.ndarray, rows: np.ndarray, frequencies: np.ndarray, *, width: int, a: float
 ) -> tuple[np.ndarray, float]:
     """(float32 [vocabulary, width], share of the variance that is kept): the `states` of `rows` (bool) along their principal axes, with
-    variance 1 on average, times a / (a + p). Rows of other tokens are 0. Vectors as wide as the states keep the states' own axes, so that
-    those of a sentence encoder point where its teacher's do."""
+    variance 1 on average, times a / (a + p). Rows of other tokens are 0."""
     mean, axes, kept = principal_axes(states, rows, width)
-    if width == states.shape[1]:
-        axes, kept = np.eye(width), 1.0
     vectors, squares = np.zeros((len(states), width), np.float32), 0.0
     for start in range(0, len(states), _ROWS):
         part = slice(start, start + _ROWS)

@@ -17,7 +17,7 @@ from ..runtime.folder import unpadded_beside
 from ..sessions import check_graph_file, check_owner, open_session, real_rows, run_logits
 from ..shared_weights import share_weights
 from .checking import check_file, counts, describe, why_fp32
-from .node_selection import QuantizationPlan, select_nodes, without, worth_int8
+from .node_selection import QuantizationPlan, select_nodes, without
 from .params import QuantizationParams, compute_params
 from .portable import make_portable
 from .qat_params import tidy
@@ -122,7 +122,7 @@ def _read(source: Path) -> ModelProto:
     check_graph_file(source)
     model = onnx.load(source)
     found = matmuls(model.graph)
-    if found.int8 or not (found.fp32 or worth_int8(model)):  # a static sentence encoder is a table alone
+    if found.int8 or not found.fp32:
         raise CompressError(
             f"{source}: expected an fp32 model, found {len(found.int8)} int8 and {len(found.fp32)} fp32 weight "
             "matmuls; quantize the file that `export` wrote"

@@ -35,8 +35,7 @@ class QuantizationPlan:
 def select_nodes(model: ModelProto, exclude: tuple[str, ...], *, embeddings: bool, source: Path) -> QuantizationPlan:
     """All matmuls but the classifier's and those that `exclude` names; what is chosen is made ready in place.
 
-    CompressError: a pattern that is no regular expression, or matches nothing; nothing is left to be int8. A graph that is
-    all tables has no matmul to be.
+    CompressError: a pattern that is no regular expression, or matches nothing; nothing is left to be int8.
     """
     graph = model.graph
     found, head, classifier = matmuls(graph), head_matmuls(graph), output_matmuls(graph)
@@ -47,15 +46,14 @@ def select_nodes(model: ModelProto, exclude: tuple[str, ...], *, embeddings: boo
     weight_only += [name for name in found.stacked if name not in kept]
     chosen = {*kept, *weight_only}
     int8 = tuple(name for name in found.fp32 if name not in chosen)
-    tables = tuple(name for name in worth_int8(model) if embeddings and name not in excluded)
-    if not int8 and (found.fp32 or not tables):
+    if not int8:
         told = f"`exclude: [{', '.join(exclude)}]` leaves none" if exclude else "it has none"
         raise CompressError(f"{source}: expected matmuls by stored weights to be int8; {told}")
     return QuantizationPlan(
         int8=int8,
         weight_only=tuple(weight_only),
         kept=tuple(kept),
-        tables=tables,
+        tables=tuple(name for name in worth_int8(model) if embeddings and name not in excluded),
     )
 
 

@@ -11,7 +11,7 @@ import torch
 from family_teachers import teacher_of
 from plain_teachers import plain_teacher
 from recipe_runs import TASK, TEACHER
-from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import compress
 from compress.bundle import ship, verify
@@ -19,7 +19,7 @@ from compress.errors import CompressError
 from compress.models.static_model import register
 from compress.pipeline import Plan, Request, plan_all
 from compress.results import Result
-from compress.runtime import Classifier, Embedder
+from compress.runtime import Classifier
 
 EASY = """
 name: easy
@@ -58,15 +58,6 @@ metrics: [entity_f1]
 files: {train: train.conll, dev: dev.conll}
 max_length: 16
 """
-VECTORS = """
-name: tiny-vectors
-kind: embedding
-text: [sentence1, sentence2]
-label: score
-metrics: [spearman]
-max_length: 24
-synthetic: {generator: similarity, train: 120, dev: 40}
-"""
 SMALL = "name: small\ntitle: Small\narchitecture: static\nhidden: 16\nintermediate: 8\ninit: {init}\n{more}"
 BRIEF = ("distill.max_steps=3", "distill.batch_size=8")
 
@@ -75,14 +66,7 @@ BRIEF = ("distill.max_steps=3", "distill.batch_size=8")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("static")
     (folder / "tiny.yaml").write_text(TEACHER)
-    for name, task in (
-        ("texts", TASK),
-        ("easy", EASY),
-        ("pairs", PAIRS),
-        ("scores", SCORES),
-        ("tags", TAGS),
-        ("vectors", VECTORS),
-    ):
+    for name, task in (("texts", TASK), ("easy", EASY), ("pairs", PAIRS), ("scores", SCORES), ("tags", TAGS)):
         (folder / f"{name}.yaml").write_text(task)
     for split in ("train", "dev"):
         (folder / f"{split}.conll").write_text("good B-X\nfilm O\n\n" * 40)
@@ -145,31 +129,6 @@ def test_a_score_of_two_texts(world: Path) -> None:
     result = run(world, "static", *BRIEF, task="scores")
     assert set(result.final.scores["dev"]) == {"pearson", "spearman"}
     assert result.final.precision == "int8"
-
-
-@pytest.mark.parametrize(
-    ("hidden", "losses"), [pytest.param(32, ["soft_target"], marks=pytest.mark.slow), (16, ["similarity_mse"])]
-)
-def test_a_sentence_encoder_is_a_table_and_its_mean(
-    world: Path, tmp_path: Path, hidden: int, losses: list[str]
-) -> None:
-    (world / "wide.yaml").write_text(f"name: wide\ntitle: Wide\narchitecture: static\nhidden: {hidden}\ninit: static\n")
-    result = run(world, "static", *BRIEF, task="vectors", student=str(world / "wide.yaml"))
-    planned: Any = plan(world, *BRIEF, task="vectors", student=str(world / "wide.yaml"))
-    (distil,) = [node for node in planned.nodes if node.kind.name == "distill"]
-    assert [loss.name for loss in distil.spec.losses] == losses
-    assert result.final.parameters == result.final.embedding_parameters == 300 * hidden
-    assert (result.final.info["int8_gathers"], result.final.info["int8_matmuls"]) == (1, 0)
-    bundle = ship(world / "runs" / result.run, tmp_path / "bundle", store=world / "runs/.store", with_checkpoint=True)
-    assert [check.detail for check in verify(bundle).checks if not check.passed] == []
-    register()
-    table = AutoModel.from_pretrained(bundle).word_embeddings.weight.detach().numpy()
-    texts = ["the film is good", "", "a man plays"]
-    for text, found in zip(texts, Embedder(bundle, precision="fp32").embed(texts), strict=True):
-        mean = table[AutoTokenizer.from_pretrained(bundle)(text)["input_ids"]].astype(np.float64).mean(axis=0)
-        np.testing.assert_allclose(found, mean / np.linalg.norm(mean), atol=1e-6)
-    card = (bundle / "README.md").read_text()
-    assert "fastembed" in card and "from sentence_transformers" not in card and "library_name: onnx" in card
 
 
 def test_the_table_is_the_teacher_s_and_a_token_that_was_not_seen_keeps_its_row(world: Path) -> None:

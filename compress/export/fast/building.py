@@ -45,7 +45,7 @@ def build_fast(
     part's name.
     """
     if not has_tokens(model):
-        return None if unpadded else build_static_graph(model, kind=kind, opset=opset)
+        return None if unpadded else build_static_graph(model, opset=opset)
     encoder = read_encoder(model)
     if encoder is None:
         return None

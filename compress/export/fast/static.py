@@ -7,10 +7,6 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
-from ...models.heads import HEADS, STATES
-from ...sessions import VECTORS
-from ...spec.kinds import KindName
-from .heads import mean_vector
 from .parts import Linear
 from .reading import read_linear, read_table
 from .writing import Graph
@@ -18,26 +14,21 @@ from .writing import Graph
 _SCOPE = "static.mean"
 
 
-def build_static_graph(model: Any, *, kind: KindName, opset: int) -> ModelProto:
-    """The ONNX model of a static model. Inputs: `input_ids`, `attention_mask`. Output: `logits` [batch, output]; of a sentence encoder
-    `last_hidden_state` [batch, length, hidden], the tokens' vectors, and `sentence_embedding` [batch, hidden], their mean at length 1."""
+def build_static_graph(model: Any, *, opset: int) -> ModelProto:
+    """The ONNX model of a `StaticForSequenceClassification`. Inputs: `input_ids`, `attention_mask`; output: `logits` [batch, output]."""
     graph, config = Graph(opset), model.config
-    bare = HEADS[kind].bare
-    name = "word_embeddings" if bare else "static.word_embeddings"
+    name = "static.word_embeddings"
     table = graph.weight(f"{name}.weight", read_table(model, name))
     vectors = graph.op("Gather", [table, "input_ids"], name)
-    inputs = [
-        helper.make_tensor_value_info(each, TensorProto.INT64, ["batch", "length"])
-        for each in ("input_ids", "attention_mask")
-    ]
-    if bare:
-        states, pooled = (vectors, ["batch", "length", config.hidden_size]), ["batch", config.hidden_size]
-        return graph.model(inputs, {STATES: states, VECTORS: (mean_vector(graph, vectors), pooled)})
     means = _means(graph, vectors, _counted(graph, config))
     states = _compared(graph, means) if config.texts == 2 else means
     layers: list[Linear] = [read_linear(model, path) for path in ("pre_classifier", "classifier")]
     states = graph.activation("relu", graph.linear(layers[0], states), layers[0].name)
     logits = graph.op("Squeeze", [graph.linear(layers[1], states), graph.integers(1)], "logits")
+    inputs = [
+        helper.make_tensor_value_info(each, TensorProto.INT64, ["batch", "length"])
+        for each in ("input_ids", "attention_mask")
+    ]
     return graph.model(inputs, {"logits": (logits, ["batch", len(layers[1].weight)])})
 
 

@@ -1,5 +1,4 @@
-"""Static students: a mean of token vectors, and but for sentence encoders one hidden layer (Arora et al. 2017, SIF; Tulkens and van
-Dongen 2024, Model2Vec).
+"""Static students: a mean of token vectors, and one hidden layer (Arora et al. 2017, SIF; Tulkens and van Dongen 2024, Model2Vec).
 
 No encoder's layers, no positions: order is lost, and a text costs a look-up for each token and one small layer. transformers has no
 such model; ours is registered with its Auto classes where one is loaded.
@@ -50,12 +49,8 @@ def _no_layer(sizes: Sizes) -> int:
 
 
 def _rest(sizes: Sizes) -> int:
-    """The hidden layer and the classifier, with biases; a sentence encoder has neither."""
-    return (
-        0
-        if not sizes.classes
-        else (_features(sizes) + 1) * sizes.intermediate + (sizes.intermediate + 1) * sizes.classes
-    )
+    """The hidden layer and the classifier, with biases."""
+    return (_features(sizes) + 1) * sizes.intermediate + (sizes.intermediate + 1) * sizes.classes
 
 
 def _no_layer_flops(sizes: Sizes, length: float) -> float:
@@ -63,9 +58,9 @@ def _no_layer_flops(sizes: Sizes, length: float) -> float:
 
 
 def _rest_flops(sizes: Sizes, length: float) -> float:
-    """A sum of the vectors for each text, the hidden layer, and the classifier; a sentence encoder has neither of these."""
+    """A weighted sum of the vectors for each text, the hidden layer, and the classifier."""
     means = 2 * length * sizes.hidden * sizes.own["texts"]
-    return means if not sizes.classes else means + 2 * sizes.intermediate * (_features(sizes) + sizes.classes)
+    return means + 2 * sizes.intermediate * (_features(sizes) + sizes.classes)
 
 
 STATIC = Family(

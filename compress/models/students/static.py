@@ -14,7 +14,6 @@ from ..dimensions import Dimensions
 from ..families import FAMILIES, Family
 from ..heads import auto_class, head_of
 from ..pretrained import transformers_config
-from ..sentence_pooling import FIELD
 from ..token_vectors import text_frame
 
 
@@ -26,11 +25,15 @@ def static_dimensions(card: StudentCard, family: Family, teacher: Dimensions, *,
     where = f"student {card.name}"
     if FAMILIES[teacher.architecture].layerless:
         raise CompressError(f"{where} takes the states of its teacher's tokens, and a {teacher.architecture} has none")
+    if not teacher.classes:
+        raise CompressError(
+            f"{where} answers by layers of its own, and the task asks for vectors of texts: choose another with --student, or another "
+            "recipe"
+        )
     if teacher.per_token:
         raise CompressError(
             f"{where} has one vector for a text, and the task asks of its tokens: choose another with --student, or another recipe"
         )
-    texts = texts if teacher.classes else 1  # a vector is of one text, also where pairs are compared
     wanted = card.hidden or teacher.hidden
     hidden = wanted if card.init == "random" else min(wanted, teacher.hidden)
     return replace(
@@ -51,8 +54,7 @@ def static_dimensions(card: StudentCard, family: Family, teacher: Dimensions, *,
 
 
 def build_static(teacher: Any, sizes: Dimensions, tokenizer: Any, vectors: np.ndarray | None) -> Any:
-    """A static model of `sizes`, with the labels of the model `teacher` and its `tokenizer`; of a sentence encoder the table alone, whose
-    vectors are pooled by their mean, however the teacher's are. The table is `vectors` [vocabulary, hidden],
+    """A static model of `sizes`, with the labels of the model `teacher` and its `tokenizer`; its table is `vectors` [vocabulary, hidden],
     None: random, and so are its layers, under torch's seed.
 
     Raises `CompressError` for pairs whose two texts the tokenizer does not part.
@@ -66,7 +68,6 @@ def build_static(teacher: Any, sizes: Dimensions, tokenizer: Any, vectors: np.nd
         )
     if family.student is None:
         raise RuntimeError(f"no student is made as a {family.name}")
-    head = head_of(teacher)
     fields = {
         "model_type": family.name,
         "vocab_size": sizes.vocabulary,
@@ -77,9 +78,8 @@ def build_static(teacher: Any, sizes: Dimensions, tokenizer: Any, vectors: np.nd
         "special_token_ids": list(frame.special),
         "separator_token_id": frame.separator,
         **family.student.settings(partial(FAMILIES[teacher.config.model_type].setting, teacher.config)),
-        **({FIELD: "mean"} if head.bare else {}),
     }
-    student = auto_class(head).from_config(transformers_config(fields))
+    student = auto_class(head_of(teacher)).from_config(transformers_config(fields))
     if vectors is not None:
         with torch.no_grad():
             student.get_input_embeddings().weight.copy_(torch.from_numpy(vectors))
