@@ -117,10 +117,10 @@ def token_frequencies(counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def weighted_vectors(
-    states: np.ndarray, rows: np.ndarray, frequencies: np.ndarray, *, width: int, a: float
+    states: np.ndarray, rows: np.ndarray, frequencies: np.ndarray, *, width: int, a: float | None
 ) -> tuple[np.ndarray, float]:
     """(float32 [vocabulary, width], share of the variance that is kept): the `states` of `rows` (bool) along their principal axes, with
-    variance 1 on average, times a / (a + p). Rows of other tokens are 0."""
+    variance 1 on average, times a / (a + p), or without an `a` as they are. Rows of other tokens are 0."""
     mean, axes, kept = principal_axes(states, rows, width)
     vectors, squares = np.zeros((len(states), width), np.float32), 0.0
     for start in range(0, len(states), _ROWS):
@@ -129,6 +129,7 @@ def weighted_vectors(
         vectors[part] = found
         squares += float(np.square(found).sum())
     size = math.sqrt(squares / max(1, int(rows.sum()) * width))
-    weights = a / (a + frequencies) / max(size, float(np.finfo(np.float32).tiny))
+    weights = np.ones(len(states)) if a is None else a / (a + frequencies)
+    weights /= max(size, float(np.finfo(np.float32).tiny))
     vectors *= weights[:, None].astype(np.float32)
     return vectors, kept

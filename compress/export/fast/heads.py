@@ -70,7 +70,11 @@ def _first_vector(graph: Graph, encoder: Encoder, first: str, tokens: Tokens) ->
 
 
 def _mean_vector(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -> str:
-    """The sum of the real tokens' states, at length 1: their mean, whose divisor would be divided out again."""
+    return mean_vector(graph, states)
+
+
+def mean_vector(graph: Graph, states: str) -> str:
+    """The sum of the real tokens' `states` [batch, length, hidden], at length 1: their mean, whose divisor would be divided out again."""
     real = graph.op("Cast", ["attention_mask"], _VECTOR, to=1)
     real = graph.op("Unsqueeze", [real, graph.integers(2)], _VECTOR)
     summed = graph.op("Mul", [states, real], _VECTOR)
