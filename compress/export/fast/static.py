@@ -11,8 +11,8 @@ from onnx import ModelProto, TensorProto, helper
 from ...models.heads import HEADS, STATES
 from ...sessions import VECTORS
 from ...spec.kinds import KindName
-from .heads import mean_vector
-from .parts import Array, Linear
+from .heads import of_length_1
+from .parts import Linear
 from .reading import read_linear, read_table
 from .writing import Graph, Output
 
@@ -36,8 +36,7 @@ def build_static_graph(model: Any, *, kind: KindName, opset: int) -> ModelProto:
 def _classes(graph: Graph, model: Any) -> dict[str, Output]:
     """From each text's mean, through the layers."""
     config = model.config
-    vectors = _look_up(graph, _TABLE, read_table(model, _TABLE))
-    means = _means(graph, vectors, _counted(graph, config))
+    means = _means(graph, _look_up(graph, model, _TABLE), _counted(graph, config))
     states, size = _layers(graph, model, _compared(graph, means) if config.texts == 2 else means)
     logits = graph.op("Squeeze", [states, graph.integers(1)], "logits")
     return {"logits": (logits, ["batch", size])}
@@ -45,34 +44,29 @@ def _classes(graph: Graph, model: Any) -> dict[str, Output]:
 
 def _labels(graph: Graph, model: Any) -> dict[str, Output]:
     """From each token's window, through the layers."""
-    vectors = _look_up(graph, _TABLE, _words_alone(model, _TABLE))
-    real = graph.op("Cast", ["attention_mask"], _WINDOW, to=TensorProto.FLOAT)
-    vectors = graph.op("Mul", [vectors, graph.op("Unsqueeze", [real, graph.integers(2)], _WINDOW)], _WINDOW)
-    logits, size = _layers(graph, model, _windows(graph, vectors, model.config.window))
+    states = _words_alone(graph, _look_up(graph, model, _TABLE), model.config)
+    logits, size = _layers(graph, model, _windows(graph, states, model.config.window))
     return {"logits": (logits, ["batch", "length", size])}
 
 
 def _vectors(graph: Graph, model: Any) -> dict[str, Output]:
-    """The sum of a text's vectors, at length 1, which is where their mean points."""
-    name = "word_embeddings"
-    states = _look_up(graph, name, _words_alone(model, name))
-    hidden = model.config.hidden_size
-    return {
-        STATES: (states, ["batch", "length", hidden]),
-        VECTORS: (mean_vector(graph, states), ["batch", hidden]),
-    }
+    """The sum of a text's vectors, at length 1, which is where their mean points; and the vectors, for those who pool by themselves."""
+    vectors, hidden = _look_up(graph, model, "word_embeddings"), model.config.hidden_size
+    summed = graph.op("MatMul", [_counted(graph, model.config), vectors], _SCOPE)
+    pooled = of_length_1(graph, graph.op("Squeeze", [summed, graph.integers(1)], _SCOPE))
+    states = _words_alone(graph, vectors, model.config)
+    return {STATES: (states, ["batch", "length", hidden]), VECTORS: (pooled, ["batch", hidden])}
 
 
-def _look_up(graph: Graph, name: str, table: Array) -> str:
+def _look_up(graph: Graph, model: Any, name: str) -> str:
     """Each token's vector, [batch, length, hidden]."""
-    return graph.op("Gather", [graph.weight(f"{name}.weight", table), "input_ids"], name)
+    return graph.op("Gather", [graph.weight(f"{name}.weight", read_table(model, name)), "input_ids"], name)
 
 
-def _words_alone(model: Any, name: str) -> Array:
-    """The table with rows of zeros for special tokens: what is gathered then needs no look whether a token is one."""
-    table = read_table(model, name).copy()
-    table[list(model.config.special_token_ids)] = 0
-    return table
+def _words_alone(graph: Graph, vectors: str, config: Any) -> str:
+    """`vectors` [batch, length, hidden] with zeros for padding and special tokens."""
+    words = graph.op("Unsqueeze", [_words(graph, config), graph.integers(2)], _SCOPE)
+    return graph.op("Mul", [vectors, graph.op("Cast", [words], _SCOPE, to=TensorProto.FLOAT)], _SCOPE)
 
 
 def _windows(graph: Graph, vectors: str, size: int) -> str:
@@ -99,12 +93,17 @@ def _layers(graph: Graph, model: Any, states: str) -> tuple[str, int]:
     return graph.linear(layers[1], states), len(layers[1].weight)
 
 
-def _counted(graph: Graph, config: Any) -> str:
-    """1 where a token counts for a text, else 0: float32 [batch, texts, length]."""
+def _words(graph: Graph, config: Any) -> str:
+    """Whether a token is real and not special: bool [batch, length]."""
     words = np.ones(config.vocab_size, bool)
     words[list(config.special_token_ids)] = False
     known = graph.op("Gather", [graph.weight(f"{_SCOPE}.words", words), "input_ids"], _SCOPE)
-    real = graph.op("And", [known, graph.op("Cast", ["attention_mask"], _SCOPE, to=TensorProto.BOOL)], _SCOPE)
+    return graph.op("And", [known, graph.op("Cast", ["attention_mask"], _SCOPE, to=TensorProto.BOOL)], _SCOPE)
+
+
+def _counted(graph: Graph, config: Any) -> str:
+    """1 where a token counts for a text, else 0: float32 [batch, texts, length]."""
+    real = _words(graph, config)
     if config.texts == 1:
         texts = graph.op("Unsqueeze", [real, graph.integers(1)], _SCOPE)
         return graph.op("Cast", [texts], _SCOPE, to=TensorProto.FLOAT)

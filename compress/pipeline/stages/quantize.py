@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
+from ...errors import CompressError
 from ...fidelity import differ, logit_difference
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_tokenizer, pad_id
@@ -71,14 +72,28 @@ def _machine(quantizer: Quantizer) -> dict[str, Any]:
 
 
 def check(plan: Plan, node: Node[Quantize]) -> None:
-    """The packages that only some methods need are there, words can have 4 bits, and the texts to calibrate on serve."""
+    """The packages that only some methods need are there, the model has what is quantized, words can have 4 bits, and the texts to
+    calibrate on serve."""
     quantizer_of(node.spec).check_packages()
     sizes = plan.sizes_of(node)  # before the run a vocabulary that is cut down counts as many tokens as it may keep
+    if not sizes.layers and not sizes.classes:
+        _check_tables_alone(node)
     if node.spec.word_bits == 4 and is_long(sizes.vocabulary):
         check_blocks(sizes.embedding)
     if node.spec.calibration_text is not None:
         texts = read_lines(from_home(node.spec.calibration_text), plan.task.spec)
         refuse_reported(node.spec.calibration_text, texts, plan.task)
+
+
+def _check_tables_alone(node: Node[Quantize]) -> None:
+    """Of a sentence encoder without layers, which has no matmuls. CompressError."""
+    what = f"{node.stage}: a sentence encoder without layers is its table, with no matmuls"
+    if quantizer_of(node.spec).needs_matmuls:
+        raise CompressError(
+            f"{what} for method `{node.spec.method}` to choose among: leave the method at `smoothquant`"
+        )
+    if not node.spec.embeddings:
+        raise CompressError(f"{what}, and `embeddings: false` keeps that in fp32: leave it at true, or the stage out")
 
 
 def run(job: Job[Quantize]) -> dict[str, Any]:
