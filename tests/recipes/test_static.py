@@ -53,7 +53,7 @@ synthetic: {generator: similarity, train: 120, dev: 40}
 TAGS = """
 name: tiny-tags
 kind: tagging
-text: [words]
+text: [tokens]
 label: tags
 labels: [O, B-X, I-X]
 metrics: [entity_f1]
@@ -93,7 +93,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{split}.jsonl").write_text(
             '{"question": "who", "context": "ada came", "answers": {"text": ["ada"], "answer_start": [0]}}\n' * 20
         )
-        (folder / f"{split}.conll").write_text("good B-X\nfilm O\n\n" * 40)
+        (folder / f"{split}.conll").write_text("".join(f"good B-X\nfilm{n} I-X\nbad O\n\n" for n in range(40)))
         rows = [f"{split} film {n} was {('bad', 'good')[n % 2]},{('negative', 'positive')[n % 2]}" for n in range(160)]
         (folder / f"{split}.csv").write_text("\n".join(["sentence,label", *rows]))
     (folder / "text.txt").write_text("the film is good .\n\n" * 100)
@@ -212,16 +212,16 @@ def test_the_commands_go_from_a_teacher_to_an_answer(
         assert found.returncode == 0, found.stderr
         return found.stdout
 
-    options = ("--task", world / f"{task}.yaml", "--teacher", world / "tiny.yaml", "--threads", "1")
+    options = ("--task", world / f"{task}.yaml", "--teacher", world / "tiny.yaml")
     assert "token_vectors" in done("plan", "static", *options)
     short = [word for value in BRIEF for word in ("--set", value)]
-    (result,) = json.loads(done("run", "static", *options, *short, "--no-bench", "--json"))
+    (result,) = json.loads(done("run", "static", *options, *short, "--threads", "1", "--no-bench", "--json"))
     run_folder = tmp_path / "runs" / result["run"]
     assert "student int8" in (run_folder / "report.md").read_text()
     done("ship", run_folder, "-o", "bundle")
     assert "FAIL" not in done("verify", "bundle")
     assert answer in json.loads(done("predict", "bundle", "--json", text))
-    done("bench", "bundle/onnx/model_quantized.onnx", "--shapes", "1x16", "--seconds", "0.1")
+    done("bench", "bundle/onnx/model_quantized.onnx", "--shape", "1x16", "--runs", "1")
 
 
 def test_the_table_is_the_teacher_s_and_a_token_that_was_not_seen_keeps_its_row(world: Path) -> None:
@@ -313,7 +313,7 @@ stages:
     [
         ({"task": "questions"}, "student static-256 has no layer in which question and context meet"),
         ({"task": "vectors", "overrides": ["quantize.method=auto"]}, "with no matmuls for method `auto` to choose among"),
-        ({"task": "vectors", "overrides": ["quantize.embeddings=false"]}, "`embeddings: false` keeps that in fp32"),
+        ({"task": "vectors", "overrides": ["quantize.embeddings=false"]}, "`embeddings: false` keeps it in fp32"),
         ({"overrides": ["distill.losses=[{name: hidden_mse}]"]}, "hidden_mse: a static student has no layers"),
         ({"overrides": ["distill.losses=[{name: embedding_mse}]"]}, "embedding_mse: a static student has no layers"),
         ({"recipe": "distilbert", "student": "static-256"}, "hidden_cosine: a static student has no layers"),

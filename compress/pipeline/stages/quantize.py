@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from ...errors import CompressError
 from ...fidelity import differ, logit_difference
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_tokenizer, pad_id
@@ -52,6 +51,8 @@ class TuningFidelity(TypedDict):
 
 def plan(draft: Draft, stage: Stage) -> None:
     model, spec = draft.current, stage.spec
+    if not draft.sizes[model].layers and not draft.sizes[model].classes:
+        _check_table(draft, spec, stage.id)
     inputs = {model: draft.latest[model], f"{model}-fp32": f"{model}-fp32"}
     for precision in spec.precisions:
         file, form = spec_of_file(spec, precision), int8_format(spec, precision)
@@ -63,6 +64,17 @@ def plan(draft: Draft, stage: Stage) -> None:
         draft.add(QUANTIZE, f"{model}-{precision}", model, spec, described, inputs=inputs, outside=read)
 
 
+def _check_table(draft: Draft, spec: Quantize, stage: str) -> None:
+    """Of a sentence encoder without layers. CompressError: nothing of it would become int8, or nothing is left to choose."""
+    what = "a sentence encoder without layers is a table, with no matmuls"
+    if quantizer_of(spec).needs_matmuls:
+        raise draft.fails(
+            stage, f"{what} for method `{spec.method}` to choose among: leave the method at `smoothquant`"
+        )
+    if not spec.embeddings:
+        raise draft.fails(stage, f"{what}, and `embeddings: false` keeps it in fp32: leave that out")
+
+
 def _machine(quantizer: Quantizer) -> dict[str, Any]:
     """What of this machine a file depends on."""
     installed = {name: version for name, version in versions().items() if name in quantizer.packages}
@@ -72,28 +84,14 @@ def _machine(quantizer: Quantizer) -> dict[str, Any]:
 
 
 def check(plan: Plan, node: Node[Quantize]) -> None:
-    """The packages that only some methods need are there, the model has what is quantized, words can have 4 bits, and the texts to
-    calibrate on serve."""
+    """The packages that only some methods need are there, words can have 4 bits, and the texts to calibrate on serve."""
     quantizer_of(node.spec).check_packages()
     sizes = plan.sizes_of(node)  # before the run a vocabulary that is cut down counts as many tokens as it may keep
-    if not sizes.layers and not sizes.classes:
-        _check_tables_alone(node)
     if node.spec.word_bits == 4 and is_long(sizes.vocabulary):
         check_blocks(sizes.embedding)
     if node.spec.calibration_text is not None:
         texts = read_lines(from_home(node.spec.calibration_text), plan.task.spec)
         refuse_reported(node.spec.calibration_text, texts, plan.task)
-
-
-def _check_tables_alone(node: Node[Quantize]) -> None:
-    """Of a sentence encoder without layers, which has no matmuls. CompressError."""
-    what = f"{node.stage}: a sentence encoder without layers is its table, with no matmuls"
-    if quantizer_of(node.spec).needs_matmuls:
-        raise CompressError(
-            f"{what} for method `{node.spec.method}` to choose among: leave the method at `smoothquant`"
-        )
-    if not node.spec.embeddings:
-        raise CompressError(f"{what}, and `embeddings: false` keeps that in fp32: leave it at true, or the stage out")
 
 
 def run(job: Job[Quantize]) -> dict[str, Any]:
