@@ -9,6 +9,7 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
+from ..models.heads import HEADS
 from ..report.choices import spelled
 from ..report.tables import headline_name
 from ..report.words import KIND_WORDS, METRIC_WORDS
@@ -45,7 +46,7 @@ def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True
     )
     environment.filters |= {"md": escape, "code": code_span}
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    told = {"known": known, "has_checkpoint": has_checkpoint, "pruned": pruned}
+    told = {"known": known, "has_checkpoint": has_checkpoint, "pruned": pruned, "auto": HEADS[info.task.kind].model}
     return template.render(info=info, front=front, recipe=info.recipe.get("name", "unknown"), **told, **_facts(info))
 
 
@@ -56,10 +57,10 @@ def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) 
         fields["license"] = info.licence.lower()
     if info.task.name in SAMPLES:
         fields["language"] = LANGUAGES
-    fields["library_name"] = library = _library(info, has_checkpoint)
+    fields["library_name"] = library = _library(info, has_checkpoint, known=known)
     fields["pipeline_tag"] = KIND_WORDS[info.task.kind].pipeline_tag
     js = ["transformers.js"] if known and any(name in DTYPES for name in info.models) else []
-    own = [library, "feature-extraction"] if of_vectors(info) else []
+    own = [*([library] if known else []), "feature-extraction"] if of_vectors(info) else []
     fields["tags"] = [*own, "onnx", "bert-compress", *js, *(["int8"] if _quantized(info) else [])]
     if info.base_model:
         fields["base_model"] = info.base_model
@@ -72,8 +73,8 @@ def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) 
     return fields
 
 
-def _library(info: BundleInfo, has_checkpoint: bool) -> str:
-    if of_vectors(info):
+def _library(info: BundleInfo, has_checkpoint: bool, *, known: bool) -> str:
+    if known and of_vectors(info):
         return "sentence-transformers"
     return "transformers" if has_checkpoint else "onnx"
 

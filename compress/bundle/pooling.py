@@ -42,7 +42,8 @@ def check_states(folder: Path, precision: str, texts: Sequence[tuple[str, ...]])
 
 
 def pooled(states: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
-    """float64 [text, width] of length 1, of `states` [text, token, width] and the `mask` [text, token] of those that are there."""
+    """float64 [text, width] of length 1, of `states` [text, token, width] and the `mask` [text, token] of those that are there; 0 where
+    all of these are."""
     own, there = states.astype(np.float64), mask[:, :, None]
     found = own[:, 0] if pooling == "cls" else (own * there).sum(axis=1) / there.sum(axis=1)
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
+    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.finfo(float).tiny)

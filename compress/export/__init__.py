@@ -19,7 +19,7 @@ from ..runtime.passages import THRESHOLD
 from ..shared_weights import share_weights
 from ..spec.kinds import KindName
 from .cleaning import clean
-from .fast import build_fast, first_difference, has_tokens
+from .fast import build_fast, first_difference, has_layers
 from .parity import Logits, Parity, check_parity, fast_tolerance, torch_logits
 from .tracing import SEGMENTS, Traced, load, trace
 
@@ -62,7 +62,7 @@ def export_onnx(
     try:
         logits = torch_logits(traced)
         parity, unpadded_parity = _write(traced, model, path, graph, logits), Parity({}, {})
-        if graph == "fast" and has_tokens(traced.model):
+        if graph == "fast" and has_layers(traced.model):
             unpadded_parity = _write(traced, _unpadded(traced, model, path), unpadded, "unpadded", logits)
     except BaseException:
         path.unlink(missing_ok=True)

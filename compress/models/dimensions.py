@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import CompressError
 from ..runtime.folder import read_json
-from ..spec.kinds import KindName
+from ..spec.kinds import KINDS, KindName
 from .config_fields import allowed_fields
 from .families import FAMILIES, RELATIVE_BUCKETS, Counts, Family
 from .families.counts import rest_flops
@@ -121,7 +121,8 @@ class Dimensions:
 
     def __str__(self) -> str:
         if not self.layers:
-            return f"table {self.vocabulary} x {self.hidden}, FFN {self.intermediate}"
+            table = f"table {self.vocabulary} x {self.hidden}"
+            return f"{table}, FFN {self.intermediate}" if self.classes else table
         if self.pruned is not None:
             return f"{self.layers} x {self.hidden}, {self.pruned}"
         return f"{self.layers} x {self.hidden}, {self.heads} heads, FFN {self.intermediate}"
@@ -227,9 +228,9 @@ def dimensions(
         raise CompressError(f"{path}: a size that a {family.name} has is missing: {error}") from None
     except _NO_NUMBER as error:
         raise CompressError(f"{path}: the sizes of a {family.name} are whole numbers: {error}") from None
-    if family.layerless and sizes.per_token:
+    if family.layerless and KINDS[kind].unit == "question":
         raise CompressError(
-            f"{path}: a {family.name} has one vector for a text, and a task of kind {kind} asks of each word"
+            f"{path}: a {family.name} has no layer in which question and context meet, and a task of kind {kind} needs one"
         )
     counted = (hidden, layers or family.layerless, sizes.heads, sizes.intermediate, sizes.vocabulary, sizes.positions)
     if min(counted) < 1 or hidden % sizes.heads:

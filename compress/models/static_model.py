@@ -1,4 +1,4 @@
-"""transformers' classes for static models: `StaticConfig`, `StaticModel` and its two heads.
+"""transformers' classes for static models: `StaticConfig`, `StaticModel` and its three heads.
 
 They are ours: `register` makes the Auto classes know them, so that such a checkpoint is loaded, trained and saved as any other.
 """
@@ -16,16 +16,18 @@ from transformers import (
     AutoModel,
     AutoModelForMultipleChoice,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     PreTrainedConfig,
     PreTrainedModel,
 )
-from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
+from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput, TokenClassifierOutput
 
 
 @strict
 class StaticConfig(PreTrainedConfig):
-    """`hidden_size`: width of the token vectors. `texts`: of an example, 1 or 2. `special_token_ids`: tokens that do not count.
-    `separator_token_id`: the one behind which a pair's second text begins. `max_position_embeddings`: the longest text in tokens."""
+    """`hidden_size`: width of the token vectors. `texts`: of an example, 1 or 2. `window`: tokens on each side that a tagger reads beside
+    its own. `special_token_ids`: tokens that do not count. `separator_token_id`: the one behind which a pair's second text begins.
+    `max_position_embeddings`: the longest text in tokens."""
 
     model_type = "static"
 
@@ -36,6 +38,7 @@ class StaticConfig(PreTrainedConfig):
     hidden_dropout_prob: float | int = 0.1
     initializer_range: float = 0.02
     texts: int = 1
+    window: int = 0
     special_token_ids: list[int] | tuple[int, ...] = ()
     separator_token_id: int | None = None
     pad_token_id: int | None = 0
@@ -61,7 +64,7 @@ class _Static(PreTrainedModel):
 
 
 class StaticModel(_Static):
-    """Tokens to the means of their vectors."""
+    """Tokens to their vectors, and to the means of these."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -80,25 +83,34 @@ class StaticModel(_Static):
         attention_mask: Int[Tensor, "batch length"] | None = None,
         **unused: Any,
     ) -> BaseModelOutputWithPooling:
-        """`pooler_output` [batch, hidden], or of pairs [batch, 4 · hidden]: u, v, |u - v|, u · v of the two texts' means.
+        """`last_hidden_state` [batch, length, hidden]: each token's vector, 0 for special tokens and padding, so that a mean over all real
+        tokens points where the mean over words does.
 
+        `pooler_output` [batch, hidden], or of pairs [batch, 4 · hidden]: u, v, |u - v|, u · v of the two texts' means.
         A mean is over real tokens that are not special; without any it is 0. The second text is what follows the first separator;
         one that a text itself holds counts as such.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        means = _means(self.word_embeddings(input_ids), _counted(input_ids, mask, self.config))
-        return BaseModelOutputWithPooling(last_hidden_state=means, pooler_output=_compared(means))
+        vectors, words = self.word_embeddings(input_ids), _words(input_ids, mask, self.config)
+        pooled = _compared(_means(vectors, _by_text(input_ids, words, self.config)))
+        states = vectors * words[..., None].to(vectors.dtype)
+        return BaseModelOutputWithPooling(last_hidden_state=states, pooler_output=pooled, hidden_states=())
 
 
-def _counted(ids: Tensor, mask: Tensor, config: Any) -> Tensor:
-    """Whether a token counts for a text: bool [batch, texts, length]."""
-    real = mask > 0
+def _words(ids: Tensor, mask: Tensor, config: Any) -> Tensor:
+    """Whether a token is real and not special: bool [batch, length]."""
+    words = mask > 0
     for special in config.special_token_ids:
-        real = real & (ids != special)
+        words = words & (ids != special)
+    return words
+
+
+def _by_text(ids: Tensor, words: Tensor, config: Any) -> Tensor:
+    """Whether a token counts for a text: bool [batch, texts, length]."""
     if config.texts == 1:
-        return real[:, None]
+        return words[:, None]
     second = (ids == config.separator_token_id).long().cumsum(dim=1) > 0
-    return torch.stack([real & ~second, real & second], dim=1)
+    return torch.stack([words & ~second, words & second], dim=1)
 
 
 def _means(vectors: Float[Tensor, "batch length hidden"], counted: Tensor) -> Float[Tensor, "batch texts hidden"]:
@@ -148,9 +160,50 @@ class StaticForMultipleChoice(StaticForSequenceClassification):
     """The same with one output, of a pair of a context and an ending: [pair, length] to logits [pair, 1]."""
 
 
+class StaticForTokenClassification(_Static):
+    """A hidden layer with a ReLU, and the outputs, for each token from its vector and those of its neighbours, left to right (a window, as
+    in Collobert et al. 2011, arXiv:1103.0398, §3.3.1). Beyond the text, and where a neighbour is special, these are 0."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.static = StaticModel(config)
+        self.pre_classifier = nn.Linear(config.hidden_size * (2 * config.window + 1), config.intermediate_size)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.classifier = nn.Linear(config.intermediate_size, config.num_labels)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.static.word_embeddings
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.static.word_embeddings = value
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "batch length"],
+        attention_mask: Int[Tensor, "batch length"] | None = None,
+        **unused: Any,
+    ) -> TokenClassifierOutput:
+        states = self.static(input_ids, attention_mask).last_hidden_state
+        read = self.dropout(_windows(states, self.config.window))
+        hidden = self.dropout(self.pre_classifier(read).relu())
+        return TokenClassifierOutput(logits=self.classifier(hidden), hidden_states=())
+
+
+def _windows(
+    states: Float[Tensor, "batch length hidden"], size: int
+) -> Float[Tensor, "batch length window_times_hidden"]:
+    """The states of `size` tokens on the left, of the token and of `size` on the right, side by side."""
+    length = states.shape[1]
+    padded = nn.functional.pad(states, (0, 0, size, size))
+    return torch.cat([padded[:, first : first + length] for first in range(2 * size + 1)], dim=-1)
+
+
 def register() -> None:
     """Make transformers' Auto classes know static models; again is nothing."""
     AutoConfig.register(StaticConfig.model_type, StaticConfig, exist_ok=True)
     AutoModel.register(StaticConfig, StaticModel, exist_ok=True)
     AutoModelForSequenceClassification.register(StaticConfig, StaticForSequenceClassification, exist_ok=True)
+    AutoModelForTokenClassification.register(StaticConfig, StaticForTokenClassification, exist_ok=True)
     AutoModelForMultipleChoice.register(StaticConfig, StaticForMultipleChoice, exist_ok=True)

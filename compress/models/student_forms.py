@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ..fields import Positive, PositiveNumber, Spec
+from .families.static import MOST_WINDOW
 
 Layers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]  # of the teacher, from 0
 
@@ -29,12 +30,17 @@ class Albert(Spec):
 
 
 class Static(Spec):
-    """Where the vectors of a static student come from: each token of the vocabulary alone through the teacher."""
+    """Where the vectors of a static student come from, each token of the vocabulary alone through the teacher; and what a tagger reads of
+    them."""
 
     states: Literal["last", "mean"] = Field(
         default="last",
         description="the token's state after the last layer, or the mean of its states before and after all layers",
     )
     rarity: PositiveNumber = Field(
-        default=1e-3, description="a: a token of frequency p in the training texts weighs a / (a + p)"
+        default=1e-3,
+        description="a: a token of frequency p in the training texts weighs a / (a + p); of a tagger all weigh the same",
+    )
+    window: Annotated[int, Field(ge=0, le=MOST_WINDOW)] = Field(
+        default=2, description="of a tagger: tokens on each side that it reads beside the one that it labels; 0: none"
     )

@@ -117,11 +117,15 @@ def token_frequencies(counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def weighted_vectors(
-    states: np.ndarray, rows: np.ndarray, frequencies: np.ndarray, *, width: int, a: float
+    states: np.ndarray, rows: np.ndarray, frequencies: np.ndarray, *, width: int, a: float | None
 ) -> tuple[np.ndarray, float]:
-    """(float32 [vocabulary, width], share of the variance that is kept): the `states` of `rows` (bool) along their principal axes, with
-    variance 1 on average, times a / (a + p). Rows of other tokens are 0."""
+    """(float32 [vocabulary, width], share of the variance that is kept): the centred `states` of `rows` (bool) along their principal axes,
+    with variance 1 on average, times a / (a + p), or without an `a` as they are. Rows of other tokens are 0.
+
+    Vectors as wide as the states keep the states' own axes: a sentence encoder learns to point where its teacher does.
+    """
     mean, axes, kept = principal_axes(states, rows, width)
+    axes = np.eye(width) if width == states.shape[1] else axes
     vectors, squares = np.zeros((len(states), width), np.float32), 0.0
     for start in range(0, len(states), _ROWS):
         part = slice(start, start + _ROWS)
@@ -129,6 +133,7 @@ def weighted_vectors(
         vectors[part] = found
         squares += float(np.square(found).sum())
     size = math.sqrt(squares / max(1, int(rows.sum()) * width))
-    weights = a / (a + frequencies) / max(size, float(np.finfo(np.float32).tiny))
+    weights = np.ones(len(states)) if a is None else a / (a + frequencies)
+    weights /= max(size, float(np.finfo(np.float32).tiny))
     vectors *= weights[:, None].astype(np.float32)
     return vectors, kept

@@ -29,7 +29,7 @@ def counts(model: ModelProto, plan: QuantizationPlan) -> dict[str, Any]:
     allowed = {*plan.kept, *plan.weight_only}
     wrong = [name for name in after.fp32 + after.stacked if name not in allowed]
     wrong += [name for name in tables if name in plan.tables]
-    if wrong or not after.int8 or len(after.int8) != len(plan.int8):
+    if wrong or not (plan.int8 or plan.tables) or len(after.int8) != len(plan.int8):
         listed = ", ".join(wrong[:5]) + (", …" if len(wrong) > 5 else "")
         raise CheckFailed(
             f"quantize: expected {len(plan.int8)} int8 weight matmuls, found {len(after.int8)}; "

@@ -17,7 +17,7 @@ from ..runtime.folder import unpadded_beside
 from ..sessions import check_graph_file, check_owner, open_session, real_rows, run_logits
 from ..shared_weights import share_weights
 from .checking import check_file, counts, describe, why_fp32
-from .node_selection import QuantizationPlan, select_nodes, without
+from .node_selection import QuantizationPlan, look_ups, select_nodes, without
 from .params import QuantizationParams, compute_params
 from .portable import make_portable
 from .qat_params import tidy
@@ -122,7 +122,7 @@ def _read(source: Path) -> ModelProto:
     check_graph_file(source)
     model = onnx.load(source)
     found = matmuls(model.graph)
-    if found.int8 or not found.fp32:
+    if found.int8 or not (found.fp32 or look_ups(model)):
         raise CompressError(
             f"{source}: expected an fp32 model, found {len(found.int8)} int8 and {len(found.fp32)} fp32 weight "
             "matmuls; quantize the file that `export` wrote"

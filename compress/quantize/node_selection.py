@@ -33,7 +33,8 @@ class QuantizationPlan:
 
 
 def select_nodes(model: ModelProto, exclude: tuple[str, ...], *, embeddings: bool, source: Path) -> QuantizationPlan:
-    """All matmuls but the classifier's and those that `exclude` names; what is chosen is made ready in place.
+    """All matmuls but the classifier's and those that `exclude` names; of a graph without any, its tables. What is chosen is made ready in
+    place.
 
     CompressError: a pattern that is no regular expression, or matches nothing; nothing is left to be int8.
     """
@@ -46,14 +47,18 @@ def select_nodes(model: ModelProto, exclude: tuple[str, ...], *, embeddings: boo
     weight_only += [name for name in found.stacked if name not in kept]
     chosen = {*kept, *weight_only}
     int8 = tuple(name for name in found.fp32 if name not in chosen)
-    if not int8:
-        told = f"`exclude: [{', '.join(exclude)}]` leaves none" if exclude else "it has none"
-        raise CompressError(f"{source}: expected matmuls by stored weights to be int8; {told}")
+    tables = tuple(name for name in worth_int8(model) if embeddings and name not in excluded)
+    has_matmuls = bool(found.fp32 or found.stacked)
+    if not int8 and (has_matmuls or not tables):
+        wanted = "matmuls by stored weights" if has_matmuls else "tables, as it has no matmuls,"
+        why = f"`exclude: [{', '.join(exclude)}]` leaves none" if exclude else "it has none"
+        why = why if embeddings or has_matmuls else "`embeddings: false` leaves none"
+        raise CompressError(f"{source}: expected {wanted} to be int8; {why}")
     return QuantizationPlan(
         int8=int8,
         weight_only=tuple(weight_only),
         kept=tuple(kept),
-        tables=tuple(name for name in worth_int8(model) if embeddings and name not in excluded),
+        tables=tables,
     )
 
 

@@ -111,7 +111,7 @@ def compute_params(
     """All matmuls in one format. `feeds`: batches of training texts, for the ranges; `tuning`: of texts for the choice of α,
     where inputs are `smoothed`."""
     int8_formats = dict.fromkeys(plan.int8, int8_format)
-    if int8_format == "dynamic":
+    if int8_format == "dynamic" or not plan.int8:
         return QuantizationParams(int8_formats)
     found = find_factors(model, plan, tuning or feeds, spec) if smoothed else Smoothing()
     params = QuantizationParams(int8_formats, **vars(found))

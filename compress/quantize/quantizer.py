@@ -35,8 +35,8 @@ class Quantizer:
 
     `trains`: its ranges are those of a `quantize_aware` stage. `evaluates`: it asks how a candidate answers the tuning split.
     `counts_flips`: on further texts too, where `max_flips` needs more. `depends_on`: what of this machine its choice
-    goes by, beside the model. `packages`: distributions, which pip installs as `requirement`, that it needs and whose versions
-    change its file. `refuses`: what of a spec it cannot do, if anything.
+    goes by, beside the model. `needs_matmuls`: it is of no use to a model that has tables alone. `packages`: distributions, which
+    pip installs as `requirement`, that it needs and whose versions change its file. `refuses`: what of a spec it cannot do, if anything.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Quantizer:
     evaluates: bool = False
     counts_flips: bool = False
     depends_on: frozenset[Literal["isa", "cpu"]] = frozenset()
+    needs_matmuls: bool = False
     packages: tuple[str, ...] = ()
     requirement: str = ""
     refuses: Callable[[Quantize], str | None] = lambda spec: None

@@ -40,7 +40,7 @@ class Sample:
     def batches(self) -> Iterator[dict[str, np.ndarray]]:
         """Tensor -> [token, size], a batch at a time; a tensor without a row for each token, as it is: the last layer
         of the fast graph has the first token's alone, unless the classifier is of tokens."""
-        for feed in self.feeds:
+        for feed in self.feeds if self.tensors else ():
             found = self._session.run(list(self.tensors), {name: feed[name] for name in self._names})
             mask = feed["attention_mask"].T if self._turned else feed["attention_mask"]
             yield {name: real_rows(np.asarray(array), mask) for name, array in zip(self.tensors, found, strict=True)}

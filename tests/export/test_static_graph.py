@@ -1,4 +1,4 @@
-"""The graph of a static model: torch's logits from both forms and in int8, the file's size, and what is refused."""
+"""The graphs of static models: torch's answers from both forms and in int8, the file's size, and what is refused."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ import pytest
 import torch
 from default_suite import slow
 from tokenizers import Tokenizer
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoModelForTokenClassification
 
+from compress.errors import CompressError
 from compress.export import export_onnx
 from compress.export.fast import build_fast
 from compress.models.checkpoints import save_checkpoint
+from compress.models.features import compute_features
 from compress.models.pretrained import transformers_config
 from compress.quantize import quantize_onnx
 from compress.sessions import open_session
+from compress.spec.kinds import KindName
 from compress.spec.quantization import Quantize
 
 LABELS = ("no", "maybe", "yes")
@@ -40,9 +43,9 @@ def checkpoint(request: pytest.FixtureRequest, tmp_path: Path, toy_tokenizer: To
     return tmp_path / "checkpoint"
 
 
-def exported(checkpoint: Path, graph: str) -> tuple[Path, dict[str, Any]]:
-    out = checkpoint.parent / graph
-    info = export_onnx(checkpoint, out, opset=20, task_name="toy", labels=LABELS, kind="classification", graph=graph)
+def exported(checkpoint: Path, graph: str, kind: KindName = "classification") -> tuple[Path, dict[str, Any]]:
+    out, labels = checkpoint.parent / graph, () if kind == "embedding" else LABELS
+    info = export_onnx(checkpoint, out, opset=20, task_name="toy", labels=labels, kind=kind, graph=graph)
     return out / "model.onnx", info
 
 
@@ -101,3 +104,79 @@ def test_its_table_can_have_4_bits(checkpoint: Path, graph: str) -> None:
 def test_it_has_no_unpadded_form(checkpoint: Path) -> None:
     model = AutoModelForSequenceClassification.from_pretrained(checkpoint)
     assert build_fast(model, unpadded=True) is None
+
+
+OTHERS: dict[KindName, tuple[Any, dict[str, Any]]] = {
+    "tagging": (AutoModelForTokenClassification, {"window": 2}),
+    "embedding": (AutoModel, {"sentence_pooling": "mean"}),
+}
+
+
+def model_for(kind: KindName, folder: Path, tokenizer: Tokenizer, **fields: Any) -> Any:
+    """Saved in `folder`/checkpoint."""
+    own: dict[str, Any] = {"vocab_size": 4000, "hidden_size": 32, "intermediate_size": 24}
+    own |= {"max_position_embeddings": 20, "special_token_ids": [0, 2, 3, 4], "separator_token_id": 3, "num_labels": 3}
+    auto, more = OTHERS[kind]
+    torch.manual_seed(5)
+    model = auto.from_config(transformers_config({"model_type": "static", **own, **more, **fields}))
+    save_checkpoint(model.eval(), tokenizer, folder / "checkpoint")
+    return model
+
+
+def outputs(path: Path, name: str, ids: np.ndarray) -> np.ndarray:
+    feed = {"input_ids": ids, "attention_mask": (ids != 0).astype(int)}
+    return np.asarray(open_session(path).run([name], feed)[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "graph", "window"),
+    [("tagging", "fast", 2), ("tagging", "fast", 0), ("embedding", "fast", 0), *slow(("tagging", "plain", 2), ("embedding", "plain", 0))],
+)  # fmt: skip
+def test_taggers_and_sentence_encoders_answer_as_torch_does(
+    kind: KindName, graph: str, window: int, tmp_path: Path, toy_tokenizer: Tokenizer
+) -> None:
+    model = model_for(kind, tmp_path, toy_tokenizer, window=window)
+    path, info = exported(tmp_path / "checkpoint", graph, kind)
+    assert set(info["parity_max_abs_error"]) == {"1x1", "1x7", "3x19", "8x20"}
+    assert max(info["parity_max_abs_error"].values()) < 1e-5 and info["unpadded_parity_max_abs_error"] == {}
+    ids = np.array(ROWS)
+    inputs = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor((ids != 0).astype(int))}
+    with torch.no_grad():
+        expected = compute_features(model, inputs, ["logits"])["logits"].numpy()
+    real = (ids != 0) if kind == "tagging" else slice(None)
+    found = outputs(path, "logits" if kind == "tagging" else "sentence_embedding", ids)
+    np.testing.assert_allclose(found[real], expected[real], atol=1e-5)  # fp32 sums in another order
+
+
+@pytest.mark.parametrize("vocabulary", [4000, 100])  # short tables are stored around their centre
+def test_a_sentence_encoder_s_table_is_all_that_becomes_int8(
+    vocabulary: int, tmp_path: Path, toy_tokenizer: Tokenizer
+) -> None:
+    model_for("embedding", tmp_path, toy_tokenizer, vocab_size=vocabulary)
+    path, _ = exported(tmp_path / "checkpoint", "fast", "embedding")
+    ids = np.array(ROWS)
+    feeds = [{"input_ids": ids, "attention_mask": (ids != 0).astype(int)}]
+    info = quantize_onnx(path, path.parent, Quantize(method="smoothquant"), feeds=feeds)
+    assert (info["int8_gathers"], info["fp32_gathers"], info["int8_matmuls"]) == (1, 0, 0)
+    int8 = path.with_name("model_quantized.onnx")
+    own, full = (outputs(file, "sentence_embedding", ids) for file in (int8, path))
+    assert not own[1].any() and not full[1].any()  # of no words
+    cosines = (own * full).sum(1)[[0, 2, 3]]
+    assert (cosines > 0.999).all() and not np.array_equal(own, full)
+    states, mask = outputs(int8, "last_hidden_state", ids), (ids != 0)[..., None]
+    pooled = (states * mask).sum(1)
+    np.testing.assert_allclose(
+        pooled / np.maximum(np.linalg.norm(pooled, axis=1, keepdims=True), 1e-12), own, atol=1e-6
+    )
+
+
+def test_a_table_that_stays_fp32_leaves_nothing_to_quantize(tmp_path: Path, toy_tokenizer: Tokenizer) -> None:
+    model_for("embedding", tmp_path, toy_tokenizer)
+    path, _ = exported(tmp_path / "checkpoint", "fast", "embedding")
+    for spec, message in (
+        (Quantize(method="dynamic", embeddings=False), "expected tables, as it has no matmuls, .*`embeddings: false`"),
+        (Quantize(method="dynamic", exclude=("word_embeddings",)), "`exclude: \\[word_embeddings\\]` leaves none"),
+    ):
+        with pytest.raises(CompressError, match=message):
+            quantize_onnx(path, path.parent, spec)
+    assert not path.with_name("model_quantized.onnx").exists()

@@ -1,22 +1,25 @@
-"""Static models: means against a loop, features of pairs, sizes, checkpoints; what a card may say of them."""
+"""Static models: means and windows against loops, features of pairs, vectors of texts, sizes, checkpoints; what a card may say of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoModel, AutoModelForSequenceClassification
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoModelForTokenClassification
 
 from compress.errors import CompressError
 from compress.models.cards import StudentCard, load_student
 from compress.models.checkpoints import load_classifier, save_checkpoint
 from compress.models.dimensions import Dimensions, dimensions, read_config
+from compress.models.features import compute_features
 from compress.models.pretrained import transformers_config
+from compress.models.student_forms import Static
 from compress.models.students import student_dimensions
 
 CLS, SEP, PAD = 2, 3, 0
@@ -28,6 +31,18 @@ def model_of(texts: int, **fields: Any) -> Any:
     torch.manual_seed(1)
     config = transformers_config({"model_type": "static", **FIELDS, "texts": texts, **fields})
     return AutoModelForSequenceClassification.from_config(config).eval()
+
+
+def tagger_of(window: int, **fields: Any) -> Any:
+    torch.manual_seed(2)
+    config = transformers_config({"model_type": "static", **FIELDS, "window": window, **fields})
+    return AutoModelForTokenClassification.from_config(config).eval()
+
+
+def encoder_of(**fields: Any) -> Any:
+    torch.manual_seed(3)
+    config = transformers_config({"model_type": "static", **FIELDS, "sentence_pooling": "mean", **fields})
+    return AutoModel.from_config(config).eval()
 
 
 def batch(*rows: list[int]) -> dict[str, torch.Tensor]:
@@ -73,6 +88,76 @@ def test_padding_changes_nothing(texts: int) -> None:
     torch.testing.assert_close(alone, beside, atol=1e-6, rtol=0)  # a longer sum, of zeros
 
 
+def labelled(model: Any, tokens: list[int], window: int) -> np.ndarray:
+    """By a loop over the tokens of one text, in float64: [token, label]."""
+    weights = {name: value.double().numpy() for name, value in model.state_dict().items()}
+    table, found = weights["static.word_embeddings.weight"], []
+    words = [np.zeros(8) if token in FIELDS["special_token_ids"] else table[token] for token in tokens]
+    for place in range(len(tokens)):
+        near = range(place - window, place + window + 1)
+        read = np.concatenate([words[at] if 0 <= at < len(words) else np.zeros(8) for at in near])
+        hidden = np.maximum(weights["pre_classifier.weight"] @ read + weights["pre_classifier.bias"], 0)
+        found.append(weights["classifier.weight"] @ hidden + weights["classifier.bias"])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("window", [0, 1, 2])
+def test_a_token_is_labelled_by_its_vector_and_its_neighbours(window: int) -> None:
+    model = tagger_of(window)
+    rows = [[CLS, 7, 9, 7, 5, 11, SEP], [CLS, SEP], [CLS, 11, 4, 8, SEP]]
+    with torch.no_grad():
+        found = model(**batch(*rows)).logits
+    assert found.shape == (3, 7, 3)
+    for row, logits in zip(rows, found, strict=True):
+        np.testing.assert_allclose(logits[: len(row)], labelled(model, row, window), atol=1e-5)  # fp32 sums of 40
+
+
+def test_padding_is_no_neighbour() -> None:
+    model, row = tagger_of(2), [CLS, 7, 9, SEP]
+    inputs = batch(row, [*row, *range(5, 12)])
+    inputs["input_ids"][0, len(row) :] = 9  # what stands there, the mask leaves out
+    with torch.no_grad():
+        alone, beside = model(**batch(row)).logits[0], model(**inputs).logits[0, : len(row)]
+    torch.testing.assert_close(alone, beside, atol=1e-6, rtol=0)
+
+
+def test_a_vector_of_a_text_points_where_the_mean_of_its_words_does() -> None:
+    model = encoder_of()
+    rows = [[CLS, 7, 9, 7, SEP], [CLS, SEP], [CLS, 11, 4, SEP]]
+    with torch.no_grad():
+        found = compute_features(model, batch(*rows), ["logits"])["logits"].numpy()
+        states = model(**batch(*rows)).last_hidden_state
+    table = model.word_embeddings.weight.detach().double().numpy()
+    for vector, tokens in zip(found, ([7, 9, 7], [], [11]), strict=True):
+        summed = table[tokens].sum(0)
+        expected = summed / np.linalg.norm(summed) if tokens else np.zeros(8)
+        np.testing.assert_allclose(vector, expected, atol=1e-6)
+    assert not states[0, [0, 4]].any() and torch.equal(states[0, 2], model.word_embeddings.weight[9])
+
+
+def test_of_a_tagger_the_parameters_and_flops_are_the_model_s(tmp_path: Path, toy_tokenizer: Tokenizer) -> None:
+    model = tagger_of(2, vocab_size=64)
+    save_checkpoint(model, toy_tokenizer, tmp_path)
+    sizes = dimensions(read_config(tmp_path), classes=3, kind="tagging")
+    assert (sizes.parameters, str(sizes)) == (model.num_parameters(), "table 64 x 8, FFN 6")
+    with FlopCounterMode(display=False) as counter:
+        model(**batch([CLS, *range(5, 13), SEP]))
+    means = 2 * 10 * 8  # which nothing reads, and no graph has
+    assert sizes.flops_per_example(10) == counter.get_total_flops() - means
+
+
+def test_a_sentence_encoder_is_its_table(tmp_path: Path, toy_tokenizer: Tokenizer) -> None:
+    model = encoder_of(vocab_size=64)
+    save_checkpoint(model, toy_tokenizer, tmp_path)
+    sizes = dimensions(read_config(tmp_path), classes=0, kind="embedding")
+    assert sizes.parameters == model.num_parameters() == 64 * 8 and str(sizes) == "table 64 x 8"
+    assert sizes.flops_per_example(10) == 2 * 10 * 8
+    again: Any = load_classifier(tmp_path, kind="embedding", labels=(), trained=True)
+    inputs = batch([CLS, 7, 9, SEP])
+    with torch.no_grad():
+        assert torch.equal(*(compute_features(each, inputs, ["logits"])["logits"] for each in (again.eval(), model)))
+
+
 @pytest.mark.parametrize("texts", [1, 2])
 def test_parameters_are_those_of_the_model(texts: int, tmp_path: Path, toy_tokenizer: Tokenizer) -> None:
     model = model_of(texts, vocab_size=64)
@@ -110,8 +195,13 @@ def test_a_config_with_other_values_is_refused(tmp_path: Path, toy_tokenizer: To
     config.write_text(whole.replace('"special_token_ids": [', '"special_token_ids": [-1, '))
     with pytest.raises(CompressError, match="special_token_ids: expected a list of at most 64 token numbers"):
         read_config(tmp_path)
-    with pytest.raises(CompressError, match="a static has one vector for a text, and a task of kind tagging"):
-        dimensions({**FIELDS, "model_type": "static"}, classes=3, kind="tagging")
+    config.write_text(whole.replace('"window": 0', '"window": 9'))
+    with pytest.raises(CompressError, match="window: expected a whole number from 0 to 8; found 9"):
+        read_config(tmp_path)
+    with pytest.raises(
+        CompressError, match="a static has no layer in which question and context meet, and a task of kind span"
+    ):
+        dimensions({**FIELDS, "model_type": "static"}, classes=2, kind="span")
 
 
 @pytest.mark.parametrize(
@@ -150,12 +240,18 @@ def test_it_is_no_wider_than_its_teacher() -> None:
     assert student_dimensions(random, sizes_of()).hidden == 256
 
 
-def test_a_task_of_words_and_a_teacher_without_layers_are_refused() -> None:
+def test_a_tagger_reads_as_many_neighbours_as_its_card_says() -> None:
     card = load_student("static-256")
-    with pytest.raises(
-        CompressError, match="student static-256 has one vector for a text, and the task asks of its tokens"
-    ):
-        student_dimensions(card, sizes_of(kind="tagging"))
+    assert dict(student_dimensions(card, sizes_of(kind="tagging")).own) == {"texts": 1, "window": 2}
+    alone = card.model_copy(update={"static": Static(window=0)})
+    assert student_dimensions(alone, sizes_of(kind="tagging")).own["window"] == 0
+    assert student_dimensions(card, sizes_of(kind="classification")).own["window"] == 0
+
+
+def test_a_task_of_questions_and_a_teacher_without_layers_are_refused() -> None:
+    card = load_student("static-256")
+    with pytest.raises(CompressError, match="student static-256 has no layer in which question and context meet"):
+        student_dimensions(card, sizes_of(kind="span"), texts=2)
     static = dimensions({**FIELDS, "model_type": "static"}, classes=2)
     with pytest.raises(
         CompressError, match="student static-256 takes the states of its teacher's tokens, and a static has none"

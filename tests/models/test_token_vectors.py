@@ -51,10 +51,19 @@ def test_a_token_weighs_a_over_a_plus_p_in_its_row(states: np.ndarray) -> None:
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, even * (1e-2 / (1e-2 + frequencies))[:, None], rtol=1e-6)
     assert not vectors[~rows].any()
+    assert np.array_equal(weighted_vectors(states, rows, frequencies, width=4, a=None)[0], even)
     assert float(np.sqrt((even[rows] ** 2).mean())) == pytest.approx(1, abs=1e-6)
     mean, axes, _ = principal_axes(states, rows, 4)
     own = (states[rows] - mean) @ axes
     np.testing.assert_allclose(even[rows] * np.sqrt((own**2).mean()), own, atol=1e-5)
+
+
+def test_vectors_as_wide_as_the_states_keep_their_axes(states: np.ndarray) -> None:
+    rows = np.arange(50) > 3
+    vectors, kept = weighted_vectors(states, rows, np.zeros(50), width=6, a=None)
+    own = states[rows] - states[rows].mean(axis=0)
+    np.testing.assert_allclose(vectors[rows], own / np.sqrt((own**2).mean()), atol=1e-5)
+    assert kept == pytest.approx(1) and not vectors[~rows].any()
 
 
 def test_a_token_that_was_not_seen_is_as_frequent_as_its_rank_says_and_no_more_than_one_seen_once() -> None:

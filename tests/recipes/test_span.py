@@ -19,7 +19,7 @@ from compress.graphs import get_metadata
 from compress.results import Result
 from compress.runtime import Reader, load
 
-RECIPES = [name for name in names("recipes") if name != "static"]  # whose student has one vector for a text
+RECIPES = [name for name in names("recipes") if name != "static"]  # whose student has no layer in which texts meet
 TASK = """\
 name: train2
 kind: span

@@ -1,7 +1,8 @@
-"""Recipe static, from a teacher to a bundle: single texts and pairs, each kind of task that it is for; what it refuses; its keys."""
+"""Recipe static, from a teacher to a bundle: single texts and pairs, words, vectors of texts; what it refuses; its keys."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import torch
 from family_teachers import teacher_of
 from plain_teachers import plain_teacher
 from recipe_runs import TASK, TEACHER
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from recipe_runs import compress as command
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer
 
 import compress
 from compress.bundle import ship, verify
@@ -19,7 +21,7 @@ from compress.errors import CompressError
 from compress.models.static_model import register
 from compress.pipeline import Plan, Request, plan_all
 from compress.results import Result
-from compress.runtime import Classifier
+from compress.runtime import Classifier, Embedder, Tagger
 
 EASY = """
 name: easy
@@ -51,12 +53,30 @@ synthetic: {generator: similarity, train: 120, dev: 40}
 TAGS = """
 name: tiny-tags
 kind: tagging
-text: [words]
+text: [tokens]
 label: tags
 labels: [O, B-X, I-X]
 metrics: [entity_f1]
 files: {train: train.conll, dev: dev.conll}
 max_length: 16
+"""
+VECTORS = """
+name: tiny-vectors
+kind: embedding
+text: [sentence1, sentence2]
+label: score
+metrics: [spearman]
+max_length: 24
+synthetic: {generator: similarity, train: 120, dev: 40}
+"""
+QUESTIONS = """
+name: tiny-questions
+kind: span
+text: [question, context]
+label: answers
+metrics: [exact_match]
+max_length: 24
+files: {train: train.jsonl, dev: dev.jsonl}
 """
 SMALL = "name: small\ntitle: Small\narchitecture: static\nhidden: 16\nintermediate: 8\ninit: {init}\n{more}"
 BRIEF = ("distill.max_steps=3", "distill.batch_size=8")
@@ -66,10 +86,14 @@ BRIEF = ("distill.max_steps=3", "distill.batch_size=8")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("static")
     (folder / "tiny.yaml").write_text(TEACHER)
-    for name, task in (("texts", TASK), ("easy", EASY), ("pairs", PAIRS), ("scores", SCORES), ("tags", TAGS)):
+    tasks = {"texts": TASK, "easy": EASY, "pairs": PAIRS, "scores": SCORES, "tags": TAGS}
+    for name, task in (tasks | {"vectors": VECTORS, "questions": QUESTIONS}).items():
         (folder / f"{name}.yaml").write_text(task)
     for split in ("train", "dev"):
-        (folder / f"{split}.conll").write_text("good B-X\nfilm O\n\n" * 40)
+        (folder / f"{split}.jsonl").write_text(
+            '{"question": "who", "context": "ada came", "answers": {"text": ["ada"], "answer_start": [0]}}\n' * 20
+        )
+        (folder / f"{split}.conll").write_text("".join(f"good B-X\nfilm{n} I-X\nbad O\n\n" for n in range(40)))
         rows = [f"{split} film {n} was {('bad', 'good')[n % 2]},{('negative', 'positive')[n % 2]}" for n in range(160)]
         (folder / f"{split}.csv").write_text("\n".join(["sentence,label", *rows]))
     (folder / "text.txt").write_text("the film is good .\n\n" * 100)
@@ -129,6 +153,77 @@ def test_a_score_of_two_texts(world: Path) -> None:
     result = run(world, "static", *BRIEF, task="scores")
     assert set(result.final.scores["dev"]) == {"pearson", "spearman"}
     assert result.final.precision == "int8"
+
+
+@pytest.mark.slow
+def test_a_sentence_encoder_goes_from_its_teacher_to_vectors(world: Path, tmp_path: Path) -> None:
+    result = run(world, "static", *BRIEF, task="vectors")
+    folder = made(world, result, "distill student")
+    register()
+    model: Any = AutoModel.from_pretrained(folder).eval()
+    assert (model.config.hidden_size, model.config.sentence_pooling) == (32, "mean")
+    assert result.final.parameters == model.num_parameters() == 300 * 32
+    assert (result.final.info["int8_gathers"], result.final.info["int8_matmuls"]) == (1, 0)
+    assert result.final.fidelity is not None and (result.final.fidelity.worst_cosine or 0) > 0.99
+    bundle = ship(world / "runs" / result.run, tmp_path / "bundle", store=world / "runs/.store", with_checkpoint=True)
+    assert [check.detail for check in verify(bundle).checks if not check.passed] == []
+    texts = ["the film is good", "good", "", "the film"]
+    inputs = AutoTokenizer.from_pretrained(folder)(texts, return_tensors="pt", padding=True)
+    with torch.no_grad():
+        states = model(**inputs).last_hidden_state.sum(1).numpy()  # of real words alone
+    lengths = np.linalg.norm(states, axis=1, keepdims=True)
+    found = Embedder(bundle, precision="fp32").embed(texts)
+    np.testing.assert_allclose(found, states / np.maximum(lengths, 1e-12), atol=1e-6)
+    assert not found[2].any() and not Embedder(bundle).embed([""]).any()
+    card = (bundle / "README.md").read_text()
+    assert '`AutoModel.from_pretrained(".")`' in card and "library_name: onnx" in card
+    assert 'backend="onnx"' not in card and "- sentence-transformers" not in card and "TextEmbedding" in card
+
+
+@pytest.mark.slow
+def test_a_tagger_goes_from_its_teacher_to_entities(world: Path, tmp_path: Path) -> None:
+    result = run(world, "static", "finetune.max_steps=2", *BRIEF, task="tags")
+    folder = made(world, result, "distill student")
+    register()
+    model: Any = AutoModelForTokenClassification.from_pretrained(folder).eval()
+    assert (model.config.window, model.pre_classifier.in_features) == (2, 5 * 32)
+    assert result.final.parameters == model.num_parameters()
+    assert (result.final.info["int8_gathers"], result.final.info["int8_matmuls"]) == (1, 1)
+    bundle = ship(world / "runs" / result.run, tmp_path / "bundle", store=world / "runs/.store", with_checkpoint=True)
+    assert [check.detail for check in verify(bundle).checks if not check.passed] == []
+    tokenizer, words = AutoTokenizer.from_pretrained(folder), ["good", "film", "good"]
+    inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
+    with torch.no_grad():
+        logits = model(**inputs).logits[0].numpy()
+    firsts = [inputs.word_ids(0).index(word) for word in range(3)]
+    tagger = Tagger(bundle, precision="fp32")
+    np.testing.assert_allclose(tagger.logits([words, ["film"]])[:3], logits[firsts], atol=1e-5)
+    assert Tagger(bundle).predict(["", words])[0] == []
+    assert '`AutoModelForTokenClassification.from_pretrained(".")`' in (bundle / "README.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "text", "answer"), [("vectors", "the film is good", "vector"), ("tags", "good film", "entities")]
+)
+def test_the_commands_go_from_a_teacher_to_an_answer(
+    world: Path, tmp_path: Path, task: str, text: str, answer: str
+) -> None:
+    def done(*words: object) -> str:
+        found = command(*words, cwd=tmp_path)
+        assert found.returncode == 0, found.stderr
+        return found.stdout
+
+    options = ("--task", world / f"{task}.yaml", "--teacher", world / "tiny.yaml")
+    assert "token_vectors" in done("plan", "static", *options)
+    short = [word for value in BRIEF for word in ("--set", value)]
+    (result,) = json.loads(done("run", "static", *options, *short, "--threads", "1", "--no-bench", "--json"))
+    run_folder = tmp_path / "runs" / result["run"]
+    assert "student int8" in (run_folder / "report.md").read_text()
+    done("ship", run_folder, "-o", "bundle")
+    assert "FAIL" not in done("verify", "bundle")
+    assert answer in json.loads(done("predict", "bundle", "--json", text))
+    done("bench", "bundle/onnx/model_quantized.onnx", "--shape", "1x16", "--runs", "1")
 
 
 def test_the_table_is_the_teacher_s_and_a_token_that_was_not_seen_keeps_its_row(world: Path) -> None:
@@ -218,7 +313,9 @@ stages:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"task": "tags"}, "student static-256 has one vector for a text, and the task asks of its tokens"),
+        ({"task": "questions"}, "student static-256 has no layer in which question and context meet"),
+        ({"task": "vectors", "overrides": ["quantize.method=auto"]}, "with no matmuls for method `auto` to choose among"),
+        ({"task": "vectors", "overrides": ["quantize.embeddings=false"]}, "`embeddings: false` keeps it in fp32"),
         ({"overrides": ["distill.losses=[{name: hidden_mse}]"]}, "hidden_mse: a static student has no layers"),
         ({"overrides": ["distill.losses=[{name: embedding_mse}]"]}, "embedding_mse: a static student has no layers"),
         ({"recipe": "distilbert", "student": "static-256"}, "hidden_cosine: a static student has no layers"),

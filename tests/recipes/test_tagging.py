@@ -9,7 +9,6 @@ from recipe_runs import TEACHER, result_of
 
 from compress.catalog import names
 
-RECIPES = [name for name in names("recipes") if name != "static"]  # whose student has one vector for a text
 TAGS = ("O", "B-FOOD", "I-FOOD", "O", "B-PLACE", "O")
 
 
@@ -27,7 +26,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", names("recipes"))
 def test_the_recipe_runs(world: Path, recipe: str) -> None:
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()

@@ -6,7 +6,7 @@ weights of all families have the same few parts. What every family gets is then 
 
 from __future__ import annotations
 
-from .building import build_fast, has_tokens
+from .building import build_fast, has_layers
 from .comparing import first_difference
 
-__all__ = ["build_fast", "first_difference", "has_tokens"]
+__all__ = ["build_fast", "first_difference", "has_layers"]

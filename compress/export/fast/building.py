@@ -21,8 +21,8 @@ from .static import build_static_graph
 from .writing import OPSET, Graph, Output
 
 
-def has_tokens(model: Any) -> bool:
-    """Whether the model's graph has states of tokens, which padding can be left out of."""
+def has_layers(model: Any) -> bool:
+    """Whether the model has layers, which padding can be left out of."""
     family = FAMILIES.get(model.config.model_type)
     return family is None or not family.layerless
 
@@ -36,16 +36,16 @@ def build_fast(
     unpadded: bool = False,
     marked: bool = False,
 ) -> ModelProto | None:
-    """The ONNX model of a transformers model for tasks of `kind`; None where its form is not known here; a model without states of tokens
-    has no unpadded one.
+    """The ONNX model of a transformers model for tasks of `kind`; None where its form is not known here; a model without layers has no
+    unpadded one.
 
     Inputs and outputs are those of the plain export, but for an `unpadded` graph of vectors, which gives these alone; without `pairs`,
     of texts that are all of one segment, there is no
     input `token_type_ids`. `opset`: 20 to 23. `unpadded`: see `Unpadded`. `marked`: the states after each part are outputs too, under the
     part's name.
     """
-    if not has_tokens(model):
-        return None if unpadded else build_static_graph(model, opset=opset)
+    if not has_layers(model):
+        return None if unpadded else build_static_graph(model, kind=kind, opset=opset)
     encoder = read_encoder(model)
     if encoder is None:
         return None

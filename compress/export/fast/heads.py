@@ -66,7 +66,7 @@ def _classify_all(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -
 
 def _first_vector(graph: Graph, encoder: Encoder, first: str, tokens: Tokens) -> str:
     """The first token's state, at length 1."""
-    return _of_length_1(graph, graph.op("Squeeze", [first, graph.integers(1)], _VECTOR))
+    return of_length_1(graph, graph.op("Squeeze", [first, graph.integers(1)], _VECTOR))
 
 
 def _mean_vector(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -> str:
@@ -74,10 +74,10 @@ def _mean_vector(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) ->
     real = graph.op("Cast", ["attention_mask"], _VECTOR, to=1)
     real = graph.op("Unsqueeze", [real, graph.integers(2)], _VECTOR)
     summed = graph.op("Mul", [states, real], _VECTOR)
-    return _of_length_1(graph, graph.op("ReduceSum", [summed, graph.integers(1)], _VECTOR, keepdims=0))
+    return of_length_1(graph, graph.op("ReduceSum", [summed, graph.integers(1)], _VECTOR, keepdims=0))
 
 
-def _of_length_1(graph: Graph, vectors: str) -> str:
+def of_length_1(graph: Graph, vectors: str) -> str:
     """[batch, hidden], divided by their lengths."""
     length = graph.op("ReduceL2", [vectors, graph.integers(1)], _VECTOR, keepdims=1)
     least = graph.weight("float:least_length", np.array(_LEAST_LENGTH, np.float32))

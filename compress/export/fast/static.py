@@ -1,4 +1,5 @@
-"""The graph of a static model: look up the tokens' vectors, take each text's mean, one hidden layer, the outputs."""
+"""The graph of a static model: look up the tokens' vectors, take each text's mean or each token's window, one hidden layer, the outputs; of
+a sentence encoder the mean is the output."""
 
 from __future__ import annotations
 
@@ -7,37 +8,102 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
+from ...models.heads import HEADS, STATES
+from ...sessions import VECTORS
+from ...spec.kinds import KindName
+from .heads import of_length_1
 from .parts import Linear
 from .reading import read_linear, read_table
-from .writing import Graph
+from .writing import Graph, Output
 
-_SCOPE = "static.mean"
+_TABLE, _SCOPE, _WINDOW = "static.word_embeddings", "static.mean", "static.window"
+_END = 2**31 - 1  # of a slice: as far as there is anything
 
 
-def build_static_graph(model: Any, *, opset: int) -> ModelProto:
-    """The ONNX model of a `StaticForSequenceClassification`. Inputs: `input_ids`, `attention_mask`; output: `logits` [batch, output]."""
-    graph, config = Graph(opset), model.config
-    name = "static.word_embeddings"
-    table = graph.weight(f"{name}.weight", read_table(model, name))
-    vectors = graph.op("Gather", [table, "input_ids"], name)
-    means = _means(graph, vectors, _counted(graph, config))
-    states = _compared(graph, means) if config.texts == 2 else means
-    layers: list[Linear] = [read_linear(model, path) for path in ("pre_classifier", "classifier")]
-    states = graph.activation("relu", graph.linear(layers[0], states), layers[0].name)
-    logits = graph.op("Squeeze", [graph.linear(layers[1], states), graph.integers(1)], "logits")
+def build_static_graph(model: Any, *, kind: KindName, opset: int) -> ModelProto:
+    """The ONNX model of a static model with the head for tasks of `kind`. Inputs: `input_ids`, `attention_mask`; output: `logits` [batch,
+    output], of a tagger [batch, length, label], or of a sentence encoder those that others have too."""
+    graph, head = Graph(opset), HEADS[kind]
+    build = _vectors if head.bare else _labels if head.per_token else _classes
+    outputs = build(graph, model)
     inputs = [
         helper.make_tensor_value_info(each, TensorProto.INT64, ["batch", "length"])
         for each in ("input_ids", "attention_mask")
     ]
-    return graph.model(inputs, {"logits": (logits, ["batch", len(layers[1].weight)])})
+    return graph.model(inputs, outputs)
+
+
+def _classes(graph: Graph, model: Any) -> dict[str, Output]:
+    """From each text's mean, through the layers."""
+    config = model.config
+    means = _means(graph, _look_up(graph, model, _TABLE), _counted(graph, config))
+    states, size = _layers(graph, model, _compared(graph, means) if config.texts == 2 else means)
+    logits = graph.op("Squeeze", [states, graph.integers(1)], "logits")
+    return {"logits": (logits, ["batch", size])}
+
+
+def _labels(graph: Graph, model: Any) -> dict[str, Output]:
+    """From each token's window, through the layers."""
+    states = _words_alone(graph, _look_up(graph, model, _TABLE), model.config)
+    logits, size = _layers(graph, model, _windows(graph, states, model.config.window))
+    return {"logits": (logits, ["batch", "length", size])}
+
+
+def _vectors(graph: Graph, model: Any) -> dict[str, Output]:
+    """The sum of a text's vectors, at length 1, which is where their mean points; and the vectors, for those who pool by themselves."""
+    vectors, hidden = _look_up(graph, model, "word_embeddings"), model.config.hidden_size
+    summed = graph.op("MatMul", [_counted(graph, model.config), vectors], _SCOPE)
+    pooled = of_length_1(graph, graph.op("Squeeze", [summed, graph.integers(1)], _SCOPE))
+    states = _words_alone(graph, vectors, model.config)
+    return {STATES: (states, ["batch", "length", hidden]), VECTORS: (pooled, ["batch", hidden])}
+
+
+def _look_up(graph: Graph, model: Any, name: str) -> str:
+    """Each token's vector, [batch, length, hidden]."""
+    return graph.op("Gather", [graph.weight(f"{name}.weight", read_table(model, name)), "input_ids"], name)
+
+
+def _words_alone(graph: Graph, vectors: str, config: Any) -> str:
+    """`vectors` [batch, length, hidden] with zeros for padding and special tokens."""
+    words = graph.op("Unsqueeze", [_words(graph, config), graph.integers(2)], _SCOPE)
+    return graph.op("Mul", [vectors, graph.op("Cast", [words], _SCOPE, to=TensorProto.FLOAT)], _SCOPE)
+
+
+def _windows(graph: Graph, vectors: str, size: int) -> str:
+    """The vectors of `size` tokens on the left, of the token and of `size` on the right: [batch, length, (2 · size + 1) · hidden]."""
+    if size == 0:
+        return vectors
+    padded = graph.op("Pad", [vectors, graph.integers(0, size, 0, 0, size, 0)], _WINDOW)
+    last = 2 * size
+    shifted = [
+        graph.op(
+            "Slice",
+            [padded, graph.integers(first), graph.integers(first - last or _END), graph.integers(1)],
+            _WINDOW,
+        )
+        for first in range(last + 1)
+    ]
+    return graph.op("Concat", shifted, _WINDOW, axis=2)
+
+
+def _layers(graph: Graph, model: Any, states: str) -> tuple[str, int]:
+    """(logits of `states` [batch, text or token, feature], how many)."""
+    layers: list[Linear] = [read_linear(model, path) for path in ("pre_classifier", "classifier")]
+    states = graph.activation("relu", graph.linear(layers[0], states), layers[0].name)
+    return graph.linear(layers[1], states), len(layers[1].weight)
+
+
+def _words(graph: Graph, config: Any) -> str:
+    """Whether a token is real and not special: bool [batch, length]."""
+    words = np.ones(config.vocab_size, bool)
+    words[list(config.special_token_ids)] = False
+    known = graph.op("Gather", [graph.weight(f"{_SCOPE}.words", words), "input_ids"], _SCOPE)
+    return graph.op("And", [known, graph.op("Cast", ["attention_mask"], _SCOPE, to=TensorProto.BOOL)], _SCOPE)
 
 
 def _counted(graph: Graph, config: Any) -> str:
     """1 where a token counts for a text, else 0: float32 [batch, texts, length]."""
-    words = np.ones(config.vocab_size, bool)
-    words[list(config.special_token_ids)] = False
-    known = graph.op("Gather", [graph.weight(f"{_SCOPE}.words", words), "input_ids"], _SCOPE)
-    real = graph.op("And", [known, graph.op("Cast", ["attention_mask"], _SCOPE, to=TensorProto.BOOL)], _SCOPE)
+    real = _words(graph, config)
     if config.texts == 1:
         texts = graph.op("Unsqueeze", [real, graph.integers(1)], _SCOPE)
         return graph.op("Cast", [texts], _SCOPE, to=TensorProto.FLOAT)

@@ -63,8 +63,8 @@ class Family:
     `captures_attention`: whether scores, queries, keys and values can be taken out of a running model.
     `packs_documents`: whether the documents of a sequence can be kept from seeing each other.
     `own_attention`: the module of a layer that attends by code of its own, not through transformers' `AttentionInterface`.
-    `layerless`: a text is the mean of its tokens' vectors: no layers, no states of tokens, one output for a text. Its students start
-    from the token vectors of any teacher that has layers.
+    `layerless`: no layers: a token's state is its vector, and a text's the mean of these. Its students start from the token vectors of
+    any teacher that has layers.
     `own_model`: makes transformers know the classes of a family that it has not.
     `relative_bias`: the encoder's table [bucket, head] of values that attention adds to its scores, by the distance of two tokens.
     `projection`: the module that takes embeddings to the hidden size; `always_projected`: even between equal sizes.

@@ -1,7 +1,8 @@
-"""Static students: a mean of token vectors, and one hidden layer (Arora et al. 2017, SIF; Tulkens and van Dongen 2024, Model2Vec).
+"""Static students: token vectors, and one hidden layer (Arora et al. 2017, SIF; Tulkens and van Dongen 2024, Model2Vec). The layer reads
+the mean over a text; where tokens have labels, each token's vector and its neighbours'. A sentence encoder is the mean alone.
 
-No encoder's layers, no positions: order is lost, and a text costs a look-up for each token and one small layer. transformers has no
-such model; ours is registered with its Auto classes where one is loaded.
+No encoder's layers, no positions: order beyond a few neighbours is lost, and a text costs a look-up for each token and one small layer.
+transformers has no such model; ours is registered with its Auto classes where one is loaded.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from .fields import COMMON, MOST_TOKENS, MOST_WIDE, PROBABILITY, Field, whole
 from .record import Family, Setting, Student
 
 _MOST_SPECIAL = 64
+MOST_WINDOW = 8  # tokens on each side
 _KEPT = ("initializer_range", "hidden_dropout_prob", "pad_token_id", "id2label", "label2id", "problem_type")
 
 
@@ -36,7 +38,9 @@ def _settings(teacher: Setting) -> dict[str, Any]:
 
 
 def _features(sizes: Sizes) -> int:
-    """What the hidden layer reads: a mean; of pairs two, their difference and their product."""
+    """What the hidden layer reads: a mean, of pairs two, their difference and their product; or a token's vector and its neighbours'."""
+    if sizes.per_token:
+        return sizes.hidden * (2 * sizes.own["window"] + 1)
     return sizes.hidden * (4 if sizes.own["texts"] == 2 else 1)
 
 
@@ -58,9 +62,13 @@ def _no_layer_flops(sizes: Sizes, length: float) -> float:
 
 
 def _rest_flops(sizes: Sizes, length: float) -> float:
-    """A weighted sum of the vectors for each text, the hidden layer, and the classifier."""
+    """A weighted sum of the vectors for each text, the hidden layer, and the classifier; a sentence encoder has the sum alone, and a
+    tagger both layers for each token."""
+    layers = 2 * sizes.intermediate * (_features(sizes) + sizes.classes)
+    if sizes.per_token:
+        return length * layers
     means = 2 * length * sizes.hidden * sizes.own["texts"]
-    return means + 2 * sizes.intermediate * (_features(sizes) + sizes.classes)
+    return means + layers if sizes.classes else means
 
 
 STATIC = Family(
@@ -72,6 +80,7 @@ STATIC = Family(
         "intermediate_size": whole(1, MOST_WIDE),
         "hidden_dropout_prob": PROBABILITY,
         "texts": whole(1, 2),
+        "window": whole(0, MOST_WINDOW),
         "special_token_ids": Field(_are_tokens, f"a list of at most {_MOST_SPECIAL} token numbers"),
         "separator_token_id": whole(0, MOST_TOKENS - 1, nullable=True),
     },
@@ -85,7 +94,7 @@ STATIC = Family(
     counts=Counts(
         embeddings=_table, layer=_no_layer, rest=_rest, layer_flops=_no_layer_flops, own_rest_flops=_rest_flops
     ),
-    own_sizes={"texts": 1},
+    own_sizes={"texts": 1, "window": 0},
     captures_attention=False,
     packs_documents=False,
     head=(("pre_classifier", "relu"), ("classifier", None)),

@@ -14,25 +14,23 @@ from ..dimensions import Dimensions
 from ..families import FAMILIES, Family
 from ..heads import auto_class, head_of
 from ..pretrained import transformers_config
+from ..sentence_pooling import FIELD
+from ..student_forms import Static
 from ..token_vectors import text_frame
 
 
 def static_dimensions(card: StudentCard, family: Family, teacher: Dimensions, *, texts: int) -> Dimensions:
     """Of a layerless student for examples of so many `texts`; no wider than its teacher, but with random vectors.
 
-    Raises `CompressError` for a teacher without states of tokens, and for a task that asks of each word.
+    Raises `CompressError` for a teacher without states of tokens, and for a task that asks of tokens of two texts.
     """
     where = f"student {card.name}"
     if FAMILIES[teacher.architecture].layerless:
         raise CompressError(f"{where} takes the states of its teacher's tokens, and a {teacher.architecture} has none")
-    if not teacher.classes:
+    if teacher.per_token and texts == 2:
         raise CompressError(
-            f"{where} answers by layers of its own, and the task asks for vectors of texts: choose another with --student, or another "
-            "recipe"
-        )
-    if teacher.per_token:
-        raise CompressError(
-            f"{where} has one vector for a text, and the task asks of its tokens: choose another with --student, or another recipe"
+            f"{where} has no layer in which question and context meet, so it cannot say which part is an answer: choose another with "
+            "--student, or another recipe"
         )
     wanted = card.hidden or teacher.hidden
     hidden = wanted if card.init == "random" else min(wanted, teacher.hidden)
@@ -49,7 +47,7 @@ def static_dimensions(card: StudentCard, family: Family, teacher: Dimensions, *,
         positions=teacher.positions - teacher.first_position,
         first_position=0,
         token_types=0,
-        own={"texts": texts},
+        own={"texts": texts, "window": (card.static or Static()).window if teacher.per_token else 0},
     )
 
 
@@ -74,12 +72,15 @@ def build_static(teacher: Any, sizes: Dimensions, tokenizer: Any, vectors: np.nd
         "hidden_size": sizes.hidden,
         "intermediate_size": sizes.intermediate,
         "max_position_embeddings": sizes.positions,
-        "texts": sizes.own["texts"],
+        **sizes.own,
         "special_token_ids": list(frame.special),
         "separator_token_id": frame.separator,
         **family.student.settings(partial(FAMILIES[teacher.config.model_type].setting, teacher.config)),
     }
-    student = auto_class(head_of(teacher)).from_config(transformers_config(fields))
+    head = head_of(teacher)
+    if head.bare:
+        fields |= {FIELD: "mean"}
+    student = auto_class(head).from_config(transformers_config(fields))
     if vectors is not None:
         with torch.no_grad():
             student.get_input_embeddings().weight.copy_(torch.from_numpy(vectors))

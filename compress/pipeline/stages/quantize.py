@@ -51,6 +51,8 @@ class TuningFidelity(TypedDict):
 
 def plan(draft: Draft, stage: Stage) -> None:
     model, spec = draft.current, stage.spec
+    if not draft.sizes[model].layers and not draft.sizes[model].classes:
+        _check_table(draft, spec, stage.id)
     inputs = {model: draft.latest[model], f"{model}-fp32": f"{model}-fp32"}
     for precision in spec.precisions:
         file, form = spec_of_file(spec, precision), int8_format(spec, precision)
@@ -60,6 +62,17 @@ def plan(draft: Draft, stage: Stage) -> None:
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
         described |= _machine(quantizer)
         draft.add(QUANTIZE, f"{model}-{precision}", model, spec, described, inputs=inputs, outside=read)
+
+
+def _check_table(draft: Draft, spec: Quantize, stage: str) -> None:
+    """Of a sentence encoder without layers. CompressError: nothing of it would become int8, or nothing is left to choose."""
+    what = "a sentence encoder without layers is a table, with no matmuls"
+    if quantizer_of(spec).needs_matmuls:
+        raise draft.fails(
+            stage, f"{what} for method `{spec.method}` to choose among: leave the method at `smoothquant`"
+        )
+    if not spec.embeddings:
+        raise draft.fails(stage, f"{what}, and `embeddings: false` keeps it in fp32: leave that out")
 
 
 def _machine(quantizer: Quantizer) -> dict[str, Any]:

@@ -16,11 +16,12 @@ _NAME, _STATES = "token_vectors", "states.npy"
 
 
 class TokenVectors(Spec):
-    """`hidden`: width of a vector. `states`, `rarity`: as the student's card says. `max_length`: tokens of a text that are counted."""
+    """`hidden`: width of a vector. `states`, `rarity`: as the student's card says; None: all tokens weigh the same, where no mean is taken
+    of them. `max_length`: tokens of a text that are counted."""
 
     hidden: Positive
     states: Literal["last", "mean"]
-    rarity: PositiveNumber
+    rarity: PositiveNumber | None
     max_length: Positive
 
 
@@ -39,7 +40,10 @@ def token_vector_inputs(draft: Draft, stage: str) -> dict[str, str]:
         return {}
     own = card.static or Static()
     spec = TokenVectors(
-        hidden=sizes.hidden, states=own.states, rarity=own.rarity, max_length=draft.task.spec.max_length
+        hidden=sizes.hidden,
+        states=own.states,
+        rarity=None if sizes.per_token else own.rarity,
+        max_length=draft.task.spec.max_length,
     )
     inputs, outside = {"teacher": draft.latest["teacher"]}, {"data": draft.task.fingerprint}
     described = spec.model_dump(mode="json")
@@ -75,4 +79,4 @@ def run(job: Job[TokenVectors]) -> TokenVectorsInfo:
     return {"tokens": count, "seen": int((counts[rows] > 0).sum()), "variance_kept": kept}
 
 
-TOKEN_VECTORS = Kind(_NAME, 1, TokenVectors, run, libraries=TRAINING)
+TOKEN_VECTORS = Kind(_NAME, 2, TokenVectors, run, libraries=TRAINING)

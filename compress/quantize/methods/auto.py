@@ -24,4 +24,5 @@ QUANTIZER = Quantizer(
     evaluates=True,
     counts_flips=True,
     depends_on=frozenset({"isa", "cpu"}),  # what this CPU answers, and how fast
+    needs_matmuls=True,
 )

@@ -32,4 +32,5 @@ QUANTIZER = Quantizer(
     packages=("torch", "neural-compressor", "torchao"),
     requirement="neural-compressor[pt]",
     refuses=_refuses,
+    needs_matmuls=True,
 )
