@@ -155,6 +155,7 @@ def test_a_score_of_two_texts(world: Path) -> None:
     assert result.final.precision == "int8"
 
 
+@pytest.mark.slow
 def test_a_sentence_encoder_goes_from_its_teacher_to_vectors(world: Path, tmp_path: Path) -> None:
     result = run(world, "static", *BRIEF, task="vectors")
     folder = made(world, result, "distill student")
@@ -179,6 +180,7 @@ def test_a_sentence_encoder_goes_from_its_teacher_to_vectors(world: Path, tmp_pa
     assert 'backend="onnx"' not in card and "- sentence-transformers" not in card and "TextEmbedding" in card
 
 
+@pytest.mark.slow
 def test_a_tagger_goes_from_its_teacher_to_entities(world: Path, tmp_path: Path) -> None:
     result = run(world, "static", "finetune.max_steps=2", *BRIEF, task="tags")
     folder = made(world, result, "distill student")
@@ -196,7 +198,7 @@ def test_a_tagger_goes_from_its_teacher_to_entities(world: Path, tmp_path: Path)
     firsts = [inputs.word_ids(0).index(word) for word in range(3)]
     tagger = Tagger(bundle, precision="fp32")
     np.testing.assert_allclose(tagger.logits([words, ["film"]])[:3], logits[firsts], atol=1e-5)
-    assert Tagger(bundle).predict(["", words])[0].entities == ()
+    assert Tagger(bundle).predict(["", words])[0] == []
     assert '`AutoModelForTokenClassification.from_pretrained(".")`' in (bundle / "README.md").read_text()
 
 
