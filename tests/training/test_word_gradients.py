@@ -36,7 +36,7 @@ def words(*, by_word: bool) -> EncodedWords:
     window = np.repeat(np.arange(len(texts)), counts)
     position = np.concatenate([1 + np.arange(count) for count in counts])
     gold = joined([rng.integers(0, 3, count) for count in counts])
-    return EncodedWords(texts.input_ids, texts.token_type_ids, gold, Places(window, position), by_word)
+    return EncodedWords(texts.input_ids, texts.token_type_ids, gold, Places(window, position, position), by_word)
 
 
 def gradients(work: Path, micro: int | None, *, by_word: bool) -> dict[str, Tensor]:
