@@ -67,8 +67,8 @@ def onnx_runner(path: Path, threads: int) -> Runner:
 
 
 def openvino_runner(path: Path, threads: int, precision: str) -> Runner:
-    """As `compress.runtime` runs it. CompressError when OpenVINO takes another precision than asked for: bf16 on a CPU
-    without it becomes f32."""
+    """As `compress.runtime` runs it. CompressError when it takes another precision than asked for: bf16 on a CPU
+    without it is f32."""
     from ..runtime.openvino import open_model
 
     opened = open_model(path, threads, precision)
