@@ -190,3 +190,8 @@ def test_what_is_decided_at_another_threshold_is_moved_to_one_half(folder: Path,
     logits, gold = Classifier(bundle, precision="fp32").logits(data.tuning.texts[0]), data.tuning.labels
     headline = headline_of(data.spec, data.labels)
     assert headline(logits, gold) >= max(headline(logits - by, gold) for by in np.linspace(-6, 6, 49)) - 1e-9
+
+
+def test_predict_refuses_to_decide_words(cli, bundle: Path) -> None:
+    said = cli("predict", bundle, "--aggregation", "max", "x")
+    assert said.code == 2 and f"--aggregation: {bundle} labels no words; leave --aggregation out" in said.err
