@@ -29,16 +29,19 @@ _METRICS: dict[KindName, tuple[MetricName, ...]] = {
 Text = str | tuple[str, str] | list[str]
 
 
-def answers(model: Model, texts: Iterator[Any], window: int | None = None) -> Iterator[Any]:
-    """What `model` answers each text with, in order, as they come."""
+def answers(
+    model: Model, texts: Iterator[Any], window: int | None = None, aggregation: str | None = None
+) -> Iterator[Any]:
+    """What `model` answers each text with, in order, as they come. `aggregation`: of `Tagger.tag`, None for its own."""
     from ..runtime import Chooser, Embedder, Reader, Tagger
 
     if isinstance(model, Chooser):
         return model.choices(texts, window=window)
     if isinstance(model, Reader | Embedder):
         return model.answers(texts, window=window)
-    asked = model.tag if isinstance(model, Tagger) else model.classify
-    return asked(texts, window=window)
+    if isinstance(model, Tagger):
+        return model.tag(texts, aggregation=aggregation or "first", window=window)  # type: ignore[arg-type]
+    return model.classify(texts, window=window)
 
 
 def text_of(names: tuple[str, ...], row: Row, label: str | None) -> Text:

@@ -63,6 +63,10 @@ Precision = Annotated[
 ]
 Runtime = Annotated[str, typer.Option(help="onnxruntime or openvino.")]
 PrecisionHint = Annotated[str | None, typer.Option(help="What openvino computes in: f32 or bf16. Default: f32.")]
+Aggregation = Annotated[
+    str | None,
+    typer.Option(help="How words are decided: first, average, max or none. Default: first.", show_default=False),
+]
 Verify = Annotated[
     bool,
     typer.Option("--verify/--no-verify", help="Check the SHA-256 of the files that are run, where a bundle lists it."),
@@ -108,6 +112,7 @@ def predict(
     threads: Threads = None,
     runtime: Runtime = "onnxruntime",
     precision_hint: PrecisionHint = None,
+    aggregation: Aggregation = None,
     verify: Verify = True,
     json: Json = False,
 ) -> None:
@@ -130,14 +135,18 @@ def predict(
     )
     if pair is not None and model.settings.kind.unit == "word":
         raise CompressError(f"--pair: {bundle} labels the words of one text; leave --pair out")
+    if aggregation is not None and model.settings.kind.unit != "word":
+        raise CompressError(f"--aggregation: {bundle} labels no words; leave --aggregation out")
     if model.settings.kind.unit == "question" and pair is None and source is None and texts and texts != ["-"]:
         raise CompressError(f"--pair: {bundle} answers questions about texts; give the context of each with --pair")
     if source is not None:
-        _answer_file(model, source, output, text=text, pair=pair[0] if pair else None, label=label)
+        _answer_file(
+            model, source, output, text=text, pair=pair[0] if pair else None, label=label, aggregation=aggregation
+        )
         return
     piped = not texts or texts == ["-"]
     examples, kept = tee(_lines(model) if piped else _given(model, texts or [], pair))
-    given = answers(model, examples, window=1 if piped and sys.stdin.isatty() else None)
+    given = answers(model, examples, window=1 if piped and sys.stdin.isatty() else None, aggregation=aggregation)
     line = (_json_line if json else _plain_line)(model)
     try:
         for answer, example in zip(given, kept, strict=False):  # a stream's end is the answers' end
@@ -167,7 +176,9 @@ def _check_sources(
         raise CompressError(f"--pair: expected one column of --input, found {len(pair)}")
 
 
-def _answer_file(model: Model, source: Path, output: Path | None, **columns: str | None) -> None:
+def _answer_file(
+    model: Model, source: Path, output: Path | None, *, aggregation: str | None, **columns: str | None
+) -> None:
     from .predictions import VECTORS, predict_file
     from .vector_files import write_vectors
 
@@ -175,7 +186,7 @@ def _answer_file(model: Model, source: Path, output: Path | None, **columns: str
         if output is not None and output.suffix.lower() == VECTORS:
             told = write_vectors(model, source, output, **columns)
         else:
-            told = predict_file(model, source, output, **columns)  # type: ignore[arg-type]
+            told = predict_file(model, source, output, aggregation=aggregation, **columns)  # type: ignore[arg-type]
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return

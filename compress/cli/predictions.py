@@ -31,9 +31,10 @@ def predict_file(
     text: str | None,
     pair: str | None,
     label: str | None,
+    aggregation: str | None = None,
 ) -> str | None:
     """Answer every row of `path`; the rows with their predictions go to `output`, or stdout. What the scores are, in a line,
-    where `label` names a column of them. Raises `CompressError`."""
+    where `label` names a column of them. `aggregation`: of a model that labels words, as of `Tagger.tag`. Raises `CompressError`."""
     unit = model.settings.kind.unit
     if unit == "question" and label is not None:
         raise CompressError(
@@ -53,7 +54,7 @@ def predict_file(
         form = rows.suffix if output is None else suffix_of(output, "--output", more)
         out = sys.stdout if output is None else stack.enter_context(new_file(output))
         writer = _writer(out, form, rows.delimiter if form == rows.suffix else "")
-        answered = _answered(model, path, names, label, form)
+        answered = _answered(model, path, names, label, form, aggregation)
         read, kept = tee(iter(rows))
         count = 0
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
@@ -83,13 +84,15 @@ def _writer(file: IO[str], form: str, delimiter: str) -> Writer | WordWriter:
     return Writer(file, form, delimiter)
 
 
-def _answered(model: Model, path: Path, names: tuple[str, ...], label: str | None, form: str) -> Answered:
+def _answered(
+    model: Model, path: Path, names: tuple[str, ...], label: str | None, form: str, aggregation: str | None
+) -> Answered:
     from ..runtime import Chooser, Tagger
 
     if isinstance(model, Tagger):
         from .word_files import AnsweredWords
 
-        return AnsweredWords(model, path, names, label, form)
+        return AnsweredWords(model, path, names, label, form, aggregation)
     if isinstance(model, Chooser):
         return AnsweredQuestions(model, names, label)
     return AnsweredTexts(model, names, label)

@@ -63,9 +63,18 @@ class AnsweredWords(Answered):
 
     model: Tagger
 
-    def __init__(self, model: Tagger, path: Path, columns: tuple[str, ...], label: str | None, form: str) -> None:
+    def __init__(
+        self,
+        model: Tagger,
+        path: Path,
+        columns: tuple[str, ...],
+        label: str | None,
+        form: str,
+        aggregation: str | None,
+    ) -> None:
         super().__init__(model, columns, label)
         self._path, self._form, self._column = path, form, columns[0]
+        self._aggregation: Any = aggregation or "first"
         self._gold: list[np.ndarray] = []
         self._given: list[list[int]] = []
 
@@ -90,12 +99,12 @@ class AnsweredWords(Answered):
         return label_ids(tagged_rows(rows, self._column, str(self._label), self.model.labels), self.model.labels)[0]
 
     def answers(self, texts: Iterator[Text]) -> Iterator[LabelledWords]:
-        return self.model.label_words(texts)  # type: ignore[arg-type]
+        return self.model.label_words(texts, aggregation=self._aggregation)  # type: ignore[arg-type]
 
     def cells(self, answer: LabelledWords) -> tuple[Any, float | None]:
         if self._form in CONLL:
             return [word.label for word in answer.labels], None
-        return self.model.settings.kind.cells(self.model.entities(answer))
+        return self.model.settings.kind.cells(self.model.entities(answer, aggregation=self._aggregation))
 
     def add(self, row: Row, answer: LabelledWords) -> None:
         if self._label is not None:

@@ -131,7 +131,7 @@ def _stages(variant: Variant) -> Table:
                 str(run.seed),
                 numbers.seconds(stage.seconds),
                 "cached" if stage.cached else "built",
-                _scalars(stage.info) or NOTHING,
+                ", ".join(filter(None, (_scalars(stage.info), _thresholds(stage.info)))) or NOTHING,
             )
         )
         for run in variant.runs
@@ -178,6 +178,13 @@ def _check(run: Result, model: ModelResult) -> tuple[Cell, ...]:
 def _scalars(info: dict[str, Any]) -> str:
     """`epochs 3, steps 4,329`: the values that fit a cell; the rest is in the result file."""
     return ", ".join(f"{name.replace('_', ' ')} {text}" for name, value in info.items() if (text := _scalar(value)))
+
+
+def _thresholds(info: dict[str, Any]) -> str:
+    """Of which labels the probability above which they were given is least and largest, where each has its own."""
+    found: dict[str, float] = info.get("thresholds") or {}
+    names = sorted(found, key=lambda name: found[name])
+    return f"thresholds {found[names[0]]:.4g} ({names[0]}) to {found[names[-1]]:.4g} ({names[-1]})" if names else ""
 
 
 def _scalar(value: Any) -> str:

@@ -55,9 +55,10 @@ class Encoded:
             outputs[rows] = found
         return outputs
 
-    def decided(self, outputs: np.ndarray, threshold: float) -> np.ndarray:
-        """What is `collected`, in the form in which it is scored: what is best decided at `threshold` is decided at 0."""
-        return outputs - threshold if threshold else outputs
+    def decided(self, outputs: np.ndarray, threshold: float | np.ndarray) -> np.ndarray:
+        """What is `collected`, in the form in which it is scored: what is best decided at `threshold`, a number or [label], is decided
+        at 0."""
+        return outputs - np.asarray(threshold, outputs.dtype) if np.any(threshold) else outputs
 
     def by_row(self, outputs: np.ndarray) -> np.ndarray:
         """What a student learns of a teacher's outputs as `collected` gives them, [row, output] or [word, label]."""

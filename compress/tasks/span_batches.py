@@ -43,10 +43,10 @@ class EncodedSpans(Encoded):
             outputs[question, EXACT:] = answer_scores(context[start:end], gold)
         return outputs
 
-    def decided(self, outputs: np.ndarray, threshold: float) -> np.ndarray:
+    def decided(self, outputs: np.ndarray, threshold: float | np.ndarray) -> np.ndarray:
         """float32 [question, 6]: where no answer is likelier than the span by more than `threshold`, (0, 0) and the scores of none, and
         what it is likelier by is less by so much."""
-        return decided(outputs, self.labels, threshold)
+        return decided(outputs, self.labels, float(threshold))
 
     def take(self, indices: np.ndarray) -> EncodedSpans:
         """These windows alone, in this order, with the questions that they are of, in the order of their first windows. A question is

@@ -180,12 +180,18 @@ def test_a_head_of_the_kind_is_adopted(as_teacher: Callable[..., Request]) -> No
 
 
 def test_what_is_decided_at_another_threshold_is_moved_to_one_half(folder: Path, result: Result, bundle: Path) -> None:
-    """The shipped checkpoint decides at 0, and no other decision at one threshold for all labels is better on the tuning split."""
+    """The shipped checkpoint decides at 0, and no one threshold for all labels is better on the tuning split."""
     (trained,) = (stage for stage in result.stages if stage.kind == "finetune teacher")
-    assert 0 < trained.info["threshold"] < 1
+    chosen = trained.info.get("thresholds") or {"all": trained.info["threshold"]}
+    assert all(0 < probability < 1 for probability in chosen.values())
     data = load_training(
         *own_task(OwnFiles(folder / "train.jsonl", folder / "dev.jsonl", "review", None, "about")), None
     )
     logits, gold = Classifier(bundle, precision="fp32").logits(data.tuning.texts[0]), data.tuning.labels
     headline = headline_of(data.spec, data.labels)
     assert headline(logits, gold) >= max(headline(logits - by, gold) for by in np.linspace(-6, 6, 49)) - 1e-9
+
+
+def test_predict_refuses_to_decide_words(cli, bundle: Path) -> None:
+    said = cli("predict", bundle, "--aggregation", "max", "x")
+    assert said.code == 2 and f"--aggregation: {bundle} labels no words; leave --aggregation out" in said.err

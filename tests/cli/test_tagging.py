@@ -144,5 +144,33 @@ def test_predict_prints_entities(cli, bundle: Path) -> None:
     assert "PLACE" in line and json.loads(line)
 
 
+def test_predict_decides_words_as_it_is_asked(cli, bundle: Path, tmp_path: Path) -> None:
+    text = "still near riverparks nearby the streets"
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_text(json.dumps({"tokens": text}) + "\n", encoding="utf-8")
+    answers = []
+    for name in ("first", "average", "max", "none"):
+        expected = [vars(each) for each in next(Tagger(bundle).tag(text, aggregation=name))]  # type: ignore[arg-type]
+        for each in expected:
+            each["score"] = round(each["score"], 6)
+        said = cli("predict", bundle, "--json", "--aggregation", name, text)
+        assert json.loads(said.out)["entities"] == expected
+        assert cli("predict", bundle, "--aggregation", name, "--input", path, "--output", out).code == 0
+        assert json.loads(out.read_text())["prediction"] == expected
+        out.unlink()
+        answers.append(expected)
+    assert answers[0] != answers[1], "the other tokens must matter"
+
+
+def test_predict_refuses_another_aggregation(cli, bundle: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_text(json.dumps({"tokens": "near"}) + "\n", encoding="utf-8")
+    for more in (("near",), ("--input", path, "--output", out)):
+        said = cli("predict", bundle, "--aggregation", "simple", *more)
+        assert said.code == 2
+        assert "aggregation: expected first, average, max or none, found 'simple'" in said.err
+    assert not out.exists()
+
+
 def test_the_right_class_opens_a_bundle(bundle: Path) -> None:
     assert isinstance(load(bundle), Tagger)

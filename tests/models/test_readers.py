@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from default_suite import covering
@@ -233,6 +234,8 @@ def test_transformers_class_says_which_row_is_which(family: str, tmp_path: Path)
     assert torch.equal(logits(model), before[..., [1, 0]])
     lower_outputs(model, 0.5)
     torch.testing.assert_close(logits(model), before[..., [1, 0]] - 0.5, rtol=0, atol=1e-5)
+    lower_outputs(model, np.array([-0.5, 1.0]))
+    torch.testing.assert_close(logits(model), before[..., [1, 0]] - torch.tensor([0.0, 1.5]), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,48 @@ def test_entities_are_those_of_transformers_pipeline(exported: tuple[Path, Any])
     assert first != average and first != largest, "the other tokens must matter"
 
 
+HOSTILE = [
+    ["Café", "cafe\u0301", "ÀÉÎ", "Straße", "until"],
+    ["a\u00adb", "\u200d", "e\u0301\u0301", "so", "\u0301", "text"],
+    ["雨が降る", "ветер", "x,y", "[SEP]", "i\u0307t"],
+    ["\U0001f600", "words\ufe0f", "\ud55c\uae00", "\u1112\u1161\u11ab", "\ufb01t"],
+    ["a\u00a0b", "(some)", "\u202eit\u202c", "more\u0000", "\u0e01\u0e33"],
+]
+
+
+@pytest.mark.parametrize("strategy", ["first", "average", "max"])
+def test_hostile_words_are_decided_as_transformers_decides_their_tokens(
+    exported: tuple[Path, Any], strategy: Any
+) -> None:
+    """Its rule for a word, on the tokens that its tokenizer says are of one of a list's words."""
+    import torch
+    from transformers import BertTokenizer, pipeline
+    from transformers.pipelines.token_classification import AggregationStrategy
+
+    folder, model = exported
+    tokenizer = BertTokenizer.from_pretrained(folder)
+    decide: Any = pipeline("token-classification", model=model, tokenizer=tokenizer, device="cpu")
+    tagger, sizes = Tagger(folder, threads=1), []
+    for words in HOSTILE:
+        inputs = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+        assert inputs["input_ids"].shape[1] <= 24, "one window"
+        with torch.inference_mode():
+            scores = model(**inputs).logits[0].softmax(-1).numpy()
+        names = inputs.tokens()
+        (found,) = tagger.label_words([words], aggregation=strategy)
+        for number, answer in enumerate(found.labels):
+            own = [place for place, word in enumerate(inputs.word_ids()) if word == number]
+            tokens = [{"scores": scores[place], "word": names[place], "start": 0, "end": 0} for place in own]
+            sizes.append(len(own))
+            if not own:
+                assert answer.label == "O"
+                continue
+            expected = decide.aggregate_word(tokens, AggregationStrategy(strategy))
+            assert answer.label == expected["entity"], (words[number], names)
+            assert answer.score == pytest.approx(expected["score"], rel=1e-3)
+    assert 0 in sizes and sum(size > 1 for size in sizes) > 5
+
+
 def test_tokens_of_words_in_windows_are_decided_as_by_hand(exported: tuple[Path, Any]) -> None:
     """A long text: of each word the mean, or the surest, of its tokens in the window that its first token is decided in."""
     folder, _ = exported

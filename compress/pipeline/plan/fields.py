@@ -42,8 +42,9 @@ def described_threshold(draft: Draft) -> dict[str, Any]:
     kind = draft.task.spec.kind
     if TASK_KINDS[kind].threshold is None:
         return {}
-    has_one = KINDS[kind].unit != "question" or draft.task.data.train.unanswerable
-    return {"threshold": "tuning"} if has_one else {}
+    if KINDS[kind].unit != "question":
+        return {"threshold": "tuning, by label"}
+    return {"threshold": "tuning"} if draft.task.data.train.unanswerable else {}
 
 
 def described_student(draft: Draft) -> dict[str, Any]:

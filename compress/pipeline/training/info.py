@@ -33,11 +33,13 @@ class Start(TypedDict, total=False):
 
 
 class Threshold(TypedDict):
-    """Of a model for whose answers one was chosen. `threshold`: where labels are decided one by one, the probability above which one was
-    best given, before the model's outputs were moved so that it is one half. `null_score_diff_threshold`: where questions may have no
+    """Of a model for whose answers one was chosen. `threshold`: where labels are decided one by one, the probability above which any was
+    best given, before the model's outputs were moved so that it is one half; `thresholds`: the same label by label, where each has its
+    own. `null_score_diff_threshold`: where questions may have no
     answer, by how much the score of none must be above that of the best span."""
 
     threshold: NotRequired[float]
+    thresholds: NotRequired[dict[str, float]]
     null_score_diff_threshold: NotRequired[float]
 
 

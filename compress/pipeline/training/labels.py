@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...errors import CompressError
 from ...runtime.kinds import output_names
 from ...spec.kinds import KINDS, KindName
@@ -49,12 +51,13 @@ def _output_layer(model: Any) -> Any:
     return getattr(head, "out_proj", head)
 
 
-def lower_outputs(model: Any, by: float) -> None:
-    """All logits, by so much: what was decided at `by` is then decided at 0, wherever the model is run."""
+def lower_outputs(model: Any, by: float | np.ndarray) -> None:
+    """The logits, all by so much or each by its own, [label]: what was decided at `by` is then decided at 0, wherever the model is run."""
     import torch
 
     with torch.no_grad():
-        _output_layer(model).bias.sub_(by)
+        bias = _output_layer(model).bias
+        bias.sub_(torch.as_tensor(by, dtype=bias.dtype, device=bias.device))
 
 
 def reorder_head(model: Any, order: list[int]) -> None:

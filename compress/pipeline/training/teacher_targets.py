@@ -56,9 +56,9 @@ def tuning_outputs(data: TrainingData, tuning: Encoded, pad: int, model: nn.Modu
     return tuning.decided(logits, best_threshold(data, logits, tuning.labels))
 
 
-def best_threshold(data: TrainingData, logits: np.ndarray, gold: np.ndarray) -> float:
-    """At what collected outputs are best decided on the tuning split: a logit, or by how much no answer beats a span; 0 where answers go
-    by none."""
+def best_threshold(data: TrainingData, logits: np.ndarray, gold: np.ndarray) -> float | np.ndarray:
+    """At what collected outputs are best decided on the tuning split: the logits, [label], or by how much no answer beats a span; 0 where
+    answers go by none."""
     threshold = TASK_KINDS[data.spec.kind].threshold
     return 0.0 if threshold is None else threshold(logits, gold, headline_of(data.spec, data.labels))
 

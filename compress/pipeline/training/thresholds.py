@@ -28,14 +28,25 @@ def choose_threshold(model: Any, tokenizer: Any, context: Context, *, max_length
     logits = collected_logits(model, tuning, pad_id(model.config.to_dict()))
     threshold = best_threshold(data, logits, tuning.labels)
     if isinstance(tuning, EncodedSpans):
-        return _set_no_answer(model, threshold, tuning, context, stage)
+        return _set_no_answer(model, float(threshold), tuning, context, stage)
     lower_outputs(model, threshold)
-    probability = float(sigmoid(np.array(threshold)))
-    context.notice(
-        f"{stage}: labels are best given above a probability of {probability:.2f}, by {len(tuning):,} tuning texts; the "
-        "model's outputs are moved so that it is one half"
+    return _of_labels(
+        dict(zip(data.labels, sigmoid(np.asarray(threshold)).tolist(), strict=True)), len(tuning), context, stage
     )
-    return {"threshold": probability}
+
+
+def _of_labels(thresholds: dict[str, float], texts: int, context: Context, stage: str) -> Threshold:
+    """Probabilities by label, which the model's outputs have been moved by."""
+    names = sorted(thresholds, key=lambda name: thresholds[name])
+    least, most = thresholds[names[0]], thresholds[names[-1]]
+    moved = f"by {texts:,} tuning texts; the model's outputs are moved so that it is one half"
+    if least == most:
+        context.notice(f"{stage}: labels are best given above a probability of {least:.2f}, {moved}")
+        return {"threshold": least}
+    context.notice(
+        f"{stage}: each label is best given above a probability of its own, {least:.2f} ({names[0]}) to {most:.2f} ({names[-1]}), {moved}"
+    )
+    return {"thresholds": thresholds}
 
 
 def _set_no_answer(model: Any, threshold: float, tuning: EncodedSpans, context: Context, stage: str) -> Threshold:

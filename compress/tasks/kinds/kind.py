@@ -60,8 +60,8 @@ class TaskKind:
     divergence: Callable[[np.ndarray, np.ndarray], float]  # (fp32 outputs, others) -> their distance, an example's mean
     mean: Callable[[Sequence[np.ndarray]], np.ndarray] | None = None  # of outputs, float64 [example, output]
     temperature: Callable[[np.ndarray, np.ndarray], float] | None = None  # of (outputs, gold)
-    threshold: Callable[[np.ndarray, np.ndarray, Headline], float] | None = (
-        None  # of (outputs, gold, headline): the one at which
+    threshold: Callable[[np.ndarray, np.ndarray, Headline], float | np.ndarray] | None = (
+        None  # of (outputs, gold, headline): the one, or [label], at which
     )
     # outputs as `Encoded.collected` has them are best `decided`, where models decide at 0 and need not have learnt to
     types: Callable[[np.ndarray, np.ndarray, Names, Metrics], dict[str, TypeScore]] = lambda *_: {}

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from compress.errors import CompressError
-from compress.metrics import Headline, LabelsHeadline
+from compress.metrics import LabelsHeadline
 from compress.runtime.kinds.multilabel import sigmoid
 from compress.spec.task import TaskSpec
 from compress.tabular import label_list, label_text
 
 from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_decisions
+from ..label_thresholds import label_thresholds
 from ..tables import brief, refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
 from .kind import TaskKind
@@ -21,7 +22,6 @@ from .kind import TaskKind
 NONE = "(none)"  # how an answer without labels is written
 _FLAGS = {"0": 0, "1": 1, "false": 0, "true": 1, "False": 0, "True": 1}
 _TINY = 1e-30
-_CANDIDATES = 100
 
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
@@ -128,18 +128,6 @@ def _temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     return fit_temperature(np.stack([np.zeros(logits.size), logits.ravel()], axis=1), labels.ravel().astype(int))
 
 
-def _threshold(outputs: np.ndarray, gold: np.ndarray, headline: Headline) -> float:
-    """One for all labels: of a few dozen examples of a label chance has more say in its own than the label has.
-
-    The candidates lie between outputs in order, where a quarter to four times as many labels are given as are gold; 0 where none is better.
-    """
-    ordered, labels = np.sort(outputs, axis=None)[::-1], int(gold.sum())
-    counts = np.unique(np.linspace(max(1, labels / 4), min(4 * labels, outputs.size - 1), _CANDIDATES).astype(int))
-    middles = (ordered[counts - 1] + ordered[counts]) / 2 if labels else np.zeros(0)
-    candidates = [0.0, *middles.tolist()]
-    return max(candidates, key=lambda candidate: headline(outputs - candidate, gold))  # the first of equals
-
-
 MULTILABEL = TaskKind(
     label_names=_label_names,
     read_labels=_read,
@@ -158,7 +146,7 @@ MULTILABEL = TaskKind(
     confidence=_confidence,
     divergence=_divergence,
     mean=mean_of_decisions,
-    threshold=_threshold,
+    threshold=label_thresholds,
     temperature=_temperature,
     right=lambda outputs, gold: (_decided(outputs) == gold).all(axis=1),
 )
