@@ -181,6 +181,21 @@ def test_a_sentence_encoder_goes_from_its_teacher_to_vectors(world: Path, tmp_pa
 
 
 @pytest.mark.slow
+def test_a_narrower_sentence_encoder_learns_its_teacher_s_cosines(world: Path, tmp_path: Path) -> None:
+    (world / "small.yaml").write_text(SMALL.format(init="static", more=""))
+    options: dict[str, Any] = {"task": "vectors", "student": str(world / "small.yaml")}
+    specs: dict[str, Any] = {node.id: node.spec for node in plan(world, *BRIEF, **options).nodes}
+    assert [loss.name for loss in specs["student"].losses] == ["similarity_mse"]
+    result = run(world, "static", *BRIEF, **options)
+    assert result.final.parameters == result.final.embedding_parameters == 300 * 16
+    bundle = ship(world / "runs" / result.run, tmp_path / "bundle", store=world / "runs/.store")
+    assert [check.detail for check in verify(bundle).checks if not check.passed] == []
+    fp32, int8 = (Embedder(bundle, precision=name).embed(["the film is good", "good"]) for name in ("fp32", "int8"))
+    assert fp32.shape == int8.shape == (2, 16)
+    assert (fp32 * int8).sum(axis=1).min() > 0.99 and not np.array_equal(fp32, int8)
+
+
+@pytest.mark.slow
 def test_a_tagger_goes_from_its_teacher_to_entities(world: Path, tmp_path: Path) -> None:
     result = run(world, "static", "finetune.max_steps=2", *BRIEF, task="tags")
     folder = made(world, result, "distill student")
