@@ -64,3 +64,11 @@ def result_of(*arguments: object, cwd: Path) -> Result:
     assert done.returncode == 0, done.stderr
     (document,) = json.loads(done.stdout)
     return Result.model_validate(document)
+
+
+def is_quantized(result: Result) -> bool:
+    """Whether the recipe quantizes: its last model then computes in int8 and is held against its fp32 file; otherwise it is that file."""
+    wanted, final = any("quantize" in stage for stage in result.recipe["stages"]), result.final
+    found = (final.precision, final.fidelity is not None, final.info.get("int8_matmuls", 0) > 0)
+    assert found == (("int8", True, True) if wanted else ("fp32", False, False))
+    return wanted
