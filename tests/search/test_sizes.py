@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from default_suite import keeping
 from recipe_runs import TASK, TEACHER, compress
 
 from compress.candidates import Limits
 from compress.models.dimensions import Dimensions, dimensions
 from compress.models.pruned_shape import PrunedShape
+from compress.models.word_table import named_tokens
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.stages.prune_budget import least_mb
-from compress.pruning.budget import flops_costs
+from compress.pipeline.stages.prune_widths import widths_of
+from compress.pruning.budget import flops_costs, unit_counts
 from compress.pruning.search import head_counts, neuron_counts
 from compress.search import run as search_run
 from compress.search.latency import Latencies, _random_model, shape_of
 from compress.search.sizes import known_sizes
-from compress.vocabulary import count_tokens
+from compress.spec.stages import Prune, Vocabulary
+from compress.vocabulary import count_tokens, kept_tokens, permanent_tokens
 
 
 @pytest.fixture(scope="module")
@@ -31,16 +38,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _plan(place: Path, recipe: str, *overrides: str) -> Plan:
-    names = [str(place / name) for name in ("tiny-task.yaml", "tiny.yaml")]
+def _plan(place: Path, recipe: str, *overrides: str, teacher: str = "tiny") -> Plan:
+    names = [str(place / name) for name in ("tiny-task.yaml", f"{teacher}.yaml")]
     (plan,) = plan_all(Request((recipe,), (names[0],), teacher=names[1], overrides=overrides, bench=None))
     return plan
 
 
 def _shapes(sizes: Dimensions) -> list[Dimensions]:
     """All that pruning may leave."""
-    options = [*itertools.product(head_counts(sizes.heads).tolist(), neuron_counts(sizes.intermediate).tolist())]
-    shapes = itertools.product(options, repeat=sizes.layers)
+    options = [
+        [*itertools.product(head_counts(heads).tolist(), neuron_counts(neurons).tolist())]
+        for heads, neurons in unit_counts(sizes)
+    ]
+    shapes = itertools.product(*options)
     return [
         replace(sizes, pruned=PrunedShape(tuple(tuple(range(heads)) for heads, _ in each), tuple(n for _, n in each)))
         for each in shapes
@@ -59,6 +69,91 @@ def test_no_shape_within_a_budget_has_less_than_the_least_size(place: Path, shar
     assert len(within) > 5
     assert not known.exact
     assert least_mb(plan, known.least) == min(least_mb(plan, each) for each in within)
+
+
+TOKENS = "  - vocabulary: {most: 140}\n"
+PLANS = {
+    "share": "  - prune: {flops: 0.5}\n",
+    "file": "  - prune: {size_mb: 0.15}\n",
+    "widths": "  - prune: {heads: [1, 0], neurons: [48, 16]}\n",
+    "again": "  - prune: {heads: [2, 0], neurons: 32}\n  - prune: {name: second, flops: 0.8}\n",
+    "tokens": TOKENS,
+    "both": "  - prune: {flops: 0.5}\n" + TOKENS,
+}
+
+
+def _left(plan: Plan) -> list[Dimensions]:
+    """Of the last model, all that the plan's stages may leave, one after the other, by trying all."""
+    found = [plan.sizes[plan.models[-1].rpartition("-")[0]]]
+    for node in plan.nodes:
+        spec = node.spec
+        if isinstance(spec, Vocabulary):
+            found = [replace(each, vocabulary=tokens) for each in found for tokens in _tokens_left(plan, spec)]
+        elif isinstance(spec, Prune):
+            found = [shape for each in found for shape in _shapes(each) if _is_allowed(plan, spec, each, shape)]
+    return found
+
+
+def _tokens_left(plan: Plan, spec: Vocabulary) -> set[int]:
+    """Whichever token has the largest weights, which the run ranks first."""
+    source = plan.teacher
+    permanent = permanent_tokens(source.tokenizer, named_tokens(source.config))
+    counts = count_tokens(source.tokenizer, plan.task.data.train)
+    ranked = np.tile(counts, (len(counts), 1))
+    np.fill_diagonal(ranked, counts.max() + 1)
+    return {len(kept_tokens(source.tokenizer, permanent, each, most=spec.most)) for each in ranked[::9]}
+
+
+class _Table(Latencies):
+    """In memory."""
+
+    def __init__(self) -> None:
+        self._times: dict[str, float] = {}
+
+    def get(self, described: Mapping[str, Any], measure: Callable[[], float]) -> float:
+        key = json.dumps(described, sort_keys=True)
+        if key not in self._times:
+            self._times[key] = measure()
+        return self._times[key]
+
+
+def _is_allowed(plan: Plan, spec: Prune, before: Dimensions, after: Dimensions) -> bool:
+    """By the stage's own words."""
+    if spec.budget == "widths":
+        return unit_counts(after) == widths_of(spec, before)
+    if spec.budget == "size_mb":
+        return least_mb(plan, after) <= spec.budgets[-1]
+    return after.layers_flops(12) <= spec.budgets[-1] * before.layers_flops(12)
+
+
+@pytest.mark.parametrize("end", ["", "  - quantize: {word_bits: 4}\n"], ids=["fp32", "int8"])
+@pytest.mark.parametrize("name", keeping(PLANS, {*PLANS} - {"both"}))
+def test_no_trial_that_could_meet_the_limits_is_refused(
+    place: Path, monkeypatch: pytest.MonkeyPatch, name: str, end: str
+) -> None:
+    text = f"name: tried\ntitle: Tried\nstages:\n  - finetune:\n{PLANS[name]}  - export:\n{end}"
+    (place / "tried.yaml").write_text(text)
+    (place / "shallow.yaml").write_text(TEACHER.replace("layers: 4", "layers: 2").replace("tiny", "shallow"))
+    plan = _plan(place, str(place / "tried.yaml"), teacher="shallow")
+    sizes, left = known_sizes(plan), _left(plan)
+    assert sizes.exact == (len(left) == 1)
+    noise = np.random.default_rng(0)
+
+    def milliseconds(_plan: Plan, sizes: Dimensions) -> float:
+        return sizes.layers_flops(12) * noise.uniform(0.95, 1.05)
+
+    monkeypatch.setattr(search_run, "untrained_latency", milliseconds)
+    table = _Table()
+    _random_model(plan, plan.models[-1].rpartition("-")[0], sizes.least, plan.task.data.labels)
+    for shape in left:
+        assert search_run._too_large(plan, sizes, Limits(max_size_mb=least_mb(plan, shape))) is None
+        known = table.get(shape_of(plan, shape) or {}, lambda shape=shape: milliseconds(plan, shape))
+        time = known if sizes.exact else milliseconds(plan, shape)  # a finished model is timed once more
+        assert search_run._too_slow(plan, sizes, Limits(max_latency_ms=time), table) is None
+    smallest = min(least_mb(plan, shape) for shape in left)
+    assert search_run._too_large(plan, sizes, Limits(max_size_mb=0.9 * smallest)) is not None
+    quickest = min(shape.layers_flops(12) for shape in left)
+    assert search_run._too_slow(plan, sizes, Limits(max_latency_ms=0.7 * quickest), table) is not None
 
 
 @pytest.mark.parametrize("widths", [("prune.heads=1", "prune.neurons=32"), ("prune.neurons=48",), ("prune.heads=1",)])

@@ -199,3 +199,12 @@ def test_no_fewer_tokens_stay_than_are_foreseen(algorithm: str) -> None:
             if algorithm != "BPE":  # where no token needs others
                 assert fewest == min(most, whole)
             assert fewest >= min(most, whole) - 16
+
+
+def test_room_that_a_merged_token_with_its_parts_does_not_fit_into_is_foreseen() -> None:
+    own = bpe(("a", "b"), ("c", "d"), ("ab", "cd"))
+    permanent, counts = permanent_tokens(own), count_texts(own, [["abcd"]])
+    for most, left in ((6, 5), (7, 5), (8, 8)):
+        assert len(kept_of(own, "abcd", most=most)) == left
+        assert fewest_tokens(own, permanent, counts, most=most) <= left
+    assert fewest_tokens(own, permanent, counts) == 8
