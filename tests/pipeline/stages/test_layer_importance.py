@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from recipe_runs import TASK, TEACHER, compress
+from recipe_runs import TASK, TEACHER
 
+from compress.cli.plans import plan_document
 from compress.errors import CompressError
 from compress.models.cards import StudentCard
 from compress.models.checkpoints import load_classifier
@@ -20,8 +20,7 @@ from compress.models.students import build_student, student_dimensions
 from compress.pipeline import Listener, Plan, Request, build_stage, plan_all, run_all
 from compress.pipeline.plan.sources import TaskSource
 from compress.pipeline.plan.students import CHOSEN_LAYERS, card_of
-from compress.report import write_report
-from compress.results import Result
+from compress.report.page import page_of, tasks_of
 from compress.store import Artifact
 
 CARD = "name: short\ntitle: Short\nlayers: {layers}\ninit: prune\nexamples: 24\n"
@@ -124,26 +123,19 @@ def test_the_student_is_of_these_layers_and_with_all_of_them_it_is_the_teacher(w
 
 
 def test_plan_result_and_report_say_which_layers_they_are(world: Path) -> None:
-    words = ("plan", "dropped.yaml", "--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "--json", "-o", "said")
-    (before,) = json.loads(compress(*words, "--precision", "fp32", cwd=world).stdout)
+    (plan,) = plan_all(request(world))
+    before = plan_document(plan, world / "nothing")
     assert before["copied_layers"] is None
     assert before["start"] == "copying the 2 teacher layers that matter most, chosen by the run on 24 training examples"
     (result,) = run_all(request(world, root="said"))
     (record,) = [stage.info for stage in result.stages if stage.kind == CHOSEN_LAYERS]
-    (after,) = json.loads(compress(*words, "--precision", "fp32", cwd=world).stdout)
-    assert after["copied_layers"] == record["copied_layers"] != []
+    assert plan_document(plan, world / "said")["copied_layers"] == record["copied_layers"] != []
     line = " and ".join(map(str, record["copied_layers"]))
-    assert any(
-        f"starts from the teacher's layers {line}, counted from 0. On 24 training" in each
-        for each in page(world, result)
-    )
-    several = page(world, result, result.model_copy(update={"seed": 1}))
-    assert any(f"layers {line}, counted from 0 (seed 0). On 24" in each for each in several)
-
-
-def page(world: Path, *results: Result) -> list[str]:
-    write_report(results, world / f"report-{len(results)}")
-    return (world / f"report-{len(results)}" / "report.md").read_text().splitlines()
+    for results, seed in (((result,), ""), ((result, result.model_copy(update={"seed": 1})), " (seed 0)")):
+        found = page_of(tasks_of(results)).tasks[0].findings
+        assert any(
+            f"starts from the teacher's layers {line}, counted from 0{seed}. On 24 training" in each for each in found
+        )
 
 
 def test_other_seeds_and_examples_are_other_choices_and_other_training_is_not(world: Path) -> None:
