@@ -108,6 +108,11 @@ class _StageInfo(TypedDict, total=False):
     # of a choice
     chosen: str
     candidates: list[_Candidate]
+    # of the layers that a student is copied from
+    copied_layers: Annotated[list[Count], Field(min_length=1)]
+    copied_divergence: Magnitude
+    spaced_divergence: Magnitude
+    examples: Count
 
 
 @with_config(_OPEN)

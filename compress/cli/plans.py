@@ -9,6 +9,7 @@ from ..goals import in_words, texts_to_judge
 from ..models.layer_maps import copied_layers, matched_layers
 from ..pipeline.estimate import data_line, estimate
 from ..pipeline.plan.changed import checkpoint_sizes
+from ..pipeline.plan.students import CHOSEN_LAYERS
 from ..pipeline.plan.teachers import names_of
 from ..pipeline.preflight import check_at_hand
 from ..pipeline.results.reported import nearness
@@ -70,8 +71,8 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
         "teacher": plan.teacher.card.name,
         "teachers": list(names_of(plan.teachers).values()),
         "student": plan.student.name if plan.student else None,
-        "copied_layers": _layers(plan),
-        "start": _start(plan),
+        "copied_layers": (layers := _layers(plan, cache)),
+        "start": _start(plan, layers),
         "seed": plan.seed,
         "precision": plan.precision,
         "stages": [
@@ -127,29 +128,29 @@ def _unknown(sizes: Dimensions) -> dict[str, Any]:
     return {**dict.fromkeys(_model(sizes)), "architecture": form}
 
 
-def _layers(plan: Plan) -> list[int] | None:
-    if plan.student is None or plan.student.init not in ("copy", "project"):
+def _layers(plan: Plan, cache: Store) -> list[int] | None:
+    """Of the teacher, from 0, that the student is copied from; None where there are none, or the run is yet to choose them."""
+    card = plan.student
+    if card is not None and card.init == "prune":
+        chosen = next((cache.find(node.key) for node in plan.nodes if node.id == CHOSEN_LAYERS), None)
+        return None if chosen is None else chosen.info["copied_layers"]
+    if card is None or card.init not in ("copy", "project"):
         return None
-    return list(
-        copied_layers(
-            plan.student.copy_layers,
-            teacher_layers=plan.sizes["teacher"].layers,
-            student_layers=plan.student.layers,
-            card=plan.student.name,
-        )
-    )
+    teacher = plan.sizes["teacher"].layers
+    return list(copied_layers(card.copy_layers, teacher_layers=teacher, student_layers=card.layers, card=card.name))
 
 
-def _start(plan: Plan) -> str | None:
-    """How the student starts, in a few words."""
+def _start(plan: Plan, layers: list[int] | None) -> str | None:
+    """How the student starts, in a few words. `layers`: as `_layers`."""
     card = plan.student
     if card is None:
         return None
-    layers = _layers(plan)
     if plan.pretrained is not None:
         return f"pre-trained, from {plan.pretrained.card.title}"
     if layers is not None:
         return f"copying teacher layers {layers}, counted from 0"
+    if card.init == "prune":
+        return f"copying the {card.layers} teacher layers that matter most, chosen by the run on {card.examples} training examples"
     if card.init == "static":
         return "from the teacher's token vectors"
     if card.albert is None or card.init == "random":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, model_validator
 
 from ..catalog import load_card
+from ..errors import with_article
 from ..fields import Fraction, Name, Positive, Spec
 from ..spec.stages import Finetune
 from ..spec.stages.finetune import lists
@@ -145,7 +146,8 @@ class TeacherCard(Spec):
 
 
 LayerRule = Literal["every_other", "first", "last"] | Layers
-Init = Literal["copy", "random", "project", "convert", "pretrained", "static"]
+Init = Literal["copy", "prune", "random", "project", "convert", "pretrained", "static"]
+_EXAMPLES = 512
 
 
 class StudentCard(Spec):
@@ -168,13 +170,19 @@ class StudentCard(Spec):
     intermediate: Positive | None = Field(default=None, description="width of the feed-forward layers")
     init: Init = Field(
         default="copy",
-        description="copy: the teacher's weights, at its sizes; project: those of a wider teacher along the principal directions of "
-        "its activations; convert: the teacher's in ALBERT's form; random: none of them; pretrained: those of a `checkpoint` of its own, "
-        "with its sizes and its tokenizer; static: the teacher's token vectors, of a `static`",
+        description="copy: the teacher's weights, at its sizes; prune: the same, of the layers that the fine-tuned teacher's answers "
+        "can least do without, found by the run; project: those of a wider teacher along the principal directions of its activations; "
+        "convert: the teacher's in ALBERT's form; random: none of them; pretrained: those of a `checkpoint` of its own, with its sizes and "
+        "its tokenizer; static: the teacher's token vectors, of a `static`",
         exclude_if=lambda value: value == "copy",  # what is dumped decides the store's keys
     )
     copy_layers: LayerRule = Field(
         default="every_other", description="teacher layers (from 0) that the student's layers start from"
+    )
+    examples: Positive = Field(
+        default=_EXAMPLES,
+        exclude_if=lambda value: value == _EXAMPLES,
+        description="with `init: prune`: training examples that tell which layers matter",
     )
     albert: Albert | None = Field(
         default=None, exclude_if=lambda value: value is None, description="of an `albert` alone"
@@ -231,10 +239,23 @@ class StudentCard(Spec):
             raise ValueError(together)
         return self
 
+    @model_validator(mode="after")
+    def _layers_are_chosen_once(self) -> StudentCard:
+        if self.init == "prune" and "copy_layers" in self.model_fields_set:
+            raise ValueError(
+                "copy_layers: with `init: prune` the run chooses the layers; leave it out, or take `init: copy`"
+            )
+        if self.init != "prune" and "examples" in self.model_fields_set:
+            raise ValueError(f"examples: only with `init: prune`; found `{self.init}`")
+        return self
+
     def start_problem(self, family: Family) -> str | None:
         """Why a student of `family` cannot start as the card says."""
         if family.student is None:
             return f"architecture: no student is made as a `{family.name}`; a pre-trained one is (`init: pretrained`)"
+        if self.init == "prune" and family.shares_layers:
+            title = with_article(family.title)
+            return f"init: prune: layers of {title} share weights, so that none can be left out by itself; take `init: copy`"
         own = [init for init in family.student.inits if init != "copy" or self.albert is None]
         if self.init in own:
             return None

@@ -116,9 +116,10 @@ def flops_costs(sizes: Dimensions, length: float) -> Costs:
 
 
 def narrowest(sizes: Dimensions) -> Dimensions:
-    """With one head in the last layer, and nothing else in any."""
-    shape = PrunedShape((*((),) * (sizes.layers - 1), (0,)), (0,) * sizes.layers)
-    return replace(sizes, pruned=shape)
+    """With one head in the last layer that has any, and nothing else in any."""
+    last = max(layer for layer, (heads, _) in enumerate(unit_counts(sizes)) if heads)
+    heads = tuple((0,) if layer == last else () for layer in range(sizes.layers))
+    return replace(sizes, pruned=PrunedShape(heads, (0,) * sizes.layers))
 
 
 def choose(scores: Sequence[UnitScores], costs: Costs, budget: float) -> Kept:

@@ -12,6 +12,7 @@ from ..spec.kinds import KINDS
 from . import agreement, overview, pruned_picture, recommendation, reliability, sensitivity, sentences
 from .agreement import agreement_table
 from .choices import choice_sentences
+from .copied_layers import copied_sentences
 from .curves import Curves, curves_of
 from .details import Detail, details, environment
 from .fidelity import Section, section
@@ -193,6 +194,7 @@ def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:
             *sentences.goals(task),
             *choice_sentences(task),
             *vocabulary_sentences(task),
+            *copied_sentences(task),
             *mix_sentences(task),
         ),
         tradeoffs=tuple(sentences.tradeoffs(task)),

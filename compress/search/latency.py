@@ -16,7 +16,7 @@ from ..atomic import write_text
 from ..errors import CompressError
 from ..machine import cpu_name, versions
 from ..models.checkpoints import label_fields
-from ..models.dimensions import usable_positions
+from ..models.dimensions import Dimensions, usable_positions
 from ..models.families import FAMILIES
 from ..models.heads import HEADS
 from ..models.pretrained import quiet_transformers
@@ -58,18 +58,13 @@ class Latencies:
         raise CompressError(f"{self._path}: cannot be read: {reason}; delete it and the shapes are measured again")
 
 
-def is_resized(plan: Plan) -> bool:
-    """Whether only a run tells the sizes of what a stage makes."""
-    return any(node.kind.resized is not None for node in plan.nodes)
-
-
-def shape_of(plan: Plan) -> dict[str, Any] | None:
-    """What the time of a plan's last model depends on, as JSON values. None where it is not known before the model is made:
-    where a stage prunes or cuts the vocabulary, the method chooses by tests what stays fp32, `exclude` keeps nodes out of
-    int8, or the model makes vectors or has no layers."""
+def shape_of(plan: Plan, sizes: Dimensions) -> dict[str, Any] | None:
+    """What the time of a plan's last model depends on where it has these `sizes`, as JSON values. None where more decides it, which
+    is not known before the model is made: where the method chooses by tests what stays fp32, `exclude` keeps nodes out of int8, or
+    the model makes vectors or has no layers."""
     name, _, precision = plan.models[-1].rpartition("-")
-    sizes, int8 = plan.sizes[name], int8_of(plan.recipe)
-    if is_resized(plan) or HEADS[plan.task.spec.kind].bare or not sizes.layers:
+    int8 = int8_of(plan.recipe)
+    if HEADS[plan.task.spec.kind].bare or not sizes.layers:
         return None
     if int8 is not None and ("max_drop" not in quantizer_of(int8).unused or int8.exclude):
         return None
@@ -91,12 +86,11 @@ def length_of(plan: Plan, config: dict[str, Any]) -> int:
     return min(_LENGTH, plan.task.spec.max_length, usable_positions(config))
 
 
-def untrained_latency(plan: Plan) -> float:
-    """CPU milliseconds of a model of the plan's shape with random weights, exported and quantized to the same format."""
+def untrained_latency(plan: Plan, sizes: Dimensions) -> float:
+    """CPU milliseconds of a model of these `sizes` with random weights, of the plan's form, exported and quantized to the same format."""
     import torch
 
     from ..export import export_onnx
-    from ..models.heads import model_from
 
     name, _, _ = plan.models[-1].rpartition("-")
     spec, int8, export = plan.task.spec, int8_of(plan.recipe), _export(plan, name)
@@ -104,7 +98,7 @@ def untrained_latency(plan: Plan) -> float:
     with tempfile.TemporaryDirectory() as place, torch.random.fork_rng():
         torch.manual_seed(0)
         checkpoint, folder = Path(place, "checkpoint"), Path(place, "onnx")
-        model = model_from(HEADS[spec.kind], model_config(plan, name, labels))
+        model = _random_model(plan, name, sizes, labels)
         quiet_transformers()
         model.save_pretrained(checkpoint)
         folder.mkdir()
@@ -120,8 +114,24 @@ def untrained_latency(plan: Plan) -> float:
         )
         file = folder / "model.onnx"
         if int8 is not None:
-            file = int8_like(int8, file, folder, tokens=plan.sizes[name].vocabulary)
+            file = int8_like(int8, file, folder, tokens=sizes.vocabulary)
         return cpu_milliseconds(file, length_of(plan, plan.source(name).config))
+
+
+def _random_model(plan: Plan, name: str, sizes: Dimensions, labels: tuple[str, ...]) -> Any:
+    from ..models.heads import model_from
+    from ..pruning.budget import unit_counts
+    from ..pruning.removal import without_units
+
+    config = model_config(plan, name, labels)
+    config.vocab_size = sizes.vocabulary
+    if config.pad_token_id is not None:
+        config.pad_token_id = min(config.pad_token_id, sizes.vocabulary - 1)
+    model = model_from(HEADS[plan.task.spec.kind], config)
+    counts = unit_counts(sizes)
+    if counts == unit_counts(plan.sizes[name]):
+        return model
+    return without_units(model, [range(heads) for heads, _ in counts], [range(neurons) for _, neurons in counts])
 
 
 def cpu_milliseconds(onnx: Path, length: int) -> float:

@@ -21,13 +21,15 @@ from ..results import Result
 from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store
 from ..tasks import gold_of, headline, score
-from .latency import Latencies, cpu_milliseconds, is_resized, length_of, shape_of, untrained_latency
+from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained_latency
+from .sizes import KnownSizes, known_sizes
 from .space import RECIPE, STUDENT, Axis, Point, overrides_of
 from .study import Outcome, Search, Trial, check_optuna
 from .workers import Helpers
 
 FOLDER = "search"  # below --out
 _KEPT = 0.95  # of a model's parameters: an exported graph may fold a few into others
+_QUICKEST = 0.8  # of a time: another timing of the same model, or of one a little wider, may find as little
 
 
 @dataclass(frozen=True)
@@ -196,48 +198,55 @@ def _outcome(
         (plan,) = plan_all(asked)
     except CompressError as error:  # values that do not fit each other, such as a student and this teacher
         return Outcome(refused=_naming_try(error, point))
-    if why := _too_large(plan, limits):
+    sizes = known_sizes(plan)
+    if why := _too_large(plan, sizes, limits):
         return Outcome(refused=why)
     try:
-        if why := _too_slow(plan, limits, latencies):
+        if why := _too_slow(plan, sizes, limits, latencies):
             return Outcome(refused=why)
         artifact = build_stage(asked, plan.models[-1], listener)
     except CheckFailed as error:  # such as a training that learnt nothing; the others go on
         return Outcome(refused=str(error))
     cache = Store(request.root / ".store")
-    measured = _measured(number, plan, artifact, cache, limits, latencies)
+    measured = _measured(number, plan, sizes, artifact, cache, limits, latencies)
     cost = measured.size_mb if measured.latency_ms is None else measured.latency_ms
     info: dict[str, Any] = {name: value for name, value in asdict(measured).items() if name != "number"}
     return Outcome((-measured.score, cost), limits.violations(measured), info=info)
 
 
-def _too_large(plan: Plan, limits: Limits) -> str | None:
-    """Why the file of the last model cannot meet the limit, by its parameters alone; one whose sizes only a run
-    tells says nothing yet."""
-    if limits.max_size_mb is None or is_resized(plan):
+def _too_large(plan: Plan, sizes: KnownSizes, limits: Limits) -> str | None:
+    """Why the file of the last model cannot meet the limit, by the fewest parameters that it could have."""
+    if limits.max_size_mb is None:
         return None
-    name, _, _ = plan.models[-1].rpartition("-")
-    least = _KEPT * least_mb(plan, plan.sizes[name])
+    least = _KEPT * least_mb(plan, sizes.least)
     if least <= limits.max_size_mb:
         return None
     return f"--max-size-mb: expected at most {limits.max_size_mb:g} MB, found at least {least:.4g} MB by its parameters"
 
 
-def _too_slow(plan: Plan, limits: Limits, latencies: Latencies) -> str | None:
-    """Why no training of this shape could meet the limit; None where it could, or where its shape is not known yet."""
-    shape = None if limits.max_latency_ms is None else shape_of(plan)
+def _too_slow(plan: Plan, sizes: KnownSizes, limits: Limits, latencies: Latencies) -> str | None:
+    """Why no training could meet the limit, by the shape of the model, or by the narrowest that it could have; None where one could."""
+    shape = None if limits.max_latency_ms is None else shape_of(plan, sizes.least)
     if shape is None or limits.max_latency_ms is None:
         return None
-    found = latencies.get(shape, lambda: untrained_latency(plan))
-    if found <= limits.max_latency_ms:
+    found = latencies.get(shape, lambda: untrained_latency(plan, sizes.least))
+    least = found if sizes.exact else _QUICKEST * found
+    if least <= limits.max_latency_ms:
         return None
-    return (
-        f"--max-latency-ms: expected at most {limits.max_latency_ms:g} ms, found {found:.4g} ms by its shape, untrained"
+    by = (
+        f"{found:.4g} ms by its shape" if sizes.exact else f"at least {least:.4g} ms by the narrowest shape it can have"
     )
+    return f"--max-latency-ms: expected at most {limits.max_latency_ms:g} ms, found {by}, untrained"
 
 
 def _measured(
-    number: int, plan: Plan, artifact: Artifact, cache: Store, limits: Limits, latencies: Latencies
+    number: int,
+    plan: Plan,
+    sizes: KnownSizes,
+    artifact: Artifact,
+    cache: Store,
+    limits: Limits,
+    latencies: Latencies,
 ) -> Measured:
     from ..evaluate import predict_onnx
 
@@ -252,8 +261,8 @@ def _measured(
     size = onnx.stat().st_size / 1e6
     if limits.max_latency_ms is None:
         return Measured(number, points, size)
-    if shape := shape_of(plan):
-        return Measured(number, points, size, latencies.get(shape, lambda: untrained_latency(plan)))
+    if sizes.exact and (shape := shape_of(plan, sizes.least)):
+        return Measured(number, points, size, latencies.get(shape, lambda: untrained_latency(plan, sizes.least)))
     length = length_of(plan, config)
     described = {"model": artifact.key, "length": length}
     return Measured(number, points, size, latencies.get(described, lambda: cpu_milliseconds(onnx, length)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .algorithms import ALGORITHMS, Algorithm, algorithm_of
-from .choice import kept_tokens, permanent_tokens
+from .choice import fewest_tokens, kept_tokens, permanent_tokens
 from .comparing import TextCounts, compare_splits, compare_texts, count_texts, count_tokens
 from .surgery import with_tokens
 
@@ -16,6 +16,7 @@ __all__ = [
     "compare_texts",
     "count_texts",
     "count_tokens",
+    "fewest_tokens",
     "kept_tokens",
     "permanent_tokens",
     "with_tokens",

@@ -59,6 +59,24 @@ def kept_tokens(
     return np.array(sorted(kept), dtype=np.int64)
 
 
+def fewest_tokens(
+    tokenizer: tokenizers.Tokenizer, permanent: set[int], counts: np.ndarray, *, most: int | None = None
+) -> int:
+    """That `kept_tokens` leaves at least, of the same `permanent`, `counts` and `most`, whatever plain text is read beside them, and
+    where `counts` rank further tokens.
+
+    Without `most` all of the task's stay. With it one is left out only where it, with all that it is merged from, has no room.
+    """
+    algorithm, model = algorithm_of(tokenizer), parts_of(tokenizer)["model"]
+    numbers, parts = algorithm.numbers(model), algorithm.parts(model)
+    kept, largest = set(permanent), 1
+    for number in _by_frequency(counts, 1):
+        needed = {number, *(numbers[part] for part in parts(tokenizer.id_to_token(number) or ""))}
+        kept |= needed
+        largest = max(largest, len(needed - permanent))
+    return len(kept) if most is None else max(len(permanent), min(len(kept), most - largest + 1))
+
+
 def _by_frequency(counts: np.ndarray, least: int) -> Iterator[int]:
     """Of equals the lower number first."""
     order = np.argsort(-counts, kind="stable")

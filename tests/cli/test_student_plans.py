@@ -74,7 +74,7 @@ def test_what_the_student_cannot_keep_is_a_note_each(cli: Cli, teachers: Callabl
         (
             "electra",
             "{name: s, title: S, layers: 2, hidden: 16, init: project}",
-            "student s: init: expected one of `copy`, `random` for a student `electra`; found `project`",
+            "student s: init: expected one of `copy`, `prune`, `random` for a student `electra`; found `project`",
         ),
         (
             "bert",

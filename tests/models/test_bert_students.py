@@ -219,7 +219,9 @@ def test_a_card_that_does_not_fit_the_teacher(
 
 
 def test_only_a_bert_is_projected():
-    with pytest.raises(ValidationError, match="one of `copy`, `random` for a student `distilbert`; found `project`"):
+    with pytest.raises(
+        ValidationError, match="one of `copy`, `prune`, `random` for a student `distilbert`; found `project`"
+    ):
         card(architecture="distilbert", init="project")
 
 

@@ -215,7 +215,10 @@ def test_a_students_checkpoint_is_read_as_it_was_made(tmp_path: Path):
         ),
         ({"architecture": "distilbert"}, "the teacher is modernbert, whose students are ModernBERT"),
         ({"architecture": "albert", "init": "convert", "albert": {"embedding": 8}}, "learns from its logits"),
-        ({"init": "project", "hidden": 16}, "init: expected one of `copy`, `random` for a student `modernbert`"),
+        (
+            {"init": "project", "hidden": 16},
+            "init: expected one of `copy`, `prune`, `random` for a student `modernbert`",
+        ),
     ],
 )
 def test_what_no_student_can_be_is_refused(more: dict[str, Any], told: str):

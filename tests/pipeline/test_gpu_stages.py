@@ -100,7 +100,7 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
   - finetune: {{{SHORT}}}
   - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: hidden_cosine}}, {{name: hard_label}}]}}""",
         "student",
-        "name: narrow\ntitle: S\narchitecture: distilbert\nlayers: 1\n",
+        "name: narrow\ntitle: S\narchitecture: distilbert\nlayers: 1\ninit: prune\nexamples: 8\n",
     ),
     "asked": (
         f"""

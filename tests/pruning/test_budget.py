@@ -122,6 +122,15 @@ def test_a_pruned_model_is_charged_for_what_it_has() -> None:
         assert costs.of(shape([2, 4, 1], [32, 64, 16])) == pytest.approx(costs.whole)
 
 
+def test_the_narrowest_of_a_pruned_model_has_a_head_that_the_model_has() -> None:
+    before = replace(SIZES, pruned=PrunedShape(((1,), (0, 1), ()), (16, 0, 16)))
+    least = narrowest(before).pruned
+    assert least is not None and least.neurons == (0, 0, 0)
+    assert list(map(len, least.heads)) == [0, 1, 0]
+    costs = flops_costs(before, 9)
+    assert costs.of(least) == costs.least
+
+
 def test_no_shape_is_found_below_the_narrowest() -> None:
     with pytest.raises(ValueError, match=r"no shape costs 4\.5; the narrowest costs 4\.6"):
         choose(scores(0), TABLE.costs(SIZES), 4.5)

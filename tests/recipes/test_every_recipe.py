@@ -11,7 +11,7 @@ import onnx
 import pytest
 import yaml
 from default_suite import keeping
-from recipe_runs import TASK, TEACHER, compress, result_of
+from recipe_runs import TASK, TEACHER, compress, is_quantized, result_of
 from tokenizers import Tokenizer
 
 from compress.catalog import names
@@ -77,8 +77,7 @@ def test_the_recipe_runs_and_its_result_is_complete(run: Run, world: Path, recip
     assert (baseline.name, baseline.precision, baseline.delta) == ("teacher", "fp32", None)
     assert all(model.delta is not None for model in others)
     final = result.final
-    assert final.precision == "int8"
-    assert final.info["int8_matmuls"] > 0
+    assert is_quantized(result) == (recipe != "prune")
     assert final.file_bytes < baseline.file_bytes
     if recipe in TIMED:
         assert final.onnx is not None
@@ -124,7 +123,8 @@ def check_token_counts(folder: Path, counts: np.ndarray) -> None:
 def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:
     """Of every quantized model, against the fp32 file of its own checkpoint."""
     assert [model.fidelity is None for model in result.models] == [model.precision == "fp32" for model in result.models]
-    assert result.final.fidelity is not None
+    if result.final.fidelity is None:
+        return
     found = result.final.fidelity
     assert found.reference == f"{result.final.name}-fp32"
     fp32, int8 = (arrays[f"{name}/dev"] for name in (found.reference, result.final.predictions))

@@ -64,3 +64,12 @@ def result_of(*arguments: object, cwd: Path) -> Result:
     assert done.returncode == 0, done.stderr
     (document,) = json.loads(done.stdout)
     return Result.model_validate(document)
+
+
+def is_quantized(result: Result) -> bool:
+    """Whether the recipe quantizes: its last model then has int8 steps and is held against its fp32 file; else it is that file."""
+    wanted, final = any("quantize" in stage for stage in result.recipe["stages"]), result.final
+    steps = sum(final.info.get(key, 0) for key in ("int8_matmuls", "int8_gathers"))
+    found = (final.precision, final.fidelity is not None, steps > 0)
+    assert found == (("int8", True, True) if wanted else ("fp32", False, False))
+    return wanted

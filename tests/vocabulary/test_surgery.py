@@ -19,6 +19,7 @@ from compress.vocabulary import (
     algorithm_of,
     compare_texts,
     count_texts,
+    fewest_tokens,
     kept_tokens,
     permanent_tokens,
     with_tokens,
@@ -178,3 +179,32 @@ def test_an_unknown_token_that_the_vocabulary_lacks_is_none(unknown: str) -> Non
     own = bpe(("a", "b"), ("ab", "c"), unk_token=unknown)
     assert kept_of(own, "ab") == [*"abcdx", "ab"]
     assert compare_texts(own, with_tokens(own, np.arange(6)), [["ab", "abc"]]) == TextCounts(2, 1, 2, 0, 3, 0)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_no_fewer_tokens_stay_than_are_foreseen(algorithm: str) -> None:
+    own, rng = tokenizer(algorithm), np.random.default_rng(0)
+    permanent, size = permanent_tokens(own), own.get_vocab_size()
+    for texts in (20, 200):
+        counts = count_texts(own, [sentences(texts, seed=texts)])
+        others = count_texts(own, [sentences(100, seed=7)])
+        ranked = counts.copy()
+        ranked[rng.integers(size)] = counts.max() + 1  # a token that the run ranks first for its weights
+        whole = len(kept_tokens(own, permanent, counts))
+        assert fewest_tokens(own, permanent, counts) == whole
+        for most in (len(permanent) + 1, (len(permanent) + whole) // 2, whole + 50):
+            fewest = fewest_tokens(own, permanent, counts, most=most)
+            for ranks, beside in ((counts, None), (ranked, None), (ranked, others)):
+                assert fewest <= len(kept_tokens(own, permanent, ranks, beside, most=most)) <= most
+            if algorithm != "BPE":  # where no token needs others
+                assert fewest == min(most, whole)
+            assert fewest >= min(most, whole) - 16
+
+
+def test_room_that_a_merged_token_with_its_parts_does_not_fit_into_is_foreseen() -> None:
+    own = bpe(("a", "b"), ("c", "d"), ("ab", "cd"))
+    permanent, counts = permanent_tokens(own), count_texts(own, [["abcd"]])
+    for most, left in ((6, 5), (7, 5), (8, 8)):
+        assert len(kept_of(own, "abcd", most=most)) == left
+        assert fewest_tokens(own, permanent, counts, most=most) <= left
+    assert fewest_tokens(own, permanent, counts) == 8

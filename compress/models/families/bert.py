@@ -82,7 +82,7 @@ BERT = Family(
         decoder="cls.predictions.decoder",
     ),
     students=("distilbert", "bert", "albert"),
-    student=Student(inits=("copy", "project", "random"), settings=_settings),
+    student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
     random_config=_random_config,
     growth={
         "word_embeddings.weight": "-h",

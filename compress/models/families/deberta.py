@@ -96,5 +96,5 @@ DEBERTA = Family(
     counts=Counts(embeddings=_embeddings, layer=_layer, rest=_rest, bare_rest=_positions, layer_flops=_layer_flops),
     own_sizes={name: int(value) for name, value in _OWN.items()},
     students=("deberta-v2",),
-    student=Student(inits=("copy", "random"), settings=_settings),
+    student=Student(inits=("copy", "prune", "random"), settings=_settings),
 )

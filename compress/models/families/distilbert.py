@@ -69,5 +69,5 @@ DISTILBERT = Family(
         dense="vocab_transform", activation="activation", norm="vocab_layer_norm", decoder="vocab_projector"
     ),
     students=("distilbert", "bert", "albert"),
-    student=Student(inits=("copy", "random"), settings=_settings),
+    student=Student(inits=("copy", "prune", "random"), settings=_settings),
 )

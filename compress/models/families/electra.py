@@ -33,5 +33,5 @@ ELECTRA = Family(
         decoder="generator_lm_head",
     ),
     students=("electra", "bert", "albert"),
-    student=Student(inits=("copy", "random"), settings=_settings),
+    student=Student(inits=("copy", "prune", "random"), settings=_settings),
 )

@@ -39,7 +39,7 @@ ERNIE = replace(
     counts=Counts(embeddings=_embeddings),
     own_sizes={"use_task_id": 0, "task_type_vocab_size": 3},
     students=("ernie", "bert", "albert"),
-    student=Student(inits=("copy", "project", "random"), settings=_settings),
+    student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
     random_config=_random_config,
     growth=None,
     cooccurrence_init=False,

@@ -125,5 +125,5 @@ MODERNBERT = Family(
     own_sizes=dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias"), 0),
     masked_lm=MaskedLmHead(dense="head.dense", activation="head.act", norm="head.norm", decoder="decoder"),
     students=("modernbert",),
-    student=Student(inits=("copy", "random"), settings=_settings),
+    student=Student(inits=("copy", "prune", "random"), settings=_settings),
 )

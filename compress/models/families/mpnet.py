@@ -72,7 +72,7 @@ MPNET = Family(
     masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
     students=("mpnet", "bert", "albert"),
     fixed={"classifier_dropout": None},
-    student=Student(inits=("copy", "project", "random"), settings=_settings),
+    student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
     random_config=_random_config,
     byte_level=True,
 )

@@ -46,7 +46,7 @@ ROBERTA = Family(
     pooled_head=(("base_model.pooler.dense", "tanh"), ("classifier", None)),
     masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
     students=("roberta", "bert", "albert"),
-    student=Student(inits=("copy", "project", "random"), settings=_settings),
+    student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
     random_config=_random_config,
     byte_level=True,
     cooccurrence_init=True,

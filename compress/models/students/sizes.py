@@ -120,15 +120,31 @@ def _embedding(card: StudentCard, family: Family, hidden: int, teacher: Dimensio
         return card.albert.embedding
     if "embedding_size" not in family.fields:
         return hidden
-    return teacher.embedding if card.init == "copy" else min(teacher.embedding, hidden)
+    return teacher.embedding if card.init in ("copy", "prune") else min(teacher.embedding, hidden)
 
 
-def _check_copied(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
+def _check_same(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
     for name, wanted in sizes.items():
         if wanted != getattr(teacher, name):
             raise _misfit(
                 card, name, wanted, teacher, "copied layers need the teacher's sizes; choose another with --student"
             )
+
+
+def _check_chosen(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
+    """Of a student whose layers the run chooses."""
+    _check_same(card, sizes, teacher)
+    family = FAMILIES[teacher.architecture]
+    if family.shares_layers:
+        raise CompressError(
+            f"student {card.name}: init: prune: the teacher is {with_article(family.title)}, whose layers share weights, so that none "
+            "can be left out by itself; choose a student of `init: copy`"
+        )
+    copied_layers("first", teacher_layers=teacher.layers, student_layers=card.layers, card=card.name)
+
+
+def _check_copied(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
+    _check_same(card, sizes, teacher)
     layers = copied_layers(card.copy_layers, teacher_layers=teacher.layers, student_layers=card.layers, card=card.name)
     if FAMILIES[teacher.architecture].own_first_layer and (layers[0] != 0 or 0 in layers[1:]):
         raise CompressError(
@@ -183,6 +199,7 @@ def _check_converted(card: StudentCard, sizes: dict[str, int], teacher: Dimensio
 
 _CHECKS = {
     "copy": _check_copied,
+    "prune": _check_chosen,
     "project": _check_projected,
     "convert": _check_converted,
 }  # of random weights any will do

@@ -41,7 +41,7 @@ class Kind(Generic[S]):
     optimizer steps. `checkpoint`: leaves one, of the sizes of the model `trained_model`, or of the node's own. `onnx`: leaves
     a model that is measured. `reads_text`: reads --corpus. `chooses`: takes the best of its inputs as it is. `resized`, of a
     kind that makes its input `model` smaller: what is known of the new sizes, from the spec and the old ones, before it has run;
-    None where the run chooses them.
+    None where the run chooses them. `smallest`, of the same kind: sizes of the old ones' form that no run can go below.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Kind(Generic[S]):
     reads_text: bool = False
     chooses: bool = False
     resized: Callable[[S, Dimensions], Dimensions | None] | None = None
+    smallest: Callable[[Plan, Node[S], Dimensions], Dimensions] | None = None
 
 
 @dataclass(frozen=True)

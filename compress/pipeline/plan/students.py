@@ -16,6 +16,7 @@ from ...models.students import PRETRAINED, check_has_students, student_dimension
 from ...paths import from_home
 from ...spec.recipe import Recipe
 from ...spec.stages import Losses, QuantizeAware
+from .plan import Inputs, Plan
 from .teachers import TeacherSource, checkpoint_source, resolve_teacher
 
 
@@ -46,11 +47,24 @@ def _checkpoint_of(student: StudentCard, word: str, base: Path) -> TeacherSource
     return source
 
 
+CHOSEN_LAYERS = "layer_importance"  # the node that chooses which layers a student is copied from, and what stages call what it leaves
+
+
+def card_of(plan: Plan, inputs: Inputs) -> StudentCard:
+    """The card of the student that a stage starts; where the run chose the layers that are copied, it names them."""
+    card = plan.student
+    if card is None:
+        raise RuntimeError("a stage that trains a student is only planned with one")
+    if card.init != "prune":
+        return card
+    return card.model_copy(update={"init": "copy", "copy_layers": tuple(inputs[CHOSEN_LAYERS].info["copied_layers"])})
+
+
 def copied_note(recipe: Recipe, card: StudentCard, teacher: TeacherSource, layers: int) -> tuple[str, ...]:
     """Of a recipe that takes a pre-trained student for some teachers, and copied layers, by `card`, for one of so many layers."""
     choice = recipe.student if isinstance(recipe.student, dict) else {}
     named = next((name for name in choice.values() if (own := _card(name)) and own.init == "pretrained"), None)
-    if named is None or card.init != "copy":
+    if named is None or card.init not in ("copy", "prune"):
         return ()
     such = f", such as {named}" if named != teacher.card.name else ""
     return (

@@ -24,6 +24,7 @@ from ..training.info import TrainingInfo
 from .augment import AUGMENTED
 from .ensemble import check_answers_alone, ensemble_inputs, table
 from .general import ENCODER
+from .layer_importance import layer_importance_inputs
 from .prune import PRUNE
 from .token_vectors import token_vector_inputs
 
@@ -49,7 +50,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     inputs |= {"encoder": ENCODER} if draft.has(ENCODER) and "student" not in draft.latest else {}
     inputs |= {"augmented": AUGMENTED} if draft.has(AUGMENTED) else {}
     inputs |= ensemble_inputs(draft, spec, stage.id)
-    inputs |= token_vector_inputs(draft, stage.id)
+    inputs |= token_vector_inputs(draft, stage.id) | layer_importance_inputs(draft, stage.id)
     described = seeded(draft, spec, draft.seed) | described_student(draft) | described_threshold(draft)
     outside = {"data": draft.task.fingerprint} | own_checkpoint(draft)
     draft.add(DISTILL, name, "student", spec, described, inputs=inputs, outside=outside, stage=stage.id)

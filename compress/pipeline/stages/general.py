@@ -25,6 +25,7 @@ from ..plan.vectors import learns_labels
 from ..training.info import TrainingInfo
 from ..training.text import stage_losses, text_of, with_masking
 from .base_teacher import base_teacher, base_teacher_inputs, is_masked_lm, is_random_init
+from .layer_importance import layer_importance_inputs
 from .masked_lm import MASKED_LM_TEACHER, reads_masked_lm
 from .tokenize import add_text
 
@@ -74,7 +75,8 @@ def _add(draft: Draft, stage: Stage) -> None:
     if any(LOSSES[loss.name].reads == "tokens" for loss in spec.losses):
         described |= {"heads": 2}  # version of their code; other general stages do not depend on it
     teacher = _masked_lm_inputs(draft, stage) if reads_masked_lm(spec.losses) else base_teacher_inputs(draft)
-    inputs, outside = {"text": add_text(draft, spec.max_tokens), **teacher}, {"teacher": draft.teacher.identity}
+    inputs = {"text": add_text(draft, spec.max_tokens), **teacher, **layer_importance_inputs(draft, stage.id)}
+    outside = {"teacher": draft.teacher.identity}
     outside |= own_checkpoint(draft)
     draft.add(
         GENERAL,
@@ -115,7 +117,7 @@ def run(job: Job[General]) -> TrainingInfo:
     folder = inputs["masked_lm"].path if "masked_lm" in inputs else base_teacher(plan.teacher, inputs)
     teacher = load_encoder(folder)
     torch.manual_seed(node.seed)
-    student, start = initial_encoder(plan, teacher, text)
+    student, start = initial_encoder(plan, inputs, teacher, text)
     masked = _heads(job, student, teacher, folder)
     training = TrainingRun(job, student, student_objective(plan, job.spec, masked))
     info = training.train(text if masked is None else with_masking(plan, node, text), teacher, None)
@@ -140,7 +142,7 @@ def _heads(job: Job[General], student: Any, teacher: Any, folder: Path) -> Maske
         return MaskedLmHeads(own)
     theirs = masked_lm_around(teacher, load_masked_lm(folder))
     card, sizes = job.plan.student, job.plan.sizes
-    if card is not None and card.init == "copy" and sizes["student"].embedding == sizes["teacher"].embedding:
+    if card is not None and card.init in ("copy", "prune") and sizes["student"].embedding == sizes["teacher"].embedding:
         copy_head(theirs, own)
     return MaskedLmHeads(own, theirs)
 

@@ -30,7 +30,7 @@ from ..training.info import Threshold
 from .export import no_fast_graph
 from .layer_costs import READ, int8_of, measured_costs
 from .prune_budget import check, check_least
-from .prune_widths import planned_widths, resized, widths_of
+from .prune_widths import planned_widths, resized, smallest, widths_of
 from .pruned_scores import TuningComparison
 
 if TYPE_CHECKING:
@@ -294,4 +294,6 @@ def _batches(data: TaskBatches, rows: np.ndarray, device: torch.device) -> Itera
         yield to_tensors(data.collate(rows[chunk]), device)
 
 
-PRUNE = Kind("prune", 5, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=resized)
+PRUNE = Kind(
+    "prune", 5, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=resized, smallest=smallest
+)

@@ -8,7 +8,7 @@ from ...models.dimensions import Dimensions
 from ...models.pruned_shape import PrunedShape
 from ...spec.recipe import Stage
 from ...spec.stages import Prune
-from ..plan import Draft
+from ..plan import Draft, Node, Plan
 
 
 def widths_of(spec: Prune, sizes: Dimensions) -> list[tuple[int, int]]:
@@ -68,6 +68,15 @@ def resized(spec: Prune, sizes: Dimensions) -> Dimensions | None:
         return replace(sizes, intermediate=neurons[0], pruned=None)
     # Which heads stay is for the run to say; how many decides the sizes.
     return replace(sizes, pruned=PrunedShape(tuple(tuple(range(heads)) for heads, _ in widths), tuple(neurons)))
+
+
+def smallest(plan: Plan, node: Node[Prune], sizes: Dimensions) -> Dimensions:
+    """With these widths; or the narrowest, for a budget says what a model may cost at most, and heads and neurons that do not matter go,
+    however much it leaves."""
+    from ...pruning.budget import narrowest
+
+    known = resized(node.spec, sizes)
+    return narrowest(sizes) if known is None else known
 
 
 def planned_widths(draft: Draft, stage: Stage) -> list[tuple[int, int]]:

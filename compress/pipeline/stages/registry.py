@@ -18,6 +18,7 @@ from .export import EXPORT
 from .finetune import FINETUNE
 from .general import GENERAL
 from .grow import GROW
+from .layer_importance import LAYER_IMPORTANCE
 from .masked_lm import MASKED_LM
 from .pretrain import PRETRAIN
 from .prune import PRUNE
@@ -35,6 +36,7 @@ _KINDS = (
     FINETUNE,
     CHOOSE,
     ADOPT,
+    LAYER_IMPORTANCE,
     MASKED_LM,
     GENERAL,
     AUGMENT,

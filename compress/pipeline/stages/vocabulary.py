@@ -19,11 +19,12 @@ from ...vocabulary import (
     compare_texts,
     count_texts,
     count_tokens,
+    fewest_tokens,
     kept_tokens,
     permanent_tokens,
     with_tokens,
 )
-from ..plan import TRAINING, Draft, Job, Kind
+from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
 from ..plan.changed import add_changed
 from ..plan.fields import WITHOUT_TEXT
 
@@ -130,6 +131,15 @@ def _resized(spec: Vocabulary, sizes: Dimensions) -> Dimensions:
     return sizes if spec.most is None else replace(sizes, vocabulary=min(sizes.vocabulary, spec.most))
 
 
+def _smallest(plan: Plan, node: Node[Vocabulary], sizes: Dimensions) -> Dimensions:
+    """With the tokens that train alone makes stay."""
+    source = plan.source_of(node)
+    permanent = permanent_tokens(source.tokenizer, named_tokens(source.config))
+    counts = count_tokens(source.tokenizer, plan.task.data.train)
+    fewest = fewest_tokens(source.tokenizer, permanent, counts, most=node.spec.most)
+    return replace(sizes, vocabulary=min(sizes.vocabulary, fewest))
+
+
 VOCABULARY = Kind(
-    _NAME, 1, Vocabulary, run, plan, libraries=TRAINING, checkpoint=True, reads_text=True, resized=_resized,
+    _NAME, 1, Vocabulary, run, plan, libraries=TRAINING, checkpoint=True, reads_text=True, resized=_resized, smallest=_smallest,
 )  # fmt: skip

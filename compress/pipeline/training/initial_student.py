@@ -32,6 +32,7 @@ from ...models.token_vectors import VECTORS
 from ...models.vector_layers import MIX
 from ...spec.kinds import KINDS
 from ..plan import Context, Inputs, Job, Plan
+from ..plan.students import card_of
 from ..plan.teachers import TeacherSource
 from .info import Start
 from .labels import label_order, reorder_head
@@ -51,7 +52,7 @@ def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Mod
         made = inputs.get("token_vectors")
         vectors = None if made is None else np.load(made.path / VECTORS, allow_pickle=False)
         return build_static(teacher, plan.sizes["student"], tokenizer, vectors), None
-    card, sample = _card(plan), None
+    card, sample = card_of(plan, inputs), None
     tokens = sample_tokens(card)
     if tokens and "encoder" not in inputs:
         sample = task_sample(context.task, tokenizer, pad_id(teacher.config.to_dict()), tokens=tokens)
@@ -82,21 +83,15 @@ def _pretrained_classifier(source: TeacherSource, context: Context) -> nn.Module
     return model
 
 
-def initial_encoder(plan: Plan, teacher: Any, data: TextBatches) -> tuple[nn.Module, Start | None]:
+def initial_encoder(plan: Plan, inputs: Inputs, teacher: Any, data: TextBatches) -> tuple[nn.Module, Start | None]:
     """As `initial_student`, for a stage on plain text, whose `data` gives the sample."""
-    card = _card(plan)
+    card = card_of(plan, inputs)
     if plan.pretrained is not None:
         return load_encoder(plan.pretrained.folder or Path()), None
     tokens = sample_tokens(card)
     sample = data.sample(-(-tokens // data.length)) if tokens else None
     student = build_encoder(card, teacher, plan.sizes["student"], sample)
     return student, _start_info(card, student, teacher, sample)
-
-
-def _card(plan: Plan) -> StudentCard:
-    if plan.student is None:
-        raise RuntimeError("a stage that trains a student is only planned with one")
-    return plan.student
 
 
 def _start_info(card: StudentCard, student: Any, teacher: Any, sample: Any) -> Start | None:

@@ -1,0 +1,132 @@
+"""layer_importance: which of the fine-tuned teacher's layers a student is copied from (`init: prune`), by its answers without others."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from ...atomic import write_text
+from ...fields import Positive, Spec
+from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
+from ...models.families import FAMILIES
+from ...models.layer_maps import copied_layers
+from ...models.vector_layers import AVERAGED
+from ...pruning.layers import Round, layers_alone, rounds_to
+from ...tasks import TASK_KINDS, Encoded, TaskBatches
+from ..plan import TRAINING, Draft, Job, Kind
+from ..plan.students import CHOSEN_LAYERS
+
+_BATCH = 32  # examples that are drawn at once
+_ROUNDS = TypeAdapter(list[Round])
+
+
+class LayerImportance(Spec):
+    """`keep`: layers of the student. `max_length`: tokens of a text."""
+
+    keep: Positive
+    examples: Positive
+    max_length: Positive
+
+
+class LayerImportanceInfo(TypedDict):
+    """`copied_layers`, `dropped`: from 0, the former rising, the latter in the order in which they went. `alone`: what the answers of the
+    teacher diverge by without each layer, all others there. `copied_divergence`: without all that were dropped; `spaced_divergence`:
+    with as many evenly spaced layers. An example's mean, as `TaskKind.divergence` measures it, over `examples` of
+    train, of questions windows."""
+
+    copied_layers: list[int]
+    dropped: list[int]
+    alone: dict[str, float]
+    copied_divergence: float
+    spaced_divergence: float
+    examples: int
+
+
+def layer_importance_inputs(draft: Draft, stage: str) -> dict[str, str]:
+    """The node, added, of a student that starts from the layers that matter the most and is yet to start; of any other none."""
+    card = draft.student
+    if card is None or card.init != "prune" or "student" in draft.latest:
+        return {}
+    if draft.teacher.config.get(AVERAGED):
+        raise draft.fails(
+            stage,
+            f"student {card.name}: init: prune drops layers one by one, and the vectors of teacher {draft.teacher.card.name} are a mean of "
+            "several; choose a student of `init: copy`, or a teacher card of one layer",
+        )
+    spec = LayerImportance(keep=card.layers, examples=card.examples, max_length=draft.task.spec.max_length)
+    described, outside = {**spec.model_dump(), "seed": draft.seed}, {"data": draft.task.fingerprint}
+    inputs = {"teacher": draft.latest["teacher"]}
+    made = draft.add(
+        LAYER_IMPORTANCE, CHOSEN_LAYERS, "teacher", spec, described, inputs=inputs, outside=outside, stage=stage
+    )
+    return {CHOSEN_LAYERS: made}
+
+
+def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
+    """-> no file: the layers are in what it says of itself. Rounds that an interruption left are not computed again."""
+    from ...models.predict import predict_logits
+    from ...training import make_accelerator
+
+    context, spec, folder = job.context, job.spec, job.inputs["teacher"].path
+    model: Any = load_classifier(folder, kind=context.kind, labels=context.labels, trained=True).eval()
+    model.to(make_accelerator(context.precision).device)
+    tokenizer, pad, layers = load_tokenizer(folder), pad_id(model.config.to_dict()), job.plan.sizes["teacher"].layers
+    examples = _examples(job, context.task.encoded("train", tokenizer, spec.max_length), pad)
+    outputs = partial(predict_logits, model, examples, pad)
+    whole, done = outputs(), 0
+    total = sum(range(spec.keep + 1, layers + 1)) + 1
+
+    def divergence(kept: tuple[int, ...]) -> float:
+        nonlocal done
+        with layers_alone(model, kept):
+            found = TASK_KINDS[context.kind].divergence(whole, outputs())
+        done += 1
+        context.listener.progress("judging layers", min(done, total), total)
+        return max(0.0, found)  # rounding may make it less
+
+    first, kept_rounds = FAMILIES[model.config.model_type].own_first_layer, job.work / "rounds.json"
+    rounds = _ROUNDS.validate_json(kept_rounds.read_bytes()) if kept_rounds.is_file() else []
+    done = sum(len(each.layers) for each in rounds)
+    for found in rounds_to(spec.keep, layers, divergence, first=first, before=rounds):
+        rounds.append(found)
+        _write(kept_rounds, rounds)
+    spaced = copied_layers("every_other", teacher_layers=layers, student_layers=spec.keep, card=job.node.id)
+    dropped = [each.dropped for each in rounds]
+    kept = sorted({*range(layers)} - {*dropped})
+    info: LayerImportanceInfo = {
+        "copied_layers": kept,
+        "dropped": dropped,
+        "alone": {
+            str(layer): cost for each in rounds[:1] for layer, cost in zip(each.layers, each.divergences, strict=True)
+        },
+        "copied_divergence": min(rounds[-1].divergences) if rounds else 0.0,
+        "spaced_divergence": divergence(spaced),
+        "examples": len(examples),
+    }
+    context.notice(
+        f"{job.node.id}: the student is copied from teacher layers {kept}, counted from 0; without training their answers diverge from "
+        f"the teacher's by {info['copied_divergence']:.3g}, those of evenly spaced layers by {info['spaced_divergence']:.3g}"
+    )
+    return info
+
+
+def _examples(job: Job[LayerImportance], train: Encoded, pad: int) -> Encoded:
+    """Those that a first epoch begins with; queries and questions whole."""
+    data = TaskBatches(train, batch_size=_BATCH, pad_id=pad, seed=job.node.seed)
+    rows: list[np.ndarray] = []
+    while len(rows) < len(data) and sum(map(len, rows)) < job.spec.examples:
+        rows.append(data.indices(len(rows)))
+    found = np.concatenate(rows)
+    return train.take(found if data.groups(found) is not None else found[: job.spec.examples])
+
+
+def _write(path: Path, rounds: list[Round]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, _ROUNDS.dump_json(rounds).decode())
+
+
+LAYER_IMPORTANCE = Kind(CHOSEN_LAYERS, 1, LayerImportance, run, libraries=TRAINING)

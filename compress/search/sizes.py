@@ -1,0 +1,28 @@
+"""The sizes of a plan's last model, as far as they are known before anything is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..models.dimensions import Dimensions
+from ..pipeline import Plan
+
+
+@dataclass(frozen=True)
+class KnownSizes:
+    """`least`: what no run of the plan goes below; `exact`: whether every run leaves just these."""
+
+    least: Dimensions
+    exact: bool
+
+
+def known_sizes(plan: Plan) -> KnownSizes:
+    """Of the last model. A stage that cuts the vocabulary counts the tokens of the training texts here too."""
+    name, _, _ = plan.models[-1].rpartition("-")
+    least = plan.sizes[name]
+    most: Dimensions | None = least
+    for node in plan.nodes:
+        if node.kind.resized is not None and node.kind.smallest is not None:
+            least = node.kind.smallest(plan, node, least)
+            most = None if most is None else node.kind.resized(node.spec, most)
+    return KnownSizes(least, least == most)
