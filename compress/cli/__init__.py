@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from typing import Any
 
@@ -95,6 +96,8 @@ def _command_path(words: list[str]) -> str:
 def main() -> None:
     """Exit codes: 0 done, 1 a check failed, 2 wrong input, 130 and 143 interrupted."""
     signals.install()
+    # Before torch is there: its waiting threads sleep. By default they spin, which takes a busy machine's cores from those that work.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         code = app(args=as_meant(sys.argv[1:]), prog_name="compress", standalone_mode=False)
         if code:

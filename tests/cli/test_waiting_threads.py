@@ -1,0 +1,39 @@
+"""torch's threads sleep while they wait, unless the user says otherwise."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import contextlib, ctypes, sys
+from compress.cli import main
+sys.argv = ["compress", "--version"]
+with contextlib.suppress(SystemExit):
+    main()
+ctypes.CDLL({library!r})
+"""
+
+
+def openmp() -> Path:
+    """The library that torch brings, which reads its settings as it is loaded and prints them where asked to."""
+    spec = find_spec("torch")
+    assert spec is not None and spec.origin is not None
+    found = sorted((Path(spec.origin).parent / "lib").glob("libgomp*.so*"))
+    if not found:
+        pytest.skip("this torch brings no libgomp")
+    return found[0]
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_the_command_line_lets_them_sleep(before: str | None, after: str) -> None:
+    unset = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    environment = {**unset, "OMP_DISPLAY_ENV": "true", **({"OMP_WAIT_POLICY": before} if before else {})}
+    script = SCRIPT.format(library=str(openmp()))
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert f"OMP_WAIT_POLICY = '{after}'" in done.stderr
