@@ -15,7 +15,7 @@ from vocabulary_runs import vocabulary_world
 from compress.errors import CompressError
 from compress.models.dimensions import read_config
 from compress.models.families import FAMILIES
-from compress.pipeline import Request, build_stage
+from compress.pipeline import Listener, Request, build_stage
 from compress.pipeline.plan.students import CHOSEN_LAYERS
 from compress.tasks import OwnFiles
 
@@ -57,9 +57,21 @@ def request(world: Path, teacher: str, task: str) -> Request:
     return Request(("distilbert",), own=OwnFiles(train=train, dev=dev, kind=kind, max_length=24), **options)
 
 
+class Progress(Listener):
+    def __init__(self) -> None:
+        super().__init__()
+        self.judged: list[tuple[int, int | None]] = []
+
+    def progress(self, what: str, done: int, total: int | None) -> None:
+        if what == "judging layers":
+            self.judged.append((done, total))
+
+
 def check(own: Request, layers: int) -> list[int]:
     """A student is made of the layers that are chosen, which are returned."""
-    info = build_stage(own, CHOSEN_LAYERS).info
+    listener = Progress()
+    info = build_stage(own, CHOSEN_LAYERS, listener).info
+    assert listener.judged == [(done, len(listener.judged)) for done in range(1, len(listener.judged) + 1)] != []
     copied = info["copied_layers"]
     assert sorted([*copied, *info["dropped"]]) == [*range(layers)]
     assert len(copied) == 2
