@@ -106,7 +106,7 @@ BaseSeed = Annotated[
     typer.Option(
         min=0,
         max=LARGEST_SEED,
-        help="Seed of the teacher, the general stage and the augmentation, which all seeds then share.",
+        help="Seed of the teacher, the choice of its layers, the general stage and the augmentation, which all seeds then share.",
         rich_help_panel="Seeds",
     ),
 ]

@@ -32,8 +32,8 @@ class Request:
     learns the mean; `refit` fine-tunes teachers that already have a head; `data_dir` holds GLUE's folders or a saved data set;
     `tuning` is a file for the tuning split, which is held out of train without it; `corpus` names plain text; `overrides` are
     `path=value` for every recipe that is named (one given as an object is run as it is).
-    `base_seed` is that of the teacher, the general stage and the augmentation, which the seeds then
-    share (default: every seed has its own). With `fsdp` the processes of torchrun split what they train.
+    `base_seed` is that of the teacher, the choice of its layers (`init: prune`), the general stage and the augmentation, which the
+    seeds then share (default: every seed has its own). With `fsdp` the processes of torchrun split what they train.
     Without `bench` no latency is measured. `command` is what results say they were made by; default: the
     `compress run` that makes each.
     """

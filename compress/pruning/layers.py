@@ -45,7 +45,7 @@ def rounds_to(
 
 @contextmanager
 def layers_alone(model: Any, kept: Sequence[int]) -> Iterator[None]:
-    """While open, `model` runs these of its layers and no others. Its config still counts all."""
+    """While open, `model` has these of its layers and no others, and its config counts them."""
     from torch import nn
 
     from ..models.features import layers_of
@@ -53,7 +53,9 @@ def layers_alone(model: Any, kept: Sequence[int]) -> Iterator[None]:
     every = layers_of(model)
     path = next(name for name, module in model.named_modules() if module is every)
     model.set_submodule(path, nn.ModuleList(every[layer] for layer in kept))
+    model.config.num_hidden_layers = len(kept)
     try:
         yield
     finally:
         model.set_submodule(path, every)
+        model.config.num_hidden_layers = len(every)

@@ -22,8 +22,10 @@ from worlds import encoder_world
 
 from compress.augment import MaskedLmProposer
 from compress.losses import LOSSES
+from compress.models import predict
 from compress.pipeline import Request, build_stage
 from compress.pipeline import run as pipeline_run
+from compress.pipeline.plan.students import CHOSEN_LAYERS
 from compress.pipeline.stages.registry import STAGES
 from compress.pruning import layerwise, obs, repair, scores
 from compress.training.loop import _Run
@@ -204,7 +206,7 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
 
     def on_gpu(job: Any) -> Any:
         kind = job.node.kind
-        if not (kind.trains or kind.name in FORWARDS):
+        if not (kind.trains or kind.name in {*FORWARDS, CHOSEN_LAYERS}):
             return run_job(job)
         seen.stages.append(kind.name)
         with pretend_cuda():
@@ -262,6 +264,26 @@ def test_pruning_computes_on_the_gpu_and_leaves_what_it_leaves_on_the_cpu(world:
         assert found.keys() == expected.keys()
         for key, value in found.items():
             assert torch.allclose(value, expected[key], rtol=1e-3, atol=1e-3), (label, key)
+
+
+@pytest.mark.slow
+def test_layers_are_chosen_on_the_gpu_as_on_the_cpu(world: Path) -> None:
+    infos, compute = dict[bool, dict[str, Any]](), predict.compute_features
+    for gpu in (True, False):
+        devices = set[str]()
+
+        def noted(model: Any, batch: Any, wanted: Any, devices: set[str] = devices) -> Any:
+            devices.update(each.device.type for each in (*batch.values(), *model.parameters()))
+            return compute(model, batch, wanted)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(predict, "compute_features", noted)
+            build(world, "chosen", gpu=gpu, until=CHOSEN_LAYERS)
+        assert devices == {"cuda" if gpu else "cpu"}
+        manifests = [json.loads(path.read_text()) for path in (world / f"runs-{gpu}").glob(".store/*/manifest.json")]
+        (infos[gpu],) = [each["info"] for each in manifests if "copied_layers" in each["info"]]
+    assert infos[True]["copied_layers"] == infos[False]["copied_layers"]
+    assert infos[True]["alone"] == pytest.approx(infos[False]["alone"], rel=1e-2)  # of teachers trained by other sums
 
 
 def devices_of_forwards(patch: pytest.MonkeyPatch) -> set[str]:

@@ -16,6 +16,7 @@ from compress.bundle import ship, verify
 from compress.errors import CompressError
 from compress.models.dimensions import read_config
 from compress.pipeline import Plan, Request, plan_all, run_all
+from compress.pipeline.plan.students import CHOSEN_LAYERS
 
 CARD = "name: layered\ntitle: Layered\nlicence: Apache-2.0\ncheckpoint: {{path: encoder}}\nlayers: {layers}\n"
 
@@ -71,6 +72,26 @@ def test_a_stage_that_trains_on_all_layers_is_refused(world: Path) -> None:
     text.write_text("\n\n".join(f"the old film is good in town {n} ." for n in range(40)))
     with pytest.raises(CompressError, match="the stage `masked_lm` trains on the teacher with all its layers"):
         planned(world, 2, recipe="distilbert-general", student="distil-1l", corpus=(str(text),))
+
+
+def test_vectors_of_several_layers_do_not_tell_which_of_them_matter(world: Path) -> None:
+    card = world / "chosen.yaml"
+    card.write_text("name: chosen\ntitle: Chosen\nlayers: 1\ninit: prune\n")
+    own: dict[str, Any] = {"recipe": "distilbert", "student": str(card)}
+    wanted = (
+        "init: prune drops layers one by one, and the vectors of teacher layered are made of the mean of its last 2"
+    )
+    with pytest.raises(CompressError, match=wanted):
+        planned(world, "last-2", **own)
+    assert any(node.kind.name == CHOSEN_LAYERS for node in planned(world, 2, **own).nodes)
+    path = world / "encoder" / "config.json"
+    text = path.read_text()
+    try:
+        for kind, several in (("embedding", 1), ("regression", 2)):  # a classifier reads the last layer's states alone
+            path.write_text(json.dumps({**json.loads(text), "sentence_layers": several}))
+            assert any(node.kind.name == CHOSEN_LAYERS for node in planned(world, "last", kind=kind, **own).nodes)
+    finally:
+        path.write_text(text)
 
 
 @pytest.mark.parametrize("layers", ["last-2", *slow(2)])

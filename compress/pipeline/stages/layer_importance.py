@@ -13,8 +13,9 @@ from ...atomic import write_text
 from ...fields import Positive, Spec
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
 from ...models.families import FAMILIES
+from ...models.heads import HEADS
 from ...models.layer_maps import copied_layers
-from ...models.vector_layers import AVERAGED
+from ...models.vector_layers import vector_words
 from ...pruning.layers import Round, layers_alone, rounds_to
 from ...tasks import TASK_KINDS, Encoded, TaskBatches
 from ..plan import TRAINING, Draft, Job, Kind
@@ -36,7 +37,7 @@ class LayerImportanceInfo(TypedDict):
     """`copied_layers`, `dropped`: from 0, the former rising, the latter in the order in which they went. `alone`: what the answers of the
     teacher diverge by without each layer, all others there. `copied_divergence`: without all that were dropped; `spaced_divergence`:
     with as many evenly spaced layers. An example's mean, as `TaskKind.divergence` measures it, over `examples` of
-    train, of questions windows."""
+    train: of questions their windows, of pairs that have vectors both texts."""
 
     copied_layers: list[int]
     dropped: list[int]
@@ -51,17 +52,26 @@ def layer_importance_inputs(draft: Draft, stage: str) -> dict[str, str]:
     card = draft.student
     if card is None or card.init != "prune" or "student" in draft.latest:
         return {}
-    if draft.teacher.config.get(AVERAGED):
+    several = vector_words(draft.teacher.config) if HEADS[draft.task.spec.kind].bare else None
+    if several is not None:
         raise draft.fails(
             stage,
-            f"student {card.name}: init: prune drops layers one by one, and the vectors of teacher {draft.teacher.card.name} are a mean of "
-            "several; choose a student of `init: copy`, or a teacher card of one layer",
+            f"student {card.name}: init: prune drops layers one by one, and the vectors of teacher {draft.teacher.card.name} are made of "
+            f"{several}; choose a student of `init: copy`",
         )
     spec = LayerImportance(keep=card.layers, examples=card.examples, max_length=draft.task.spec.max_length)
-    described, outside = {**spec.model_dump(), "seed": draft.seed}, {"data": draft.task.fingerprint}
+    described, outside = {**spec.model_dump(), "seed": draft.base_seed}, {"data": draft.task.fingerprint}
     inputs = {"teacher": draft.latest["teacher"]}
     made = draft.add(
-        LAYER_IMPORTANCE, CHOSEN_LAYERS, "teacher", spec, described, inputs=inputs, outside=outside, stage=stage
+        LAYER_IMPORTANCE,
+        CHOSEN_LAYERS,
+        "teacher",
+        spec,
+        described,
+        inputs=inputs,
+        outside=outside,
+        seed=draft.base_seed,
+        stage=stage,
     )
     return {CHOSEN_LAYERS: made}
 
@@ -78,7 +88,8 @@ def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
     examples = _examples(job, context.task.encoded("train", tokenizer, spec.max_length), pad)
     outputs = partial(predict_logits, model, examples, pad)
     whole, done = outputs(), 0
-    total = sum(range(spec.keep + 1, layers + 1)) + 1
+    first, kept_rounds = FAMILIES[model.config.model_type].own_first_layer, job.work / "rounds.json"
+    total = sum(left - first for left in range(spec.keep + 1, layers + 1)) + 1
 
     def divergence(kept: tuple[int, ...]) -> float:
         nonlocal done
@@ -88,7 +99,6 @@ def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
         context.listener.progress("judging layers", min(done, total), total)
         return max(0.0, found)  # rounding may make it less
 
-    first, kept_rounds = FAMILIES[model.config.model_type].own_first_layer, job.work / "rounds.json"
     rounds = _ROUNDS.validate_json(kept_rounds.read_bytes()) if kept_rounds.is_file() else []
     done = sum(len(each.layers) for each in rounds)
     for found in rounds_to(spec.keep, layers, divergence, first=first, before=rounds):

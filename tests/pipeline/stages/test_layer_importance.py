@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from pretrained_toys import encoder_folder
 from recipe_runs import TASK, TEACHER
 
 from compress.cli.plans import plan_document
@@ -152,6 +153,29 @@ def test_other_seeds_and_examples_are_other_choices_and_other_training_is_not(wo
         assert key(plan_all(request(world))[0]) == key(plans[0])
     finally:
         recipe.write_text(RECIPE)
+
+
+def test_seeds_with_one_base_seed_share_the_choice_and_the_general_stage(world: Path) -> None:
+    (world / "twice.yaml").write_text(TWICE)
+    (world / "text.txt").write_text("the film is good .\n\n" * 60)
+    checkpoint = world / "checkpoint"
+    encoder_folder(checkpoint, "bert", layers=4)
+    own = replace(
+        request(world, seeds=(0, 1)),
+        recipes=(str(world / "twice.yaml"),),
+        teacher=str(checkpoint),
+        corpus=(str(world / "text.txt"),),
+    )
+
+    def shared(own: Request) -> list[bool]:
+        one, other = ({node.id: node for node in plan.nodes} for plan in plan_all(own))
+        return [one[name].key == other[name].key for name in (CHOSEN_LAYERS, "encoder", "student")]
+
+    assert shared(own) == [False, False, False]
+    assert shared(replace(own, base_seed=7)) == [True, True, False]
+    assert {
+        node.seed for plan in plan_all(replace(own, base_seed=7)) for node in plan.nodes if node.id == CHOSEN_LAYERS
+    } == {7}
 
 
 @pytest.mark.slow
