@@ -39,11 +39,10 @@ def own(world: Path, train: str = "texts.txt") -> OwnFiles:
     return OwnFiles(world / train, world / "dev.tsv", "one", "two", "score", "embedding", 16)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_lines_are_read_two_by_two_and_blank_ones_not_at_all(world: Path, packed: bool) -> None:
-    name = "texts.gz" if packed else "texts.txt"
-    if packed:
-        (world / name).write_bytes(gzip.compress((world / "texts.txt").read_bytes()))
+@pytest.mark.parametrize("name", ["texts.txt", "TEXTS.TXT", "texts.gz", "TEXTS.GZ"])
+def test_lines_are_read_two_by_two_and_blank_ones_not_at_all(world: Path, name: str) -> None:
+    content = (world / "texts.txt").read_bytes()
+    (world / name).write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
     data = load_training(*own_task(own(world, name)), None, world / "tuning.tsv")
     assert data.train.texts == (["a dog", "a slow river is not good"], ["the cat sings", "a fine movie"])
     assert data.train.apart and len(data.tuning) == 12
