@@ -58,8 +58,8 @@ def main() -> None:
     print("|-|-|" + "-|-|" * len(RULES))
     for offset in OFFSETS:
         for texts in TEXTS:
-            found = gains(texts, offset, options.draws, options.seed)
-            means, errors = found.mean(axis=0), found.std(axis=0, ddof=1) / len(found) ** 0.5
+            gained = gains(texts, offset, options.draws, options.seed)
+            means, errors = gained.mean(axis=0), gained.std(axis=0, ddof=1) / len(gained) ** 0.5
             cells = (f"{mean:+.2f} ± {error:.2f}" for mean, error in zip(means.flat, errors.flat, strict=True))
             print(f"| {offset:g} | {texts:,} | {' | '.join(cells)} |", flush=True)
 

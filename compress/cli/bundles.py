@@ -123,9 +123,12 @@ def predict(
     stdin, or a file, is read.
     """
     from ..runtime import load
+    from ..runtime.tagger import check_aggregation
     from .answered import answers
 
     _check_sources(texts, pair, source, {"--output": output, "--text": text, "--label": label})
+    if aggregation is not None:
+        check_aggregation(aggregation, "--aggregation")
     if source is not None and json:
         raise CompressError("--json: a file is answered in its own form; give --output FILE.jsonl for JSON")
 

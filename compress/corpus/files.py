@@ -65,17 +65,24 @@ class ZstandardFile(io.RawIOBase):
 
 
 _OPENERS = {".xz": lzma.LZMAFile, ".gz": gzip.GzipFile, ".zst": ZstandardFile}
-SUFFIXES = (".txt", *_OPENERS)
+_SUFFIXES = (".txt", *_OPENERS)
+ANY_SUFFIX = f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}"
 LONGEST = 1 << 18  # bytes of one paragraph; a longer line is cut at a space, so that memory stays bounded
 _BUFFER = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 
 
+def is_text(path: Path) -> bool:
+    """Whether the suffix, in any case, is that of a text file."""
+    return path.suffix.lower() in _SUFFIXES
+
+
 def open_text(path: Path) -> BinaryIO:
     """The bytes of the text in `path`, decompressed by its suffix while they are read."""
-    if path.suffix == ".txt":
+    suffix = path.suffix.lower()
+    if suffix == ".txt":
         return path.open("rb", buffering=_BUFFER)
-    opener = _OPENERS[path.suffix]
+    opener = _OPENERS[suffix]
     return io.BufferedReader(cast(io.RawIOBase, opener(path)), _BUFFER)
 
 

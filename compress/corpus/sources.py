@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import CompressError
 from ..paths import from_home
 from ..store.hashing import canonical, hash_file, hash_folder
-from .files import SUFFIXES, file_lines
+from .files import ANY_SUFFIX, file_lines, is_text
 from .hub import PREFIX, HubSource, hub_lines, parse_hub
 
 READER_VERSION = 1  # raise when other text is read from the same sources
@@ -57,22 +57,18 @@ def _sources(word: str) -> list[Source]:
         return list(_below(path))
     if not path.exists():
         raise CompressError(f"{path}: no such file or folder")
-    if path.suffix not in SUFFIXES:
-        raise CompressError(f"{path}: expected a text file named {_any_suffix()}")
+    if not is_text(path):
+        raise CompressError(f"{path}: expected a text file named {ANY_SUFFIX}")
     return [FileSource(path, path.name)]
 
 
 def _below(folder: Path) -> list[FileSource]:
-    names = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.suffix in SUFFIXES}
+    names = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if is_text(path)}
     hidden = {name for name in names if any(part.startswith(".") for part in name.split("/"))}
     kept = sorted(name for name in names if names[name].is_file() and name not in hidden)
     if not kept:
-        raise CompressError(f"{folder}: expected text files named {_any_suffix()}, found none")
+        raise CompressError(f"{folder}: expected text files named {ANY_SUFFIX}, found none")
     return [FileSource(names[name], name) for name in kept]
-
-
-def _any_suffix() -> str:
-    return f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 
 
 def corpus_fingerprint(sources: Sequence[Source]) -> str:

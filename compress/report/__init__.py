@@ -24,11 +24,12 @@ from ..results import (
     read_result,
     write_result,
 )
+from . import pruned_picture, reliability
 from .collect import collect
 from .intervals import metric_giving
 from .predictions import find_predictions, load_answers, own_file, write_answers
-from .pruned_picture import is_drawn
 from .recommendation import Recommendation, recommend, ship_command
+from .runs import group
 from .shipment import shipment_of
 from .summary import markdown_table, summary_table
 
@@ -45,7 +46,7 @@ def write_report(
     results: Sequence[Result], out: Path, *, folders: Sequence[Path] = (), recommended: Recommendation | None = None
 ) -> list[Path]:
     """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned,
-    `reliability.svg` where answers have probabilities, and `result.json` (several results: `results.json`) to `out`; and
+    `reliability.svg` where enough answers have probabilities, and `result.json` (several results: `results.json`) to `out`; and
     `per_example.npz`, every model's answers without texts, unless `out` is the run's own folder.
 
     `folders`: where predictions are, as `find_predictions` takes them; they serve the intervals over seeds.
@@ -123,10 +124,13 @@ def _run_in(out: Path) -> str | None:
 
 
 def _pictures(results: Sequence[Result]) -> list[str]:
-    """Beside the plot: of the models that were searched, of those that were pruned, and of those that decide, where there are any."""
+    """Beside the plot: of the models that were searched, of those that were pruned, and of those that decide, where there are any.
+
+    Raises `CompressError` where results do not go together.
+    """
     searched = any(model.info.get("divergence") for result in results for model in result.models)
-    pruned = any(map(is_drawn, results))
-    decided = any(model.reliability for result in results for model in result.models)
+    pruned = any(map(pruned_picture.is_drawn, results))
+    decided = any(map(reliability.is_drawn, group(results, lambda *_: None)))
     found = ((_SEARCHED, searched), (_PRUNED, pruned), (_RELIABILITY, decided))
     return [name for name, there in found if there]
 

@@ -105,7 +105,7 @@ def _marks(points: Sequence[Point], x: Any, y: Any) -> altair.Chart:
     largest = max(point.file_bytes for point in points)
     labels = ["\n".join(wrapped(point.label, WIDTH)) for point in points]
     values = [
-        {"label": label, "x": p.x, "y": p.y, "area": round(area(p, largest), 2), "tip": told(p.tip)}
+        {"label": label, "x": p.x, "y": p.y, "area": round(area(p, largest), 2), "tip": tooltip(p.tip)}
         for label, p in zip(labels, points, strict=True)
     ]
     legend = alt.Legend(
@@ -129,6 +129,6 @@ def _marks(points: Sequence[Point], x: Any, y: Any) -> altair.Chart:
     )
 
 
-def told(tip: dict[str, str]) -> str:
+def tooltip(tip: dict[str, str]) -> str:
     """`Score: 90.14; File: 90.9 MB`: what a pointer on a mark shows, and a reader for the blind says."""
     return "; ".join(f"{name}: {value}" for name, value in tip.items())

@@ -54,14 +54,22 @@ def shape_of(task: Task) -> Shape | None:
 def points_of(task: Task) -> list[Point]:
     """Every model on ONNX Runtime, and the teacher on PyTorch for orientation."""
     shape = shape_of(task)
-    recipes = list(dict.fromkeys(row.recipe for row in task.rows if row.recipe))
     rows = [row for row in task.rows if not row.eager or row.model.name == task.baseline.model.name]
     shown = [row for row in rows if (row.latency(shape) if shape else not row.eager)]
-    models = {recipe: [row for row in shown if row.recipe == recipe] for recipe in ["", *recipes]}
-    return [_point(row, shape, recipes, models[row.recipe].index(row), task) for row in shown]
+    models = {recipe: [row for row in shown if row.recipe == recipe] for recipe in ["", *_recipes(task)]}
+    return [_point(row, shape, models[row.recipe].index(row), task) for row in shown]
 
 
-def _point(row: Row, shape: Shape | None, recipes: list[str], number: int, task: Task) -> Point:
+def colour_of(row: Row, task: Task) -> str:
+    """That of its recipe, the same in every picture of the task."""
+    return COLOURS[_recipes(task).index(row.recipe) % len(COLOURS)] if row.recipe else BASELINE_COLOUR
+
+
+def _recipes(task: Task) -> list[str]:
+    return list(dict.fromkeys(row.recipe for row in task.rows if row.recipe))
+
+
+def _point(row: Row, shape: Shape | None, number: int, task: Task) -> Point:
     """`number`: of the model within its recipe."""
     cpu = task.cpu_time
     latency = row.latency(shape) if shape else None
@@ -76,11 +84,10 @@ def _point(row: Row, shape: Shape | None, recipes: list[str], number: int, task:
         tip["95% interval"] = (
             f"{numbers.signed(delta.low)} to {numbers.signed(delta.high)} against {task.teacher_of(row.recipe)}"
         )
-    colour = COLOURS[recipes.index(row.recipe) % len(COLOURS)] if row.recipe else BASELINE_COLOUR
     y, label = row.headline, row.label if row.eager else f"{row.label}, {size}"
     low, high = y - delta.points + delta.low, y - delta.points + delta.high
     mark = "cross" if row.eager else SHAPES[number % len(SHAPES)]
-    return Point(label, x, y, low, high, row.model.file_bytes, colour, mark, row.eager, tip)
+    return Point(label, x, y, low, high, row.model.file_bytes, colour_of(row, task), mark, row.eager, tip)
 
 
 def pareto(points: Iterable[Point]) -> list[Point]:

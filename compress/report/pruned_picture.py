@@ -10,7 +10,7 @@ from ..results import Result
 from . import numbers
 from .drawing import PAPER, SOFT, heading
 from .labels import name_of
-from .plot import told
+from .plot import tooltip
 from .points import COLOURS
 from .runs import Task
 
@@ -89,7 +89,7 @@ def _heads(result: Result) -> Any:
     whole, _ = _whole(result)
     width = CELL * whole
     cells = [
-        {"layer": number, "head": head, "state": state, "tip": told({f"Layer {number}, head {head}": state})}
+        {"layer": number, "head": head, "state": state, "tip": tooltip({f"Layer {number}, head {head}": state})}
         for number, heads, _ in _layers(result)
         for head in range(whole)
         for state in (_KEPT if head in heads else _TAKEN,)
@@ -171,7 +171,7 @@ def _points(record: PruningRecord) -> list[dict[str, Any]]:
             if score is None:
                 continue
             tip = {f"Tuning score, {kind}": numbers.points(score), _UNITS[record.budget]: f"{point.reached:.3g}"}
-            row = {"x": point.reached, "y": score, "kind": kind, "tip": told(tip)}
+            row = {"x": point.reached, "y": score, "kind": kind, "tip": tooltip(tip)}
             if point.delta is not None and kind == ("pruned" if point.repaired is None else "repaired"):
                 row |= {"low": record.whole + point.delta.low, "high": record.whole + point.delta.high}
             rows.append(row)

@@ -8,8 +8,8 @@ from typing import Any
 from ..recorded_fidelity import ReliabilityBin
 from . import numbers
 from .drawing import SOFT, heading, wrapped
-from .plot import told
-from .points import BASELINE_COLOUR, COLOURS, HEIGHT, SHAPES, WIDTH
+from .plot import tooltip
+from .points import COLOURS, HEIGHT, SHAPES, WIDTH, colour_of
 from .runs import Row, Task
 
 _LEAST = 10  # decisions: the share of fewer says little, and is not drawn
@@ -49,7 +49,7 @@ def _rows(task: Task) -> list[Row]:
     """The baseline, and the last model of each recipe, which is the one that is shipped: of as many as there are colours."""
     last = {row.recipe: row for row in task.rows if not row.eager and row.recipe}
     rows = [task.baseline, *list(last.values())[: len(COLOURS)]]
-    return [row for row in rows if all(model.reliability for model in row.models)]
+    return [row for row in rows if all(model.reliability for model in row.models) and _shown(row)]
 
 
 def _shown(row: Row) -> list[ReliabilityBin]:
@@ -69,17 +69,15 @@ def _chart(task: Task) -> Any:
 
     rows = _rows(task)
     labels = ["\n".join(wrapped(row.label, WIDTH)) for row in rows]
-    colours = [
-        BASELINE_COLOUR if row is task.baseline else COLOURS[number % len(COLOURS)] for number, row in enumerate(rows)
-    ]
+    colours = [colour_of(row, task) for row in rows]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(rows))]
     values = [
         _value(label, colour, each)
         for label, colour, row in zip(labels, colours, rows, strict=True)
         for each in _shown(row)
     ]
-    low = min([value[name] for value in values for name in ("x", "y")], default=0)
-    scale = alt.Scale(domain=[int(low * 10) / 10, 1], nice=False)
+    low = min(value[name] for value in values for name in ("x", "y"))
+    scale = alt.Scale(domain=[min(int(low * 10), 9) / 10, 1], nice=False)
     x = alt.X("x:Q", title="Mean confidence", scale=scale, axis=alt.Axis(format=".0%", tickCount=5))
     y = alt.Y("y:Q", title="Right decisions", scale=scale, axis=alt.Axis(format=".0%", tickCount=5))
     legend = alt.Legend(title=None, orient="bottom", columns=1, labelExpr="split(datum.label, '\\n')", labelLimit=0)
@@ -105,4 +103,4 @@ def _value(label: str, colour: str, each: ReliabilityBin) -> dict[str, Any]:
         "Right": numbers.percent(each.right),
         "Decisions": f"{each.examples:,}",
     }
-    return {"label": label, "colour": colour, "x": each.confidence, "y": each.right, "tip": told(tip)}
+    return {"label": label, "colour": colour, "x": each.confidence, "y": each.right, "tip": tooltip(tip)}

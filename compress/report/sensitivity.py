@@ -9,7 +9,7 @@ from ..results import ModelResult, Result
 from . import numbers
 from .drawing import PAPER, SOFT, heading, room
 from .labels import name_of
-from .plot import told
+from .plot import tooltip
 from .points import COLOURS
 from .runs import Task, title
 from .tables import Column, Line, Table, text_cells
@@ -114,5 +114,5 @@ def _rows(model: ModelResult) -> list[dict[str, Any]]:
         if "drop_alone" in model.info:
             row |= {"drop": model.info["drop_alone"][matmul][int8_format], "saved": model.info["saved_ms"][matmul]}
         tip = {"Matmul": name, "Divergence": f"{row['divergence']:.1e}", "In the mix": kind}
-        rows.append(row | {"tip": told(tip)})
+        rows.append(row | {"tip": tooltip(tip)})
     return rows

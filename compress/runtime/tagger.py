@@ -75,7 +75,7 @@ class Tagger(Opened):
         Raises, after everything before it has been answered: `CompressError` naming an example that is no text,
         `CheckFailed` for a score that is not finite, and whatever `texts` itself raises.
         """
-        _check(aggregation)
+        check_aggregation(aggregation)
         labelled = self.label_words(texts, aggregation=aggregation, batch_size=batch_size, tokens=tokens, window=window)
         return (self.entities(each, aggregation=aggregation) for each in labelled)
 
@@ -89,7 +89,7 @@ class Tagger(Opened):
         window: int | None = None,
     ) -> Iterator[LabelledWords]:
         """The label of each word of each text, `O` too, in order, while `texts` is being read. All else is as of `tag`."""
-        _check(aggregation)
+        check_aggregation(aggregation)
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
         return self._labelled(self._outputs(self._reader.windows(texts, window), batch_size, tokens, aggregation))
 
@@ -161,9 +161,10 @@ class Tagger(Opened):
                 answered += 1
 
 
-def _check(aggregation: str) -> None:
+def check_aggregation(aggregation: str, where: str = "aggregation") -> None:
+    """Raises `CompressError`, which begins with `where`, for a name that is not one of `Aggregation`."""
     if aggregation not in get_args(Aggregation):
         *others, last = get_args(Aggregation)
         raise CompressError(
-            f"aggregation: expected {', '.join(others)} or {last}, found {aggregation!r}; words are decided, not tokens"
+            f"{where}: expected {', '.join(others)} or {last}, found {aggregation!r}; words are decided, not tokens"
         )

@@ -17,8 +17,8 @@ def label_thresholds(outputs: np.ndarray, gold: np.ndarray, headline: Headline) 
     """float64 [label], of outputs and gold [example, label]: the best threshold of each label, or one for all.
 
     Of few examples of a label chance has more say in its own threshold than the label has. So a label's own, weighed by its positive
-    examples, is averaged with the shared one; and labels have their own only where these raise the score of the split, and that of
-    each fold by thresholds of the others. `benchmarks/label_thresholds.py` measures the two constants and that choice.
+    examples, is averaged with the shared one; and labels have their own only where these raise the score of the split, also with each fold
+    decided by thresholds of the others. `benchmarks/label_thresholds.py` measures the two constants and that choice.
     """
     shared = shared_threshold(outputs, gold, headline)
     one, own = np.full(gold.shape[1], shared), own_thresholds(outputs, gold, shared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,13 +53,14 @@ def load_training(
     if is_glue(spec):
         notes += completeness(spec, counts)
     notes += [f"{name}: {note}" for name, part in rows.items() for note in part.notes]
-    notes += _absent_labels(spec, train, names) + _shared_texts(train, splits)
+    plain = "train" in origin.paths and is_plain_text(spec.kind, origin.paths["train"])
+    notes += _absent_labels(spec, train, names) + _shared_texts(train, splits, plain=plain)
     if own is None:
         kept, held = carve(spec, train, rows["train"].place)
         train, own = train.select(kept), train.select(held)
     else:
         grouped = KINDS[spec.kind].grouped is not None
-        notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=grouped)
+        notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=grouped, plain=plain)
         own = _without(rows["tuning"].place, own, splits, grouped=grouped)
         if grouped and not scored_queries(own.labels):
             raise CompressError(
@@ -151,32 +152,44 @@ def _absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list
     return [f"train has no example of the label {name!r}" for name in absent]
 
 
-def _shared_texts(train: Split, reported: dict[str, Split]) -> list[str]:
+def _shared_texts(train: Split, reported: dict[str, Split], *, plain: bool) -> list[str]:
     """A note per reported split that shares texts with train: scores on those say nothing about new texts."""
-    known, notes = set(normalized(train)), []
+    count, notes = _counter(train, plain=plain), []
     for name, split in reported.items():
-        shared = sum(text in known for text in normalized(split))
+        shared = count(split)
         if shared:
             notes.append(f"{shared:,} of {len(split):,} {name} texts also stand in train")
     return notes
 
 
-def _check_tuning(place: str, tuning: Split, train: Split, reported: dict[str, Split], *, grouped: bool) -> list[str]:
-    """Notes on texts of the tuning file that also stand in other splits. CompressError: it is one of these. `grouped`: as `_without`."""
-    rows, notes = _keys(tuning, grouped), []
+def _check_tuning(
+    place: str, tuning: Split, train: Split, reported: dict[str, Split], *, grouped: bool, plain: bool
+) -> list[str]:
+    """Notes on texts of the tuning file that also stand in other splits. CompressError: it is one of these. `grouped`: as `_without`;
+    `plain`: train is plain text."""
+    notes = []
     for name, split in {"train": train, **reported}.items():
-        known = set(_keys(split, grouped))
-        shared = sum(row in known for row in rows)
-        if 2 * shared > len(rows):
+        shared = _counter(split, grouped=grouped, plain=plain and name == "train")(tuning)
+        if 2 * shared > len(tuning):
             use = "models learn by heart" if name == "train" else "scores are reported on"
             raise CompressError(
-                f"{place}: {shared:,} of its {len(rows):,} texts stand in {name}, which {use}; "
+                f"{place}: {shared:,} of its {len(tuning):,} texts stand in {name}, which {use}; "
                 "expected other examples to choose checkpoints and settings on"
             )
         if shared:
             left_out = "" if name == "train" else ", and are left out"
-            notes.append(f"{shared:,} of {len(rows):,} tuning texts also stand in {name}{left_out}")
+            notes.append(f"{shared:,} of {len(tuning):,} tuning texts also stand in {name}{left_out}")
     return notes
+
+
+def _counter(known: Split, *, grouped: bool = False, plain: bool = False) -> Callable[[Split], int]:
+    """A function that counts a split's examples that also stand in `known`: whole ones, or, of plain text, where pairs are no examples,
+    those of which it has every text. `grouped`: as `_without`."""
+    if not plain:
+        keys = set(_keys(known, grouped))
+        return lambda split: sum(key in keys for key in _keys(split, grouped))
+    texts = {text for column in known.columns() for text in normalized(column)}
+    return lambda split: sum(map(texts.issuperset, zip(*map(normalized, split.columns()), strict=True)))
 
 
 def _without(place: str, tuning: Split, reported: dict[str, Split], *, grouped: bool) -> Split:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from compress.corpus.files import SUFFIXES, file_lines
+from compress.corpus.files import ANY_SUFFIX, file_lines, is_text
 from compress.errors import CompressError
 from compress.spec.kinds import KindName
 from compress.spec.task import TaskSpec
@@ -15,17 +15,17 @@ from .columns import Rows
 
 def is_plain_text(kind: KindName | None, path: Path) -> bool:
     """Whether tasks of this kind read the file as a text a line; others read a .txt as a word a line."""
-    return kind == "embedding" and path.suffix in SUFFIXES
+    return kind == "embedding" and is_text(path)
 
 
 def text_file(corpus: Sequence[str]) -> str:
     """The one text file that `--corpus` names. CompressError: several, or something else."""
-    ends = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
     if len(corpus) > 1:
         raise CompressError(f"--corpus: expected one text file in place of --train, found {len(corpus)}; join them")
-    if Path(corpus[0]).suffix not in SUFFIXES:
+    if not is_text(Path(corpus[0])):
         raise CompressError(
-            f"--corpus: expected a text file ({ends}) in place of --train, found {corpus[0]}; folders and data sets do not serve there"
+            f"--corpus: expected a text file ({ANY_SUFFIX}) in place of --train, found {corpus[0]}; folders and data sets do not serve "
+            "there"
         )
     return corpus[0]
 

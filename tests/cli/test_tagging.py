@@ -168,7 +168,7 @@ def test_predict_refuses_another_aggregation(cli, bundle: Path, tmp_path: Path) 
     for more in (("near",), ("--input", path, "--output", out)):
         said = cli("predict", bundle, "--aggregation", "simple", *more)
         assert said.code == 2
-        assert "aggregation: expected first, average, max or none, found 'simple'" in said.err
+        assert "--aggregation: expected first, average, max or none, found 'simple'" in said.err
     assert not out.exists()
 
 

@@ -1,4 +1,4 @@
-"""Sentence encoders: the vectors of the same texts, of the last layer and of several."""
+"""Sentence encoders: the vectors of the same texts, of the last layer, of several and of none."""
 
 from __future__ import annotations
 
@@ -48,6 +48,13 @@ def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return out
 
 
+@pytest.fixture(scope="module")
+def static(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Token vectors and their mean, for libraries that ask nothing of `model_type`."""
+    options = ("--set", "distill.max_steps=3")
+    return shipped(tmp_path_factory.mktemp("static"), VECTOR_TASK, *options, recipe="static", steps=None)
+
+
 def check_vectors(found: Any, bundle: Path, file: str) -> None:
     expected = Embedder(bundle, precision=FILES[file], threads=1).embed(TEXTS, batch_size=1)
     check(found, expected, share_of(file), least=0.2, what="number of a vector")
@@ -59,6 +66,16 @@ def check_vectors(found: Any, bundle: Path, file: str) -> None:
 )
 def test_sentence_encoders(needs: str, program: str, file: str, bundle: Path, tmp_path: Path) -> None:
     check_vectors(by_python(needs, program, bundle, TEXTS, file, tmp_path), bundle, file)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_static_sentence_encoders(file: str, static: Path, tmp_path: Path) -> None:
+    """A text without words has zeros here and there."""
+    texts = [*TEXTS, ""]
+    expected = Embedder(static, precision=FILES[file], threads=1).embed(texts, batch_size=1)
+    assert not expected[-1].any()
+    found = by_python("fastembed", "fastembed_custom.py", static, texts, file, tmp_path)
+    check(found, expected, share_of(file), least=0.2, what="number of a vector")
 
 
 @pytest.mark.parametrize("file", JS_FILES)

@@ -19,7 +19,7 @@ import compress
 from compress.bundle import ship, verify
 from compress.errors import CompressError
 from compress.models.static_model import register
-from compress.pipeline import Plan, Request, plan_all
+from compress.pipeline import BenchSettings, Plan, Request, plan_all
 from compress.results import Result
 from compress.runtime import Classifier, Embedder, Tagger
 
@@ -239,6 +239,17 @@ def test_the_commands_go_from_a_teacher_to_an_answer(
     assert "FAIL" not in done("verify", "bundle")
     assert answer in json.loads(done("predict", "bundle", "--json", text))
     done("bench", "bundle/onnx/model_quantized.onnx", "--shape", "1x16", "--runs", "1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "settings"), [("vectors", ()), ("tags", ("finetune.max_steps=2",))])
+def test_every_model_is_timed(world: Path, task: str, settings: tuple[str, ...]) -> None:
+    result = run(world, "static", *settings, *BRIEF, task=task, bench=BenchSettings(runs=1))
+    timed = [
+        {(each.batch, each.length): each.p50 for each in model.onnx.latency} for model in result.models if model.onnx
+    ]
+    assert len(timed) == 3, "the teacher and both forms of the student"
+    assert all(found.keys() == timed[0].keys() and min(found.values()) > 0 for found in timed) and (1, 32) in timed[0]
 
 
 def test_the_table_is_the_teacher_s_and_a_token_that_was_not_seen_keeps_its_row(world: Path) -> None:

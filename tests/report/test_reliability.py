@@ -12,7 +12,8 @@ from compress.fidelity import BINS, calibration_error, reliability
 from compress.recorded_fidelity import ReliabilityBin
 from compress.report import write_report
 from compress.report.page import tasks_of
-from compress.report.reliability import describe, is_drawn, pooled
+from compress.report.points import points_of
+from compress.report.reliability import charts, describe, is_drawn, pooled
 from compress.results import Result
 
 RNG = np.random.default_rng(0)
@@ -83,3 +84,36 @@ def test_results_without_bins_have_no_picture(fake: Callable[..., Result], tmp_p
     assert not is_drawn(*tasks_of([fake()]))
     assert not (tmp_path / "reliability.svg").exists()
     assert "How sure" not in (tmp_path / "report.md").read_text()
+
+
+def test_few_decisions_have_no_picture(fake: Callable[..., Result], tmp_path: Path) -> None:
+    """In no bin there are ten; over two seeds there are in some."""
+    few = [with_bins(fake(seed=seed), *[slice(40 * seed, 40 * seed + 40)] * 3) for seed in (0, 1)]
+    most = [max(each.examples for each in result.final.reliability) for result in few]
+    (both,) = tasks_of(few)
+    assert max(most) < 10 <= max(each.examples for each in pooled(both.rows[-1]))
+    assert not is_drawn(*tasks_of(few[:1])) and is_drawn(both)
+    for part, there in ((few[:1], False), (few, True)):
+        write_report(part, tmp_path)
+        assert (tmp_path / "reliability.svg").exists() == there
+        assert ("How sure" in (tmp_path / "report.md").read_text()) == there
+
+
+def test_a_recipe_has_the_colour_that_it_has_in_the_plot(fake: Callable[..., Result]) -> None:
+    results = [with_bins(fake(recipe), *[slice(500)] * models) for recipe, models in (("distilbert", 3), ("int8", 2))]
+    (task,) = tasks_of(results)
+    (chart,) = charts([task])
+    _, lines, _ = chart.to_dict()["layer"]
+    shown = {value["label"]: value["colour"] for value in lines["data"]["values"]}
+    expected = {point.tip["Model"]: point.colour for point in points_of(task) if not point.eager}
+    assert len(set(shown.values())) == 3
+    assert shown == {label: expected[label] for label in shown}
+
+
+def test_models_that_are_always_sure_and_right_have_axes(fake: Callable[..., Result], tmp_path: Path) -> None:
+    certain = (ReliabilityBin(number=BINS, examples=50, confidence=1, right=1),)
+    result = fake()
+    models = tuple(model.model_copy(update={"reliability": certain}) for model in result.models)
+    result = result.model_copy(update={"models": models})
+    write_report([result], tmp_path)
+    assert ">90%</text>" in (tmp_path / "reliability.svg").read_text()

@@ -39,15 +39,38 @@ def own(world: Path, train: str = "texts.txt") -> OwnFiles:
     return OwnFiles(world / train, world / "dev.tsv", "one", "two", "score", "embedding", 16)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_lines_are_read_two_by_two_and_blank_ones_not_at_all(world: Path, packed: bool) -> None:
-    name = "texts.gz" if packed else "texts.txt"
-    if packed:
-        (world / name).write_bytes(gzip.compress((world / "texts.txt").read_bytes()))
+@pytest.mark.parametrize("name", ["texts.txt", "TEXTS.TXT", "texts.gz", "TEXTS.GZ"])
+def test_lines_are_read_two_by_two_and_blank_ones_not_at_all(world: Path, name: str) -> None:
+    content = (world / "texts.txt").read_bytes()
+    (world / name).write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
     data = load_training(*own_task(own(world, name)), None, world / "tuning.tsv")
     assert data.train.texts == (["a dog", "a slow river is not good"], ["the cat sings", "a fine movie"])
     assert data.train.apart and len(data.tuning) == 12
     assert data.notes == ("train: the last of 5 lines is left out, for lines are read two by two",)
+
+
+def test_texts_of_other_splits_are_seen_wherever_they_stand(world: Path) -> None:
+    """Apart, in another order, in other case; of a pair of which one text alone is there, nothing is said."""
+    lines = [
+        "OTHER  dev 0",
+        *LINES,
+        "dev film 0",
+        "dev film 1",
+        "dev film 2",
+        "other dev 2",
+        "tuning film 3",
+        "other tuning 9",
+    ]
+    (world / "texts.txt").write_text("\n".join(lines), encoding="utf-8")
+    notes = load_training(*own_task(own(world)), None, world / "tuning.tsv").notes
+    assert "2 of 12 dev texts also stand in train" in notes
+    assert "1 of 12 tuning texts also stand in train" in notes
+    own_lines = [field for n in range(8) for field in (f"tuning film {n}", f"other tuning {n * 7 % 12}")]
+    (world / "texts.txt").write_text("\n".join(["a dog", *own_lines]), encoding="utf-8")
+    with pytest.raises(
+        CompressError, match=r"tuning\.tsv: 7 of its 12 texts stand in train, which models learn by heart"
+    ):
+        load_training(*own_task(own(world)), None, world / "tuning.tsv")
 
 
 def test_one_step_has_the_loss_and_gradient_of_the_formulas(world: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from ...recorded_fidelity import Delta
 from .. import numbers
 from ..drawing import PAPER, SOFT, heading, room, specification, svg
-from ..plot import told
+from ..plot import tooltip
 from ..points import COLOURS
 from ..tables import NOT_DISTINGUISHABLE, against
 from .compare import Ablation
@@ -93,7 +93,7 @@ def _values(ablation: Ablation) -> list[dict[str, Any]]:
         delta, difference = entry.mean.delta, ablation.difference(entry)
         if delta is not None:
             row = {"row": entry.label, "points": delta.points, "low": delta.low, "high": delta.high}
-            row |= {"distinguishable": delta.distinguishable, "tip": told(_tip(entry.label, delta, difference))}
+            row |= {"distinguishable": delta.distinguishable, "tip": tooltip(_tip(entry.label, delta, difference))}
             values.append(row | ({} if difference is None else {"published": difference}))
     return values
 
