@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Callable
 
 import numpy as np
+from records import add_json, code_line, write_json
 
 from compress.metrics import LabelsHeadline
 from compress.tasks.label_thresholds import label_thresholds, own_thresholds, shared_threshold
@@ -53,15 +54,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    add_json(parser)
     options = parser.parse_args()
+    print(f"{code_line()}\n")
+    measured = []
     print("| Offset | Tuning texts | " + " | ".join(f"{rule}: micro | macro" for rule in RULES) + " |")
     print("|-|-|" + "-|-|" * len(RULES))
     for offset in OFFSETS:
         for texts in TEXTS:
             gained = gains(texts, offset, options.draws, options.seed)
+            measured.append({"offset": offset, "texts": texts, "gained": gained.tolist()})
             means, errors = gained.mean(axis=0), gained.std(axis=0, ddof=1) / len(gained) ** 0.5
             cells = (f"{mean:+.2f} ± {error:.2f}" for mean, error in zip(means.flat, errors.flat, strict=True))
             print(f"| {offset:g} | {texts:,} | {' | '.join(cells)} |", flush=True)
+    write_json(options.json, {"rules": list(RULES), "scores": ["f1_micro", "f1_macro"], "rows": measured})
 
 
 if __name__ == "__main__":
