@@ -33,6 +33,7 @@ from .recorded import (
 )
 from .recorded_fidelity import Delta, EntityScore, Fidelity, ReliabilityBin
 from .recorded_pruning import PruningRecord
+from .recorded_similarity import LayerSimilarity
 from .recorded_teachers import EnsembleScore
 from .recorded_vocabulary import VocabularyRecord
 from .spec.kinds import KindName, MetricName
@@ -47,7 +48,7 @@ PREDICTIONS = "predictions.npz"  # logits and gold of the reported splits
 TOKENS = "tokens"  # in these, of classes: how many tokens of the teacher's each example has
 PER_EXAMPLE = "per_example.npz"  # of a report's runs: class ids or scores, and gold
 RESULT, SEVERAL = "result.json", "results.json"
-REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg", "pruned.svg", "reliability.svg")
+REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg", "pruned.svg", "reliability.svg", "similarity.svg")
 REPORT_MARK = "<!-- compress report"  # the last line of a report.md
 
 
@@ -212,6 +213,9 @@ class Result(Record):
     ensemble: EnsembleScore | None = Field(default=None, description="several teachers as one; none where there is one")
     vocabulary: VocabularyRecord | None = Field(default=None, description="none where no stage cuts one down")
     pruning: tuple[PruningRecord, ...] = Field(default=(), description="one for each stage that prunes")
+    similarity: LayerSimilarity | None = Field(
+        default=None, description="of the student to the teacher; none without a student, nor in results of before"
+    )
     corpus: Corpus | None = Field(default=None, description="none where no stage reads plain text")
     stages: tuple[StageRecord, ...]
     models: Annotated[tuple[ModelResult, ...], Field(min_length=1)] = Field(

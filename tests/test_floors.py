@@ -21,6 +21,7 @@ FLOORS = {
         "recorded",
         "recorded_fidelity",
         "recorded_pruning",
+        "recorded_similarity",
         "recorded_teachers",
         "recorded_vocabulary",
         "runtime",

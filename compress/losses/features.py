@@ -10,7 +10,7 @@ Place = tuple[str, int]  # a kind of feature, and a layer counted from 0
 LOGITS, EMBEDDINGS, POOLED, WORDS = "logits", "embeddings", "pooled", "words"
 TOKEN_SCORES = "token_scores"  # what a masked-LM head makes of the last hidden states: the objective's own
 HIDDEN = "hidden"
-ATTENTION = ("scores", "queries", "keys", "values")
+ATTENTION = ("scores", "weights", "queries", "keys", "values")
 
 _PLACES: dict[str, Place] = {LOGITS: (LOGITS, 0), EMBEDDINGS: (HIDDEN, 0), POOLED: (POOLED, 0)}
 _INDEXED = re.compile(rf"({HIDDEN}|{'|'.join(ATTENTION)})\[(-?\d+)\]")

@@ -41,7 +41,8 @@ def captured(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place, Tenso
     """While open, one forward of `model` leaves the `wanted` tensors in the mapping that is given.
 
     Scores are [batch, heads, query, key], before softmax and without the mask; those of a family with values for the distance
-    of two tokens have these in them, as they decide what is attended to. Queries, keys and values are
+    of two tokens have these in them, as they decide what is attended to. Weights, of the same shape, are what attention multiplies values
+    by before dropout: softmax of the scores, 0 where the layer's mask lets no query look. Queries, keys and values are
     [batch, heads, length, head size]. Layers without a gradient go through torch's own attention kernel, beside which
     only the scores that are wanted are multiplied out.
     """
@@ -87,11 +88,13 @@ def _attention(
             capture.found[kind, layer] = tensor
     rate = options.get("dropout", 0.0)
     whole = query.device.type == "cpu" and _pays(query, rate)
-    if whole or ("scores", layer) in capture.wanted:
+    if whole or {("scores", layer), ("weights", layer)} & capture.wanted:
         scores = attention_scores(query, key, options.get("scaling"))
         scores = scores if bias is None else scores + bias.to(scores.dtype)
         if ("scores", layer) in capture.wanted:
             capture.found["scores", layer] = scores
+        if ("weights", layer) in capture.wanted:
+            capture.found["weights", layer] = _weights(scores, attention_mask)
         if whole:
             return _attended(scores, value, attention_mask, rate), None
     if bias is not None:
@@ -117,10 +120,12 @@ def _attended(scores: Tensor, value: Tensor, mask: Tensor | None, rate: float) -
 
     In bf16 scores and weights are rounded to it, as in transformers' eager attention; torch's kernel keeps them in fp32.
     """
-    if mask is not None:
-        scores = scores + added(mask, scores.dtype)
-    weights = dropout(torch.softmax(scores, dim=-1), rate)
+    weights = dropout(_weights(scores, mask), rate)
     return torch.matmul(weights.to(value.dtype), value).transpose(1, 2)
+
+
+def _weights(scores: Tensor, mask: Tensor | None) -> Tensor:
+    return torch.softmax(scores if mask is None else scores + added(mask, scores.dtype), dim=-1)
 
 
 AttentionInterface.register(_NAME, _attention)

@@ -1,7 +1,7 @@
 """Named features of a model on a batch, counted from 0 and, with a minus, from the end.
 
 `logits`; `hidden[i]`, where 0 is the embedding output, also called `embeddings`, and -1 the last layer;
-`scores[i]`, `queries[i]`, `keys[i]` and `values[i]` of the attention in layer i + 1; `pooled`, what the encoder's
+`scores[i]`, `weights[i]`, `queries[i]`, `keys[i]` and `values[i]` of the attention in layer i + 1; `pooled`, what the encoder's
 pooler makes of [CLS]; `words`, the table of word embeddings. `losses.features` builds and parses the names.
 """
 
@@ -104,6 +104,7 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
 
     Logits are as `logits_of` has them; hidden states [batch, length, hidden]; scores
     [batch, heads, query, key], before softmax and without the mask, with what the family adds for the distance of two tokens;
+    weights [batch, heads, query, key], after both;
     queries, keys and values [batch, heads, length, head size]; pooled [batch, hidden]; words [vocabulary, embedding].
     Raises `CompressError` for a name that is not a feature of the model.
     """

@@ -12,7 +12,7 @@ from .. import processes, provenance
 from ..errors import CompressError, did_you_mean
 from ..fields import Spec
 from ..machine import training_precision, usable_cores
-from ..results import CHECKPOINTS, RESULT, Result, read_result
+from ..results import Result
 from ..spec.kinds import KINDS
 from ..spec.recipe import Recipe
 from ..store import Artifact, Store, as_user_error
@@ -26,10 +26,12 @@ from .plan.teachers import TeacherSource, resolve_teacher
 from .planner import make_plan
 from .preflight import preflight
 from .request import Request, check_numbers, command_line, load_recipe, overrides_for, tasks_of, teacher_words
-from .results.assemble import BENCH, Made, build_result, described, write_run
+from .results.assemble import BENCH, Made, build_result, described
 from .results.ensemble import teacher_predictions
 from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
+from .results.run_folder import finished, write_run
+from .results.similarity import layer_similarity
 from .stages.adopt import ADOPT
 from .stages.export import say_what_rounding_does
 from .stages.finetune import FINETUNE
@@ -237,40 +239,38 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
     models = models_of(plan, artifacts)
     scored = {model.label: predictions(model, reported, context, cache) for model in models}
     taught = teacher_predictions(plan, artifacts, reported, context, cache)
+    similarity, compared = layer_similarity(plan, models, context, cache)
     measured = benchmark(models, context, request.bench, cache) if request.bench else None
     measurements = [
         described(plan),
         *(artifact.key for artifact, _ in (scored | taught).values()),
+        *([compared.key] if compared else []),
         *([measured[0].key] if measured else []),
     ]
     folder = request.root / plan.name
     with as_user_error(request.root, "the folder of the runs"):
         cache.sweep()
         with FileLock(cache.root / ".locks" / plan.name):  # two processes that end together write one after the other
-            finished = _finished(folder, measurements)
-            if finished is not None:
-                return finished
+            before = finished(folder, measurements)
+            if before is not None:
+                return before
             logits = {label: arrays for label, (_, arrays) in (scored | taught).items()}
             done = {label: artifact for label, (artifact, _) in scored.items()}
             done |= {BENCH: measured[0]} if measured else {}
             made = Made(
-                reported, artifacts, cached, models, logits, measured[1] if measured else {}, done, measurements
+                reported,
+                artifacts,
+                cached,
+                models,
+                logits,
+                measured[1] if measured else {},
+                done,
+                measurements,
+                similarity,
             )
             result = build_result(plan, context, made, request.bench, request.command or command_line(request, plan))
             write_run(folder, result, plan, made, cache.root)
     return result
-
-
-def _finished(folder: Path, measurements: list[str]) -> Result | None:
-    """The result that is there, when it is of the very same measurements, latency's, the last, maybe beside them."""
-    if not all((folder / name).exists() for name in (RESULT, CHECKPOINTS)):
-        return None
-    try:
-        result = read_result(folder)
-    except CompressError:
-        return None
-    found = result.settings.get("measurements")
-    return result if isinstance(found, list) and found[: len(measurements)] == measurements else None
 
 
 def _build(

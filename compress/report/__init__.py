@@ -24,7 +24,7 @@ from ..results import (
     read_result,
     write_result,
 )
-from . import pruned_picture, reliability
+from . import pruned_picture, reliability, similarity
 from .collect import collect
 from .intervals import metric_giving
 from .predictions import find_predictions, load_answers, own_file, write_answers
@@ -39,15 +39,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-*_PAGES, _SEARCHED, _PRUNED, _RELIABILITY = REPORT
+*_PAGES, _SEARCHED, _PRUNED, _RELIABILITY, _SIMILARITY = REPORT
 
 
 def write_report(
     results: Sequence[Result], out: Path, *, folders: Sequence[Path] = (), recommended: Recommendation | None = None
 ) -> list[Path]:
     """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned,
-    `reliability.svg` where enough answers have probabilities, and `result.json` (several results: `results.json`) to `out`; and
-    `per_example.npz`, every model's answers without texts, unless `out` is the run's own folder.
+    `reliability.svg` where enough answers have probabilities, `similarity.svg` where layers were compared, and `result.json` (several results:
+    `results.json`) to `out`; and `per_example.npz`, every model's answers without texts, unless `out` is the run's own folder.
 
     `folders`: where predictions are, as `find_predictions` takes them; they serve the intervals over seeds.
     `recommended`: what the report says on which model to ship.
@@ -68,7 +68,7 @@ def write_report(
         _write_data(results, data)
         if not answers and not any(find_predictions(result, [out]) for result in results):
             (out / PER_EXAMPLE).unlink(missing_ok=True)  # of the report that was here before
-        for name in {_SEARCHED, _PRUNED, _RELIABILITY} - {file.name for file in files}:
+        for name in {_SEARCHED, _PRUNED, _RELIABILITY, _SIMILARITY} - {file.name for file in files}:
             (out / name).unlink(missing_ok=True)  # of it, too
         if not _current([*files, *answers], digest):
             for path in answers:
@@ -124,14 +124,16 @@ def _run_in(out: Path) -> str | None:
 
 
 def _pictures(results: Sequence[Result]) -> list[str]:
-    """Beside the plot: of the models that were searched, of those that were pruned, and of those that decide, where there are any.
+    """Beside the plot: of the models that were searched, of those that were pruned, of those that decide, and of layers
+    that were compared, where there are any.
 
     Raises `CompressError` where results do not go together.
     """
     searched = any(model.info.get("divergence") for result in results for model in result.models)
     pruned = any(map(pruned_picture.is_drawn, results))
     decided = any(map(reliability.is_drawn, group(results, lambda *_: None)))
-    found = ((_SEARCHED, searched), (_PRUNED, pruned), (_RELIABILITY, decided))
+    compared = any(map(similarity.is_drawn, results))
+    found = ((_SEARCHED, searched), (_PRUNED, pruned), (_RELIABILITY, decided), (_SIMILARITY, compared))
     return [name for name, there in found if there]
 
 
@@ -149,7 +151,12 @@ def _draw(
     page = page_of(tasks, folders, recommended)
     report, html, plot, *others = files
     write_text(plot, render.plot(tasks))
-    draw = {_SEARCHED: render.sensitivity, _PRUNED: render.pruned, _RELIABILITY: render.reliability}
+    draw = {
+        _SEARCHED: render.sensitivity,
+        _PRUNED: render.pruned,
+        _RELIABILITY: render.reliability,
+        _SIMILARITY: render.similarity,
+    }
     for path in others:
         write_text(path, draw[path.name](tasks))
     write_text(html, render.html_report(page, tasks))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..results import Result
 from ..spec.kinds import KINDS
-from . import agreement, overview, pruned_picture, recommendation, reliability, sensitivity, sentences
+from . import agreement, overview, pruned_picture, recommendation, reliability, sensitivity, sentences, similarity
 from .agreement import agreement_table
 from .choices import choice_sentences
 from .copied_layers import copied_sentences
@@ -104,6 +104,7 @@ class Page:
     tasks: tuple[TaskPage, ...]
     sensitivity: str
     reliability: str
+    similarity: similarity.Section | None
     pruned: str
     environment: tuple[tuple[str, str], ...]
     reading: tuple[str, ...]
@@ -118,11 +119,13 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
     results = [result for task in tasks for result in task.results]
     over_tasks = overview.overview_table(tasks)
     pages = tuple(_task_page(task, number, folders) for number, task in enumerate(tasks))
+    compared = similarity.section(tasks)
     agreeing = any(page.agreement for page in pages)
     own = (
         agreement.READING if agreeing else (),
         overview.READING if over_tasks else (),
         recommendation.READING if recommended else (),
+        similarity.READING if compared and compared.words else (),
     )
     return Page(
         title=_title(tasks),
@@ -133,6 +136,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
         tasks=pages,
         sensitivity=sensitivity.describe(tasks),
         reliability=reliability.describe(tasks),
+        similarity=compared,
         pruned=pruned_picture.describe(tasks),
         environment=tuple(environment(results)),
         reading=(*_reading(tasks), *(line for lines in own for line in lines), *_seed_note(tasks, folders)),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import curves, markdown, pruned_picture
 from . import reliability as reliability_picture
+from . import similarity as similarity_picture
 from .curves import Curves
 from .drawing import inline, specification, svg
 from .names import Names
@@ -36,6 +37,7 @@ def html_report(page: Page, tasks: Sequence[Task]) -> str:
         sensitivity=inline(sensitivity(tasks)) if page.sensitivity else "",
         pruned=inline(pruned(tasks)) if page.pruned else "",
         reliability=inline(reliability(tasks)) if page.reliability else "",
+        similarity=inline(similarity(tasks)) if page.similarity and page.similarity.words else "",
     )
 
 
@@ -63,6 +65,11 @@ def pruned(tasks: Sequence[Task]) -> str:
 def reliability(tasks: Sequence[Task]) -> str:
     """How often models are right where they are equally sure, task by task, as one SVG on white."""
     return svg(specification(reliability_picture.charts(tasks))) + "\n"
+
+
+def similarity(tasks: Sequence[Task]) -> str:
+    """Students' layers beside their teachers', one map below the other, as one SVG on white."""
+    return svg(specification(similarity_picture.charts(tasks), columns=1)) + "\n"
 
 
 def html(name: str, **values: Any) -> str:

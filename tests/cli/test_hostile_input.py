@@ -89,6 +89,7 @@ def test_what_is_not_a_runs_own_stays_and_reports_replace_nothing_else(
         "sensitivity.svg",
         "pruned.svg",
         "reliability.svg",
+        "similarity.svg",
         "result.json",
         "results.json",
     ],

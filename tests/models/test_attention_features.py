@@ -103,7 +103,7 @@ def test_queries_keys_and_values_are_those_of_their_layer(load: Load, family: st
 
 
 @every_family
-def test_scores_are_before_softmax_and_give_the_eager_probabilities(load: Load, family: str):
+def test_scores_are_before_softmax_and_weights_are_the_eager_probabilities(load: Load, family: str):
     model, batch = load(family), batch_of()
     found = compute_features(model, batch, ATTENTION)
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
@@ -120,6 +120,7 @@ def test_scores_are_before_softmax_and_give_the_eager_probabilities(load: Load, 
         torch.testing.assert_close(scores, products, rtol=1e-5, atol=1e-6)  # fp32
         masked = scores.masked_fill(padded, -torch.inf)
         torch.testing.assert_close(masked.log_softmax(-1).exp(), probabilities[layer], rtol=1e-4, atol=1e-6)  # fp32
+        torch.testing.assert_close(found[f"weights[{layer}]"], probabilities[layer], rtol=1e-4, atol=1e-6)  # fp32
         assert (scores[2, :, :4, 4:].abs() < 1e3).all(), "no mask was added"
 
 

@@ -1,24 +1,21 @@
-"""Measurements -> the run directory: result.json, predictions.npz, models.json, checkpoints.json, log.jsonl."""
+"""Measurements -> a result."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ... import results, significance, store
-from ...atomic import sync
 from ...fields import Spec
 from ...machine import versions
 from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
 from ...recorded_fidelity import Delta, EntityScore, Fidelity
+from ...recorded_similarity import LayerSimilarity
 from ...results import Machine
 from ...store import Artifact
 from ...tasks import (
@@ -48,7 +45,7 @@ _PER_TOKEN_LENGTH = 128
 
 
 # Bump when the same measurements make another result: other statistics, other fields.
-RESULT_VERSION = 8
+RESULT_VERSION = 9
 
 
 def described(plan: Plan) -> str:
@@ -76,6 +73,7 @@ class Made:
     runtimes: dict[str, results.Runtime]
     measured: dict[str, Artifact]
     measurements: list[str]
+    similarity: LayerSimilarity | None
 
     @cached_property
     def gold(self) -> dict[str, np.ndarray]:
@@ -111,6 +109,7 @@ def build_result(
         ensemble=ensemble_score(plan, context, made.artifacts, made.logits, made.reported.data),
         vocabulary=vocabulary_record(plan, made.artifacts, made.models, made.reported.data.splits),
         pruning=pruning_records(plan, made.artifacts),
+        similarity=made.similarity,
         corpus=plan.corpus.record if plan.corpus and any(node.kind.reads_text for node in plan.nodes) else None,
         stages=tuple(_stage_record(node, made) for node in plan.nodes),
         models=tuple(records),
@@ -243,58 +242,3 @@ def _delta(made: Made, base: np.ndarray, other: np.ndarray) -> Delta:
     data = made.reported.data
     metric = headline_of(data.spec, data.labels, sizes=data.sizes(data.first))
     return significance.delta(metric, base, other, made.gold[data.first])
-
-
-def write_run(folder: Path, result: results.Result, plan: Plan, made: Made, store_root: Path) -> None:
-    """The run's files, made apart and moved to `folder` with the result last: without it a run is not finished. An older
-    run's go first, with its report; what else lies there stays as it is."""
-    building = store_root / ".building" / folder.name
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
-    _fill_run(building, result, plan, made, store_root)
-    folder.mkdir(parents=True, exist_ok=True)
-    reported = results.REPORT if results.is_report(folder) else ()
-    for name in (results.RESULT, *reported):
-        (folder / name).unlink(missing_ok=True)
-    for path in sorted(building.iterdir(), key=lambda path: path.name == results.RESULT):
-        sync(path)
-        path.replace(folder / path.name)
-    building.rmdir()
-
-
-def _fill_run(folder: Path, result: results.Result, plan: Plan, made: Made, store_root: Path) -> None:
-    data = made.reported.data
-    arrays = {
-        f"{label}/{name}": array
-        if name in data.splits
-        else array[:, :1]  # what scores are of: the rest stands there already
-        for label, found in made.logits.items()
-        for name, array in found.items()
-    }
-    arrays |= {f"gold/{name}": gold for name, gold in made.gold.items()}
-    counts = made.reported.token_counts(made.models[0].checkpoint.path)
-    arrays |= {f"{results.TOKENS}/{name}": each for name, each in counts.items()}
-    np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
-    paths = {
-        model.label: {
-            "onnx": model.onnx.relative_to(store_root).as_posix(),
-            "checkpoint": model.checkpoint.path.relative_to(store_root).as_posix(),
-        }
-        for model in made.models
-    }
-    (folder / results.MODELS).write_text(json.dumps(paths, indent=1) + "\n", encoding="utf-8")
-    kept = [node.id for node in plan.nodes if node.kind.checkpoint]
-    checkpoints = {name: made.artifacts[name].path.relative_to(store_root).as_posix() for name in kept}
-    (folder / results.CHECKPOINTS).write_text(json.dumps(checkpoints, indent=1) + "\n", encoding="utf-8")
-    _merge_logs(folder / results.LOG, {node.id: made.artifacts[node.id].path / results.LOG for node in plan.nodes})
-    results.write_result(result, folder)
-
-
-def _merge_logs(path: Path, logs: dict[str, Path]) -> None:
-    """The training logs of the run's stages, one after the other, each line with what its stage made."""
-    with path.open("w", encoding="utf-8") as out:
-        for name, log in logs.items():
-            if log.exists():
-                with log.open(encoding="utf-8") as lines:
-                    for line in lines:
-                        out.write(f'{{"model": "{name}", {line[1:]}')

@@ -1,0 +1,194 @@
+"""How near the layers of a student are to those of its teacher: linear CKA of their states (Kornblith et al. 2019, arXiv:1905.00414), and
+the Jensen-Shannon divergence of their attention (Lin 1991)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..losses.features import attention, hidden
+from ..tasks import Encoded, collate, sorted_chunks
+from .attention import headless_layers
+from .families import FAMILIES
+from .features import compute_features
+from .predict import to_tensors
+
+_TOKENS = 512  # of a batch, padding included: what is in memory of attention grows with its square where it is one text
+_CONSTANT = 1e-12  # of the mean square of a layer's states: a variance below it is rounding
+
+States = Sequence[Float[Tensor, "token width"]]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A model in evaluation mode, the texts in its own token ids, and the id that it pads with."""
+
+    model: Any
+    texts: Encoded
+    pad_id: int
+
+
+class StateSums:
+    """Sums over tokens, in float64, from which the linear CKA of every two layers follows.
+
+    What they take does not grow with the tokens: a matrix [student width, teacher width] for every two layers.
+    """
+
+    def __init__(self) -> None:
+        self._tokens = 0
+        self._sums: tuple[_OwnSums, _OwnSums] = _OwnSums(), _OwnSums()
+        self._products: Tensor | None = None  # [all student widths, all teacher widths]
+
+    def add(self, student: States, teacher: States) -> None:
+        """The states of the same tokens after each layer of both."""
+        joined = [torch.cat([*states], dim=1).double() for states in (student, teacher)]
+        self._tokens += len(joined[0])
+        for sums, states, own in zip(self._sums, (student, teacher), joined, strict=True):
+            sums.add(own, [layer.shape[1] for layer in states])
+        product = joined[0].T @ joined[1]
+        self._products = product if self._products is None else self._products.add_(product)
+
+    def cka(self) -> Float[np.ndarray, "student_layer teacher_layer"]:
+        """‖Yᵀ X‖² / (‖Xᵀ X‖ ‖Yᵀ Y‖), Frobenius norms, of X and Y whose columns have mean 0 (§3, of linear kernels): 0 to 1. 0 where a
+        layer has the same state for all tokens, which is like no other."""
+        if self._products is None:
+            raise ValueError("expected the states of at least one token")
+        mine, theirs = self._sums
+        between = self._products - torch.outer(mine.sum, theirs.sum) / self._tokens
+        squares = torch.stack(
+            [
+                torch.stack([block.square().sum() for block in rows.split(theirs.widths, dim=1)])
+                for rows in between.split(mine.widths)
+            ]
+        )
+        norms = torch.outer(mine.norms(self._tokens), theirs.norms(self._tokens))
+        return torch.where(norms > 0, squares / norms, 0).clamp(0, 1).numpy()
+
+
+class _OwnSums:
+    """Of one model, over tokens: its states, and each layer's products with itself."""
+
+    def __init__(self) -> None:
+        self.widths: list[int] = []
+        self.sum = torch.zeros(0)
+        self._products: list[Tensor] = []
+
+    def add(self, states: Float[Tensor, "token all_widths"], widths: list[int]) -> None:
+        if not self._products:
+            self.widths, self.sum = widths, states.new_zeros(sum(widths))
+            self._products = [states.new_zeros(width, width) for width in widths]
+        self.sum += states.sum(0)
+        for product, layer in zip(self._products, states.split(widths, dim=1), strict=True):
+            product.addmm_(layer.T, layer)
+
+    def norms(self, tokens: int) -> Float[Tensor, " layer"]:
+        """‖Xᵀ X‖ of each layer, of states with mean 0."""
+        return torch.stack(
+            [
+                _norm(product, layer, tokens)
+                for product, layer in zip(self._products, self.sum.split(self.widths), strict=True)
+            ]
+        )
+
+
+def _norm(product: Tensor, summed: Tensor, tokens: int) -> Tensor:
+    centred = product - torch.outer(summed, summed) / tokens
+    constant = centred.trace() <= _CONSTANT * product.trace()
+    return torch.where(constant, 0.0, torch.linalg.matrix_norm(centred))
+
+
+def attention_divergences(
+    student: Sequence[Float[Tensor, "token key"]], teacher: Sequence[Float[Tensor, "token key"]]
+) -> Float[Tensor, "student_layer teacher_layer"]:
+    """Σ over tokens of JS(p, q) = H((p + q) / 2) − (H(p) + H(q)) / 2, in bits, of two distributions over the same keys: of each token 0,
+    exactly where they are the same, to 1, where they share no key (Lin 1991, eq. 4.1)."""
+    own, others = ([_entropy(layer) for layer in layers] for layers in (student, teacher))
+    found = [
+        torch.stack(
+            [(_entropy((p + q) / 2) - (h + k) / 2).clamp(0, 1).sum() for q, k in zip(teacher, others, strict=True)]
+        )
+        for p, h in zip(student, own, strict=True)
+    ]
+    return torch.stack(found)
+
+
+def _entropy(weights: Float[Tensor, "token key"]) -> Float[Tensor, " token"]:
+    """In bits."""
+    return -torch.special.xlogy(weights, weights).sum(-1) / np.log(2)
+
+
+@torch.inference_mode()
+def layer_similarity(
+    student: Reader, teacher: Reader, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> tuple[Float[np.ndarray, "states teacher_states"], Float[np.ndarray, "layer teacher_layer"] | None]:
+    """(linear CKA of states, mean Jensen-Shannon divergence of attention in bits) of every two layers, over all tokens but padding.
+
+    The texts of both are the same tokens in the same order, by ids of their own. States are those after the embeddings and after each
+    layer. Attention is the mean of a layer's heads: NaN where a layer has none, None where that of a model cannot be read. `on_progress`:
+    is called with how many texts are done, and how many there are.
+    """
+    heads = [_layers_with_heads(reader.model) for reader in (student, teacher)]
+    sums, divergences, tokens, done = StateSums(), None, 0, 0
+    for rows in sorted_chunks(student.texts.lengths, _TOKENS):
+        mine, theirs = (_read(reader, rows, layers) for reader, layers in zip((student, teacher), heads, strict=True))
+        sums.add(mine.states, theirs.states)
+        if all(heads):
+            found = attention_divergences(mine.attention, theirs.attention)
+            divergences = found if divergences is None else divergences + found
+        tokens += len(mine.states[0])
+        done += len(rows)
+        on_progress(done, len(student.texts))
+    if divergences is None:
+        return sums.cka(), None
+    table = np.full([reader.model.config.num_hidden_layers for reader in (student, teacher)], np.nan)
+    table[np.ix_(*heads)] = divergences.numpy() / tokens
+    return sums.cka(), table
+
+
+def attention_problem(model: Any) -> str | None:
+    """Which attention is not compared, and why; None: all is."""
+    config = model.config
+    if not (family := FAMILIES[config.model_type]).captures_attention:
+        return f"attention, which cannot be read in {family.title} models"
+    headless = sorted(headless_layers(config))
+    return f"attention in {_numbered(headless)}, where pruning left no heads" if headless else None
+
+
+def _numbered(layers: Sequence[int]) -> str:
+    """Counted from 1."""
+    return f"layer{'s' if len(layers) > 1 else ''} {', '.join(str(layer + 1) for layer in layers)}"
+
+
+def _layers_with_heads(model: Any) -> list[int]:
+    """From 0; none where attention cannot be read."""
+    if not FAMILIES[model.config.model_type].captures_attention:
+        return []
+    return sorted({*range(model.config.num_hidden_layers)} - headless_layers(model.config))
+
+
+@dataclass(frozen=True)
+class _Layers:
+    states: list[Tensor]  # [token, width]
+    attention: list[Tensor]  # [token, key], float64
+
+
+def _read(reader: Reader, rows: np.ndarray, with_heads: list[int]) -> _Layers:
+    """Of the real tokens of `rows`, on the CPU."""
+    batch = to_tensors(collate(reader.texts, rows, reader.pad_id), next(reader.model.parameters()).device)
+    states = [hidden(layer) for layer in range(reader.model.config.num_hidden_layers + 1)]
+    weights = [attention("weights", layer) for layer in with_heads]
+    found = compute_features(reader.model, batch, [*states, *weights])
+    return _Layers(
+        [_real(found[name], batch["attention_mask"]) for name in states],
+        [_real(found[name].double().mean(1), batch["attention_mask"]) for name in weights],
+    )
+
+
+def _real(values: Float[Tensor, "batch length size"], mask: Int[Tensor, "batch length"]) -> Float[Tensor, "token size"]:
+    return values[mask.bool()].cpu()

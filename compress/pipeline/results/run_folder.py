@@ -1,0 +1,82 @@
+"""The run directory: result.json, predictions.npz, models.json, checkpoints.json, log.jsonl; written, and read where it is finished."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from ... import results
+from ...atomic import sync
+from ...errors import CompressError
+from ..plan import Plan
+from .assemble import Made
+
+
+def finished(folder: Path, measurements: list[str]) -> results.Result | None:
+    """The result that is there, when it is of the very same measurements, latency's, the last, maybe beside them."""
+    if not all((folder / name).exists() for name in (results.RESULT, results.CHECKPOINTS)):
+        return None
+    try:
+        result = results.read_result(folder)
+    except CompressError:
+        return None
+    found = result.settings.get("measurements")
+    return result if isinstance(found, list) and found[: len(measurements)] == measurements else None
+
+
+def write_run(folder: Path, result: results.Result, plan: Plan, made: Made, store_root: Path) -> None:
+    """The run's files, made apart and moved to `folder` with the result last: without it a run is not finished. An older
+    run's go first, with its report; what else lies there stays as it is."""
+    building = store_root / ".building" / folder.name
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    _fill_run(building, result, plan, made, store_root)
+    folder.mkdir(parents=True, exist_ok=True)
+    reported = results.REPORT if results.is_report(folder) else ()
+    for name in (results.RESULT, *reported):
+        (folder / name).unlink(missing_ok=True)
+    for path in sorted(building.iterdir(), key=lambda path: path.name == results.RESULT):
+        sync(path)
+        path.replace(folder / path.name)
+    building.rmdir()
+
+
+def _fill_run(folder: Path, result: results.Result, plan: Plan, made: Made, store_root: Path) -> None:
+    data = made.reported.data
+    arrays = {
+        f"{label}/{name}": array
+        if name in data.splits
+        else array[:, :1]  # what scores are of: the rest stands there already
+        for label, found in made.logits.items()
+        for name, array in found.items()
+    }
+    arrays |= {f"gold/{name}": gold for name, gold in made.gold.items()}
+    counts = made.reported.token_counts(made.models[0].checkpoint.path)
+    arrays |= {f"{results.TOKENS}/{name}": each for name, each in counts.items()}
+    np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
+    paths = {
+        model.label: {
+            "onnx": model.onnx.relative_to(store_root).as_posix(),
+            "checkpoint": model.checkpoint.path.relative_to(store_root).as_posix(),
+        }
+        for model in made.models
+    }
+    (folder / results.MODELS).write_text(json.dumps(paths, indent=1) + "\n", encoding="utf-8")
+    kept = [node.id for node in plan.nodes if node.kind.checkpoint]
+    checkpoints = {name: made.artifacts[name].path.relative_to(store_root).as_posix() for name in kept}
+    (folder / results.CHECKPOINTS).write_text(json.dumps(checkpoints, indent=1) + "\n", encoding="utf-8")
+    _merge_logs(folder / results.LOG, {node.id: made.artifacts[node.id].path / results.LOG for node in plan.nodes})
+    results.write_result(result, folder)
+
+
+def _merge_logs(path: Path, logs: dict[str, Path]) -> None:
+    """The training logs of the run's stages, one after the other, each line with what its stage made."""
+    with path.open("w", encoding="utf-8") as out:
+        for name, log in logs.items():
+            if log.exists():
+                with log.open(encoding="utf-8") as lines:
+                    for line in lines:
+                        out.write(f'{{"model": "{name}", {line[1:]}')

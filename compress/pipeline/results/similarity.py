@@ -1,0 +1,123 @@
+"""How near the layers of a run's student are to those of its teacher. Kept in the store like any artefact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import store
+from ...machine import versions
+from ...models.checkpoints import largest_number, load_classifier, load_tokenizer, pad_id
+from ...models.dimensions import read_config
+from ...models.families import FAMILIES
+from ...provenance import manifest_fields
+from ...recorded_similarity import LayerSimilarity
+from ...store import Artifact, Store
+from ...tasks import Encoded
+from ..plan import TRAINING, Context, Plan
+from .measure import Model
+
+if TYPE_CHECKING:
+    from ...models.similarity import Reader
+
+VERSION = 1
+TEXTS, TOKENS = 256, 8192  # at most, evenly spread over the tuning split
+LONGEST = 512  # tokens: attention over longer texts is not kept in memory
+_DIGITS = 4
+_ROLES = ("student", "teacher")
+_OTHER_TOKENS = "states and attention, as student and teacher cut texts into different tokens"
+
+
+def layer_similarity(
+    plan: Plan, models: list[Model], context: Context, cache: Store
+) -> tuple[LayerSimilarity | None, Artifact | None]:
+    """What results say of the student, and the measurement; nothing of a run without one, and no measurement where nothing can be
+    compared."""
+    student = next((model for model in models if model.name == "student" and model.precision == "fp32"), None)
+    if student is None:
+        return None, None
+    checkpoints = student.checkpoint, models[0].checkpoint
+    if problem := _problem(plan, *checkpoints):
+        return LayerSimilarity(left_out=(problem,)), None
+    inputs = {"student": checkpoints[0].key, "teacher": checkpoints[1].key, "data": context.task.fingerprint}
+    spec = {"texts": TEXTS, "tokens": TOKENS, "longest": LONGEST, "max_length": context.task.spec.max_length}
+    key = store.key("similarity", VERSION, spec, inputs, {name: versions()[name] for name in TRAINING})
+
+    def make(out: Path, work: Path) -> dict[str, Any]:
+        return _measured(checkpoints, context).model_dump(mode="json")
+
+    label = f"similarity {student.name}"
+    context.listener.stage(label, cache.find(key) is not None)
+    artifact = cache.build(key, make, describe=manifest_fields("similarity", label))
+    return LayerSimilarity.model_validate(artifact.info), artifact
+
+
+def _problem(plan: Plan, *checkpoints: Artifact) -> str | None:
+    for checkpoint in checkpoints:
+        family = FAMILIES[read_config(checkpoint.path)["model_type"]]
+        if family.layerless:
+            return f"states and attention, as {family.title.lower()} models have no layers"
+    return None if plan.shares_tokenizer else _OTHER_TOKENS
+
+
+def _measured(checkpoints: tuple[Artifact, Artifact], context: Context) -> LayerSimilarity:
+    from ...models.similarity import attention_problem, layer_similarity
+
+    length = context.task.spec.max_length
+    tokenizers = [load_tokenizer(checkpoint.path) for checkpoint in checkpoints]
+    texts = [context.task.encoded("tuning", tokenizer, length) for tokenizer in tokenizers]
+    rows = sample_of(texts[0], texts[1], (_names(tokenizers[0]), _names(tokenizers[1])))
+    if not len(rows):
+        return LayerSimilarity(left_out=(f"{_OTHER_TOKENS}, or into more than {LONGEST}",))
+    student, teacher = (
+        _reader(checkpoint, each, rows, context) for checkpoint, each in zip(checkpoints, texts, strict=True)
+    )
+    states, attention = layer_similarity(
+        student, teacher, lambda done, total: context.listener.progress("comparing layers", done, total)
+    )
+    problems = (attention_problem(reader.model) for reader in (student, teacher))
+    return LayerSimilarity(
+        texts=len(rows),
+        tokens=int(texts[0].lengths[rows].sum()),
+        states=tuple(tuple(round(float(value), _DIGITS) for value in row) for row in states),
+        attention=() if attention is None else tuple(tuple(map(_number, row)) for row in attention),
+        left_out=tuple(f"the {role}'s {problem}" for role, problem in zip(_ROLES, problems, strict=True) if problem),
+    )
+
+
+def sample_of(student: Encoded, teacher: Encoded, names: tuple[list[str], list[str]]) -> np.ndarray:
+    """Which rows are compared, int64, rising: those that are the same tokens for both, by the `names` of their ids, and not too long."""
+    count = min(len(student), len(teacher))
+    rows = [row for row in _spread(np.arange(count), TEXTS) if len(student.input_ids[row]) <= LONGEST]
+    own, others = names
+    same = [
+        row for row in rows if [own[i] for i in student.input_ids[row]] == [others[i] for i in teacher.input_ids[row]]
+    ]
+    found = np.array(same, np.int64)
+    tokens = int(student.lengths[found].sum())
+    return found if tokens <= TOKENS else _spread(found, max(1, len(found) * TOKENS // tokens))
+
+
+def _spread(rows: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of them, from the first to the last."""
+    return rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int)]
+
+
+def _names(tokenizer: Any) -> list[str]:
+    """By id, to the largest that a text can have."""
+    ids = {number: name for name, number in tokenizer.get_vocab().items()}
+    return [ids.get(number, f"[{number}]") for number in range(max(largest_number(tokenizer), *ids) + 1)]
+
+
+def _reader(checkpoint: Artifact, texts: Encoded, rows: np.ndarray, context: Context) -> Reader:
+    from ...models.similarity import Reader
+
+    model: Any = load_classifier(checkpoint.path, kind=context.kind, labels=context.labels, trained=True).eval()
+    ids, types = ([each[row] for row in rows] for each in (texts.input_ids, texts.token_type_ids))
+    return Reader(model, Encoded(ids, types, np.zeros(len(rows))), pad_id(model.config.to_dict()))
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else round(float(value), _DIGITS)

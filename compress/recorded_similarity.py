@@ -1,0 +1,39 @@
+"""What a result records of a student's layers beside its teacher's."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from .recorded import Count, Record, Share
+
+
+class LayerSimilarity(Record):
+    """Of the last fp32 checkpoint of the student to the teacher, on texts of the tuning split, over all tokens but padding.
+
+    Rows are student layers, columns teacher layers.
+    """
+
+    split: Literal["tuning"] = "tuning"
+    texts: Count = Field(default=0, description="that were read, windows of texts that are read in windows")
+    tokens: Count = Field(default=0, description="in them")
+    states: tuple[tuple[Share, ...], ...] = Field(
+        default=(), description="linear CKA of the states after each layer; the first row and column are the embeddings"
+    )
+    attention: tuple[tuple[Share | None, ...], ...] = Field(
+        default=(),
+        description="Jensen-Shannon divergence of the heads' mean attention, in bits, the mean over tokens that attend; the first row and "
+        "column are the first layers; none where a layer has no heads",
+    )
+    left_out: tuple[str, ...] = Field(default=(), description="what could not be compared, and why")
+
+    @model_validator(mode="after")
+    def _has_rows_of_one_length(self) -> Self:
+        for name, table in (("states", self.states), ("attention", self.attention)):
+            if any(len(row) != len(table[0]) or not row for row in table):
+                raise ValueError(f"`{name}`: expected as many numbers in each row, at least one")
+        shapes = [(len(table), len(table[0])) for table in (self.states, self.attention) if table]
+        if self.attention and (not self.states or shapes[0] != (shapes[1][0] + 1, shapes[1][1] + 1)):
+            raise ValueError("`attention`: expected a row and a column less than `states` has")
+        return self

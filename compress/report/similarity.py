@@ -1,0 +1,196 @@
+"""Which layers of a teacher those of a student are nearest to: heat maps of CKA and of the divergence of attention, and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..recorded_similarity import LayerSimilarity
+from ..results import Result
+from .drawing import heading
+from .runs import Task, Variant
+from .tables import NOTHING, Column, Line, Table, text_cells
+from .tradeoffs import listed
+
+Rows = Sequence[Sequence[float | None]]
+Colour = tuple[int, int, int]
+
+READING = (
+    "CKA compares two layers by their states of the same tokens, whatever their widths: 1 where the states of one layer are those of the "
+    "other, rotated, shifted and scaled; 0 where they have nothing linear in common (Kornblith et al. 2019, arXiv:1905.00414).",
+    "The divergence of attention is Jensen and Shannon's, in bits, of the mean over heads, averaged over the tokens that attend: 0 where "
+    "two layers attend to the same tokens, 1 where to none in common. Both are of up to 256 texts of the tuning split.",
+)
+
+_CELL = (36, 26)  # pixels, width and height
+_LEAST = 320  # pixels, for the words above a narrow map
+# Of cells, from far to near, and of their figures: none is a colour that a page gives its own, so that figures stand out in the dark too.
+_STATES: tuple[Colour, Colour] = ((0xE6, 0xF0, 0xF8), (0x00, 0x5A, 0x93))
+_ATTENTION: tuple[Colour, Colour] = ((0xFC, 0xEE, 0xE0), (0xA3, 0x47, 0x00))
+_FIGURES: tuple[Colour, Colour] = ((0x11, 0x14, 0x17), (0xFD, 0xFD, 0xFD))
+
+
+@dataclass(frozen=True)
+class Section:
+    """`words`: the pictures for those who do not see them, empty where there is none."""
+
+    words: str
+    sentences: tuple[str, ...]
+    tables: tuple[Table, ...]
+
+
+def is_drawn(result: Result) -> bool:
+    return result.similarity is not None and bool(result.similarity.states)
+
+
+def section(tasks: Sequence[Task]) -> Section | None:
+    """Of the first seed of each recipe; None where no result says anything of layers."""
+    known = [*_known(tasks)]
+    if not known:
+        return None
+    return Section(
+        " ".join(_words(title, found) for title, found in known if found.states),
+        tuple(sentence for title, found in known for sentence in _sentences(title, found)),
+        tuple(table for title, found in known for table in _tables(title, found)),
+    )
+
+
+def charts(tasks: Sequence[Task]) -> list[Any]:
+    """For each student one of its states, and one of its attention where that was read."""
+    found = []
+    for title, similarity in _known(tasks):
+        if similarity.states:
+            found.append(_states_chart(title, similarity))
+        if similarity.attention:
+            found.append(_attention_chart(title, similarity))
+    return found
+
+
+def _known(tasks: Sequence[Task]) -> Iterator[tuple[str, LayerSimilarity]]:
+    for task in tasks:
+        for variant in task.variants:
+            if variant.first.similarity is not None:
+                yield _title(task, variant), variant.first.similarity
+
+
+def _title(task: Task, variant: Variant) -> str:
+    seed = f", seed {variant.first.seed}" if len(variant.runs) > 1 else ""
+    return f"{variant.label}, {task.first.task.title}{seed}"
+
+
+def _sentences(title: str, found: LayerSimilarity) -> Iterator[str]:
+    if found.states:
+        best = [max(range(len(row)), key=row.__getitem__) for row in found.states]
+        figures = [f"{row[place]:.2f}" for row, place in zip(found.states, best, strict=True)]
+        yield f"{title}: by CKA, {_nearest(range(len(best)), best)} ({listed(figures)}). Layer 0 is the embeddings."
+    if rows := {number: figures for number, row in enumerate(found.attention, 1) if (figures := _figures(row))}:
+        least = [min(figures, key=figures.__getitem__) for figures in rows.values()]
+        bits = [f"{row[place]:.2f}" for row, place in zip(rows.values(), least, strict=True)]
+        yield f"{title}: by attention, {_nearest([*rows], least)} ({listed(bits)} bits apart)."
+    for problem in found.left_out:
+        yield f"{title}: not compared: {problem}."
+
+
+def _nearest(student: Sequence[int], teacher: Sequence[int]) -> str:
+    mine, theirs = (listed([*map(str, layers)]) for layers in (student, teacher))
+    if len(student) == 1:
+        return f"student layer {mine} is nearest to teacher layer {theirs}"
+    return f"student layers {mine} are nearest to teacher layers {theirs}"
+
+
+def _figures(row: Sequence[float | None]) -> dict[int, float]:
+    """By teacher layer, from 1; none where there is no attention to compare."""
+    return {place: value for place, value in enumerate(row, 1) if value is not None}
+
+
+def _words(title: str, found: LayerSimilarity) -> str:
+    size = f"{len(found.states)} by {len(found.states[0])}"
+    attention = " The same of attention, in bits." if found.attention else ""
+    return f"{title}. CKA of student layers with teacher layers, {size}, as in the table below.{attention}"
+
+
+def _tables(title: str, found: LayerSimilarity) -> Iterator[Table]:
+    if found.states:
+        yield _table(f"CKA of states, {title}", found.states, first=0)
+    if found.attention:
+        yield _table(f"Divergence of attention in bits, {title}", found.attention, first=1)
+
+
+def _table(caption: str, rows: Rows, *, first: int) -> Table:
+    columns = (Column("Student layer"), *(Column(f"Teacher {first + place}") for place in range(len(rows[0]))))
+    lines = (
+        Line(text_cells(str(first + number), *(NOTHING if value is None else f"{value:.4f}" for value in row)))
+        for number, row in enumerate(rows)
+    )
+    return Table(caption, columns, tuple(lines))
+
+
+def _states_chart(title: str, found: LayerSimilarity) -> Any:
+    below = f"CKA of states, {_texts(found)}. Darker: nearer. Layer 0 is the embeddings."
+    return _chart(title, below, found.states, first=0, colours=_STATES, ends=(0.0, 1.0))
+
+
+def _attention_chart(title: str, found: LayerSimilarity) -> Any:
+    below = f"Divergence of attention in bits, {_texts(found)}. Darker: nearer."
+    most = max((value for row in found.attention for value in _figures(row).values()), default=1.0) or 1.0
+    return _chart(title, below, found.attention, first=1, colours=_ATTENTION, ends=(most, 0.0))
+
+
+def _texts(found: LayerSimilarity) -> str:
+    return f"{found.tokens:,} tokens of {found.texts:,} texts of the tuning split"
+
+
+def _chart(
+    title: str, below: str, rows: Rows, *, first: int, colours: tuple[Colour, Colour], ends: tuple[float, float]
+) -> Any:
+    """`ends`: the values that have the first and the second of `colours`."""
+    import altair as alt
+
+    cells = [
+        {"student": first + number, "teacher": first + place, "label": f"{value:.2f}"} | _paint(value, colours, ends)
+        for number, row in enumerate(rows)
+        for place, value in enumerate(row)
+        if value is not None
+    ]
+    wide, high = _CELL
+    axis = alt.Axis(ticks=False, domain=False, labelOverlap=False, labelAngle=0)
+    across, down = (alt.Scale(domain=[first + place for place in range(count)]) for count in (len(rows[0]), len(rows)))
+    x = alt.X("teacher:O", title="Teacher layer", scale=across, axis=axis)
+    y = alt.Y("student:O", title="Student layer", scale=down, axis=axis)
+    base = alt.Chart(alt.Data(values=cells)).encode(x=x, y=y)
+    layers = (
+        base.mark_rect(aria=False).encode(color=alt.Color("fill:N", scale=None, legend=None)),
+        base.mark_text(fontSize=11, aria=False).encode(
+            text="label:N", color=alt.Color("figure:N", scale=None, legend=None)
+        ),
+    )
+    width = wide * len(rows[0])
+    caption = heading(title, [below], max(width, _LEAST))
+    return alt.layer(*layers).properties(width=width, height=high * len(rows), title=caption)
+
+
+def _paint(value: float, colours: tuple[Colour, Colour], ends: tuple[float, float]) -> dict[str, str]:
+    """Of a cell and of the figure in it, which is the one of more contrast."""
+    share = min(1.0, max(0.0, (value - ends[0]) / (ends[1] - ends[0])))
+    red, green, blue = (round(far + share * (near - far)) for far, near in zip(*colours, strict=True))
+    fill = red, green, blue
+    figure = max(_FIGURES, key=lambda colour: contrast(fill, colour))
+    return {"fill": _hex(fill), "figure": _hex(figure)}
+
+
+def contrast(one: Colour, other: Colour) -> float:
+    """Of two colours, 1 to 21 (WCAG 2.2, contrast ratio)."""
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: Colour) -> float:
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (c / 255 for c in colour)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _hex(colour: Colour) -> str:
+    return "#" + "".join(f"{part:02x}" for part in colour)
