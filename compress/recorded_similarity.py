@@ -1,4 +1,4 @@
-"""What a result records of a student's layers beside its teacher's."""
+"""What a result records of the layers of a student, or of another model made of its teacher, beside the teacher's."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from .recorded import Count, Record, Share
 
 
 class LayerSimilarity(Record):
-    """Of the last fp32 checkpoint of the student to the teacher, on texts of the tuning split, over all tokens but padding.
+    """Of the last fp32 model to the teacher, on texts of the tuning split, over all tokens but padding.
 
-    Rows are student layers, columns teacher layers.
+    Rows are the model's layers, columns the teacher's.
     """
 
+    model: str = Field(min_length=1, description="what it is called in `models`, e.g. `student`")
     split: Literal["tuning"] = "tuning"
     texts: Count = Field(default=0, description="that were read, windows of texts that are read in windows")
     tokens: Count = Field(default=0, description="in them")

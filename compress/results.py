@@ -214,7 +214,8 @@ class Result(Record):
     vocabulary: VocabularyRecord | None = Field(default=None, description="none where no stage cuts one down")
     pruning: tuple[PruningRecord, ...] = Field(default=(), description="one for each stage that prunes")
     similarity: LayerSimilarity | None = Field(
-        default=None, description="of the student to the teacher; none without a student, nor in results of before"
+        default=None,
+        description="of the student's layers to the teacher's; none without a model beside it, nor in results of before",
     )
     corpus: Corpus | None = Field(default=None, description="none where no stage reads plain text")
     stages: tuple[StageRecord, ...]

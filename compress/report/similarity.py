@@ -9,6 +9,7 @@ from typing import Any
 from ..recorded_similarity import LayerSimilarity
 from ..results import Result
 from .drawing import heading
+from .points import WIDTH
 from .runs import Task, Variant
 from .tables import NOTHING, Column, Line, Table, text_cells
 from .tradeoffs import listed
@@ -24,11 +25,10 @@ READING = (
 )
 
 _CELL = (36, 26)  # pixels, width and height
-_LEAST = 320  # pixels, for the words above a narrow map
 # Of cells, from far to near, and of their figures: none is a colour that a page gives its own, so that figures stand out in the dark too.
 _STATES: tuple[Colour, Colour] = ((0xE6, 0xF0, 0xF8), (0x00, 0x5A, 0x93))
 _ATTENTION: tuple[Colour, Colour] = ((0xFC, 0xEE, 0xE0), (0xA3, 0x47, 0x00))
-_FIGURES: tuple[Colour, Colour] = ((0x11, 0x14, 0x17), (0xFD, 0xFD, 0xFD))
+_FIGURES: tuple[Colour, Colour] = ((0x00, 0x00, 0x00), (0xFE, 0xFE, 0xFE))
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,8 @@ def section(tasks: Sequence[Task]) -> Section | None:
 
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
-    """For each student one of its states, and one of its attention where that was read."""
-    found = []
-    for title, similarity in _known(tasks):
-        if similarity.states:
-            found.append(_states_chart(title, similarity))
-        if similarity.attention:
-            found.append(_attention_chart(title, similarity))
-    return found
+    """For each student a map of states, and of attention where that was read: side by side where there is room."""
+    return [_student(title, found) for title, found in _known(tasks) if found.states]
 
 
 def _known(tasks: Sequence[Task]) -> Iterator[tuple[str, LayerSimilarity]]:
@@ -83,20 +77,20 @@ def _sentences(title: str, found: LayerSimilarity) -> Iterator[str]:
     if found.states:
         best = [max(range(len(row)), key=row.__getitem__) for row in found.states]
         figures = [f"{row[place]:.2f}" for row, place in zip(found.states, best, strict=True)]
-        yield f"{title}: by CKA, {_nearest(range(len(best)), best)} ({listed(figures)}). Layer 0 is the embeddings."
+        yield f"{title}: by CKA, {_nearest(found.model, range(len(best)), best)} ({listed(figures)}). Layer 0 is the embeddings."
     if rows := {number: figures for number, row in enumerate(found.attention, 1) if (figures := _figures(row))}:
         least = [min(figures, key=figures.__getitem__) for figures in rows.values()]
         bits = [f"{row[place]:.2f}" for row, place in zip(rows.values(), least, strict=True)]
-        yield f"{title}: by attention, {_nearest([*rows], least)} ({listed(bits)} bits apart)."
+        yield f"{title}: by attention, {_nearest(found.model, [*rows], least)} ({listed(bits)} bits apart)."
     for problem in found.left_out:
         yield f"{title}: not compared: {problem}."
 
 
-def _nearest(student: Sequence[int], teacher: Sequence[int]) -> str:
+def _nearest(model: str, student: Sequence[int], teacher: Sequence[int]) -> str:
     mine, theirs = (listed([*map(str, layers)]) for layers in (student, teacher))
     if len(student) == 1:
-        return f"student layer {mine} is nearest to teacher layer {theirs}"
-    return f"student layers {mine} are nearest to teacher layers {theirs}"
+        return f"{model} layer {mine} is nearest to teacher layer {theirs}"
+    return f"{model} layers {mine} are nearest to teacher layers {theirs}"
 
 
 def _figures(row: Sequence[float | None]) -> dict[int, float]:
@@ -107,18 +101,21 @@ def _figures(row: Sequence[float | None]) -> dict[int, float]:
 def _words(title: str, found: LayerSimilarity) -> str:
     size = f"{len(found.states)} by {len(found.states[0])}"
     attention = " The same of attention, in bits." if found.attention else ""
-    return f"{title}. CKA of student layers with teacher layers, {size}, as in the table below.{attention}"
+    return f"{title}. CKA of {found.model} layers with teacher layers, {size}, as in the table below.{attention}"
 
 
 def _tables(title: str, found: LayerSimilarity) -> Iterator[Table]:
     if found.states:
-        yield _table(f"CKA of states, {title}", found.states, first=0)
+        yield _table(f"CKA of states, {title}", found.model, found.states, first=0)
     if found.attention:
-        yield _table(f"Divergence of attention in bits, {title}", found.attention, first=1)
+        yield _table(f"Divergence of attention in bits, {title}", found.model, found.attention, first=1)
 
 
-def _table(caption: str, rows: Rows, *, first: int) -> Table:
-    columns = (Column("Student layer"), *(Column(f"Teacher {first + place}") for place in range(len(rows[0]))))
+def _table(caption: str, model: str, rows: Rows, *, first: int) -> Table:
+    columns = (
+        Column(_layer(model), numeric=False),
+        *(Column(f"Teacher {first + place}") for place in range(len(rows[0]))),
+    )
     lines = (
         Line(text_cells(str(first + number), *(NOTHING if value is None else f"{value:.4f}" for value in row)))
         for number, row in enumerate(rows)
@@ -126,29 +123,39 @@ def _table(caption: str, rows: Rows, *, first: int) -> Table:
     return Table(caption, columns, tuple(lines))
 
 
-def _states_chart(title: str, found: LayerSimilarity) -> Any:
-    below = f"CKA of states, {_texts(found)}. Darker: nearer. Layer 0 is the embeddings."
-    return _chart(title, below, found.states, first=0, colours=_STATES, ends=(0.0, 1.0))
+def _layer(model: str) -> str:
+    """`Student layer`."""
+    return f"{model[0].upper()}{model[1:]} layer"
 
 
-def _attention_chart(title: str, found: LayerSimilarity) -> Any:
-    below = f"Divergence of attention in bits, {_texts(found)}. Darker: nearer."
-    most = max((value for row in found.attention for value in _figures(row).values()), default=1.0) or 1.0
-    return _chart(title, below, found.attention, first=1, colours=_ATTENTION, ends=(most, 0.0))
+def _student(title: str, found: LayerSimilarity) -> Any:
+    import altair as alt
 
-
-def _texts(found: LayerSimilarity) -> str:
-    return f"{found.tokens:,} tokens of {found.texts:,} texts of the tuning split"
+    maps = [_chart("CKA of states", found.model, found.states, first=0, colours=_STATES, ends=(0.0, 1.0))]
+    if found.attention:
+        most = max((value for row in found.attention for value in _figures(row).values()), default=1.0) or 1.0
+        caption = "Divergence of attention, bits"
+        maps.append(_chart(caption, found.model, found.attention, first=1, colours=_ATTENTION, ends=(most, 0.0)))
+    columns = sum(len(rows[0]) for rows in (found.states, found.attention) if rows)
+    beside = alt.hconcat(*maps, spacing=30) if columns * _CELL[0] <= WIDTH else alt.vconcat(*maps, spacing=30)
+    below = f"{found.tokens:,} tokens of {found.texts:,} texts of the tuning split. Darker: nearer. Layer 0 is the embeddings."
+    return beside.properties(title=heading(title, [below], WIDTH))
 
 
 def _chart(
-    title: str, below: str, rows: Rows, *, first: int, colours: tuple[Colour, Colour], ends: tuple[float, float]
+    caption: str,
+    model: str,
+    rows: Rows,
+    *,
+    first: int,
+    colours: tuple[Colour, Colour],
+    ends: tuple[float, float],
 ) -> Any:
     """`ends`: the values that have the first and the second of `colours`."""
     import altair as alt
 
     cells = [
-        {"student": first + number, "teacher": first + place, "label": f"{value:.2f}"} | _paint(value, colours, ends)
+        {"own": first + number, "teacher": first + place, "label": f"{value:.2f}"} | _paint(value, colours, ends)
         for number, row in enumerate(rows)
         for place, value in enumerate(row)
         if value is not None
@@ -157,7 +164,7 @@ def _chart(
     axis = alt.Axis(ticks=False, domain=False, labelOverlap=False, labelAngle=0)
     across, down = (alt.Scale(domain=[first + place for place in range(count)]) for count in (len(rows[0]), len(rows)))
     x = alt.X("teacher:O", title="Teacher layer", scale=across, axis=axis)
-    y = alt.Y("student:O", title="Student layer", scale=down, axis=axis)
+    y = alt.Y("own:O", title=_layer(model), scale=down, axis=axis)
     base = alt.Chart(alt.Data(values=cells)).encode(x=x, y=y)
     layers = (
         base.mark_rect(aria=False).encode(color=alt.Color("fill:N", scale=None, legend=None)),
@@ -165,9 +172,8 @@ def _chart(
             text="label:N", color=alt.Color("figure:N", scale=None, legend=None)
         ),
     )
-    width = wide * len(rows[0])
-    caption = heading(title, [below], max(width, _LEAST))
-    return alt.layer(*layers).properties(width=width, height=high * len(rows), title=caption)
+    title = alt.TitleParams(caption, anchor="start", fontSize=12, offset=8)
+    return alt.layer(*layers).properties(width=wide * len(rows[0]), height=high * len(rows), title=title)
 
 
 def _paint(value: float, colours: tuple[Colour, Colour], ends: tuple[float, float]) -> dict[str, str]:

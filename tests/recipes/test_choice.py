@@ -10,7 +10,7 @@ import pytest
 from family_teachers import teacher_of
 from plain_teachers import plain_teacher
 from pretrained_toys import encoder_folder
-from recipe_runs import TEACHER, compress, is_quantized, result_of
+from recipe_runs import TEACHER, check_layers, compress, is_quantized, result_of
 
 from compress.catalog import names
 from compress.results import Result
@@ -57,6 +57,7 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
     result = run(world, recipe, "--teacher", "tiny.yaml", *goal, *text)
+    check_layers(result)
     assert result.task.kind == "choice"
     assert set(result.final.scores["dev"]) == {"accuracy"}
     fidelity = result.final.fidelity

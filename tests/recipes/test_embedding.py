@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from default_suite import keeping
-from recipe_runs import TEACHER, compress, is_quantized, result_of
+from recipe_runs import TEACHER, check_layers, compress, is_quantized, result_of
 
 from compress.catalog import names
 from compress.spec.task import Synthetic
@@ -36,6 +36,7 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     short = [value for stage in STAGES.get(recipe, ()) for value in ("--set", f"{stage}.max_steps=3")]
     words = (*FILES, "--teacher", "tiny.yaml", *OPTIONS, *goal, *text, *short)
     result = result_of("run", recipe, *words, cwd=world)
+    check_layers(result)
     assert result.task.kind == "embedding"
     assert set(result.final.scores["dev"]) == {"spearman"}
     fidelity = result.final.fidelity

@@ -11,7 +11,7 @@ import onnx
 import pytest
 import yaml
 from default_suite import keeping
-from recipe_runs import TASK, TEACHER, compress, is_quantized, result_of
+from recipe_runs import TASK, TEACHER, check_layers, compress, is_quantized, result_of
 from tokenizers import Tokenizer
 
 from compress.catalog import names
@@ -94,6 +94,7 @@ def test_the_recipe_runs_and_its_result_is_complete(run: Run, world: Path, recip
             assert model.scores["dev"]["accuracy"] == pytest.approx(100 * float((logits.argmax(1) == gold).mean()))
         check_fidelity(result, arrays)
         check_token_counts(folder, arrays["tokens/dev"])
+    check_layers(result)
     assert "quarter by length" in (folder / "report.md").read_text("utf-8")
     check_requirements(world / "runs")
 

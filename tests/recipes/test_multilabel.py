@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from recipe_runs import TEACHER, is_quantized, result_of
+from recipe_runs import TEACHER, check_layers, is_quantized, result_of
 
 from compress.catalog import names
 
@@ -35,5 +35,6 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
         *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", *goal, *text),
         cwd=world,
     )
+    check_layers(result)
     assert result.task.kind == "multilabel" and is_quantized(result) == (recipe != "prune")
     assert set(result.final.scores["dev"]) == {"f1_micro", "f1_macro"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pretrained_toys import encoder_folder
-from recipe_runs import TEACHER, compress, is_quantized, result_of
+from recipe_runs import TEACHER, check_layers, compress, is_quantized, result_of
 
 from compress.catalog import names
 from compress.results import Result
@@ -72,6 +72,7 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     goal = ("--set", "quantize.max_drop=100") if recipe.endswith("-auto") else ()
     text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
     result = run(world, recipe, "--teacher", "tiny.yaml", *goal, *text)
+    check_layers(result)
     assert result.task.kind == "ranking"
     assert set(result.final.scores["dev"]) == {"ndcg@10", "mrr@10"}
     fidelity = result.final.fidelity

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from pretrained_toys import encoder_folder
-from recipe_runs import TEACHER, compress, is_quantized, result_of
+from recipe_runs import TEACHER, check_layers, compress, is_quantized, result_of
 from shipped_bundles import check_shipped
 
 from compress.bundle import read_bundle
@@ -76,6 +76,7 @@ def run(world: Path, recipe: str, *files: str) -> Result:
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_the_recipe_runs(world: Path, recipe: str) -> None:
     result = run(world, recipe, "--train", "train.json", "--dev", "dev.json")
+    check_layers(result)
     assert result.task.kind == "span"
     assert set(result.final.scores["dev"]) == {"exact_match", "f1_span"}
     scores = result.final.scores["dev"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from recipe_runs import TEACHER, is_quantized, result_of
+from recipe_runs import TEACHER, check_layers, is_quantized, result_of
 
 from compress.catalog import names
 
@@ -35,6 +35,7 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
         *("run", recipe, *files, "--teacher", "tiny.yaml", "--threads", "1", "--no-bench", *goal, *text),
         cwd=world,
     )
+    check_layers(result)
     assert result.task.kind == "tagging" and is_quantized(result) == (recipe != "prune")
     assert (result.final.info.get("int8_matmuls", 0) > 0) == (recipe != "prune")
     assert set(result.final.scores["dev"]) == {"entity_f1"}

@@ -73,3 +73,22 @@ def is_quantized(result: Result) -> bool:
     found = (final.precision, final.fidelity is not None, steps > 0)
     assert found == (("int8", True, True) if wanted else ("fp32", False, False))
     return wanted
+
+
+def check_layers(result: Result) -> None:
+    """Of the last model beside the teacher a row for each layer, and one for the embeddings; of a static one why there is none."""
+    sizes = {model.name: model.architecture for model in result.models if model.precision == "fp32"}
+    teacher, *others = sizes
+    found = result.similarity
+    assert (found is not None) == bool(others)
+    if found is None:
+        return
+    assert found.model == others[-1]
+    if sizes[found.model].startswith("table"):
+        assert found.left_out == ("states and attention, as static models have no layers",) and not found.states
+        return
+    layers, columns = (int(sizes[name].partition(" x ")[0]) for name in (found.model, teacher))
+    assert found.texts <= found.tokens and found.tokens
+    assert (len(found.states), len(found.states[0])) == (layers + 1, columns + 1)
+    assert (len(found.attention), len(found.attention[0])) == (layers, columns)
+    assert found.states[0][0] > 0.5

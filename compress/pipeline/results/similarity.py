@@ -1,4 +1,4 @@
-"""How near the layers of a run's student are to those of its teacher. Kept in the store like any artefact."""
+"""How near the layers of what a run makes of its teacher are to the teacher's. Kept in the store like any artefact."""
 
 from __future__ import annotations
 
@@ -33,25 +33,26 @@ _OTHER_TOKENS = "states and attention, as student and teacher cut texts into dif
 def layer_similarity(
     plan: Plan, models: list[Model], context: Context, cache: Store
 ) -> tuple[LayerSimilarity | None, Artifact | None]:
-    """What results say of the student, and the measurement; nothing of a run without one, and no measurement where nothing can be
-    compared."""
-    student = next((model for model in models if model.name == "student" and model.precision == "fp32"), None)
-    if student is None:
+    """What results say of the last fp32 model beside the teacher, such as the student, and the measurement; nothing of a run that has no
+    other, and no measurement where nothing can be compared."""
+    teacher, *others = (model for model in models if model.precision == "fp32")
+    if not others:
         return None, None
-    checkpoints = student.checkpoint, models[0].checkpoint
+    student = others[-1]
+    checkpoints = student.checkpoint, teacher.checkpoint
     if problem := _problem(plan, *checkpoints):
-        return LayerSimilarity(left_out=(problem,)), None
+        return LayerSimilarity(model=student.name, left_out=(problem,)), None
     inputs = {"student": checkpoints[0].key, "teacher": checkpoints[1].key, "data": context.task.fingerprint}
     spec = {"texts": TEXTS, "tokens": TOKENS, "longest": LONGEST, "max_length": context.task.spec.max_length}
     key = store.key("similarity", VERSION, spec, inputs, {name: versions()[name] for name in TRAINING})
 
     def make(out: Path, work: Path) -> dict[str, Any]:
-        return _measured(checkpoints, context).model_dump(mode="json")
+        return _measured(checkpoints, context)
 
     label = f"similarity {student.name}"
     context.listener.stage(label, cache.find(key) is not None)
     artifact = cache.build(key, make, describe=manifest_fields("similarity", label))
-    return LayerSimilarity.model_validate(artifact.info), artifact
+    return LayerSimilarity(model=student.name, **artifact.info), artifact
 
 
 def _problem(plan: Plan, *checkpoints: Artifact) -> str | None:
@@ -62,7 +63,8 @@ def _problem(plan: Plan, *checkpoints: Artifact) -> str | None:
     return None if plan.shares_tokenizer else _OTHER_TOKENS
 
 
-def _measured(checkpoints: tuple[Artifact, Artifact], context: Context) -> LayerSimilarity:
+def _measured(checkpoints: tuple[Artifact, Artifact], context: Context) -> dict[str, Any]:
+    """What the result says of them, but the model's name."""
     from ...models.similarity import attention_problem, layer_similarity
 
     length = context.task.spec.max_length
@@ -70,7 +72,7 @@ def _measured(checkpoints: tuple[Artifact, Artifact], context: Context) -> Layer
     texts = [context.task.encoded("tuning", tokenizer, length) for tokenizer in tokenizers]
     rows = sample_of(texts[0], texts[1], (_names(tokenizers[0]), _names(tokenizers[1])))
     if not len(rows):
-        return LayerSimilarity(left_out=(f"{_OTHER_TOKENS}, or into more than {LONGEST}",))
+        return {"left_out": [f"{_OTHER_TOKENS}, or into more than {LONGEST}"]}
     student, teacher = (
         _reader(checkpoint, each, rows, context) for checkpoint, each in zip(checkpoints, texts, strict=True)
     )
@@ -78,13 +80,13 @@ def _measured(checkpoints: tuple[Artifact, Artifact], context: Context) -> Layer
         student, teacher, lambda done, total: context.listener.progress("comparing layers", done, total)
     )
     problems = (attention_problem(reader.model) for reader in (student, teacher))
-    return LayerSimilarity(
-        texts=len(rows),
-        tokens=int(texts[0].lengths[rows].sum()),
-        states=tuple(tuple(round(float(value), _DIGITS) for value in row) for row in states),
-        attention=() if attention is None else tuple(tuple(map(_number, row)) for row in attention),
-        left_out=tuple(f"the {role}'s {problem}" for role, problem in zip(_ROLES, problems, strict=True) if problem),
-    )
+    return {
+        "texts": len(rows),
+        "tokens": int(texts[0].lengths[rows].sum()),
+        "states": states.round(_DIGITS).tolist(),
+        "attention": [] if attention is None else [[*map(_number, row)] for row in attention.round(_DIGITS).tolist()],
+        "left_out": [f"the {role}'s {problem}" for role, problem in zip(_ROLES, problems, strict=True) if problem],
+    }
 
 
 def sample_of(student: Encoded, teacher: Encoded, names: tuple[list[str], list[str]]) -> np.ndarray:
@@ -120,4 +122,4 @@ def _reader(checkpoint: Artifact, texts: Encoded, rows: np.ndarray, context: Con
 
 
 def _number(value: float) -> float | None:
-    return None if np.isnan(value) else round(float(value), _DIGITS)
+    return None if np.isnan(value) else value
