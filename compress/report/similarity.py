@@ -8,7 +8,7 @@ from typing import Any
 
 from ..recorded_similarity import LayerSimilarity
 from ..results import Result
-from .drawing import heading
+from .drawing import heading, room
 from .points import WIDTH
 from .runs import Task, Variant
 from .tables import NOTHING, Column, Line, Table, text_cells
@@ -24,7 +24,7 @@ READING = (
     "two layers attend to the same tokens, 1 where to none in common. Both are of up to 256 texts of the tuning split.",
 )
 
-_CELL = (36, 26)  # pixels, width and height
+_CELL = (31, 24)  # pixels, width and height
 # Of cells, from far to near, and of their figures: none is a colour that a page gives its own, so that figures stand out in the dark too.
 _STATES: tuple[Colour, Colour] = ((0xE6, 0xF0, 0xF8), (0x00, 0x5A, 0x93))
 _ATTENTION: tuple[Colour, Colour] = ((0xFC, 0xEE, 0xE0), (0xA3, 0x47, 0x00))
@@ -88,6 +88,8 @@ def _sentences(title: str, found: LayerSimilarity) -> Iterator[str]:
 
 def _nearest(model: str, student: Sequence[int], teacher: Sequence[int]) -> str:
     mine, theirs = (listed([*map(str, layers)]) for layers in (student, teacher))
+    if len(student) > 3 and student[-1] - student[0] == len(student) - 1:
+        mine = f"{student[0]} to {student[-1]}"
     if len(student) == 1:
         return f"{model} layer {mine} is nearest to teacher layer {theirs}"
     return f"{model} layers {mine} are nearest to teacher layers {theirs}"
@@ -113,7 +115,7 @@ def _tables(title: str, found: LayerSimilarity) -> Iterator[Table]:
 
 def _table(caption: str, model: str, rows: Rows, *, first: int) -> Table:
     columns = (
-        Column(_layer(model), numeric=False),
+        Column(f"{_name(model)} layer", numeric=False),
         *(Column(f"Teacher {first + place}") for place in range(len(rows[0]))),
     )
     lines = (
@@ -123,9 +125,9 @@ def _table(caption: str, model: str, rows: Rows, *, first: int) -> Table:
     return Table(caption, columns, tuple(lines))
 
 
-def _layer(model: str) -> str:
-    """`Student layer`."""
-    return f"{model[0].upper()}{model[1:]} layer"
+def _name(model: str) -> str:
+    """`Student`."""
+    return f"{model[0].upper()}{model[1:]}"
 
 
 def _student(title: str, found: LayerSimilarity) -> Any:
@@ -138,7 +140,9 @@ def _student(title: str, found: LayerSimilarity) -> Any:
         maps.append(_chart(caption, found.model, found.attention, first=1, colours=_ATTENTION, ends=(most, 0.0)))
     columns = sum(len(rows[0]) for rows in (found.states, found.attention) if rows)
     beside = alt.hconcat(*maps, spacing=30) if columns * _CELL[0] <= WIDTH else alt.vconcat(*maps, spacing=30)
-    below = f"{found.tokens:,} tokens of {found.texts:,} texts of the tuning split. Darker: nearer. Layer 0 is the embeddings."
+    below = (
+        f"{found.tokens:,} tokens of {found.texts:,} texts of the tuning split. Darker: nearer. Layer 0: embeddings."
+    )
     return beside.properties(title=heading(title, [below], WIDTH))
 
 
@@ -154,17 +158,19 @@ def _chart(
     """`ends`: the values that have the first and the second of `colours`."""
     import altair as alt
 
+    own = [f"{_name(model)} {first + number}" for number in range(len(rows))]
     cells = [
-        {"own": first + number, "teacher": first + place, "label": f"{value:.2f}"} | _paint(value, colours, ends)
-        for number, row in enumerate(rows)
+        {"own": layer, "teacher": first + place, "label": f"{value:.2f}"} | _paint(value, colours, ends)
+        for layer, row in zip(own, rows, strict=True)
         for place, value in enumerate(row)
         if value is not None
     ]
     wide, high = _CELL
-    axis = alt.Axis(ticks=False, domain=False, labelOverlap=False, labelAngle=0)
-    across, down = (alt.Scale(domain=[first + place for place in range(count)]) for count in (len(rows[0]), len(rows)))
-    x = alt.X("teacher:O", title="Teacher layer", scale=across, axis=axis)
-    y = alt.Y("own:O", title=_layer(model), scale=down, axis=axis)
+    plain = {"ticks": False, "domain": False, "labelOverlap": False, "labelAngle": 0}
+    across = alt.Scale(domain=[first + place for place in range(len(rows[0]))])
+    x = alt.X("teacher:O", title="Teacher layer", scale=across, axis=alt.Axis(**plain))
+    names = alt.Axis(**plain, labelLimit=0, labelPadding=4, minExtent=room(own))
+    y = alt.Y("own:O", title=None, scale=alt.Scale(domain=own), axis=names)
     base = alt.Chart(alt.Data(values=cells)).encode(x=x, y=y)
     layers = (
         base.mark_rect(aria=False).encode(color=alt.Color("fill:N", scale=None, legend=None)),

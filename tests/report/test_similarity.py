@@ -56,7 +56,9 @@ def test_every_figure_stands_in_a_table_and_in_a_cell_of_its_map(fake: Callable[
     picture = svg(specification(similarity.charts(tasks_of([result])), columns=1))
     texts = re.findall(r"<text[^>]*>(0\.\d\d)</text>", picture)
     assert texts == [f"{value:.2f}" for table in (STATES, ATTENTION) for row in table for value in row]
-    assert picture.count("Student layer") == picture.count("Teacher layer") == 2
+    rows = re.findall(r"<text[^>]*>(Student \d)</text>", picture)
+    assert rows == ["Student 0", "Student 1", "Student 2", "Student 1", "Student 2"]
+    assert picture.count("Teacher layer") == 2
 
 
 def test_layers_without_heads_and_what_is_left_out(fake: Callable[..., Result]) -> None:
