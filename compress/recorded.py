@@ -61,8 +61,10 @@ def _number_or_none(value: Any) -> Any:
 
 def _numbers(value: Any) -> Any:
     """One, or one for each of several shapes, or none at all."""
-    for each in value.values() if isinstance(value, dict) else (value,):
-        _number_or_none(each)
+    if not isinstance(value, dict):
+        return _number_or_none(value)
+    for each in value.values():
+        _number(each)
     return value
 
 

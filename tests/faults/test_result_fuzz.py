@@ -17,6 +17,7 @@ from fuzzing import Case, any_value, check, damaged_bytes, damaged_document
 from compress.bundle.source import read_source
 from compress.cli.info import _runs
 from compress.errors import CompressError
+from compress.recorded_similarity import LayerSimilarity
 from compress.report import collect, markdown_table, summary_table, write_report
 from compress.report.ablation import ablation_of, write_ablation
 from compress.report.page import page_of, tasks_of
@@ -28,6 +29,9 @@ DRAWN = 250  # of so many cases one is drawn, which takes longest
 EXAMPLES = 40
 REPORTS = Path(__file__).parents[2] / "reports"
 NUMBERS = count(1)
+COMPARED = LayerSimilarity(
+    model="student", texts=9, tokens=99, states=((1.0, 0.4), (0.5, 0.9), (0.3, 0.8)), attention=((0.2,), (None,))
+)
 SOURCES = ("minilm-int8-auto", "minilm-mrpc", "tinybert-small-stsb", "albert-forms")
 
 
@@ -47,7 +51,7 @@ def predictions(result: Result) -> tuple[Result, dict[str, np.ndarray]]:
     models = tuple(model.model_copy(update=changes) for model in result.models)
     arrays = {f"{model.predictions}/{split}": logits for model in models for split in result.task.splits}
     arrays |= {f"gold/{split}": gold for split in result.task.splits}
-    return result.model_copy(update={"models": models}), arrays
+    return result.model_copy(update={"models": models, "similarity": COMPARED}), arrays
 
 
 def cases(folder: Path, first: int, number_of: int) -> Iterator[Case]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from compress.recorded_fidelity import Delta
+from compress.recorded_similarity import LayerSimilarity
 from compress.report import write_report
 from compress.report.ablation import ablation_of, write_ablation
 from compress.results import (
@@ -56,6 +57,13 @@ STUDENT = Model("student", "fp32", 3, 69.9, 90.37, (-0.92, -2.18, 0.34), 2.93, 5
 STUDENT8 = Model("student", "int8", 3, 17.8, 90.25, (-1.03, -2.41, 0.23), 0.98, None, 17_391_746, 10_850_000)
 TEACHER8 = Model("teacher", "int8", 6, 23.4, 91.06, (-0.23, -0.8, 0.34), 1.81)
 RECIPES = {"distilbert": (TEACHER, STUDENT, STUDENT8), "int8": (TEACHER, TEACHER8)}
+COMPARED = LayerSimilarity(
+    model="student",
+    texts=256,
+    tokens=6231,
+    states=((0.99, 0.8, 0.6, 0.51), (0.7, 0.93, 0.9, 0.3), (0.2, 0.5, 0.84, 0.88)),
+    attention=((0.05, 0.21, 0.4), (0.31, 0.11, 0.02)),
+)
 TASKS = {
     "sst2": ("SST-2", ("accuracy",), ("negative", "positive"), {"dev": 872}, ()),
     "mrpc": ("MRPC", ("accuracy", "f1"), ("different", "equivalent"), {"dev": 408}, ()),
@@ -239,11 +247,11 @@ def run_directory(tmp_path: Path) -> Callable[..., Result]:
 
 @pytest.fixture(scope="module")
 def pages(fake: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One of each kind: several recipes, tasks and seeds, training curves, two tasks alike in title; an ablation."""
+    """One of each kind: several recipes, tasks and seeds, training curves, maps of layers, two tasks alike in title; an ablation."""
     out = tmp_path_factory.mktemp("pages")
     task = fake(task="mrpc").task.model_copy(update={"title": "SST-2"})
     several = [
-        fake(),
+        fake().model_copy(update={"similarity": COMPARED}),
         fake("int8"),
         *(fake(task="mrpc", seed=seed).model_copy(update={"task": task}) for seed in range(3)),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -101,7 +102,8 @@ def test_every_mark_has_its_label_without_a_script(kind: str, pages: dict[str, P
 
 @KINDS
 def test_colours_of_a_chart_are_those_that_follow_the_page(kind: str, pages: dict[str, Path]) -> None:
-    """Each colour of ink, line and ground has its rule; what is left is the palette of the models, alike on both grounds."""
+    """Each colour of ink, line and ground has its rule; what is left is the palette of the models, alike on both grounds, and cells of maps
+    with the figures in them, which are legible on any."""
     from compress.report.drawing import INK, LINE, PAPER, SOFT
     from compress.report.points import BASELINE_COLOUR, COLOURS
 
@@ -116,7 +118,9 @@ def test_colours_of_a_chart_are_those_that_follow_the_page(kind: str, pages: dic
     text = pages[kind].read_text(encoding="utf-8")
     themed = {(name, value) for name, value in used if f'.chart [{name}="{value}"]' in text}
     assert {value for _, value in themed} >= {INK, LINE, PAPER, SOFT}
-    assert {value for _, value in used - themed} <= {*COLOURS, BASELINE_COLOUR}
+    maps = pages[kind].with_name("similarity.svg")
+    cells = set(re.findall("#[0-9a-f]{6}", maps.read_text(encoding="utf-8"))) if maps.exists() else set()
+    assert {value for _, value in used - themed} <= {*COLOURS, BASELINE_COLOUR} | cells
 
 
 @KINDS

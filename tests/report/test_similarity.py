@@ -16,9 +16,9 @@ from compress.report.drawing import INK, LINE, PAPER, SOFT, specification, svg
 from compress.report.page import tasks_of
 from compress.results import Result, read_result
 
-STATES = ((0.99, 0.8, 0.6, 0.51), (0.7, 0.93, 0.9, 0.3), (0.2, 0.5, 0.84, 0.88))
-ATTENTION = ((0.05, 0.21, 0.4), (0.31, 0.11, 0.02))
-FULL = LayerSimilarity(model="student", texts=256, tokens=6231, states=STATES, attention=ATTENTION)
+from .conftest import COMPARED as FULL
+
+STATES, ATTENTION = FULL.states, FULL.attention
 
 
 def compared(fake: Callable[..., Result], found: LayerSimilarity = FULL, seed: int = 0) -> Result:
