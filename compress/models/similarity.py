@@ -134,6 +134,7 @@ def layer_similarity(
     is called with how many texts are done, and how many there are.
     """
     heads = [_layers_with_heads(reader.model) for reader in (student, teacher)]
+    heads = heads if all(heads) else [[], []]
     sums, divergences, tokens, done = StateSums(), None, 0, 0
     for rows in sorted_chunks(student.texts.lengths, _TOKENS):
         mine, theirs = (_read(reader, rows, layers) for reader, layers in zip((student, teacher), heads, strict=True))

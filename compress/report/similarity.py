@@ -10,7 +10,7 @@ from ..recorded_similarity import LayerSimilarity
 from ..results import Result
 from .drawing import heading, room
 from .points import WIDTH
-from .runs import Task, Variant
+from .runs import Task
 from .tables import NOTHING, Column, Line, Table, text_cells
 from .tradeoffs import listed
 
@@ -45,7 +45,7 @@ def is_drawn(result: Result) -> bool:
 
 
 def section(tasks: Sequence[Task]) -> Section | None:
-    """Of the first seed of each recipe; None where no result says anything of layers."""
+    """Of one seed of each recipe; None where no result says anything of layers."""
     known = [*_known(tasks)]
     if not known:
         return None
@@ -62,15 +62,13 @@ def charts(tasks: Sequence[Task]) -> list[Any]:
 
 
 def _known(tasks: Sequence[Task]) -> Iterator[tuple[str, LayerSimilarity]]:
+    """Of each recipe what the first seed says that has maps; results of before, which say nothing, may be among them."""
     for task in tasks:
         for variant in task.variants:
-            if variant.first.similarity is not None:
-                yield _title(task, variant), variant.first.similarity
-
-
-def _title(task: Task, variant: Variant) -> str:
-    seed = f", seed {variant.first.seed}" if len(variant.runs) > 1 else ""
-    return f"{variant.label}, {task.first.task.title}{seed}"
+            run = next((run for run in variant.runs if is_drawn(run)), variant.first)
+            if run.similarity is not None:
+                seed = f", seed {run.seed}" if len(variant.runs) > 1 else ""
+                yield f"{variant.label}, {task.first.task.title}{seed}", run.similarity
 
 
 def _sentences(title: str, found: LayerSimilarity) -> Iterator[str]:

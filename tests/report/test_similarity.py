@@ -46,6 +46,13 @@ def test_of_several_seeds_the_first_one_is_shown_and_named(fake: Callable[..., R
     assert len(found.tables) == 2
 
 
+def test_a_seed_of_before_is_passed_over(fake: Callable[..., Result]) -> None:
+    tasks = tasks_of([fake(), compared(fake, seed=1)])
+    found = similarity.section(tasks)
+    assert found is not None and len(similarity.charts(tasks)) == 1
+    assert all(sentence.startswith("distilbert, SST-2, seed 1: ") for sentence in found.sentences)
+
+
 def test_every_figure_stands_in_a_table_and_in_a_cell_of_its_map(fake: Callable[..., Result]) -> None:
     result = compared(fake)
     states, attention = section(result).tables
