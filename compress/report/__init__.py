@@ -46,8 +46,8 @@ def write_report(
     results: Sequence[Result], out: Path, *, folders: Sequence[Path] = (), recommended: Recommendation | None = None
 ) -> list[Path]:
     """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned,
-    `reliability.svg` where enough answers have probabilities, `similarity.svg` where layers were compared, and `result.json` (several results:
-    `results.json`) to `out`; and `per_example.npz`, every model's answers without texts, unless `out` is the run's own folder.
+    `reliability.svg` where enough answers have probabilities, `similarity.svg` where layers were compared, and `result.json` (several
+    results: `results.json`) to `out`; and `per_example.npz`, every model's answers without texts, unless `out` is the run's own folder.
 
     `folders`: where predictions are, as `find_predictions` takes them; they serve the intervals over seeds.
     `recommended`: what the report says on which model to ship.
